@@ -1,0 +1,40 @@
+# make demo and make test set up everything that they need on a fresh clone.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
+
+.PHONY: setup demo test lint e2e bench clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v g++ >/dev/null || command -v clang++ >/dev/null || (apt-get update && apt-get install -y --no-install-recommends g++)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch,dev]'
+	$(BIN)/evokernel doctor --prepare
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP) lint
+	@command -v nvim >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends neovim) >/dev/null
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests --ignore tests/e2e
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/editor.py
+	$(BIN)/python benchmarks/apply.py
+
+e2e: $(STAMP)
+	bash tests/e2e/vscode/run.sh
+
+clean:
+	rm -rf $(VENV) build dist .cache .e2e

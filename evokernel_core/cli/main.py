@@ -1,0 +1,56 @@
+"""The ``evokernel`` command: finds a subcommand's module only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from evokernel_core import __version__
+from evokernel_core.domain.errors import EvoKernelError
+
+COMMANDS = {
+    "bench": "Synthesise kernels for a folder of KernelBench-format problems.",
+    "doctor": "Check the compiler, interpreter, memory and verifier of this machine.",
+    "lsp": "Run the language server.",
+    "memory": "Look into, export, import or forget what was learned.",
+    "report": "Summarise what the memory holds as one page.",
+    "synth": "Write and verify kernels for a PyTorch file.",
+    "twin": "Run AscendC on the CPU: checked and timed by a model.",
+    "verifier": "Serve verification to other machines.",
+    "verify": "Verify a kernel package again.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Each command lives in ``evokernel_core/cli/<name>.py`` as ``command``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"evokernel_core.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, package_name="evokernel-lsp")
+def cli() -> None:
+    """Writes, proves and keeps improving Ascend NPU kernels for PyTorch models."""
+
+
+def main() -> None:
+    """Entry point: errors raised on purpose become one sentence on stderr and an exit status."""
+    try:
+        cli()
+    except EvoKernelError as error:
+        click.echo(f"evokernel: {error}", err=True)
+        sys.exit(error.exit_status)

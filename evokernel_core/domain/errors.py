@@ -1,0 +1,108 @@
+"""The one tree of exceptions.
+
+    EvoKernelError
+    ├── UsageError              wrong arguments or configuration (exit status 2)
+    ├── CaptureError            no graph could be had from the user's file; carries a reason code
+    │   ├── ShapesNeeded        nothing in the file says the input shapes
+    │   ├── InterpreterUnavailable  no interpreter, or one without torch
+    │   ├── ImportFailed        the user's file raised while it was imported or built
+    │   ├── UnsupportedRegion   an op, a dtype or control flow that no family covers
+    │   └── AgentFailed         the torch agent hung, died or broke the protocol
+    ├── PlanError               a graph or schedule that no kernel can be written for
+    ├── BuildError              the C++ compiler is missing or failed outside the candidate's code
+    ├── VerifierError           the verifier could not judge (not: the kernel is wrong)
+    │   └── VerifierUnavailable a remote verifier is away; the work can be queued
+    ├── ProposerError           a proposer could not write a kernel
+    │   ├── BudgetExhausted     no token or attempt is left
+    │   └── EndpointError       the model endpoint refused, timed out or broke the protocol
+    ├── StoreError              the memory database cannot be read or written
+    └── EditConflict            the text under an edit changed since it was planned
+
+Each message is one sentence that says what happened and what to do.
+"""
+
+from __future__ import annotations
+
+
+class EvoKernelError(Exception):
+    """Base of every error that EvoKernel raises on purpose."""
+
+    exit_status = 1
+
+
+class UsageError(EvoKernelError):
+    """Wrong arguments or configuration."""
+
+    exit_status = 2
+
+
+class CaptureError(EvoKernelError):
+    """No graph could be captured; ``reason`` is a stable code for programs."""
+
+    reason = "capture_failed"
+
+
+class ShapesNeeded(CaptureError):
+    """Nothing in the file says the shapes of the inputs."""
+
+    reason = "needs_shapes"
+
+
+class InterpreterUnavailable(CaptureError):
+    """There is no Python interpreter, or it has no torch."""
+
+    reason = "no_interpreter"
+
+
+class ImportFailed(CaptureError):
+    """The user's file raised while it was imported or its model was built."""
+
+    reason = "import_failed"
+
+
+class UnsupportedRegion(CaptureError):
+    """An op, a dtype or control flow that no kernel family covers."""
+
+    reason = "unsupported"
+
+
+class AgentFailed(CaptureError):
+    """The torch agent hung, died or broke the protocol."""
+
+    reason = "agent_failed"
+
+
+class PlanError(EvoKernelError):
+    """A graph or schedule for which no kernel can be written."""
+
+
+class BuildError(EvoKernelError):
+    """The C++ tool chain is missing or failed outside the candidate's code."""
+
+
+class VerifierError(EvoKernelError):
+    """The verifier could not judge; this says nothing about the kernel."""
+
+
+class VerifierUnavailable(VerifierError):
+    """A remote verifier is away; the work can be queued."""
+
+
+class ProposerError(EvoKernelError):
+    """A proposer could not write a kernel."""
+
+
+class BudgetExhausted(ProposerError):
+    """No token or attempt is left."""
+
+
+class EndpointError(ProposerError):
+    """The model endpoint refused, timed out or broke the protocol."""
+
+
+class StoreError(EvoKernelError):
+    """The memory database cannot be read or written."""
+
+
+class EditConflict(EvoKernelError):
+    """The text under an edit changed since the edit was planned."""

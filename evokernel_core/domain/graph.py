@@ -1,0 +1,110 @@
+"""A captured computation: core-ATen nodes over named values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+from attrs import frozen
+
+from evokernel_core.domain.tensor import TensorSpec
+
+
+@frozen
+class ValueRef:
+    """An argument that is the value called ``name`` (an input or an earlier node).
+
+    ``index`` picks one result of a node with several (as of ``native_layer_norm``).
+    """
+
+    name: str
+    index: int = 0
+
+
+@frozen
+class SymbolicInt:
+    """An integer argument given as a size expression, e.g. ``"s0*2"``."""
+
+    expression: str
+
+
+@frozen
+class DTypeArg:
+    """An argument that is a dtype, by torch's name without the module."""
+
+    name: str
+
+
+Arg = ValueRef | SymbolicInt | DTypeArg | bool | int | float | str | None | tuple[Any, ...]
+"""An argument of a node; tuples nest further arguments."""
+
+
+class InputKind(StrEnum):
+    TENSOR = "tensor"
+    """An operand that the call site passes: a variable or a sub-expression."""
+    PARAMETER = "parameter"
+    """A parameter or buffer of the module, passed by the call site as ``self.path``."""
+    SCALAR = "scalar"
+    """A Python float given at run time; its spec is a 0-d tensor."""
+
+
+@frozen
+class GraphInput:
+    """One input. ``expression`` is the Python text that yields it at the call site."""
+
+    name: str
+    spec: TensorSpec
+    kind: InputKind = InputKind.TENSOR
+    expression: str = ""
+
+
+@frozen
+class Node:
+    """One core-ATen call, e.g. op ``aten.add.Tensor``; ``outputs`` has one spec per result.
+
+    ``line`` is the 1-based source line that the call came from, 0 where unknown.
+    """
+
+    name: str
+    op: str
+    args: tuple[Arg, ...]
+    kwargs: tuple[tuple[str, Arg], ...]
+    outputs: tuple[TensorSpec, ...]
+    line: int = 0
+
+    def operands(self) -> Iterator[ValueRef]:
+        """Every value that the node reads, in argument order, nested lists included."""
+        yield from _refs(self.args)
+        for _, value in self.kwargs:
+            yield from _refs((value,))
+
+
+def _refs(args: tuple[Arg, ...]) -> Iterator[ValueRef]:
+    for arg in args:
+        if isinstance(arg, ValueRef):
+            yield arg
+        elif isinstance(arg, tuple):
+            yield from _refs(arg)
+
+
+@frozen
+class Graph:
+    """Inputs, nodes in execution order, and the values returned."""
+
+    inputs: tuple[GraphInput, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[ValueRef, ...]
+
+    def spec(self, ref: ValueRef) -> TensorSpec:
+        """The spec of a value. Raises KeyError for a name that the graph does not define."""
+        for graph_input in self.inputs:
+            if graph_input.name == ref.name:
+                return graph_input.spec
+        for node in self.nodes:
+            if node.name == ref.name:
+                return node.outputs[ref.index]
+        raise KeyError(ref.name)
+
+    def output_specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(self.spec(ref) for ref in self.outputs)

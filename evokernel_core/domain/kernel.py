@@ -1,0 +1,68 @@
+"""KernelSource and the Strategy behind it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+
+from attrs import define, field, frozen
+
+Setting = bool | int | float | str
+
+
+def _sorted_settings(settings: object) -> tuple[tuple[str, Setting], ...]:
+    items = settings.items() if isinstance(settings, dict) else settings
+    return tuple(sorted((str(key), value) for key, value in items))  # type: ignore[attr-defined]
+
+
+@frozen
+class Descriptor:
+    """The archive cell of a strategy, KernelFoundry's axes, each 0 to 3.
+
+    ``memory``: 0 scalar access, 1 whole rows or one buffer, 2 tiled, 3 tiled and double-buffered.
+    ``algorithm``: number of passes over the input, 0 for one fused pass of pure element-wise work.
+    ``parallelism``: 0 one core, 1 static rows per core, 2 balanced rows with tails, 3 split rows.
+    """
+
+    memory: int
+    algorithm: int
+    parallelism: int
+
+
+@frozen
+class Strategy:
+    """A schedule in numbers (``settings``, sorted) and in words (``notes``).
+
+    ``family`` names the schedule family, or ``model`` for what a language model wrote.
+    ``move`` is the named refinement step that made it from its parent, empty for a draft.
+    """
+
+    family: str
+    settings: tuple[tuple[str, Setting], ...] = field(converter=_sorted_settings, default=())
+    notes: tuple[str, ...] = ()
+    descriptor: Descriptor = Descriptor(0, 0, 0)
+    move: str = ""
+
+    def setting(self, name: str, default: Setting | None = None) -> Setting:
+        """The value of a setting. Raises KeyError where it is absent and no default was given."""
+        for key, value in self.settings:
+            if key == name:
+                return value
+        if default is None:
+            raise KeyError(name)
+        return default
+
+
+@define(frozen=True, slots=False)
+class KernelSource:
+    """The two files that a proposer writes; their interface is docs/kernel-abi.md."""
+
+    tiling_h: str
+    op_kernel_cpp: str
+    strategy: Strategy
+
+    @cached_property
+    def source_id(self) -> str:
+        """sha256 (hex) of the two files' text."""
+        joined = f"{len(self.tiling_h)}\n{self.tiling_h}{self.op_kernel_cpp}"
+        return hashlib.sha256(joined.encode()).hexdigest()

@@ -1,0 +1,32 @@
+"""Outcome: what the person did with an offered kernel."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import frozen
+
+
+class OutcomeKind(StrEnum):
+    SHOWN = "shown"
+    OPENED_DIFF = "opened_diff"
+    ACCEPTED = "accepted"
+    PARTIALLY_ACCEPTED = "partially_accepted"
+    REJECTED = "rejected"
+    REVERTED = "reverted"
+    SURVIVED = "survived"
+    EXPIRED = "expired"
+    SNOOZED = "snoozed"
+
+
+@frozen
+class Outcome:
+    """``detail`` is the reason of a rejection, the way of a revert (undo, manual, git) or the
+    horizon of a survival (30s, 5m, 15m, commit). ``at`` is seconds since the epoch."""
+
+    kind: OutcomeKind
+    region_id: str
+    task_id: str
+    source_id: str
+    at: float
+    detail: str = ""

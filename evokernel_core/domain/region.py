@@ -1,0 +1,53 @@
+"""Region: a span of source in a forward pass that one call can replace."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from evokernel_core.domain.task import KernelTask
+
+
+class RegionStatus(StrEnum):
+    CANDIDATE = "candidate"
+    VERIFIED = "verified"
+    INFEASIBLE = "infeasible"
+    UNSUPPORTED = "unsupported"
+    NEEDS_SHAPES = "needs_shapes"
+    APPLIED = "applied"
+
+
+@frozen
+class Span:
+    """1-based lines, 0-based columns in UTF-8 *characters* (Python str offsets); end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@frozen
+class Region:
+    """A replaceable span.
+
+    ``source_hash`` is the sha256 of the span's text. ``replacement`` is the text that takes its
+    place, with ``{call}`` where the call of the generated op goes: ``"{call}"`` for an expression,
+    ``"y = {call}"`` or ``"return {call}"`` for statements. The call's arguments are the
+    ``expression`` of each of the task's inputs in order. ``task`` is None unless status is
+    candidate, verified or infeasible; ``reason`` is one sentence where it is None.
+    ``id`` is stable while the text of the span is (qualified symbol + ordinal + source hash).
+    """
+
+    id: str
+    file: str
+    symbol: str
+    span: Span
+    source: str
+    source_hash: str
+    replacement: str
+    op_category: str
+    status: RegionStatus
+    reason: str = ""
+    task: KernelTask | None = None

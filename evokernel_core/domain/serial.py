@@ -1,0 +1,88 @@
+"""JSON for the frozen classes: one converter, and a canonical form for hashing."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, TypeVar
+
+import cattrs
+from cattrs.preconf.json import make_converter
+
+from evokernel_core.domain.graph import Arg, DTypeArg, SymbolicInt, ValueRef
+from evokernel_core.domain.kernel import Setting
+from evokernel_core.domain.tensor import Dim
+
+T = TypeVar("T")
+
+
+def _unstructure_float(value: float) -> Any:
+    """JSON has no infinities: they travel as ``{"float": "inf"}``."""
+    return value if math.isfinite(value) else {"float": str(value)}
+
+
+def _structure_float(value: Any, _: Any = None) -> float:
+    return float(value["float"] if isinstance(value, dict) else value)
+
+
+def _structure_arg(value: Any, _: Any = None) -> Arg:
+    match value:
+        case {"ref": name, "index": index}:
+            return ValueRef(name, index)
+        case {"sym": expression}:
+            return SymbolicInt(expression)
+        case {"dtype": name}:
+            return DTypeArg(name)
+        case {"float": text}:
+            return float(text)
+        case list() | tuple():
+            return tuple(_structure_arg(item) for item in value)
+        case None | bool() | int() | float() | str():
+            return value
+    raise ValueError(f"{value!r} is not an argument of a graph node.")
+
+
+def _make() -> cattrs.Converter:
+    converter = make_converter()
+    converter.register_unstructure_hook(ValueRef, lambda ref: {"ref": ref.name, "index": ref.index})
+    converter.register_unstructure_hook(SymbolicInt, lambda arg: {"sym": arg.expression})
+    converter.register_unstructure_hook(DTypeArg, lambda arg: {"dtype": arg.name})
+    converter.register_unstructure_hook(float, _unstructure_float)
+    converter.register_structure_hook(float, _structure_float)
+    converter.register_structure_hook(ValueRef, lambda value, _: _structure_arg(value))
+    converter.register_structure_hook_func(lambda kind: kind == Arg, _structure_arg)
+    converter.register_structure_hook_func(lambda kind: kind == Dim, lambda value, _: _structure_dim(value))
+    converter.register_structure_hook_func(lambda kind: kind == Setting, lambda value, _: value)
+    return converter
+
+
+def _structure_dim(value: Any) -> Dim:
+    return value if isinstance(value, int) else str(value)
+
+
+_converter = _make()
+
+
+def to_data(value: Any) -> Any:
+    """Plain dicts, lists and scalars that ``json.dumps`` accepts."""
+    return _converter.unstructure(value)
+
+
+def from_data(data: Any, kind: type[T]) -> T:
+    """The frozen object that ``to_data`` gave. Raises cattrs' ClassValidationError on bad data."""
+    return _converter.structure(data, kind)
+
+
+def canonical_json(value: Any) -> str:
+    """Sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(to_data(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def dumps(value: Any) -> str:
+    """JSON text of a frozen object."""
+    return json.dumps(to_data(value), allow_nan=False)
+
+
+def loads(text: str, kind: type[T]) -> T:
+    """The frozen object of a JSON text."""
+    return from_data(json.loads(text), kind)

@@ -1,0 +1,67 @@
+"""KernelTask: what must be computed, content-addressed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cached_property
+
+from attrs import define, evolve, frozen
+
+from evokernel_core.domain.graph import Graph
+from evokernel_core.domain.serial import canonical_json
+
+
+@frozen
+class Tolerance:
+    """|candidate - reference| <= atol + rtol * |reference|, element by element."""
+
+    rtol: float
+    atol: float
+
+
+TOLERANCES: Mapping[str, Tolerance] = {
+    "float32": Tolerance(1e-4, 1e-4),
+    "float16": Tolerance(1e-2, 1e-2),
+    "bfloat16": Tolerance(1e-2, 1e-2),
+}
+"""KernelBench's current tolerances: 1e-4 for float32 and 1e-2 for the half types."""
+
+
+@frozen
+class Symbol:
+    """A size that the kernel is generic in: its name, its size in the user's file, its least size."""
+
+    name: str
+    size: int
+    minimum: int = 1
+
+
+@define(frozen=True, slots=False)
+class KernelTask:
+    """A graph, the sizes it was captured with, the tolerance, and the category of its main op.
+
+    ``op_category`` is one of: activation, elementwise, softmax, normalization, reduction, loss,
+    matmul, convolution, pooling, index, layout, scan, attention, other. ``name`` is a Python
+    identifier for people; it is not part of the identity.
+    """
+
+    name: str
+    graph: Graph
+    symbols: tuple[Symbol, ...]
+    tolerance: Tolerance
+    op_category: str
+
+    @cached_property
+    def task_id(self) -> str:
+        """sha256 (hex) of the canonical JSON of everything but the name and source lines."""
+        nodes = tuple(evolve(node, line=0) for node in self.graph.nodes)
+        inputs = tuple(evolve(item, expression="") for item in self.graph.inputs)
+        graph = evolve(self.graph, nodes=nodes, inputs=inputs)
+        text = canonical_json(evolve(self, name="", graph=graph))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the symbols in the user's file."""
+        return {symbol.name: symbol.size for symbol in self.symbols}

@@ -1,0 +1,83 @@
+"""Tensors as the product sees them: shape, dtype, layout."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+Dim = int | str
+"""A size: a number, or an integer expression over symbols such as ``"s0"`` or ``"s0*s1"``."""
+
+ITEM_SIZE: Mapping[str, int] = {
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "bool": 1,
+}
+"""Bytes of one element, by dtype name (torch's names without the module)."""
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def evaluate_dim(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """The value of a size expression. Raises ValueError for anything but + - * // % over symbols."""
+    if isinstance(dim, int):
+        return dim
+    return _evaluate(ast.parse(dim, mode="eval").body, sizes)
+
+
+def _evaluate(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.Name(id=name) if name in sizes:
+            return sizes[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, sizes)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_evaluate(left, sizes), _evaluate(right, sizes))
+    raise ValueError(f"{ast.unparse(node)!r} is not a size expression over {sorted(sizes)}.")
+
+
+def _as_dims(shape: Any) -> tuple[Dim, ...]:
+    return tuple(shape)
+
+
+@frozen
+class TensorSpec:
+    """Shape (sizes or size expressions), dtype name and whether memory is row-major without gaps."""
+
+    shape: tuple[Dim, ...] = field(converter=_as_dims)
+    dtype: str
+    contiguous: bool = True
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def sizes(self, symbols: Mapping[str, int]) -> tuple[int, ...]:
+        """The concrete shape under a binding of the symbols."""
+        return tuple(evaluate_dim(dim, symbols) for dim in self.shape)
+
+    def nbytes(self, symbols: Mapping[str, int]) -> int:
+        """Bytes of the tensor under a binding of the symbols."""
+        count = 1
+        for size in self.sizes(symbols):
+            count *= size
+        return count * ITEM_SIZE[self.dtype]

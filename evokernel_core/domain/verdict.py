@@ -1,0 +1,95 @@
+"""Verdict: what the verifier found, gate by gate."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import frozen
+
+
+class GateName(StrEnum):
+    AUDIT = "audit"
+    COMPILE = "compile"
+    CORRECTNESS = "correctness"
+    LATENCY = "latency"
+
+
+class GateStatus(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class LatencySource(StrEnum):
+    MODELLED = "modelled"
+    MEASURED = "measured"
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@frozen
+class Hazard:
+    """One broken rule of the hardware; ``code`` is stable, e.g. ``ub-capacity``."""
+
+    code: str
+    severity: Severity
+    message: str
+    file: str = ""
+    line: int = 0
+
+
+@frozen
+class GateResult:
+    """One gate. ``code`` classifies a failure (e.g. ``numeric``, ``timeout``); ``feedback`` says it
+    in words that a proposer can act on; ``hazards`` are those found in this gate."""
+
+    gate: GateName
+    status: GateStatus
+    code: str = ""
+    feedback: str = ""
+    seconds: float = 0.0
+    hazards: tuple[Hazard, ...] = ()
+
+
+@frozen
+class Latency:
+    """Microseconds of the full-size launch, with its source and chip.
+
+    ``pipes`` are busy microseconds of the slowest core by pipe (S, V, MTE2, MTE3, ...).
+    ``roofline_us`` is the lower bound by bytes moved and operations; ``baseline_us`` is the latency
+    of the same graph run op by op, from the same source.
+    """
+
+    us: float
+    source: LatencySource
+    chip: str
+    block_dim: int
+    pipes: tuple[tuple[str, float], ...]
+    bottleneck: str
+    roofline_us: float
+    baseline_us: float
+
+
+@frozen
+class Verdict:
+    """The gates in order up to the first failure. ``verifier`` names who spoke (``twin 0.1.0``,
+    ``cann@host``). ``shapes`` are the bindings of the symbols that correctness ran with."""
+
+    task_id: str
+    source_id: str
+    verifier: str
+    gates: tuple[GateResult, ...]
+    latency: Latency | None = None
+    shapes: tuple[tuple[tuple[str, int], ...], ...] = ()
+
+    @property
+    def feasible(self) -> bool:
+        """All gates passed and a latency is known."""
+        return self.latency is not None and all(g.status is GateStatus.PASSED for g in self.gates)
+
+    @property
+    def failed_gate(self) -> GateResult | None:
+        return next((g for g in self.gates if g.status is GateStatus.FAILED), None)

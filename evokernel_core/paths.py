@@ -1,0 +1,30 @@
+"""Where the product keeps its data: the platform's user folders, or EVOKERNEL_HOME."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+
+def data_dir() -> Path:
+    """The folder of the memory database and durable jobs; created on first use."""
+    return _ensure(os.environ.get("EVOKERNEL_HOME") or platformdirs.user_data_dir("evokernel"))
+
+
+def cache_dir() -> Path:
+    """The folder of compiled twins, kernels and staged packages; safe to delete."""
+    home = os.environ.get("EVOKERNEL_HOME")
+    return _ensure(str(Path(home) / "cache") if home else platformdirs.user_cache_dir("evokernel"))
+
+
+def memory_path() -> Path:
+    """The memory's SQLite file."""
+    return data_dir() / "memory.db"
+
+
+def _ensure(folder: str) -> Path:
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,1 @@
+"""EvoKernel's language server."""

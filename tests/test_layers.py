@@ -1,0 +1,71 @@
+"""The import rules of docs/architecture.md, read from the code itself."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CORE = ROOT / "evokernel_core"
+SERVER = ROOT / "server" / "evokernel_server"
+
+LAYERS = ("capture", "ascendc", "twin", "verifier", "memory", "synthesis", "cli")
+
+
+def core(*layers: str) -> list[str]:
+    return [f"evokernel_core.{layer}" for layer in layers]
+
+
+FORBIDDEN = {
+    "evokernel_core/domain": [*core(*LAYERS, "paths"), "evokernel_server"],
+    "evokernel_core/twin": core("capture", "ascendc", "verifier", "memory", "synthesis", "cli"),
+    "evokernel_core/memory": core("verifier", "synthesis", "cli"),
+    "evokernel_core/ascendc": core("capture", "verifier", "memory", "synthesis", "cli"),
+    "evokernel_core/capture": core("ascendc", "twin", "verifier", "memory", "synthesis", "cli"),
+    "evokernel_core/verifier": core("memory", "synthesis", "cli"),
+    "evokernel_core/synthesis": core("cli"),
+    "evokernel_core": ["evokernel_server", "torch"],
+    "server/evokernel_server": ["torch"],
+}
+EXEMPT = {
+    # torch lives in the agent, which the user's interpreter runs
+    "torch": "evokernel_core/capture/agent",
+    # the command line is the rim: `evokernel lsp` starts the server
+    "evokernel_server": "evokernel_core/cli",
+}
+
+
+def imports_of(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
+
+
+def starts_with(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(prefix + ".")
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN)
+def test_imports_go_one_way(folder: str) -> None:
+    for path in (ROOT / folder).rglob("*.py"):
+        relative = path.relative_to(ROOT).as_posix()
+        for name in imports_of(path):
+            for forbidden in FORBIDDEN[folder]:
+                exempt = EXEMPT.get(forbidden)
+                if starts_with(name, forbidden) and not (exempt and relative.startswith(exempt)):
+                    pytest.fail(f"{relative} imports {name}")
+
+
+def test_the_agent_needs_only_the_standard_library_and_torch() -> None:
+    allowed = sys.stdlib_module_names | {"torch"}
+    for path in (CORE / "capture" / "agent").rglob("*.py"):
+        for name in imports_of(path):
+            own = name.startswith("evokernel_core.capture.agent")
+            assert own or name.split(".")[0] in allowed, f"{path}: {name}"
