@@ -14,6 +14,7 @@
     │   └── VerifierUnavailable a remote verifier is away; the work can be queued
     ├── ProposerError           a proposer could not write a kernel
     │   ├── BudgetExhausted     no token or attempt is left
+    │   ├── ProposalsExhausted  the proposer has nothing new left to try
     │   └── EndpointError       the model endpoint refused, timed out or broke the protocol
     ├── StoreError              the memory database cannot be read or written
     └── EditConflict            the text under an edit changed since it was planned
@@ -89,11 +90,21 @@ class VerifierUnavailable(VerifierError):
 
 
 class ProposerError(EvoKernelError):
-    """A proposer could not write a kernel."""
+    """A proposer could not write a kernel; ``exhausted`` says that asking again is no use."""
+
+    exhausted = False
 
 
 class BudgetExhausted(ProposerError):
     """No token or attempt is left."""
+
+    exhausted = True
+
+
+class ProposalsExhausted(ProposerError):
+    """The proposer has nothing new left to try from where it stands."""
+
+    exhausted = True
 
 
 class EndpointError(ProposerError):

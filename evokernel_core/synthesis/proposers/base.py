@@ -1,0 +1,69 @@
+"""What a proposer is given, what it answers, and the protocol between them and the engine."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from attrs import frozen
+
+from evokernel_core.domain.experience import Experience
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Verdict
+
+
+@frozen
+class Candidate:
+    """A kernel that was verified. ``parent`` is the source_id it was refined from, "" for a draft."""
+
+    source: KernelSource
+    verdict: Verdict
+    parent: str = ""
+
+    @property
+    def latency_us(self) -> float:
+        """Latency of a feasible candidate, infinite for any other."""
+        latency = self.verdict.latency
+        return latency.us if latency is not None and self.verdict.feasible else float("inf")
+
+
+@frozen
+class Context:
+    """What the engine knows when it asks for a kernel.
+
+    ``experiences`` come from the memory, best first. ``start`` is the kernel to refine, None while
+    drafting. ``children`` are the earlier attempts on this task that a proposer should not repeat:
+    those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
+    verifier's words, empty after a success.
+    """
+
+    experiences: tuple[Experience, ...] = ()
+    start: Candidate | None = None
+    children: tuple[Candidate, ...] = ()
+    feedback: str = ""
+
+
+@frozen
+class Proposal:
+    """A kernel to verify. ``used`` are ids of the experiences that shaped it; they get the reward.
+    ``tokens`` are those that a language model spent on it."""
+
+    source: KernelSource
+    used: tuple[str, ...] = ()
+    tokens: int = 0
+
+
+class Proposer(Protocol):
+    """Writes kernels. Both methods raise ProposerError; one whose ``exhausted`` is true says that
+    nothing new is left (for ``refine``: nothing from that start point)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def draft(self, task: KernelTask, context: Context) -> Proposal:
+        """A kernel from nothing but the task and the memory."""
+        ...
+
+    def refine(self, task: KernelTask, context: Context) -> Proposal:
+        """A kernel that should be faster than ``context.start``."""
+        ...
