@@ -1,0 +1,134 @@
+"""The verifier's interfaces: who judges, who computes the reference, who runs the candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import field, frozen
+
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Hazard, LatencySource, Verdict
+from evokernel_core.twin.chip import Chip
+
+if TYPE_CHECKING:
+    from evokernel_core.capture.reference import ReferenceCase
+
+Cancelled = Callable[[], bool]
+"""Asked between steps; True means: stop now and raise VerifierError."""
+
+DISTRIBUTIONS = ("normal", "uniform", "wide", "structured")
+"""The ways of filling inputs that every ReferenceRunner knows."""
+
+
+def never() -> bool:
+    """The ``cancelled`` of work that nobody can cancel."""
+    return False
+
+
+class Verifier(Protocol):
+    """Judges a kernel against its task, here or on another machine."""
+
+    @property
+    def name(self) -> str:
+        """Who speaks, e.g. ``twin 0.1.0`` or ``cann@host (remote)``."""
+        ...
+
+    def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
+        """The verdict. Raises VerifierError when it cannot judge, VerifierUnavailable when away."""
+        ...
+
+
+class ReferenceRunner(Protocol):
+    """Runs the task's graph with PyTorch, in the interpreter that has it."""
+
+    def reference(
+        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+    ) -> ReferenceCase:
+        """Draws inputs, runs the graph and leaves both as raw files in ``folder``.
+
+        ``distribution`` is one of DISTRIBUTIONS. Raises CaptureError.
+        """
+        ...
+
+
+class RunStatus(StrEnum):
+    """How a candidate's process ended."""
+
+    OK = "ok"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    CRASH = "crash"
+
+
+@frozen
+class Case:
+    """One execution: sizes and scalars in the task's order, files of inputs, files and bytes of outputs."""
+
+    sizes: tuple[int, ...]
+    scalars: tuple[float, ...]
+    inputs: tuple[Path, ...]
+    outputs: tuple[Path, ...]
+    output_bytes: tuple[int, ...]
+    repeat: int = 1
+
+
+@frozen
+class Execution:
+    """What came of a case: how it ended, in which words, and the rules that it broke."""
+
+    status: RunStatus
+    message: str = ""
+    hazards: tuple[Hazard, ...] = ()
+    seconds: float = 0.0
+
+
+@frozen
+class Timing:
+    """The full-size launch: microseconds, cores, and busy microseconds of the slowest core by pipe."""
+
+    us: float
+    block_dim: int
+    pipes: tuple[tuple[str, float], ...]
+    bottleneck: str
+    hazards: tuple[Hazard, ...] = ()
+
+
+@frozen
+class TimingRequest:
+    """Sizes, scalars and the bytes of every tensor at full size; no data."""
+
+    sizes: tuple[int, ...]
+    scalars: tuple[float, ...]
+    input_bytes: tuple[int, ...] = field(default=())
+    output_bytes: tuple[int, ...] = field(default=())
+
+
+class Backend(Protocol):
+    """A machine that compiles, runs and times candidates: the CPU twin, or CANN with an NPU."""
+
+    @property
+    def name(self) -> str:
+        """What a Verdict's ``verifier`` says."""
+        ...
+
+    @property
+    def chip(self) -> Chip: ...
+
+    @property
+    def latency_source(self) -> LatencySource: ...
+
+    def build(self, task: KernelTask, source: KernelSource) -> Any:
+        """Something to hand to ``execute`` and ``measure``. Raises CandidateError, BuildError."""
+        ...
+
+    def execute(self, built: Any, case: Case) -> Execution:
+        """Runs the candidate on a case; outputs are in the case's files when status is ok."""
+        ...
+
+    def measure(self, built: Any, request: TimingRequest) -> Timing:
+        """Times one launch at full size. Raises CandidateError when the candidate fails in it."""
+        ...
