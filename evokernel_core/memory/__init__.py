@@ -1,0 +1,1 @@
+"""What was learned and made: experiences, Q-values, candidates, verdicts, outcomes, jobs."""

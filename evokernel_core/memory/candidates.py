@@ -1,0 +1,206 @@
+"""The kernels that were tried: tasks, sources, attempts, verdicts, and what each attempt used."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from evokernel_core.domain.experience import Stage
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.serial import dumps, loads
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource, Verdict
+from evokernel_core.memory.connection import Row
+from evokernel_core.memory.values import Values
+
+
+@frozen
+class Attempt:
+    """One try of the budget: attempt ``n`` (from 1) of a job. ``source_id`` is empty where the
+    proposer gave no kernel; ``parent`` is the start point, empty for a draft. ``reward`` is the
+    reward before standardising; ``feedback`` the failure in words, empty after a success."""
+
+    job_id: str
+    n: int
+    task_id: str
+    source_id: str
+    parent: str
+    stage: Stage
+    proposer: str
+    verifier: str
+    chip: str
+    feasible: bool
+    reward: float = 0.0
+    tokens: int = 0
+    feedback: str = ""
+    created: float = 0.0
+
+
+@frozen
+class Stored:
+    """A kernel with a verdict of one verifier, and the start point it was made from."""
+
+    source: KernelSource
+    verdict: Verdict
+    parent: str
+    stage: Stage
+
+
+class Candidates(Values):
+    """Records attempts and finds what they gave."""
+
+    def record_task(self, task: KernelTask, features: Mapping[str, float]) -> None:
+        row = {
+            "task_id": task.task_id,
+            "name": task.name,
+            "op_category": task.op_category,
+            "task": dumps(task),
+            "features": json.dumps(dict(features), sort_keys=True),
+        }
+        self.insert("tasks", row, "ON CONFLICT (task_id) DO NOTHING")
+
+    def task(self, task_id: str) -> KernelTask | None:
+        row = self.row("SELECT task FROM tasks WHERE task_id = ?", (task_id,))
+        return loads(row["task"], KernelTask) if row else None
+
+    def tasks(self) -> tuple[KernelTask, ...]:
+        return tuple(
+            loads(row["task"], KernelTask) for row in self.rows("SELECT task FROM tasks ORDER BY name")
+        )
+
+    def record_candidate(self, source: KernelSource) -> None:
+        """Keeps a kernel's text under its content's id."""
+        row = {
+            "source_id": source.source_id,
+            "tiling_h": source.tiling_h,
+            "op_kernel_cpp": source.op_kernel_cpp,
+            "strategy": dumps(source.strategy),
+        }
+        self.insert("sources", row, "ON CONFLICT (source_id) DO NOTHING")
+
+    def source(self, source_id: str) -> KernelSource | None:
+        row = self.row("SELECT * FROM sources WHERE source_id = ?", (source_id,))
+        return _source(row) if row else None
+
+    def record_verdict(self, verdict: Verdict, chip: str) -> None:
+        """Keeps what a verifier found; a later word of the same verifier replaces it."""
+        latency = verdict.latency
+        row = {
+            "task_id": verdict.task_id,
+            "source_id": verdict.source_id,
+            "verifier": verdict.verifier,
+            "chip": chip,
+            "feasible": verdict.feasible,
+            "latency_us": latency.us if latency else None,
+            "latency_source": latency.source.value if latency else "",
+            "verdict": dumps(verdict),
+            "created": time.time(),
+        }
+        changes = ", ".join(f"{name} = excluded.{name}" for name in list(row)[4:])
+        self.insert(
+            "verdicts", row, f"ON CONFLICT (task_id, source_id, verifier, chip) DO UPDATE SET {changes}"
+        )
+
+    def verdict(self, task_id: str, source_id: str, verifier: str, chip: str) -> Verdict | None:
+        """What this verifier (its name holds its version) has found about this kernel on this chip."""
+        row = self.row(
+            "SELECT verdict FROM verdicts WHERE task_id = ? AND source_id = ? AND verifier = ? AND chip = ?",
+            (task_id, source_id, verifier, chip),
+        )
+        return loads(row["verdict"], Verdict) if row else None
+
+    def record_attempt(self, attempt: Attempt, used: Iterable[str]) -> None:
+        """Keeps an attempt and the items that its kernel used (for rewards that come later)."""
+        row = {
+            "job_id": attempt.job_id,
+            "n": attempt.n,
+            "task_id": attempt.task_id,
+            "source_id": attempt.source_id,
+            "parent": attempt.parent,
+            "stage": attempt.stage.value,
+            "proposer": attempt.proposer,
+            "verifier": attempt.verifier,
+            "chip": attempt.chip,
+            "tokens": attempt.tokens,
+            "feasible": attempt.feasible,
+            "reward": attempt.reward,
+            "feedback": attempt.feedback,
+            "created": attempt.created or time.time(),
+        }
+        with self.transaction():
+            self.insert("attempts", row)
+            for item in used if attempt.source_id else ():
+                use = {
+                    "task_id": attempt.task_id,
+                    "source_id": attempt.source_id,
+                    "stage": attempt.stage.value,
+                    "item": item,
+                }
+                self.insert("uses", use, "ON CONFLICT (task_id, source_id, stage, item) DO NOTHING")
+
+    def attempts(self, *, job_id: str = "", task_id: str = "") -> tuple[Attempt, ...]:
+        """The attempts of a job or a task (or all), in order."""
+        rows = self.rows(
+            "SELECT * FROM attempts WHERE (? = '' OR job_id = ?) AND (? = '' OR task_id = ?) ORDER BY seq",
+            (job_id, job_id, task_id, task_id),
+        )
+        return tuple(_attempt(row) for row in rows)
+
+    def candidates(self, task_id: str, verifier: str = "", chip: str = "") -> tuple[Stored, ...]:
+        """The task's kernels with the verdicts of this verifier and chip (or any), oldest first."""
+        rows = self.rows(
+            "SELECT a.parent, a.stage, s.*, v.verdict, min(a.seq) AS first FROM attempts a"
+            " JOIN sources s ON s.source_id = a.source_id"
+            " JOIN verdicts v ON v.source_id = a.source_id AND v.task_id = a.task_id"
+            " WHERE a.task_id = ? AND (? = '' OR v.verifier = ?) AND (? = '' OR v.chip = ?)"
+            " GROUP BY a.source_id, v.verifier, v.chip ORDER BY first",
+            (task_id, verifier, verifier, chip, chip),
+        )
+        return tuple(
+            Stored(_source(row), loads(row["verdict"], Verdict), row["parent"], Stage(row["stage"]))
+            for row in rows
+        )
+
+    def best(self, task_id: str, chip: str, source: LatencySource) -> Stored | None:
+        """The fastest feasible kernel of a task, by latencies of one chip and one source."""
+        feasible = [
+            item
+            for item in self.candidates(task_id, chip=chip)
+            if item.verdict.feasible and item.verdict.latency and item.verdict.latency.source is source
+        ]
+        return min(feasible, key=lambda item: item.verdict.latency.us, default=None)  # type: ignore[union-attr]
+
+    def kernel_uses(self, source_id: str, task_id: str = "") -> tuple[tuple[Stage, str], ...]:
+        """The items and the start point that a kernel's proposal used, each with its stage."""
+        rows = self.rows(
+            "SELECT DISTINCT stage, item FROM uses WHERE source_id = ? AND (? = '' OR task_id = ?)"
+            " ORDER BY stage, item",
+            (source_id, task_id, task_id),
+        )
+        return tuple((Stage(row["stage"]), row["item"]) for row in rows)
+
+
+def _source(row: Row) -> KernelSource:
+    return KernelSource(row["tiling_h"], row["op_kernel_cpp"], loads(row["strategy"], Strategy))
+
+
+def _attempt(row: Row) -> Attempt:
+    return Attempt(
+        job_id=row["job_id"],
+        n=row["n"],
+        task_id=row["task_id"],
+        source_id=row["source_id"],
+        parent=row["parent"],
+        stage=Stage(row["stage"]),
+        proposer=row["proposer"],
+        verifier=row["verifier"],
+        chip=row["chip"],
+        feasible=bool(row["feasible"]),
+        reward=row["reward"],
+        tokens=row["tokens"],
+        feedback=row["feedback"],
+        created=row["created"],
+    )

@@ -1,0 +1,148 @@
+"""One SQLite connection with short write transactions, shared by threads and safe among processes.
+
+WAL lets readers go on while one process writes. A write takes the lock at once (BEGIN IMMEDIATE), so
+that a read-modify-write such as a Q update never meets SQLITE_BUSY in its middle; another process's
+lock is waited for.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from evokernel_core.domain.errors import StoreError
+
+BUSY_TIMEOUT_S = 30.0
+"""How long to wait for another process's transaction; ours last milliseconds."""
+
+Row = sqlite3.Row
+Parameters = tuple[Any, ...] | Mapping[str, Any]
+
+
+class Connection:
+    """Opens the file, brings its schema up to date and runs statements.
+
+    Raises StoreError for a file that is not ours, cannot be opened or stays locked.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._lock = threading.RLock()
+        self._depth = 0
+        with self._reporting():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(
+                self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            )
+            self._db.row_factory = sqlite3.Row
+            self._enter_wal()
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute("PRAGMA recursive_triggers=ON")
+            self._migrate()
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All writes inside are committed together or not at all; an inner one joins the outer."""
+        with self._lock, self._reporting():
+            if self._depth:
+                yield
+                return
+            self._db.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            else:
+                self._db.execute("COMMIT")
+            finally:
+                self._depth -= 1
+
+    def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        with self._lock, self._reporting():
+            return self._db.execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        return next(iter(self.rows(sql, parameters)), None)
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> int:
+        """Runs one writing statement; returns the number of rows that it changed."""
+        with self.transaction():
+            return self._db.execute(sql, parameters).rowcount
+
+    def insert(self, table: str, values: Mapping[str, Any], conflict: str = "") -> bool:
+        """Adds a row; ``conflict`` is an upsert clause. Returns whether a row was written."""
+        names = ", ".join(values)
+        marks = ", ".join(f":{name}" for name in values)
+        return self.execute(f"INSERT INTO {table} ({names}) VALUES ({marks}) {conflict}", values) > 0
+
+    def _enter_wal(self) -> None:
+        """SQLite does not wait for the lock that this one-time switch needs, so we do."""
+        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    def _migrate(self) -> None:
+        """sqlite-utils imports numpy where it finds it, so it is loaded only when there is work."""
+        from evokernel_core.memory.migrations import NAMES
+
+        if not self._applied() >= NAMES:
+            from evokernel_core.memory.migrations.apply import apply
+
+            with self.transaction():
+                apply(self._db)
+
+    def _applied(self) -> set[str]:
+        table = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
+        if not self._db.execute(table).fetchone():
+            return set()
+        return {row["name"] for row in self._db.execute("SELECT name FROM _sqlite_migrations")}
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            what = "is locked by another process" if is_busy(error) else f"failed: {error}"
+            advice = "close other editors that use it" if is_busy(error) else "check the disk and its rights"
+            raise StoreError(f"The memory {self.path} {what}; {advice} and try again.") from error
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                f"The memory {self.path} cannot be read ({error}); move the file aside to start anew."
+            ) from error
+        except OSError as error:
+            raise StoreError(f"The memory {self.path} cannot be opened: {error}.") from error
+
+
+def is_busy(error: sqlite3.OperationalError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def marks(values: Iterable[object]) -> str:
+    """Placeholders for an SQL ``IN``: ``?, ?, ?``."""
+    return ", ".join("?" for _ in values)

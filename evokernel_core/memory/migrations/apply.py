@@ -1,0 +1,17 @@
+"""Applies the pending steps; each is recorded in the transaction that makes it."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlite_utils import Database, Migrations
+
+from evokernel_core.memory.migrations import m001_initial
+
+migrations = Migrations("evokernel")
+migrations(name="m001_initial")(m001_initial.apply)
+
+
+def apply(connection: sqlite3.Connection) -> None:
+    """Brings the schema up to date inside the caller's transaction."""
+    migrations.apply(Database(connection, execute_plugins=False))

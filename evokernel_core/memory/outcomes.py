@@ -1,0 +1,82 @@
+"""What people did with offered kernels, turned into delayed, graded rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.memory.candidates import Candidates
+from evokernel_core.memory.connection import Row
+
+REWARDS: Mapping[OutcomeKind, float] = {
+    OutcomeKind.ACCEPTED: 1.0,
+    OutcomeKind.PARTIALLY_ACCEPTED: 0.5,
+    OutcomeKind.OPENED_DIFF: 0.1,
+    OutcomeKind.SHOWN: 0.0,
+    OutcomeKind.EXPIRED: 0.0,
+    OutcomeKind.SNOOZED: 0.0,
+    OutcomeKind.REVERTED: -0.7,
+    OutcomeKind.REJECTED: -1.0,
+}
+"""Reward of each reaction, on the scale of the verifier's -1 to 1. Our own grading: a rejection is as
+bad as an infeasible kernel; a revert a little less, since people also revert for reasons of their
+own; being ignored says nothing."""
+
+SURVIVAL: Mapping[str, float] = {"30s": 0.25, "5m": 0.5, "15m": 0.75, "commit": 1.0}
+"""Reward of a kernel that was still in the file after a time: the longer, the surer."""
+
+
+def outcome_reward(outcome: Outcome) -> float:
+    """The reward of an outcome; 0 means that it teaches nothing."""
+    if outcome.kind is OutcomeKind.SURVIVED:
+        return SURVIVAL.get(outcome.detail, SURVIVAL["30s"])
+    return REWARDS[outcome.kind]
+
+
+class Outcomes(Candidates):
+    """Records outcomes and pays their rewards."""
+
+    def record_outcome(self, outcome: Outcome) -> bool:
+        """Records it and moves the Q-values of what the kernel's proposal used, in one transaction.
+
+        The same outcome given twice counts once; returns whether it was new.
+        """
+        row = {
+            "kind": outcome.kind.value,
+            "region_id": outcome.region_id,
+            "task_id": outcome.task_id,
+            "source_id": outcome.source_id,
+            "at": outcome.at,
+            "detail": outcome.detail,
+        }
+        with self.transaction():
+            new = self.insert("outcomes", row, "ON CONFLICT DO NOTHING")
+            if new:
+                self._pay(outcome)
+            return new
+
+    def _pay(self, outcome: Outcome) -> None:
+        reward = outcome_reward(outcome)
+        if not reward:
+            return
+        task = self.row("SELECT op_category FROM tasks WHERE task_id = ?", (outcome.task_id,))
+        for stage, item in self.kernel_uses(outcome.source_id, outcome.task_id):
+            self.update_q(stage, task["op_category"] if task else "", (item,), reward)
+
+    def outcomes(self, region_id: str = "") -> tuple[Outcome, ...]:
+        """All outcomes, or those of a region, oldest first."""
+        rows = self.rows(
+            "SELECT * FROM outcomes WHERE ? = '' OR region_id = ? ORDER BY seq", (region_id, region_id)
+        )
+        return tuple(_outcome(row) for row in rows)
+
+
+def _outcome(row: Row) -> Outcome:
+    return Outcome(
+        kind=OutcomeKind(row["kind"]),
+        region_id=row["region_id"],
+        task_id=row["task_id"],
+        source_id=row["source_id"],
+        at=row["at"],
+        detail=row["detail"],
+    )

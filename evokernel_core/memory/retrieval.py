@@ -1,0 +1,91 @@
+"""Two-phase retrieval: a pool of K = lambda N by similarity, then N of it by epsilon-greedy on Q.
+
+All pure: the rows and the values are handed in. EvoKernel names the phases and not the constants;
+N = 4, lambda = 3 and epsilon = 0.1 are those of public re-implementations, and the equal mix of two
+z-scores is MemRL's.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+
+from attrs import field, frozen
+
+from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
+from evokernel_core.domain.settings import RetrievalName
+
+NUMBER = 4
+OVER_RETRIEVAL = 3
+EPSILON = 0.1
+
+
+@frozen
+class Query:
+    """What is looked for. ``features`` are those of the task, ``text`` its words: ops, dtypes, the
+    last error. Only ``kinds`` are considered, and of those with a bottleneck only those with
+    ``bottleneck`` where one is given."""
+
+    text: str
+    features: Mapping[str, float]
+    stage: Stage
+    op_category: str
+    kinds: tuple[ExperienceKind, ...]
+    bottleneck: str = ""
+
+
+@frozen
+class Choice:
+    """How to choose: N items of a pool of K, with exploration ``epsilon``, by ``mode``."""
+
+    n: int = NUMBER
+    k: int = NUMBER * OVER_RETRIEVAL
+    epsilon: float = EPSILON
+    mode: RetrievalName = RetrievalName.Q
+
+
+@frozen
+class Retrieved:
+    """The chosen experiences, best first, and the Q-values of the whole pool they came from."""
+
+    experiences: tuple[Experience, ...] = ()
+    values: Mapping[str, float] = field(factory=dict)
+
+
+def cosine(left: Mapping[str, float], right: Mapping[str, float]) -> float:
+    """Cosine of two sparse vectors, 0 where one is empty."""
+    if len(left) > len(right):
+        left, right = right, left
+    dot = sum(weight * right.get(name, 0.0) for name, weight in left.items())
+    norm = math.hypot(*left.values()) * math.hypot(*right.values())
+    return dot / norm if norm else 0.0
+
+
+def z_scores(numbers: Sequence[float]) -> list[float]:
+    """Each number's distance from the mean in standard deviations; all 0 where they are equal."""
+    if not numbers:
+        return []
+    mean = math.fsum(numbers) / len(numbers)
+    deviation = math.sqrt(math.fsum((number - mean) ** 2 for number in numbers) / len(numbers))
+    return [(number - mean) / deviation if deviation > 1e-12 else 0.0 for number in numbers]
+
+
+def mix(words: Sequence[float], structure: Sequence[float]) -> list[float]:
+    """Half the z-score of the text relevance plus half that of the structural cosine."""
+    return [0.5 * a + 0.5 * b for a, b in zip(z_scores(words), z_scores(structure), strict=True)]
+
+
+def epsilon_greedy(
+    pool: Sequence[str], values: Mapping[str, float], n: int, epsilon: float, rng: random.Random
+) -> list[str]:
+    """N distinct items; each place is a random one with probability ``epsilon``, else the best left.
+
+    Equal values keep the order of the pool, so similarity breaks ties.
+    """
+    left = sorted(pool, key=lambda item: -values.get(item, 0.0))
+    chosen: list[str] = []
+    while left and len(chosen) < n:
+        place = rng.randrange(len(left)) if rng.random() < epsilon else 0
+        chosen.append(left.pop(place))
+    return chosen
