@@ -1,0 +1,294 @@
+"""Builds the twin once per content, and kernels against it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import BuildError, EvoKernelError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.paths import cache_dir
+from evokernel_core.twin.compiler import Compiler, detect_compiler, diagnostics, feedback
+from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
+
+HERE = Path(__file__).parent
+INCLUDE = HERE / "include"
+SOURCES = HERE / "src"
+RUNNER_SOURCE = "runner.cpp"
+GLUE_SOURCE = "glue.cpp"
+LAUNCHER_SOURCE = "launcher.c"
+
+LIBRARY_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-w")
+KERNEL_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-w", "-fmax-errors=20")
+COMPILE_SECONDS = 120
+
+
+class CandidateError(EvoKernelError):
+    """The candidate itself is at fault; ``code`` classifies it, ``feedback`` is for its author."""
+
+    def __init__(self, code: str, feedback: str) -> None:
+        super().__init__(feedback)
+        self.code = code
+        self.feedback = feedback
+
+
+@frozen
+class Twin:
+    """A built twin: its folder holds ``include``, the library, the runner and the launcher."""
+
+    folder: Path
+    compiler: Compiler
+
+    @property
+    def include(self) -> Path:
+        return self.folder / "include"
+
+    @property
+    def library(self) -> Path:
+        return self.folder / "libevokernel_twin.so"
+
+    @property
+    def runner(self) -> Path:
+        return self.folder / "evokernel-twin-runner"
+
+    @property
+    def launcher(self) -> Path:
+        return self.folder / "evokernel-launcher"
+
+
+@frozen
+class BuiltKernel:
+    """A compiled candidate: its shared library, alone in its folder, and how long compiling took."""
+
+    library: Path
+    twin: Twin
+    compile_s: float = 0.0
+
+
+def is_prepared() -> bool:
+    """Whether the twin of these sources and this compiler is already built."""
+    return (_twin_folder(detect_compiler()) / "done").exists()
+
+
+def prepare() -> Twin:
+    """The built twin; builds it (about half a minute) where this content has not been built. Raises BuildError."""
+    compiler = detect_compiler()
+    twin = Twin(_twin_folder(compiler), compiler)
+    if not (twin.folder / "done").exists():
+        with _locked(twin.folder.with_suffix(".lock")):
+            if not (twin.folder / "done").exists():
+                _build_twin(twin)
+    return twin
+
+
+def _twin_folder(compiler: Compiler) -> Path:
+    return cache_dir() / "twin" / _content_hash(compiler)
+
+
+def _content_hash(compiler: Compiler) -> str:
+    digest = hashlib.sha256(repr((compiler, LIBRARY_FLAGS, KERNEL_FLAGS)).encode())
+    for path in sorted([*INCLUDE.rglob("*"), *SOURCES.rglob("*")]):
+        if path.is_file():
+            digest.update(f"\n{path.relative_to(HERE)}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build_twin(twin: Twin) -> None:
+    shutil.rmtree(twin.folder, ignore_errors=True)
+    shutil.copytree(INCLUDE, twin.include)
+    objects = twin.folder / "objects"
+    objects.mkdir()
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        work = [pool.submit(_compile_object, twin, path) for path in _library_sources()]
+        work.append(pool.submit(_precompile_header, twin))
+        built = [item.result() for item in work]
+    compiled = [str(path) for path in built if path.suffix == ".o"]
+    own = (*twin.compiler.argv, *LIBRARY_FLAGS)
+    _run(
+        [*own, "-shared", f"-Wl,-soname,{twin.library.name}", "-o", str(twin.library), *compiled, "-lpthread"]
+    )
+    runner = [str(SOURCES / RUNNER_SOURCE), str(twin.library), "-Wl,-rpath,$ORIGIN", "-lpthread", "-ldl"]
+    _run([*own, f"-I{twin.include}", f"-I{SOURCES}", "-rdynamic", "-o", str(twin.runner), *runner])
+    _run([*twin.compiler.c_argv, "-O1", "-o", str(twin.launcher), str(SOURCES / LAUNCHER_SOURCE)])
+    shutil.rmtree(objects)
+    (twin.folder / "done").touch()
+
+
+def _library_sources() -> list[Path]:
+    return [path for path in sorted(SOURCES.glob("*.cpp")) if path.name not in (RUNNER_SOURCE, GLUE_SOURCE)]
+
+
+def _compile_object(twin: Twin, source: Path) -> Path:
+    target = twin.folder / "objects" / f"{source.stem}.o"
+    include = [f"-I{twin.include}", f"-I{SOURCES}"]
+    _run([*twin.compiler.argv, *LIBRARY_FLAGS, *include, "-c", str(source), "-o", str(target)])
+    return target
+
+
+def _precompile_header(twin: Twin) -> Path:
+    header = twin.include / "kernel_operator.h"
+    suffix = ".gch" if twin.compiler.kind == "g++" else ".pch"
+    target = header.with_name(header.name + suffix)
+    flags = [*kernel_flags(twin.compiler), f"-I{twin.include}", "-x", "c++-header"]
+    _run([*twin.compiler.argv, *flags, str(header), "-o", str(target)])
+    return target
+
+
+def kernel_flags(compiler: Compiler) -> tuple[str, ...]:
+    """The flags of a candidate's compilation; the precompiled header needs the same ones."""
+    if compiler.kind == "g++":
+        return KERNEL_FLAGS
+    return tuple("-ferror-limit=20" if flag.startswith("-fmax-errors") else flag for flag in KERNEL_FLAGS)
+
+
+def header_flags(twin: Twin) -> tuple[str, ...]:
+    """What makes a candidate see the AscendC interface, precompiled."""
+    include = f"-I{twin.include}"
+    if twin.compiler.kind == "g++":
+        return (include,)
+    return (include, "-include-pch", str(twin.include / "kernel_operator.h.pch"))
+
+
+def _run(argv: Sequence[str]) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        errors = feedback(diagnostics(done.stderr, ()), done.stderr)
+        raise BuildError(f"The twin does not build with {argv[0]}; report this: {errors}")
+
+
+def build_kernel(source: KernelSource, *, command_prefix: Sequence[str] = ()) -> BuiltKernel:
+    """The candidate as a shared library, from the cache where the same text was built before.
+
+    ``command_prefix`` is put before the compiler's command line. Raises CandidateError with code
+    ``compile`` where the candidate does not compile and BuildError where the tools fail.
+    """
+    twin = prepare()
+    return build_files(
+        twin, {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h}, command_prefix
+    )
+
+
+def build_files(
+    twin: Twin,
+    files: dict[str, str],
+    command_prefix: Sequence[str] = (),
+    glue: str | None = None,
+    options: Sequence[str] = (),
+) -> BuiltKernel:
+    """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name."""
+    glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
+    key = hashlib.sha256(repr((sorted(files.items()), glue_text, list(options))).encode()).hexdigest()[:24]
+    folder = cache_dir() / "kernels" / twin.folder.name / key
+    built = BuiltKernel(folder / "kernel.so", twin)
+    if built.library.exists():
+        return built
+    return _build_into(
+        folder, twin, {**files, "glue.cpp": glue_text}, (tuple(command_prefix), tuple(options))
+    )
+
+
+def _build_into(
+    folder: Path, twin: Twin, files: dict[str, str], how: tuple[tuple[str, ...], tuple[str, ...]]
+) -> BuiltKernel:
+    """Builds in a folder of its own and renames it: whoever sees the library sees all of it."""
+    prefix, options = how
+    started = time.monotonic()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
+        work = Path(scratch)
+        for name, text in files.items():
+            (work / name).write_text(_as_unit(name, text))
+        common = [
+            *prefix,
+            *twin.compiler.argv,
+            *kernel_flags(twin.compiler),
+            *header_flags(twin),
+            "-I.",
+            *options,
+        ]
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            list(pool.map(lambda name: _compile_unit(common, work, name), ("op_kernel.cpp", "glue.cpp")))
+        _link(twin, work)
+        with _locked(folder.with_suffix(".lock")):
+            if not folder.exists():
+                (work / "result").rename(folder)
+    return BuiltKernel(folder / "kernel.so", twin, time.monotonic() - started)
+
+
+def _as_unit(name: str, text: str) -> str:
+    """A file as it is compiled: launches rewritten, and errors at the author's lines."""
+    if not name.endswith(".cpp"):
+        return text
+    try:
+        return f'#line 1 "{name}"\n{rewrite_launches(text)}\n'
+    except LaunchSyntaxError as error:
+        raise CandidateError("compile", f"{name}: {error}") from error
+
+
+def _compile_unit(common: Sequence[str], work: Path, name: str) -> None:
+    argv = [*common, "-c", name, "-o", f"{Path(name).stem}.o"]
+    status, output = run_tool(argv, work)
+    if status:
+        raise CandidateError("compile", feedback(diagnostics(output, ("op_kernel.cpp", "tiling.h")), output))
+
+
+def _link(twin: Twin, work: Path) -> None:
+    (work / "result").mkdir()
+    argv = [*twin.compiler.argv, "-shared", "-o", "result/kernel.so", "op_kernel.o", "glue.o"]
+    status, output = run_tool([*argv, str(twin.library), "-Wl,--no-undefined"], work)
+    if status:
+        raise CandidateError("link", _undefined(output))
+
+
+def _undefined(output: str) -> str:
+    names = sorted(set(re.findall(r"undefined reference to [`'‘]([^'’]+)['’]", output)))
+    if not names:
+        return feedback((), output)
+    return f"Nothing defines {', '.join(names[:5])}; define it in op_kernel.cpp or call another function."
+
+
+def run_tool(argv: Sequence[str], cwd: Path, seconds: float = COMPILE_SECONDS) -> tuple[int, str]:
+    """Runs a compiler on a candidate's text; its exit status and messages. Raises CandidateError on time-out."""
+    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(cwd)}
+    process = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        _, output = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise CandidateError(
+            "compile-timeout",
+            f"The kernel takes more than {seconds:.0f} s to compile; use fewer nested templates.",
+        ) from error
+    return process.returncode, output

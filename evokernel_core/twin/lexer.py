@@ -1,0 +1,100 @@
+"""C++ text as tokens: enough to find kernel launches and to audit what a kernel mentions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from attrs import frozen
+
+
+class Kind(StrEnum):
+    NAME = "name"
+    NUMBER = "number"
+    STRING = "string"
+    CHARACTER = "character"
+    DIRECTIVE = "directive"
+    PUNCTUATION = "punctuation"
+
+
+@frozen
+class Token:
+    """``text`` as written, from character ``start`` to ``end`` of the file, on 1-based ``line``."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+    line: int
+
+
+# Order matters: comments and literals first, so that nothing inside them is taken for code.
+_TOKEN = re.compile(
+    r"""
+      (?P<space>\s+ | //(?:[^\n\\]|\\.|\\\n)* | /\*.*?(?:\*/|\Z))
+    | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)" | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
+    | (?P<character>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+    | (?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
+    | (?P<name>[A-Za-z_]\w*)
+    | (?P<punctuation><<<|>>>|::|->|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokenize(text: str) -> tuple[Token, ...]:
+    """The tokens of a file, without spaces and comments. Never fails: odd bytes are punctuation."""
+    return tuple(_scan(text))
+
+
+def _scan(text: str) -> Iterator[Token]:
+    line, position = 1, 0
+    at_line_start = True
+    while position < len(text):
+        match = _directive(text, position) if at_line_start else None
+        match = match or _TOKEN.match(text, position)
+        assert match is not None  # the last alternative matches any character
+        found = match.group()
+        kind = match.lastgroup if match.lastgroup != "fence" else "string"
+        if kind != "space":
+            yield Token(Kind(str(kind)), found, position, match.end(), line)
+        at_line_start = kind == "space" and (at_line_start or "\n" in found)
+        line += found.count("\n")
+        position = match.end()
+
+
+_DIRECTIVE = re.compile(r"(?P<directive>\#(?:[^\n\\/]|\\\n|\\.|/(?![/*])|/\*.*?\*/|//[^\n]*)*)", re.DOTALL)
+
+
+def _directive(text: str, position: int) -> re.Match[str] | None:
+    return _DIRECTIVE.match(text, position)
+
+
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def closing_index(tokens: Sequence[Token], opening: int) -> int:
+    """The index of the bracket that closes ``tokens[opening]``. Raises ValueError if none does."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        if tokens[index].text in CLOSING:
+            depth += 1
+        elif tokens[index].text in CLOSING.values():
+            depth -= 1
+            if depth == 0:
+                return index
+    raise ValueError(f"The {tokens[opening].text!r} on line {tokens[opening].line} is never closed.")
+
+
+def split_commas(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
+    """The parts between the commas that no bracket encloses; no token gives no part."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text in CLOSING) - (token.text in CLOSING.values())
+        if token.text == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [tuple(part) for part in parts] if tokens else []

@@ -1,0 +1,312 @@
+"""Runs a built kernel in a process of its own, with limits, and reads what it found."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import BuildError
+from evokernel_core.domain.verdict import Hazard, Severity
+from evokernel_core.twin.build import BuiltKernel, Twin
+from evokernel_core.twin.chip import Chip, runner_text
+
+GIB = 1024**3
+
+
+class Mode(StrEnum):
+    """``check`` moves data and looks for hazards; ``time`` counts cycles without data."""
+
+    CHECK = "check"
+    TIME = "time"
+
+
+class Status(StrEnum):
+    """How the process ended. ``error``: it ended by itself and says that the run cannot be judged."""
+
+    OK = "ok"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    CRASH = "crash"
+
+
+@frozen
+class Limits:
+    """Seconds of wall clock, bytes of address space and of any one file written."""
+
+    wall_s: float = 20.0
+    address_space: int = 4 * GIB
+    file_size: int = GIB
+
+
+@frozen
+class TensorFile:
+    """A tensor argument: its raw file (None in ``time`` mode, where no data moves) and its bytes."""
+
+    path: Path | None
+    nbytes: int
+
+
+@frozen
+class RunRequest:
+    """One run. Sizes, scalars and tensors are in the task's order; ``repeat`` compares that many runs."""
+
+    mode: Mode
+    chip: Chip
+    sizes: tuple[int, ...] = ()
+    scalars: tuple[float, ...] = ()
+    inputs: tuple[TensorFile, ...] = ()
+    outputs: tuple[TensorFile, ...] = ()
+    repeat: int = 1
+    trace: Path | None = None
+
+
+@frozen
+class LaunchReport:
+    """One launch as modelled: microseconds, busy microseconds of the slowest block by pipe."""
+
+    kernel: str
+    block_dim: int
+    latency_us: float
+    pipes: tuple[tuple[str, float], ...]
+    bottleneck: str
+    slowest_block: int = 0
+
+
+@frozen
+class RunResult:
+    """What came of a run; ``message`` is a sentence unless status is ok. ``latency_us`` is modelled."""
+
+    status: Status
+    message: str = ""
+    hazards: tuple[Hazard, ...] = ()
+    launches: tuple[LaunchReport, ...] = ()
+    latency_us: float = 0.0
+    instructions: int = 0
+    outputs_written: tuple[bool, ...] = ()
+    input_changed: tuple[bool, ...] = ()
+    seconds: float = 0.0
+    exit_code: int = 0
+    output: str = ""
+
+
+@frozen
+class Finished:
+    """A process that ended: exit status (negative: signal), what it printed, seconds, whether it was killed."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    seconds: float
+    timed_out: bool
+
+
+def run_kernel(
+    built: BuiltKernel,
+    request: RunRequest,
+    limits: Limits | None = None,
+    command_prefix: tuple[str, ...] = (),
+    scratch: Path | None = None,
+) -> RunResult:
+    """Runs the kernel. ``command_prefix`` (a sandbox) is put before the runner's command line.
+
+    ``scratch`` is the folder of the request and the result, a temporary one by default; a sandbox
+    must let the runner write there.
+    """
+    if scratch is not None:
+        return _run_in(scratch, built, request, limits or Limits(), command_prefix)
+    with tempfile.TemporaryDirectory(prefix="evokernel-run-") as folder:
+        return _run_in(Path(folder), built, request, limits or Limits(), command_prefix)
+
+
+def _run_in(
+    folder: Path, built: BuiltKernel, request: RunRequest, limits: Limits, command_prefix: tuple[str, ...]
+) -> RunResult:
+    result_file = folder / "result.json"
+    result_file.unlink(missing_ok=True)
+    (folder / "chip.txt").write_text(runner_text(request.chip))
+    (folder / "request.txt").write_text(request_text(built.library, request, folder))
+    command = [
+        *limited(built.twin, limits),
+        *command_prefix,
+        str(built.twin.runner),
+        str(folder / "request.txt"),
+    ]
+    finished = run_process(command, folder, limits.wall_s, clean_environment())
+    return read_result(result_file, finished, limits)
+
+
+def request_text(library: Path, request: RunRequest, folder: Path) -> str:
+    """The runner's request: one ``key value...`` a line."""
+    lines = [
+        f"library {library}",
+        f"result {folder / 'result.json'}",
+        f"mode {request.mode}",
+        f"chip {folder / 'chip.txt'}",
+        " ".join(["sizes", *(str(size) for size in request.sizes)]),
+        " ".join(["scalars", *(f"{scalar:.9g}" for scalar in request.scalars)]),
+        *(f"tensor in {tensor.path or '-'} {tensor.nbytes}" for tensor in request.inputs),
+        *(f"tensor out {tensor.path or '-'} {tensor.nbytes}" for tensor in request.outputs),
+        f"repeat {request.repeat}",
+    ]
+    if request.trace is not None:
+        lines.append(f"trace {request.trace}")
+    return "\n".join(lines) + "\n"
+
+
+def limited(twin: Twin, limits: Limits) -> tuple[str, ...]:
+    """The command prefix that applies limits."""
+    return (
+        *(str(twin.launcher), "--address-space", str(limits.address_space)),
+        *("--file-size", str(limits.file_size), "--cpu", str(int(limits.wall_s * (os.cpu_count() or 1)) + 1)),
+        "--",
+    )
+
+
+def clean_environment() -> dict[str, str]:
+    """What a candidate's process sees of the environment: nothing of the person's."""
+    return {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+
+
+def run_process(command: Sequence[str], cwd: Path, wall_s: float, environment: Mapping[str, str]) -> Finished:
+    """Runs a command in a process group of its own, and kills the group when its time is over."""
+    started = time.monotonic()
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+        timed_out = _wait(process, wall_s)
+        seconds = time.monotonic() - started
+        return Finished(process.returncode, _head(stdout), _head(stderr), seconds, timed_out)
+
+
+def _wait(process: subprocess.Popen[bytes], wall_s: float) -> bool:
+    """Waits and then kills whatever is left of the group. True where time ran out."""
+    try:
+        process.wait(timeout=wall_s)
+        timed_out = False
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # the whole group has ended
+    process.wait()
+    return timed_out
+
+
+def _head(file: Any, limit: int = 65536) -> str:
+    file.seek(0)
+    text: str = file.read(limit).decode(errors="replace")
+    return text
+
+
+def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
+    """The result that the runner left, or why it left none."""
+    if finished.exit_code == 120 and "evokernel-launcher" in finished.stderr:
+        raise BuildError(f"The kernel's process could not be confined: {finished.stderr.strip()}")
+    if finished.timed_out or finished.exit_code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return _ended(Status.TIMEOUT, f"The kernel did not finish within {limits.wall_s:.0f} s.", finished)
+    data = _load(path)
+    if data is None:
+        return _without_result(finished, limits)
+    if finished.exit_code:
+        return _ended(Status.CRASH, _crash_words(finished), finished)
+    return _parsed(data, finished)
+
+
+def _load(path: Path) -> dict[str, Any] | None:
+    try:
+        data = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _without_result(finished: Finished, limits: Limits) -> RunResult:
+    if "bad_alloc" in finished.stderr or "out of memory" in finished.stderr.lower():
+        gib = limits.address_space / GIB
+        return _ended(
+            Status.MEMORY, f"The kernel asked for more than {gib:.0f} GiB of host memory.", finished
+        )
+    return _ended(Status.CRASH, _crash_words(finished), finished)
+
+
+def _crash_words(finished: Finished) -> str:
+    if finished.exit_code >= 0:
+        return f"The kernel's process ended with exit status {finished.exit_code} before the launch was over."
+    name = signal.Signals(-finished.exit_code).name
+    why = {
+        "SIGSEGV": "it touched memory that is not its own",
+        "SIGFPE": "an integer division by zero",
+        "SIGABRT": "it aborted",
+        "SIGXFSZ": "it wrote a file that is too large",
+        "SIGILL": "it ran into code that cannot be reached",
+    }.get(name, "it was ended by a signal")
+    last = finished.stderr.strip().splitlines()[-1:] or [""]
+    detail = f" ({last[0][:200]})" if last[0] else ""
+    return f"The kernel crashed with {name}: {why}{detail}."
+
+
+def _ended(status: Status, message: str, finished: Finished) -> RunResult:
+    return RunResult(
+        status,
+        message,
+        seconds=finished.seconds,
+        exit_code=finished.exit_code,
+        output=finished.stdout + finished.stderr,
+    )
+
+
+def _parsed(data: dict[str, Any], finished: Finished) -> RunResult:
+    error = str(data.get("error") or "")
+    return RunResult(
+        status=Status.ERROR if error else Status.OK,
+        message=error,
+        hazards=tuple(_hazard(item) for item in data.get("hazards", ())),
+        launches=tuple(_launch(item) for item in data.get("launches", ())),
+        latency_us=float(data.get("latency_us", 0.0)),
+        instructions=int(data.get("instructions", 0)),
+        outputs_written=tuple(bool(item) for item in data.get("outputs_written", ())),
+        input_changed=tuple(bool(item) for item in data.get("input_changed", ())),
+        seconds=finished.seconds,
+        exit_code=finished.exit_code,
+        output=finished.stdout + finished.stderr,
+    )
+
+
+def _hazard(item: Mapping[str, Any]) -> Hazard:
+    return Hazard(
+        code=str(item["code"]),
+        severity=Severity(item["severity"]),
+        message=str(item["message"]),
+        file=str(item.get("file", "")),
+        line=int(item.get("line", 0)),
+    )
+
+
+def _launch(item: Mapping[str, Any]) -> LaunchReport:
+    return LaunchReport(
+        kernel=str(item["kernel"]),
+        block_dim=int(item["block_dim"]),
+        latency_us=float(item["latency_us"]),
+        pipes=tuple((str(pipe), float(us)) for pipe, us in item.get("pipes", {}).items()),
+        bottleneck=str(item.get("bottleneck", "")),
+        slowest_block=int(item.get("blocks", {}).get("slowest", 0)),
+    )
