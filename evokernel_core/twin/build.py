@@ -84,7 +84,7 @@ def is_prepared() -> bool:
 
 
 def prepare() -> Twin:
-    """The built twin; builds it (about half a minute) where this content has not been built. Raises BuildError."""
+    """The built twin; builds it (about half a minute) the first time. Raises BuildError."""
     compiler = detect_compiler()
     twin = Twin(_twin_folder(compiler), compiler)
     if not (twin.folder / "done").exists():
@@ -270,7 +270,7 @@ def _undefined(output: str) -> str:
 
 
 def run_tool(argv: Sequence[str], cwd: Path, seconds: float = COMPILE_SECONDS) -> tuple[int, str]:
-    """Runs a compiler on a candidate's text; its exit status and messages. Raises CandidateError on time-out."""
+    """Runs a compiler on a candidate's text; its status and messages. Raises CandidateError on time-out."""
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(cwd)}
     process = subprocess.Popen(
         argv,

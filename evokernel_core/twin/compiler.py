@@ -43,7 +43,7 @@ def detect_compiler() -> Compiler:
             return compiler
     old = f" ({found[0].version} is too old)" if found else ""
     raise BuildError(
-        f"There is no C++17 compiler{old}; install g++ 11 or newer, clang++ 14 or newer, or `pip install ziglang`."
+        f"There is no C++17 compiler{old}; install g++ 11 or clang++ 14 or newer, or `pip install ziglang`."
     )
 
 
@@ -130,7 +130,7 @@ def _author_position(
     if Path(match["file"]).name in files:
         return Path(match["file"]).name, int(match["line"])
     following = lines[index + 1 : index + 12]
-    preceding = [line for line in reversed(lines[max(0, index - 12) : index])]
+    preceding = list(reversed(lines[max(0, index - 12) : index]))
     for line in (*preceding, *following):
         if _ERROR.match(line):
             continue

@@ -33,7 +33,8 @@ class Token:
 _TOKEN = re.compile(
     r"""
       (?P<space>\s+ | //(?:[^\n\\]|\\.|\\\n)* | /\*.*?(?:\*/|\Z))
-    | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)" | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
+    | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)"
+               | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*")
     | (?P<character>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
     | (?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
     | (?P<name>[A-Za-z_]\w*)

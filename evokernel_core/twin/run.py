@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -102,7 +103,7 @@ class RunResult:
 
 @frozen
 class Finished:
-    """A process that ended: exit status (negative: signal), what it printed, seconds, whether it was killed."""
+    """A process that ended: exit status (negative: a signal), what it printed, seconds it took."""
 
     exit_code: int
     stdout: str
@@ -197,18 +198,20 @@ def run_process(command: Sequence[str], cwd: Path, wall_s: float, environment: M
 
 
 def _wait(process: subprocess.Popen[bytes], wall_s: float) -> bool:
-    """Waits and then kills whatever is left of the group. True where time ran out."""
+    """Waits and then kills whatever is left of the group. True where time ran out.
+
+    The group is killed before its leader is reaped: until then its number belongs to nobody else.
+    """
+    descriptor = os.pidfd_open(process.pid)
     try:
-        process.wait(timeout=wall_s)
-        timed_out = False
-    except subprocess.TimeoutExpired:
-        timed_out = True
-    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        ended = bool(poll.poll(wall_s * 1000))
+    finally:
+        os.close(descriptor)
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # the whole group has ended
-    process.wait()
-    return timed_out
+        process.wait()
+    return not ended
 
 
 def _head(file: Any, limit: int = 65536) -> str:
