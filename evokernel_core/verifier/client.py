@@ -1,0 +1,245 @@
+"""RemoteVerifier: the Verifier protocol spoken over HTTP to ``evokernel verifier serve``."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import ssl
+from typing import Any, TypeVar
+
+import httpx2
+import stamina
+import structlog
+from attrs import evolve
+from cattrs.errors import BaseValidationError
+from pydantic import BaseModel, ValidationError
+
+from evokernel_core.domain.errors import UsageError, VerifierError, VerifierUnavailable
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Verdict
+from evokernel_core.tls import tls_context
+from evokernel_core.verifier.base import Cancelled, never
+from evokernel_core.verifier.schema import JobView, Problem, StatusView
+
+log = structlog.get_logger(__name__)
+
+View = TypeVar("View", bound=BaseModel)
+
+AWAY = frozenset({429, 500, 502, 503, 504})
+"""Statuses that another try later may change."""
+
+TIMES_FORGOTTEN = 3
+"""How often a job may vanish from the service (its data were lost, another cancelled) before we stop."""
+
+
+class _Busy(Exception):
+    """An answer that another try later may change."""
+
+
+class _Gone(VerifierError):
+    """The service does not know what we asked about."""
+
+
+class RemoteVerifier:
+    """Asks the service at ``url``; jobs survive both sides being killed, as asking twice is asking once.
+
+    ``wait`` is how long one request waits for the end of a job, in seconds, and so how soon a cancel
+    is noticed. ``patience`` bounds the seconds of tries against a service that is away.
+    Raises UsageError for a URL that would send the token readable over a network; ``plain_http``
+    allows that where something else protects the way.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        ca_bundle: str = "",
+        wait: float = 1.0,
+        *,
+        patience: float = 10.0,
+        plain_http: bool = False,
+    ) -> None:
+        self._url = check_url(url, plain_http=plain_http)
+        self._wait = wait
+        self._patience = patience
+        self._place = httpx2.URL(self._url).netloc.decode()
+        self._spoken = ""
+        self._http = httpx2.Client(
+            base_url=self._url,
+            headers={"Authorization": f"Bearer {check_token(token)}"},
+            verify=tls_context(ca_bundle),
+            trust_env=not is_loopback(httpx2.URL(self._url).host),  # no proxy on the way to this machine
+            timeout=httpx2.Timeout(10.0, read=wait + 20.0),
+        )
+
+    @property
+    def name(self) -> str:
+        """Who judges there, e.g. ``twin 0.1.0@host:8732 (remote)``; without a name while unknown."""
+        return f"{self._spoken or 'verifier'}@{self._place} (remote)"
+
+    def close(self) -> None:
+        self._http.close()
+
+    def status(self) -> StatusView:
+        """Who judges there and how much waits. Raises VerifierUnavailable, VerifierError."""
+        status = self._ask("GET", "/v1/status", StatusView)
+        self._spoken = status.name
+        return status
+
+    def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
+        """The service's verdict, signed with where it came from.
+
+        Raises VerifierUnavailable while the service is away, VerifierError when it cannot judge or
+        ``cancelled`` said so.
+        """
+        if not self._spoken:
+            self.status()
+        client = secrets.token_hex(8)
+        body = {"task": to_data(task), "source": to_data(source), "client": client}
+        for _ in range(TIMES_FORGOTTEN):
+            job = self._ask("POST", "/v1/jobs", JobView, json=body)
+            done = self._follow(job, client, cancelled)
+            if done:
+                return self._verdict(done, task, source)
+        raise VerifierError(
+            f"The verifier at {self._url} forgot this job {TIMES_FORGOTTEN} times; look into its log."
+        )
+
+    def _follow(self, job: JobView, client: str, cancelled: Cancelled) -> JobView | None:
+        """The job once it is done; None when the service no longer knows it."""
+        while job.state != "done":
+            if cancelled():
+                self._withdraw(job.id, client)
+                raise VerifierError("The verification was cancelled.")
+            try:
+                job = self._ask("GET", f"/v1/jobs/{job.id}", JobView, params={"wait": self._wait})
+            except _Gone:
+                return None
+        return job
+
+    def _withdraw(self, job: str, client: str) -> None:
+        """Takes the wish back; if that fails, the service judges once for nobody."""
+        try:
+            self._http.delete(f"/v1/jobs/{job}", params={"client": client})
+        except httpx2.HTTPError as error:
+            log.info("could not withdraw a job", verifier=self._url, error=str(error))
+
+    def _verdict(self, job: JobView, task: KernelTask, source: KernelSource) -> Verdict:
+        if job.verdict is None:
+            raise VerifierError(f"The verifier at {self._url} could not judge: {job.error}")
+        try:
+            verdict = from_data(job.verdict, Verdict)
+        except (BaseValidationError, LookupError, TypeError, ValueError) as error:
+            raise VerifierError(
+                f"The verifier at {self._url} gave a verdict that this version cannot read; update one."
+            ) from error
+        if (verdict.task_id, verdict.source_id) != (task.task_id, source.source_id):
+            raise VerifierError(f"The verifier at {self._url} judged another kernel; update one of the two.")
+        return evolve(verdict, verifier=f"{verdict.verifier}@{self._place} (remote)")
+
+    def _ask(self, method: str, path: str, kind: type[View], **request: Any) -> View:
+        """A successful answer. Raises VerifierUnavailable, VerifierError (_Gone for 404)."""
+        response = self._answered(method, path, request)
+        if response.status_code == 404:
+            raise _Gone(f"{self._url} has no {path}; check that the URL is a verifier's.")
+        if response.status_code == 401:
+            raise VerifierError(
+                f"The verifier at {self._url} refused the token; copy the one that"
+                " `evokernel verifier token` shows there."
+            )
+        if not response.is_success:
+            raise VerifierError(f"The verifier at {self._url} refused: {_sentence(response)}")
+        try:
+            return kind.model_validate_json(response.content)
+        except ValidationError as error:
+            raise VerifierError(
+                f"{self._url} does not answer like a verifier of this version; check the URL or update one."
+            ) from error
+
+    def _answered(self, method: str, path: str, request: dict[str, Any]) -> httpx2.Response:
+        """An answer that trying again would not change. Raises VerifierUnavailable, VerifierError."""
+        try:
+            for attempt in stamina.retry_context(
+                on=_may_pass, attempts=None, timeout=self._patience, wait_max=2.0, wait_jitter=0.2
+            ):
+                with attempt:
+                    response = self._http.request(method, path, **request)
+                    if response.status_code in AWAY:
+                        raise _Busy(_sentence(response))
+        except httpx2.HTTPError as error:
+            if _is_certificate(error):
+                raise VerifierError(
+                    f"The certificate of {self._url} is not trusted ({error}); set the verifier's CA bundle."
+                ) from error
+            raise self._away(
+                f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            ) from error
+        except _Busy as error:
+            raise self._away(str(error)) from error
+        return response
+
+    def _away(self, why: str) -> VerifierUnavailable:
+        return VerifierUnavailable(
+            f"The verifier at {self._url} is away ({why.rstrip('.')}); start it with"
+            " `evokernel verifier serve` or clear the verifier URL."
+        )
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether another try may go better."""
+    return isinstance(error, _Busy | httpx2.TransportError) and not _is_certificate(error)
+
+
+def _is_certificate(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _sentence(response: httpx2.Response) -> str:
+    """The service's own words, or the bare status of something else that answered."""
+    try:
+        return Problem.model_validate_json(response.content).error
+    except ValidationError:
+        return f"HTTP status {response.status_code}."
+
+
+def check_url(url: str, *, plain_http: bool = False) -> str:
+    """The URL without a slash at its end. Raises UsageError for one that we do not send tokens to."""
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL as error:
+        raise UsageError(f"{url!r} is not a URL; give the verifier as https://HOST:PORT.") from error
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise UsageError(f"{url!r} is not a URL of a verifier; give it as https://HOST:PORT.")
+    if parsed.userinfo:
+        raise UsageError("A verifier's URL carries no user or password; give the token separately.")
+    if parsed.scheme == "http" and not plain_http and not is_loopback(parsed.host):
+        raise UsageError(
+            f"{url} would send the token readable over the network; use https, an SSH tunnel to 127.0.0.1, or"
+            " allow plain http explicitly."
+        )
+    return url.rstrip("/")
+
+
+def check_token(token: str) -> str:
+    """The token. Raises UsageError where it cannot stand in a header."""
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(
+            "The verifier's token is empty or malformed; `evokernel verifier token` shows it there."
+        )
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine by name or address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

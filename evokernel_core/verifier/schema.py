@@ -1,0 +1,123 @@
+"""What travels over the verifier's HTTP API: pydantic at the edge, the domain's JSON inside."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any, Literal
+
+from cattrs.errors import BaseValidationError
+from cattrs.v import transform_error
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.serial import dumps, from_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
+
+JobId = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+ClientName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{0,64}$")]
+FileText = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
+
+
+class SourceBody(BaseModel):
+    """The two files of docs/kernel-abi.md and the strategy behind them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tiling_h: FileText
+    op_kernel_cpp: FileText
+    strategy: dict[str, Any]
+
+
+class JobRequest(BaseModel):
+    """A kernel to judge. ``client`` names who asks, so that a cancel takes back only one's own wish."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task: dict[str, Any]
+    source: SourceBody
+    client: ClientName = ""
+
+
+class JobView(BaseModel):
+    """A job; once done it has a verdict, or in ``error`` one sentence why there is none."""
+
+    id: JobId
+    state: Literal["queued", "running", "done"]
+    verdict: dict[str, Any] | None = None
+    error: str = ""
+
+
+class CancelView(BaseModel):
+    """``cancelled`` is false where the job was done already or others still want it."""
+
+    id: JobId
+    cancelled: bool
+
+
+class StatusView(BaseModel):
+    """Who judges here, and how much waits."""
+
+    name: str
+    backend: str
+    chip: str
+    version: str
+    workers: int
+    queued: int
+    running: int
+    done: int
+
+
+class Problem(BaseModel):
+    """Every answer that is not a success: one sentence."""
+
+    error: str
+
+
+def parse_kernel(task: dict[str, Any], source: dict[str, Any]) -> tuple[KernelTask, KernelSource]:
+    """The domain's objects, with every name and size resolved once. Raises UsageError."""
+    parsed = _structure(task, KernelTask, "task"), _structure(source, KernelSource, "source")
+    _check_task(parsed[0])
+    _check_json(*parsed)
+    return parsed
+
+
+def job_id(task: KernelTask, source: KernelSource, backend: str, chip: str) -> str:
+    """What is judged, and by what: the same question has the same name."""
+    return hashlib.sha256("\n".join((task.task_id, source.source_id, backend, chip)).encode()).hexdigest()
+
+
+def _structure(data: dict[str, Any], kind: type[Any], what: str) -> Any:
+    try:
+        return from_data(data, kind)
+    except BaseValidationError as error:
+        first = next(iter(transform_error(error)), "it does not fit")
+        raise UsageError(f"The {what} is not a {kind.__name__}: {first}.") from error
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise UsageError(f"The {what} is not a {kind.__name__}: {error}.") from error
+
+
+def _check_task(task: KernelTask) -> None:
+    """A graph that mentions what it does not define, or sizes that cannot be computed."""
+    try:
+        graph = task.graph
+        for node in graph.nodes:
+            for operand in node.operands():
+                graph.spec(operand)
+        specs = [item.spec for item in graph.inputs] + list(graph.output_specs())
+        for spec in specs:
+            if spec.dtype not in ITEM_SIZE:
+                raise UsageError(f"The task has a tensor of unknown dtype {spec.dtype!r}.")
+            if min(spec.sizes(task.sizes), default=0) < 0:
+                raise UsageError("The task has a tensor of negative size.")
+    except (LookupError, TypeError, ValueError, SyntaxError, ArithmeticError, RecursionError) as error:
+        raise UsageError(f"The task's graph does not hold together: {error!r}.") from error
+
+
+def _check_json(task: KernelTask, source: KernelSource) -> None:
+    """Text that has no UTF-8 form, or numbers that have no JSON form, cannot be stored or named."""
+    try:
+        dumps(task), task.task_id, dumps(source), source.source_id
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UsageError(f"The kernel cannot be written as JSON: {error}.") from error

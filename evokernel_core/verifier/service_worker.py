@@ -1,0 +1,118 @@
+"""A worker of the verifier service: a child process that judges one kernel at a time.
+
+    python -m evokernel_core.verifier.service_worker MODULE:FUNCTION JSON
+
+calls ``FUNCTION(**JSON)`` for a Verifier when the first kernel comes, then answers each line
+``{"task":..., "source":...}`` on stdin with ``{"verdict":...}`` or ``{"error":"sentence"}`` on
+stdout. Whatever else prints goes to stderr. When stdin ends, its parent is gone: it ends its own
+children and itself at once, whatever it is doing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import psutil
+
+from evokernel_core.domain.errors import EvoKernelError, VerifierError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.settings import Settings
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.verifier.base import Verifier
+
+
+def local_verifier(chip: str, interpreter: str) -> Verifier:
+    """The verifier of this machine, with its reference in the first interpreter that has torch."""
+    from pathlib import Path
+
+    from evokernel_core.capture.client import AgentClient
+    from evokernel_core.capture.interpreter import find_interpreter
+    from evokernel_core.verifier.factory import open_verifier
+
+    settings = Settings(interpreter=interpreter, chip=chip)
+    found = find_interpreter(interpreter, Path.cwd())
+    return open_verifier(settings, AgentClient(str(found.path)))
+
+
+def resolve(factory: str) -> Callable[..., Verifier]:
+    """The function that ``module:function`` names. Raises VerifierError."""
+    module, _, name = factory.partition(":")
+    try:
+        function: Callable[..., Verifier] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise VerifierError(f"The service's verifier {factory!r} cannot be loaded: {error}.") from error
+    return function
+
+
+class Judge:
+    """Opens its verifier with the first kernel, so that a failure is that kernel's answer."""
+
+    def __init__(self, factory: str, arguments: dict[str, Any]) -> None:
+        self._factory = factory
+        self._arguments = arguments
+        self._verifier: Verifier | None = None
+
+    def answer(self, line: str) -> dict[str, Any]:
+        """The reply to one line; an error is a sentence, never an exception."""
+        try:
+            request = json.loads(line)
+            task = from_data(request["task"], KernelTask)
+            source = from_data(request["source"], KernelSource)
+            return {"verdict": to_data(self._open().verify(task, source))}
+        except EvoKernelError as error:
+            return {"error": str(error)}
+        except Exception as error:  # a defect of ours is this job's error, not the end of the service
+            sys.excepthook(*sys.exc_info())
+            name = type(error).__name__
+            return {"error": f"The verifier failed on this kernel ({name}: {error}); see the service's log."}
+
+    def _open(self) -> Verifier:
+        if self._verifier is None:
+            self._verifier = resolve(self._factory)(**self._arguments)
+        return self._verifier
+
+
+def _read(lines: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        lines.put(line)
+    _end_everything()
+
+
+def _end_everything() -> None:
+    """Ends the processes that the verifier started, then this one; nothing here is worth saving."""
+    for child in psutil.Process().children(recursive=True):
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue
+    os._exit(0)
+
+
+def _private_stdout() -> TextIO:
+    """The real stdout for answers; from here on, prints go to stderr."""
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return channel
+
+
+def main() -> None:
+    """Runs until stdin ends."""
+    channel = _private_stdout()
+    judge = Judge(sys.argv[1], json.loads(sys.argv[2]))
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    while True:
+        channel.write(json.dumps(judge.answer(lines.get())) + "\n")
+        channel.flush()
+
+
+if __name__ == "__main__":
+    main()

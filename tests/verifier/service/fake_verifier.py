@@ -1,0 +1,68 @@
+"""A Verifier for the service's tests: what it does stands in the kernel's text, one word a line.
+
+``sleep SECONDS`` takes time, ``die`` ends the process, ``raise`` fails with a stated reason,
+``bug`` fails without one, ``print`` writes to stdout, ``child`` starts a process that never ends.
+Each start and each end of a judgement is a line ``NAME PID`` in ``journal``.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import VerifierError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Verdict
+from evokernel_core.verifier.base import Cancelled, never
+
+
+@frozen
+class Scripted:
+    journal: str
+    name: str = "scripted 1"
+
+    def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
+        self._note("start", task)
+        for line in source.op_kernel_cpp.splitlines():
+            self._act(line.split())
+        self._note("end", task)
+        once = secrets.token_hex(8)  # a second judgement would show
+        gate = GateResult(GateName.AUDIT, GateStatus.FAILED, code="scripted", feedback=once)
+        return Verdict(task.task_id, source.source_id, self.name, (gate,))
+
+    def _act(self, words: list[str]) -> None:
+        match words:
+            case ["sleep", seconds]:
+                time.sleep(float(seconds))
+            case ["die"]:
+                os._exit(7)
+            case ["raise"]:
+                raise VerifierError("The reference cannot run here; install torch.")
+            case ["bug"]:
+                raise ZeroDivisionError("a defect")
+            case ["print"]:
+                print("noise on stdout", flush=True)
+            case ["child"]:
+                child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+                Path(self.journal + ".child").write_text(str(child.pid))
+            case ["environment", variable]:
+                raise VerifierError(f"value={os.environ.get(variable, '')}.")
+
+    def _note(self, event: str, task: KernelTask) -> None:
+        with Path(self.journal).open("a") as file:
+            file.write(f"{event} {task.name} {os.getpid()}\n")
+
+
+def scripted(journal: str) -> Scripted:
+    return Scripted(journal)
+
+
+def broken() -> Scripted:
+    raise VerifierError("No C++ compiler was found; install g++ 11 or newer.")
