@@ -43,11 +43,13 @@ class Jobs(Connection):
         row = self.row("SELECT * FROM jobs WHERE id = ?", (id,))
         return _job(row) if row else None
 
-    def jobs(self, states: Iterable[JobState] = tuple(JobState)) -> tuple[Job, ...]:
-        """Jobs in these states, oldest first."""
+    def jobs(self, states: Iterable[JobState] = tuple(JobState), *, file: str = "") -> tuple[Job, ...]:
+        """Jobs in these states, of one file where it is given, oldest first."""
         names = [state.value for state in states]
         rows = self.rows(
-            f"SELECT * FROM jobs WHERE state IN ({marks(names)}) ORDER BY created, id", tuple(names)
+            f"SELECT * FROM jobs WHERE state IN ({marks(names)}) AND (? = '' OR file = ?)"
+            " ORDER BY created, id",
+            (*names, file, file),
         )
         return tuple(_job(row) for row in rows)
 
