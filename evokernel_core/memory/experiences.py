@@ -125,6 +125,9 @@ class Experiences(Values):
         if query.bottleneck:
             sql += " AND bottleneck IN ('', ?)"
             given = (*given, query.bottleneck)
+        if query.ids:
+            sql += f" AND id IN ({marks(query.ids)})"
+            given = (*given, *query.ids)
         return {row["id"]: row["features"] for row in self.rows(f"{sql} ORDER BY seq DESC", given)}
 
     def _most_similar(self, query: Query, features: Mapping[str, str]) -> list[str]:

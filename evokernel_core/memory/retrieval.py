@@ -24,8 +24,8 @@ EPSILON = 0.1
 @frozen
 class Query:
     """What is looked for. ``features`` are those of the task, ``text`` its words: ops, dtypes, the
-    last error. Only ``kinds`` are considered, and of those with a bottleneck only those with
-    ``bottleneck`` where one is given."""
+    last error. Only ``kinds`` are considered; of those with a bottleneck only those with
+    ``bottleneck`` where one is given; only ``ids`` where some are given."""
 
     text: str
     features: Mapping[str, float]
@@ -33,6 +33,7 @@ class Query:
     op_category: str
     kinds: tuple[ExperienceKind, ...]
     bottleneck: str = ""
+    ids: tuple[str, ...] = ()
 
 
 @frozen

@@ -66,6 +66,12 @@ class Values(Connection):
                 for category in dict.fromkeys((op_category, ANY_CATEGORY)):
                     self._step(stage, category, item, reward)
 
+    def seed_q(self, stage: Stage, op_category: str, item: str, q: float) -> None:
+        """Gives an item a first value unless it has one; it counts as no update."""
+        for category in dict.fromkeys((op_category, ANY_CATEGORY)):
+            row = {"stage": stage.value, "op_category": category, "item": item, "q": q, "n": 0}
+            self.insert("q_values", row, "ON CONFLICT (stage, op_category, item) DO NOTHING")
+
     def _step(self, stage: Stage, op_category: str, item: str, reward: float) -> None:
         key = (stage, op_category, item)
         where = "WHERE stage = ? AND op_category = ? AND item = ?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from attrs import frozen
 
@@ -34,23 +34,27 @@ class Context:
     ``experiences`` come from the memory, best first. ``start`` is the kernel to refine, None while
     drafting. ``children`` are the earlier attempts on this task that a proposer should not repeat:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
-    verifier's words, empty after a success.
+    verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
+    already verified for this task.
     """
 
     experiences: tuple[Experience, ...] = ()
     start: Candidate | None = None
     children: tuple[Candidate, ...] = ()
     feedback: str = ""
+    tried: frozenset[str] = frozenset()
 
 
 @frozen
 class Proposal:
     """A kernel to verify. ``used`` are ids of the experiences that shaped it; they get the reward.
-    ``tokens`` are those that a language model spent on it."""
+    ``tokens`` are those that a language model spent on it. ``learned`` are items among ``used`` that
+    the memory may not hold yet; they are added before they are valued."""
 
     source: KernelSource
     used: tuple[str, ...] = ()
     tokens: int = 0
+    learned: tuple[Experience, ...] = ()
 
 
 class Proposer(Protocol):
@@ -66,4 +70,16 @@ class Proposer(Protocol):
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
         """A kernel that should be faster than ``context.start``."""
+        ...
+
+
+@runtime_checkable
+class MoveProposer(Proposer, Protocol):
+    """A proposer whose refinements are named moves, each a memory item with a value of its own."""
+
+    def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
+        """One item per move that is still open from ``context.start``, in the proposer's own order.
+
+        ``refine`` then makes the first open move in the order of ``context.experiences``.
+        """
         ...

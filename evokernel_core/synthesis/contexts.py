@@ -1,0 +1,98 @@
+"""What the memory has to say before an attempt: moves, examples and lessons, chosen by value."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
+from evokernel_core.domain.settings import RetrievalName
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.memory.retrieval import NUMBER, OVER_RETRIEVAL, Choice, Query
+from evokernel_core.memory.store import Memory
+from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Proposer
+from evokernel_core.synthesis.search import Search
+
+EXAMPLES = (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS)
+LESSONS = (ExperienceKind.TRACE, ExperienceKind.FAILURE, ExperienceKind.RULE)
+PRACTICES = (ExperienceKind.PRACTICE,)
+GROWTH = 10
+"""Attempts after which the pool has grown by another N: the paper grows lambda over the run."""
+
+
+@frozen
+class Librarian:
+    """Builds the Context of each attempt on one task."""
+
+    memory: Memory
+    proposer: Proposer
+    task: KernelTask
+    features: Mapping[str, float]
+    mode: RetrievalName
+    rng: random.Random = field(eq=False)
+
+    def context(self, search: Search, start: Candidate | None) -> Context:
+        """Moves first, then examples, then lessons."""
+        bare = Context(
+            start=start,
+            children=search.children(start),
+            feedback=search.feedback,
+            tried=search.tried,
+        )
+        stage = Stage.REFINE if start else Stage.DRAFT
+        chosen = [
+            *(self._moves(bare) if start else ()),
+            *self._retrieve(EXAMPLES, stage, bare, search.spent),
+            *self._retrieve(LESSONS, stage, bare, search.spent),
+        ]
+        return Context(
+            tuple({item.id: item for item in chosen}.values()),
+            bare.start,
+            bare.children,
+            bare.feedback,
+            bare.tried,
+        )
+
+    def _moves(self, context: Context) -> tuple[Experience, ...]:
+        """The practices of a proposer with named moves, all of them, most valued first; of any other
+        proposer, those for the start's bottleneck."""
+        if not isinstance(self.proposer, MoveProposer):
+            return self._retrieve(PRACTICES, Stage.REFINE, context, 0)
+        offered = self.proposer.practices(self.task, context)
+        if not offered:
+            return ()
+        with self.memory.transaction():
+            for item in offered:
+                self.memory.add_experience(item)
+        query = self._query(PRACTICES, Stage.REFINE, context, tuple(item.id for item in offered))
+        choice = Choice(len(offered), len(offered), mode=self.mode)
+        return self.memory.retrieve(query, choice, self.rng).experiences
+
+    def _retrieve(
+        self, kinds: tuple[ExperienceKind, ...], stage: Stage, context: Context, spent: int
+    ) -> tuple[Experience, ...]:
+        pool = NUMBER * (OVER_RETRIEVAL + spent // GROWTH)
+        query = self._query(kinds, stage, context)
+        return self.memory.retrieve(query, Choice(NUMBER, pool, mode=self.mode), self.rng).experiences
+
+    def _query(
+        self,
+        kinds: tuple[ExperienceKind, ...],
+        stage: Stage,
+        context: Context,
+        ids: tuple[str, ...] = (),
+    ) -> Query:
+        ops = " ".join(dict.fromkeys(node.op for node in self.task.graph.nodes))
+        pipe = bottleneck_pipe(context.start.verdict.latency) if context.start else ""
+        return Query(
+            text=f"{self.task.op_category} {ops} {pipe} {context.feedback}",
+            features=self.features,
+            stage=stage,
+            op_category=self.task.op_category,
+            kinds=kinds,
+            bottleneck=pipe,
+            ids=ids,
+        )

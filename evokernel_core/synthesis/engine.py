@@ -1,0 +1,272 @@
+"""The loop: draft until feasible, refine from valued start points, learn from every attempt.
+
+Formulas and their sources are in rewards.py, memory/values.py and memory/statistics.py.
+Every attempt is one transaction (kernel, verdict, experiences, values) that is committed before the
+attempt is announced. A job that was interrupted goes on after the attempts that it recorded.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+from attrs import evolve, field, frozen
+
+from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError, VerifierError
+from evokernel_core.domain.experience import Stage
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.settings import Settings
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource, Verdict
+from evokernel_core.memory.store import Memory
+from evokernel_core.memory.values import start_item
+from evokernel_core.synthesis.contexts import Librarian
+from evokernel_core.synthesis.policies.base import Policy, SearchState
+from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal, Proposer
+from evokernel_core.synthesis.recorder import Recorder
+from evokernel_core.synthesis.search import Search
+from evokernel_core.verifier.base import Verifier, never
+
+MAX_EMPTY = 3
+"""Consecutive attempts without a kernel after which the run ends."""
+FATAL = (BudgetExhausted, EndpointError)
+"""Errors of a proposer after which asking again is no use on this run."""
+
+
+class Status(StrEnum):
+    VERIFIED = "verified"
+    INFEASIBLE = "infeasible"
+    CANCELLED = "cancelled"
+
+
+@frozen
+class AttemptEvent:
+    """Attempt ``n`` of ``budget`` is recorded. ``candidate`` is None where no kernel was proposed;
+    ``best_us`` is the best latency so far, None before the first feasible kernel."""
+
+    n: int
+    budget: int
+    stage: Stage
+    candidate: Candidate | None
+    best_us: float | None
+    tokens: int
+
+
+@frozen
+class SynthesisResult:
+    """What a run gave. ``reason`` says in one sentence why it ended; ``history`` is the best latency
+    after each attempt."""
+
+    status: Status
+    reason: str
+    best: Candidate | None
+    attempts: int
+    first_latency_us: float | None
+    tokens: int
+    history: tuple[float | None, ...] = ()
+
+
+def _no_features(task: KernelTask) -> Mapping[str, float]:
+    return {}
+
+
+def _ignore(event: AttemptEvent) -> None:
+    return
+
+
+@frozen
+class Engine:
+    """Runs the two stages for one task at a time. ``features`` gives a task's structural vector."""
+
+    memory: Memory
+    verifier: Verifier
+    proposer: Proposer
+    policy: Policy
+    settings: Settings
+    features: Callable[[KernelTask], Mapping[str, float]] = field(default=_no_features)
+
+    def run(
+        self,
+        task: KernelTask,
+        budget: int,
+        *,
+        job_id: str = "",
+        refinements: int | None = None,
+        on_attempt: Callable[[AttemptEvent], None] = _ignore,
+        cancelled: Callable[[], bool] = never,
+    ) -> SynthesisResult:
+        """Spends up to ``budget`` attempts; fewer at the bound, when nothing new is left, when
+        cancelled, or after ``refinements`` attempts past the first feasible kernel.
+
+        A ``job_id`` that the memory knows goes on after its recorded attempts. Raises VerifierError
+        when the verifier cannot judge; the attempts so far stay recorded.
+        """
+        run = _Run(self, Search(task, budget), job_id or uuid.uuid4().hex, on_attempt, cancelled)
+        return run.to_end(refinements)
+
+
+class _Run:
+    """One call of ``Engine.run``."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        search: Search,
+        job_id: str,
+        on_attempt: Callable[[AttemptEvent], None],
+        cancelled: Callable[[], bool],
+    ) -> None:
+        task, settings = search.task, engine.settings
+        self.engine, self.search, self.job_id = engine, search, job_id
+        self.on_attempt, self.cancelled = on_attempt, cancelled
+        self.features = engine.features(task)
+        self.rng = random.Random(f"{settings.seed}:{task.task_id}")
+        self.librarian = Librarian(
+            engine.memory, engine.proposer, task, self.features, settings.retrieval, self.rng
+        )
+        self.empty = 0
+
+    def to_end(self, refinements: int | None) -> SynthesisResult:
+        self._resume()
+        reason = self._stop_reason(refinements)
+        try:
+            if not reason and not self.search.spent and self._start_from_what_is_known():
+                reason = self._stop_reason(refinements)
+            while not reason:
+                reason = self._attempt() or self._stop_reason(refinements)
+        except VerifierError:
+            if not self.cancelled():
+                raise
+        return self._result(reason)
+
+    def _stop_reason(self, refinements: int | None) -> str:
+        search = self.search
+        if self.cancelled():
+            return "Cancelled."
+        if search.spent and search.at_bound():
+            return "The best kernel is within 3 % of the bound."
+        if search.spent >= search.budget:
+            return f"The budget of {search.budget} attempts is spent."
+        if refinements is not None and 0 < search.first_at <= search.spent - refinements:
+            return "The first verified kernel was asked for."
+        if not search.starts and not search.can_draft:
+            return "The proposer has nothing new left to try."
+        return ""
+
+    def _result(self, reason: str) -> SynthesisResult:
+        search = self.search
+        status = Status.VERIFIED if search.best else Status.INFEASIBLE
+        if self.cancelled():
+            status, reason = Status.CANCELLED, "Cancelled."
+        elif status is Status.INFEASIBLE and search.feedback and search.feedback not in reason:
+            reason = f"{reason} Last failure: {search.feedback}"
+        return SynthesisResult(
+            status=status,
+            reason=reason,
+            best=search.best,
+            attempts=search.spent,
+            first_latency_us=search.first_us,
+            tokens=search.tokens,
+            history=tuple(search.history),
+        )
+
+    def _resume(self) -> None:
+        """Takes in every kernel that this verifier has judged, and this job's own attempts."""
+        engine, search = self.engine, self.search
+        engine.memory.record_task(search.task, self.features)
+        stored = engine.memory.candidates(search.task.task_id, engine.verifier.name, engine.settings.chip)
+        for item in stored:
+            search.add(Candidate(item.source, item.verdict, item.parent))
+        for attempt in engine.memory.attempts(job_id=self.job_id):
+            known = search.known(attempt.source_id)
+            search.spend(known.latency_us if known else None, attempt.tokens)
+            search.feedback = attempt.feedback
+
+    def _start_from_what_is_known(self) -> bool:
+        """Makes the best kernel of earlier runs attempt 1: trusted where this verifier judged it."""
+        best = self.search.best
+        if best is None:
+            source = self._known_elsewhere()
+            if source is None:
+                return False
+            best = Candidate(source, self._verify(source))
+        self._recorder().known(self.search.spent + 1, best)
+        self.search.add(best)
+        self._announce(best, Stage.DRAFT, 0)
+        return True
+
+    def _known_elsewhere(self) -> KernelSource | None:
+        """The best kernel by the word of another verifier or another version of this one."""
+        memory, chip = self.engine.memory, self.engine.settings.chip
+        found = (memory.best(self.search.task.task_id, chip, source) for source in LatencySource)
+        return next((item.source for item in found if item), None)
+
+    def _attempt(self) -> str:
+        """Proposes, verifies, records. Returns why the run ends, empty where it goes on."""
+        start = self._choose()
+        stage = Stage.REFINE if start else Stage.DRAFT
+        try:
+            proposal = self._propose(self.librarian.context(self.search, start))
+        except ProposerError as error:
+            return self._no_kernel(error, start, stage)
+        known = self.search.known(proposal.source.source_id)
+        verdict = known.verdict if known else self._verify(proposal.source)
+        candidate = Candidate(proposal.source, verdict, start.source.source_id if start else "")
+        self._recorder().attempt(self.search.spent + 1, candidate, proposal, start, self.search)
+        self.search.add(candidate)
+        self.empty = 0
+        self._announce(candidate, stage, proposal.tokens)
+        return ""
+
+    def _choose(self) -> Candidate | None:
+        search, engine = self.search, self.engine
+        ids = [item.source.source_id for item in search.starts]
+        q = engine.memory.q_of(Stage.REFINE, search.task.op_category, map(start_item, ids))
+        values = {id: q[start_item(id)] for id in ids}
+        state = SearchState(search.candidates, search.starts, values, search.can_draft)
+        return engine.policy.choose(state, self.rng).start
+
+    def _propose(self, context: Context) -> Proposal:
+        proposer = self.engine.proposer
+        ask = proposer.refine if context.start else proposer.draft
+        return ask(self.search.task, context)
+
+    def _verify(self, source: KernelSource) -> Verdict:
+        verifier = self.engine.verifier
+        verdict = verifier.verify(self.search.task, source, cancelled=self.cancelled)
+        # kept under the name by which this verifier is asked for again
+        return evolve(verdict, verifier=verifier.name)
+
+    def _no_kernel(self, error: ProposerError, start: Candidate | None, stage: Stage) -> str:
+        """An exhausted start point costs nothing; an answer without a kernel costs an attempt."""
+        if isinstance(error, FATAL):
+            return str(error)
+        if error.exhausted:
+            self.search.exhaust(start)
+            return ""
+        parent = start.source.source_id if start else ""
+        self._recorder().nothing(self.search.spent + 1, stage, parent, str(error))
+        self.search.feedback = str(error)
+        self.empty += 1
+        self._announce(None, stage, 0)
+        return str(error) if self.empty >= MAX_EMPTY else ""
+
+    def _recorder(self) -> Recorder:
+        engine = self.engine
+        return Recorder(
+            memory=engine.memory,
+            task=self.search.task,
+            features=self.features,
+            job_id=self.job_id,
+            proposer=engine.proposer.name,
+            verifier=engine.verifier.name,
+            chip=engine.settings.chip,
+        )
+
+    def _announce(self, candidate: Candidate | None, stage: Stage, tokens: int) -> None:
+        search = self.search
+        search.spend(candidate.latency_us if candidate else None, tokens)
+        best_us = search.best_us if search.best else None
+        self.on_attempt(AttemptEvent(search.spent, search.budget, stage, candidate, best_us, search.tokens))

@@ -1,0 +1,177 @@
+"""What an attempt teaches: a trace always, a summary where the status changed, a rule from failures.
+
+The paper does not say when to summarise. We do at a change of status: the first feasible kernel of a
+task, a kernel at least 10 % faster than the best before it, and a class of error not yet seen on the
+task. Rules follow AdaExplore's form ("You cannot ...", one prohibited action, no reason, no fix).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateName, GateResult, Latency, Severity, Verdict
+from evokernel_core.memory.experiences import make_experience
+
+NOTABLE_GAIN = 1.1
+"""How much faster a kernel must be for a success of its own."""
+
+RULES: Mapping[str, str] = {
+    "ub-capacity": "You cannot allocate more bytes in unified buffer queues and buffers than the core has.",
+    "alignment": "You cannot use unified buffer addresses or lengths that are not multiples of 32 bytes.",
+    "out-of-bounds": "You cannot read or write beyond the end of a tensor.",
+    "uninitialised-read": "You cannot read unified buffer elements that nothing has written.",
+    "stale-read": "You cannot read a buffer before the pipe that writes it has finished.",
+    "queue-misuse": "You cannot use a tensor of a queue out of the order alloc, enqueue, dequeue, free.",
+    "event-misuse": "You cannot wait for an event that was not set, nor set one that is not waited for.",
+    "repeat-limit": "You cannot pass more than 255 repeats to one vector instruction.",
+    "mask-limit": "You cannot pass a mask that is larger than the elements of one repeat.",
+    "stride-limit": "You cannot pass a stride beyond its field in one instruction.",
+    "dtype-unsupported": "You cannot call a vector instruction with a dtype that it does not support.",
+    "overlap": "You cannot let source and destination of one instruction overlap in part.",
+    "output-not-written": "You cannot leave any element of an output unwritten.",
+    "input-modified": "You cannot write to an input.",
+    "nondeterministic": "You cannot let the order of the cores change the result.",
+    "gm-misaligned-access": "You cannot let two cores write into the same 32 bytes of global memory.",
+    "too-many-buffers": "You cannot create more buffers and queues than there are event ids.",
+}
+"""One sentence per hazard of the hardware."""
+
+_API_NAME = re.compile(r"(?:has no member|no member|not declared)[^'‘`]*", re.IGNORECASE)
+_QUOTED = re.compile(r"[‘'`]([A-Za-z_][A-Za-z0-9_:]*)[’'`]")
+
+
+@frozen
+class Trial:
+    """An attempt as the lessons see it. ``best_us`` is the best latency before it, infinite if none."""
+
+    task: KernelTask
+    features: Mapping[str, float]
+    stage: Stage
+    source: KernelSource
+    verdict: Verdict
+    best_us: float
+    bottleneck: str
+    seen_errors: frozenset[str]
+
+
+def bottleneck_pipe(latency: Latency | None) -> str:
+    """The busiest pipe, empty where nothing is known."""
+    if latency is None or not latency.pipes:
+        return ""
+    return max(latency.pipes, key=lambda pipe: pipe[1])[0]
+
+
+def error_class(verdict: Verdict) -> str:
+    """A stable name of what failed: gate and code; empty for a feasible kernel."""
+    failed = verdict.failed_gate
+    return f"{failed.gate.value}:{failed.code}" if failed else ""
+
+
+def lessons(trial: Trial) -> tuple[Experience, ...]:
+    """The trace, and a success or failure summary where the status changed."""
+    found = [_trace(trial)]
+    if trial.verdict.feasible:
+        if trial.verdict.latency and trial.verdict.latency.us * NOTABLE_GAIN <= trial.best_us:
+            found.append(_success(trial))
+    elif error_class(trial.verdict) not in trial.seen_errors:
+        found.append(_failure(trial))
+    return tuple(found)
+
+
+def rules(verdict: Verdict) -> tuple[Experience, ...]:
+    """Rules that a failure is evidence for. Wrong numbers alone give none: they say nothing general."""
+    failed = verdict.failed_gate
+    if failed is None:
+        return ()
+    texts = [RULES[h.code] for h in failed.hazards if h.severity is Severity.ERROR and h.code in RULES]
+    if failed.gate is GateName.COMPILE:
+        texts += _api_rules(failed)
+    elif failed.code in RULES:
+        texts.append(RULES[failed.code])
+    return tuple(make_experience(ExperienceKind.RULE, text, text) for text in dict.fromkeys(texts))
+
+
+def _api_rules(failed: GateResult) -> list[str]:
+    """Names of the AscendC namespace that the compiler did not know; local names give no rule."""
+    if "AscendC" not in failed.feedback or not _API_NAME.search(failed.feedback):
+        return []
+    names = {name.rsplit("::", 1)[-1] for name in _QUOTED.findall(failed.feedback)} - {"AscendC"}
+    return [f"You cannot use AscendC::{name}: there is none." for name in sorted(names) if name[:1].isupper()]
+
+
+def _trace(trial: Trial) -> Experience:
+    strategy = trial.source.strategy
+    step = strategy.move or "draft"
+    title = f"{trial.stage.value} {strategy.family} {trial.task.op_category}: {step}"
+    payload = {"source_id": trial.source.source_id, "strategy": to_data(strategy)}
+    return _experience(ExperienceKind.TRACE, title, _describe(trial), trial, payload)
+
+
+def _success(trial: Trial) -> Experience:
+    latency = trial.verdict.latency
+    assert latency is not None
+    strategy = trial.source.strategy
+    first = trial.best_us == float("inf")
+    what = "works" if first else f"{trial.best_us / latency.us:.2f} times as fast as before"
+    title = f"{trial.task.op_category} with {strategy.family}: {strategy.move or 'first draft'} {what}"
+    payload = {
+        "strategy": to_data(strategy),
+        "source_id": trial.source.source_id,
+        "latency_us": latency.us,
+        "latency_source": latency.source.value,
+        "chip": latency.chip,
+    }
+    return _experience(ExperienceKind.SUCCESS, title, _describe(trial), trial, payload)
+
+
+def _failure(trial: Trial) -> Experience:
+    strategy = trial.source.strategy
+    title = f"{trial.task.op_category} with {strategy.family}: {error_class(trial.verdict)} failed"
+    payload = {"source_id": trial.source.source_id}
+    return _experience(ExperienceKind.FAILURE, title, _describe(trial), trial, payload)
+
+
+def _experience(
+    kind: ExperienceKind, title: str, body: str, trial: Trial, payload: Mapping[str, object]
+) -> Experience:
+    return make_experience(
+        kind,
+        title,
+        body,
+        op_category=trial.task.op_category,
+        task_id=trial.task.task_id,
+        bottleneck=trial.bottleneck,
+        payload=json.dumps(payload, sort_keys=True),
+        features=trial.features,
+    )
+
+
+def _describe(trial: Trial) -> str:
+    """Task, schedule and verdict in words."""
+    strategy = trial.source.strategy
+    ops = " ".join(dict.fromkeys(node.op for node in trial.task.graph.nodes))
+    settings = ", ".join(f"{name}={value}" for name, value in strategy.settings)
+    lines = [f"Task {trial.task.name}: {ops}.", f"Schedule {strategy.family}: {settings}.", *strategy.notes]
+    return "\n".join([*lines, summary(trial.verdict)])
+
+
+def summary(verdict: Verdict) -> str:
+    """One sentence about a verdict, for logs, events and prompts."""
+    latency = verdict.latency
+    if verdict.feasible and latency:
+        return (
+            f"Verified: {latency.us:.2f} us {latency.source.value} on {latency.chip}"
+            f" (bound {latency.roofline_us:.2f}). {latency.bottleneck}"
+        ).strip()
+    failed = verdict.failed_gate
+    if failed is None:
+        return "Not verified: no latency is known."
+    return f"Failed at {failed.gate.value} ({failed.code}): {failed.feedback}"

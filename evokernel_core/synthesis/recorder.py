@@ -1,0 +1,136 @@
+"""Writes an attempt down: kernel, verdict, lessons and value updates in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.domain.experience import Stage
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.memory.candidates import Attempt
+from evokernel_core.memory.store import Memory
+from evokernel_core.memory.values import start_item
+from evokernel_core.synthesis.lessons import Trial, bottleneck_pipe, lessons, rules, summary
+from evokernel_core.synthesis.proposers.base import Candidate, Proposal
+from evokernel_core.synthesis.rewards import draft_reward, refine_reward
+from evokernel_core.synthesis.search import Search
+
+
+@frozen
+class Recorder:
+    """The durable side of one job on one task. ``n`` below is the attempt's number, from 1."""
+
+    memory: Memory
+    task: KernelTask
+    features: Mapping[str, float]
+    job_id: str
+    proposer: str
+    verifier: str
+    chip: str
+
+    def attempt(
+        self, n: int, candidate: Candidate, proposal: Proposal, start: Candidate | None, search: Search
+    ) -> None:
+        """A proposed and judged kernel; ``search`` is the state before it."""
+        stage = Stage.REFINE if start else Stage.DRAFT
+        verdict = candidate.verdict
+        raw = refine_reward(verdict, search.best_us) if start else draft_reward(verdict)
+        used = (*proposal.used, start_item(start.source.source_id)) if start else proposal.used
+        with self.memory.transaction():
+            for item in proposal.learned:
+                self.memory.add_experience(item)
+            self._keep(n, candidate, stage, used, raw, proposal.tokens)
+            self._learn(candidate, stage, start, search)
+            self._value(candidate, stage, used, raw, search)
+
+    def known(self, n: int, candidate: Candidate) -> None:
+        """An attempt that took up a kernel of an earlier run; it teaches nothing new."""
+        with self.memory.transaction():
+            self._keep(n, candidate, Stage.DRAFT, (), 0.0, 0)
+
+    def nothing(self, n: int, stage: Stage, parent: str, feedback: str) -> None:
+        """An attempt in which the proposer gave no kernel."""
+        self.memory.record_attempt(self._row(n, stage, parent, -1.0, feedback=feedback), ())
+
+    def _keep(
+        self, n: int, candidate: Candidate, stage: Stage, used: tuple[str, ...], raw: float, tokens: int
+    ) -> None:
+        verdict = candidate.verdict
+        feedback = "" if verdict.feasible else summary(verdict)
+        self.memory.record_candidate(candidate.source)
+        self.memory.record_verdict(verdict, self.chip)
+        row = self._row(
+            n,
+            stage,
+            candidate.parent,
+            raw,
+            source_id=candidate.source.source_id,
+            feasible=verdict.feasible,
+            tokens=tokens,
+            feedback=feedback,
+        )
+        self.memory.record_attempt(row, used)
+
+    def _row(  # noqa: PLR0913 - the fields of an Attempt
+        self,
+        n: int,
+        stage: Stage,
+        parent: str,
+        reward: float,
+        *,
+        source_id: str = "",
+        feasible: bool = False,
+        tokens: int = 0,
+        feedback: str = "",
+    ) -> Attempt:
+        return Attempt(
+            job_id=self.job_id,
+            n=n,
+            task_id=self.task.task_id,
+            source_id=source_id,
+            parent=parent,
+            stage=stage,
+            proposer=self.proposer,
+            verifier=self.verifier,
+            chip=self.chip,
+            feasible=feasible,
+            reward=reward,
+            tokens=tokens,
+            feedback=feedback,
+        )
+
+    def _learn(self, candidate: Candidate, stage: Stage, start: Candidate | None, search: Search) -> None:
+        trial = Trial(
+            task=self.task,
+            features=self.features,
+            stage=stage,
+            source=candidate.source,
+            verdict=candidate.verdict,
+            best_us=search.best_us,
+            bottleneck=bottleneck_pipe(start.verdict.latency) if start else "",
+            seen_errors=search.seen_errors,
+        )
+        for item in lessons(trial):
+            self.memory.add_experience(item)
+        for rule in rules(candidate.verdict):
+            self.memory.add_evidence(rule, self.task.task_id)
+
+    def _value(
+        self, candidate: Candidate, stage: Stage, used: tuple[str, ...], raw: float, search: Search
+    ) -> None:
+        """Q <- Q + alpha (r - Q) for what was used; a new start point begins at its own reward."""
+        category = self.task.op_category
+        reward = raw
+        if stage is Stage.REFINE:
+            source = _latency_source(search.best.verdict.latency if search.best else None)
+            reward = self.memory.standardise(f"refine/{source.value}", raw)
+        self.memory.update_q(stage, category, used, reward)
+        if candidate.verdict.feasible:
+            item = start_item(candidate.source.source_id)
+            self.memory.seed_q(Stage.REFINE, category, item, reward if stage is Stage.REFINE else 0.0)
+
+
+def _latency_source(latency: Latency | None) -> LatencySource:
+    return latency.source if latency else LatencySource.MODELLED

@@ -1,0 +1,111 @@
+"""The state of one run: what was tried on a task, what it gave, and what is still open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import define, field
+
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.synthesis.lessons import error_class, summary
+from evokernel_core.synthesis.proposers.base import Candidate
+from evokernel_core.synthesis.rewards import at_bound
+
+
+@define
+class Search:
+    """Mutable, owned by one run of the engine. ``history`` is the best latency after each attempt of
+    the budget, None before the first feasible kernel."""
+
+    task: KernelTask
+    budget: int
+    tokens: int = 0
+    history: list[float | None] = field(factory=list)
+    feedback: str = ""
+    can_draft: bool = True
+    _candidates: dict[str, Candidate] = field(factory=dict)
+    _exhausted: set[str] = field(factory=set)
+
+    def add(self, candidate: Candidate) -> None:
+        """Takes in a verified kernel; one that is known keeps its first parent."""
+        id = candidate.source.source_id
+        known = self._candidates.get(id)
+        parent = known.parent if known else candidate.parent
+        self._candidates[id] = Candidate(candidate.source, candidate.verdict, parent)
+        self.feedback = "" if candidate.verdict.feasible else summary(candidate.verdict)
+
+    def known(self, source_id: str) -> Candidate | None:
+        return self._candidates.get(source_id)
+
+    def exhaust(self, start: Candidate | None) -> None:
+        """Nothing new comes from this start point (None: from drafting)."""
+        if start is None:
+            self.can_draft = False
+        else:
+            self._exhausted.add(start.source.source_id)
+
+    def spend(self, latency_us: float | None, tokens: int) -> None:
+        """Counts an attempt that gave a kernel of this latency (infinite: infeasible), or none."""
+        found = [us for us in (*self.history[-1:], latency_us) if us is not None and us < float("inf")]
+        self.history.append(min(found, default=None))
+        self.tokens += tokens
+
+    @property
+    def spent(self) -> int:
+        """Attempts of the budget that are used up."""
+        return len(self.history)
+
+    @property
+    def first_at(self) -> int:
+        """The number of the attempt that gave the first feasible kernel, 0 before it."""
+        return next((n for n, us in enumerate(self.history, 1) if us is not None), 0)
+
+    @property
+    def first_us(self) -> float | None:
+        """The latency of the first feasible kernel of this job."""
+        return next((us for us in self.history if us is not None), None)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        return tuple(self._candidates.values())
+
+    @property
+    def tried(self) -> frozenset[str]:
+        return frozenset(self._candidates)
+
+    @property
+    def starts(self) -> tuple[Candidate, ...]:
+        """Feasible kernels from which something may still come."""
+        return tuple(
+            item
+            for id, item in self._candidates.items()
+            if item.verdict.feasible and id not in self._exhausted
+        )
+
+    @property
+    def best(self) -> Candidate | None:
+        return fastest(self.candidates)
+
+    @property
+    def best_us(self) -> float:
+        return self.best.latency_us if self.best else float("inf")
+
+    @property
+    def seen_errors(self) -> frozenset[str]:
+        return frozenset(error_class(item.verdict) for item in self.candidates)
+
+    def at_bound(self) -> bool:
+        best = self.best
+        if best is None or best.verdict.latency is None:
+            return False
+        return at_bound(best.verdict.latency.us, best.verdict.latency.roofline_us)
+
+    def children(self, start: Candidate | None) -> tuple[Candidate, ...]:
+        parent = start.source.source_id if start else ""
+        return tuple(item for item in self.candidates if item.parent == parent)
+
+
+def fastest(candidates: Iterable[Candidate]) -> Candidate | None:
+    """The fastest feasible kernel."""
+    feasible = [item for item in candidates if item.verdict.feasible]
+    return min(feasible, key=lambda item: item.latency_us, default=None)
