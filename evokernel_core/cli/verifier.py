@@ -46,7 +46,7 @@ def serve(  # noqa: PLR0913, PLR0917
     plain_http: bool,
 ) -> None:
     """Judge kernels that others send, until stopped."""
-    from evokernel_core.verifier.client import is_loopback
+    from evokernel_core.network import is_loopback
     from evokernel_core.verifier.service import ServiceConfig
     from evokernel_core.verifier.service import serve as run
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
-import ssl
 from typing import Any, TypeVar
 
 import httpx2
@@ -19,7 +17,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
-from evokernel_core.tls import tls_context
+from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
 from evokernel_core.verifier.base import Cancelled, never
 from evokernel_core.verifier.schema import JobView, Problem, StatusView
 
@@ -76,7 +74,12 @@ class RemoteVerifier:
 
     @property
     def name(self) -> str:
-        """Who judges there, e.g. ``twin 0.1.0@host:8732 (remote)``; without a name while unknown."""
+        """Who judges there, e.g. ``twin 0.1.0@host:8732 (remote)``; ``verifier@...`` while it is away."""
+        if not self._spoken:
+            try:
+                self._spoken = self._ask("GET", "/v1/status", StatusView, patience=0.0).name
+            except VerifierError as error:
+                log.info("the verifier's name is not known yet", verifier=self._url, error=str(error))
         return f"{self._spoken or 'verifier'}@{self._place} (remote)"
 
     def close(self) -> None:
@@ -139,9 +142,11 @@ class RemoteVerifier:
             raise VerifierError(f"The verifier at {self._url} judged another kernel; update one of the two.")
         return evolve(verdict, verifier=f"{verdict.verifier}@{self._place} (remote)")
 
-    def _ask(self, method: str, path: str, kind: type[View], **request: Any) -> View:
+    def _ask(
+        self, method: str, path: str, kind: type[View], *, patience: float | None = None, **request: Any
+    ) -> View:
         """A successful answer. Raises VerifierUnavailable, VerifierError (_Gone for 404)."""
-        response = self._answered(method, path, request)
+        response = self._answered(method, path, request, self._patience if patience is None else patience)
         if response.status_code == 404:
             raise _Gone(f"{self._url} has no {path}; check that the URL is a verifier's.")
         if response.status_code == 401:
@@ -158,18 +163,22 @@ class RemoteVerifier:
                 f"{self._url} does not answer like a verifier of this version; check the URL or update one."
             ) from error
 
-    def _answered(self, method: str, path: str, request: dict[str, Any]) -> httpx2.Response:
+    def _answered(self, method: str, path: str, request: dict[str, Any], patience: float) -> httpx2.Response:
         """An answer that trying again would not change. Raises VerifierUnavailable, VerifierError."""
         try:
             for attempt in stamina.retry_context(
-                on=_may_pass, attempts=None, timeout=self._patience, wait_max=2.0, wait_jitter=0.2
+                on=_may_pass,
+                attempts=None if patience else 1,
+                timeout=patience or None,
+                wait_max=2.0,
+                wait_jitter=0.2,
             ):
                 with attempt:
                     response = self._http.request(method, path, **request)
                     if response.status_code in AWAY:
                         raise _Busy(_sentence(response))
         except httpx2.HTTPError as error:
-            if _is_certificate(error):
+            if is_untrusted_certificate(error):
                 raise VerifierError(
                     f"The certificate of {self._url} is not trusted ({error}); set the verifier's CA bundle."
                 ) from error
@@ -189,15 +198,7 @@ class RemoteVerifier:
 
 def _may_pass(error: Exception) -> bool:
     """Whether another try may go better."""
-    return isinstance(error, _Busy | httpx2.TransportError) and not _is_certificate(error)
-
-
-def _is_certificate(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    return isinstance(error, _Busy | httpx2.TransportError) and not is_untrusted_certificate(error)
 
 
 def _sentence(response: httpx2.Response) -> str:
@@ -233,13 +234,3 @@ def check_token(token: str) -> str:
             "The verifier's token is empty or malformed; `evokernel verifier token` shows it there."
         )
     return token
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is this machine by name or address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -25,7 +25,6 @@ def remote(url: str, **options: Any) -> RemoteVerifier:
 
 def test_a_verdict_says_who_spoke_and_where(server: Any, make_kernel: Kernel) -> None:
     verifier = remote(server.url)
-    assert verifier.name == f"verifier@127.0.0.1:{server.port} (remote)"
     task, source = make_kernel()
     verdict = verifier.verify(task, source)
     assert verdict.verifier == verifier.name == f"scripted 1@127.0.0.1:{server.port} (remote)"
@@ -37,6 +36,10 @@ def test_a_service_that_is_away_can_be_waited_for(server: Any, make_kernel: Kern
     server.kill()
     with pytest.raises(VerifierUnavailable, match=r"127\.0\.0\.1.*is away.*evokernel verifier serve"):
         remote(server.url).verify(*make_kernel())
+    verifier = remote(server.url)
+    assert verifier.name == f"verifier@127.0.0.1:{server.port} (remote)"
+    server.start()
+    assert verifier.name == f"scripted 1@127.0.0.1:{server.port} (remote)"
 
 
 def test_a_wrong_token_is_said_at_once(server: Any, make_kernel: Kernel) -> None:

@@ -1,0 +1,42 @@
+"""What our HTTP clients share: whom to trust, and which hosts are this machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+
+import httpx2
+
+from evokernel_core.domain.errors import UsageError
+
+
+def tls_context(ca_bundle: str = "") -> ssl.SSLContext:
+    """Trusts what the system trusts and the certificates in ``ca_bundle`` (PEM). Raises UsageError."""
+    context = httpx2.create_ssl_context()
+    if ca_bundle:
+        try:
+            context.load_verify_locations(cafile=ca_bundle)
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(
+                f"The CA bundle {ca_bundle} cannot be read ({error}); point it at a PEM file of certificates."
+            ) from error
+    return context
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine by name or address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_untrusted_certificate(error: BaseException | None) -> bool:
+    """Whether an error came of a certificate that nobody vouches for."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
