@@ -1,0 +1,40 @@
+"""Running statistics equal those of the standard library; standardised rewards are bounded."""
+
+from __future__ import annotations
+
+import statistics
+from functools import reduce
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.memory.statistics import CLIP, SIGMA_FLOOR, RunningStatistics
+
+rewards = st.floats(-1.0, 1.0)
+
+
+def after(values: list[float]) -> RunningStatistics:
+    return reduce(RunningStatistics.push, values, RunningStatistics())
+
+
+@given(st.lists(rewards, min_size=2))
+def test_they_equal_the_definition(values: list[float]) -> None:
+    found = after(values)
+    assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-9)
+    assert found.deviation == pytest.approx(statistics.pstdev(values), abs=1e-6)
+
+
+@given(st.lists(rewards), rewards)
+def test_standardised_rewards_are_bounded(values: list[float], reward: float) -> None:
+    assert abs(after(values).standardise(reward)) <= CLIP
+
+
+def test_the_value_itself_is_not_in_its_own_statistics() -> None:
+    before = after([0.0, 0.5, 1.0])
+    expected = (0.9 - 0.5) / statistics.pstdev([0.0, 0.5, 1.0])
+    assert before.standardise(0.9) == pytest.approx(expected)
+
+
+def test_a_small_spread_is_floored() -> None:
+    assert after([0.2, 0.2, 0.2]).standardise(0.25) == pytest.approx(0.05 / SIGMA_FLOOR)

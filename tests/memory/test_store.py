@@ -1,0 +1,211 @@
+"""Kernels, outcomes and jobs are kept; outcomes pay once; forgetting removes what it says."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evokernel_core.domain.errors import StoreError
+from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.domain.job import Job, JobKind, JobState
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource, Verdict
+from evokernel_core.memory.candidates import Attempt
+from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.migrations import NAMES
+from evokernel_core.memory.migrations.apply import migrations
+from evokernel_core.memory.outcomes import REWARDS, SURVIVAL, outcome_reward
+from evokernel_core.memory.store import TABLES, Memory
+from evokernel_core.memory.values import ALPHA
+
+MakeTask = Callable[..., KernelTask]
+MakeSource = Callable[..., KernelSource]
+MakeVerdict = Callable[..., Verdict]
+
+
+def keep(
+    memory: Memory, task: KernelTask, source: KernelSource, verdict: Verdict, used: tuple[str, ...], n: int
+) -> None:
+    memory.record_task(task, {"rows": 1.0})
+    memory.record_candidate(source)
+    memory.record_verdict(verdict, "chip")
+    attempt = Attempt(
+        job_id="job",
+        n=n,
+        task_id=task.task_id,
+        source_id=source.source_id,
+        parent="",
+        stage=Stage.DRAFT,
+        proposer="schedule",
+        verifier=verdict.verifier,
+        chip="chip",
+        feasible=verdict.feasible,
+        created=1.0,
+    )
+    memory.record_attempt(attempt, used)
+
+
+@pytest.fixture
+def filled(memory: Memory, make_task: MakeTask, make_source: MakeSource, make_verdict: MakeVerdict) -> Memory:
+    for n, (text, us) in enumerate((("slow", 30.0), ("fast", 10.0), ("wrong", None)), 1):
+        task, source = make_task(), make_source(text)
+        keep(memory, task, source, make_verdict(task, source, us), (f"item-{text}", "shared"), n)
+    return memory
+
+
+def test_the_step_names_are_those_that_are_applied() -> None:
+    assert {migration.name for migration in migrations._migrations} == NAMES
+
+
+def test_a_second_opening_keeps_everything(filled: Memory) -> None:
+    with Memory(filled.path) as again:
+        assert again.counts() == filled.counts()
+        assert again.row("PRAGMA journal_mode")[0] == "wal"  # type: ignore[index]
+
+
+def test_candidates_come_back_whole(filled: Memory, make_task: MakeTask, make_source: MakeSource) -> None:
+    task = make_task()
+    stored = filled.candidates(task.task_id)
+    assert [item.source for item in stored] == [make_source(text) for text in ("slow", "fast", "wrong")]
+    assert filled.task(task.task_id) == task
+    assert filled.tasks() == (task,)
+    assert filled.source(make_source("fast").source_id) == make_source("fast")
+    assert filled.candidates(task.task_id, verifier="twin 2") == ()
+    assert [attempt.n for attempt in filled.attempts(job_id="job")] == [1, 2, 3]
+
+
+def test_the_best_is_of_one_source(
+    filled: Memory, make_task: MakeTask, make_source: MakeSource, make_verdict: MakeVerdict
+) -> None:
+    task, slow = make_task(), make_source("slow")
+    best = filled.best(task.task_id, "chip", LatencySource.MODELLED)
+    assert best is not None
+    assert best.source == make_source("fast")
+    assert filled.best(task.task_id, "chip", LatencySource.MEASURED) is None
+    filled.record_verdict(make_verdict(task, slow, 99.0, "cann", LatencySource.MEASURED), "chip")
+    measured = filled.best(task.task_id, "chip", LatencySource.MEASURED)
+    assert measured is not None
+    assert measured.source == slow
+    assert filled.best(task.task_id, "another chip", LatencySource.MODELLED) is None
+
+
+def outcome(
+    kind: OutcomeKind, task: KernelTask, source: KernelSource, at: float = 1.0, detail: str = ""
+) -> Outcome:
+    return Outcome(kind, "region", task.task_id, source.source_id, at, detail)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OutcomeKind if kind is not OutcomeKind.SURVIVED])
+def test_an_outcome_pays_once(
+    kind: OutcomeKind, filled: Memory, make_task: MakeTask, make_source: MakeSource
+) -> None:
+    given = outcome(kind, make_task(), make_source("fast"))
+    assert filled.record_outcome(given)
+    assert not filled.record_outcome(given)
+    assert filled.outcomes() == (given,)
+    assert filled.q(Stage.DRAFT, "activation", "item-fast") == pytest.approx(ALPHA * REWARDS[kind])
+    assert filled.q(Stage.DRAFT, "activation", "item-slow") == 0.0
+
+
+def test_rewards_are_graded(make_task: MakeTask, make_source: MakeSource) -> None:
+    assert set(REWARDS) == set(OutcomeKind) - {OutcomeKind.SURVIVED}
+    survived = [
+        outcome_reward(outcome(OutcomeKind.SURVIVED, make_task(), make_source(), detail=horizon))
+        for horizon in SURVIVAL
+    ]
+    assert survived == sorted(survived)
+    assert survived[-1] == 1.0
+
+
+def test_an_outcome_and_its_payment_are_one(
+    filled: Memory, make_task: MakeTask, make_source: MakeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(filled, "update_q", fail)
+    with pytest.raises(RuntimeError):
+        filled.record_outcome(outcome(OutcomeKind.ACCEPTED, make_task(), make_source("fast")))
+    assert filled.outcomes() == ()
+
+
+def job(id: str, state: JobState = JobState.QUEUED, created: float = 1.0) -> Job:
+    return Job(id, JobKind.GENERATE, state, "model.py", "region", "task", "{}", 30, 0, created, created)
+
+
+def test_jobs(memory: Memory) -> None:
+    assert memory.put_job(job("b", created=2.0))
+    assert memory.put_job(job("a"))
+    assert not memory.put_job(job("a", JobState.DONE)), "a job is asked for once"
+    changed = memory.update_job("a", state=JobState.RUNNING, spent=3, reason="going")
+    assert (changed.state, changed.spent, changed.reason) == (JobState.RUNNING, 3, "going")
+    assert changed.updated > 1.0
+    assert [item.id for item in memory.jobs()] == ["a", "b"]
+    assert [item.id for item in memory.jobs([JobState.QUEUED])] == ["b"]
+    with pytest.raises(StoreError, match="not in the memory"):
+        memory.update_job("none", spent=1)
+    with pytest.raises(TypeError):
+        memory.update_job("a", colour="red")
+
+
+def test_forgetting(filled: Memory, make_task: MakeTask, make_source: MakeSource) -> None:
+    task = make_task()
+    lesson = make_experience(ExperienceKind.SUCCESS, "it", "works", task_id=task.task_id)
+    filled.add_experience(lesson)
+    filled.update_q(Stage.DRAFT, "activation", [lesson.id, "shared"], 1.0)
+    assert filled.forget_task(task.task_id)
+    assert not filled.forget_task(task.task_id)
+    assert [value.item for value in filled.values()] == ["shared", "shared"]
+    assert filled.candidates(task.task_id) == ()
+    assert filled.source(make_source("fast").source_id) is None
+    filled.forget_everything()
+    assert {filled.counts()[table] for table in TABLES} == {0}
+
+
+def test_every_table_is_listed(memory: Memory) -> None:
+    rows = memory.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+    own = {row[0] for row in rows if not row[0].startswith(("sqlite_", "_sqlite_", "experiences_fts"))}
+    assert own == set(TABLES)
+
+
+def test_rules_need_two_tasks(memory: Memory) -> None:
+    rule = make_experience(ExperienceKind.RULE, "You cannot fly.", "You cannot fly.")
+    assert [memory.add_evidence(rule, task) for task in ("a", "a", "b")] == [False, False, True]
+    assert memory.experience(rule.id) == rule
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    path.write_text("this is not a database, but it is long enough to look like one" * 20)
+    with pytest.raises(StoreError, match="move the file aside"):
+        Memory(path)
+
+
+def test_a_lock_that_stays_is_one_sentence(memory: Memory) -> None:
+    other = sqlite3.connect(memory.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    memory.rows("PRAGMA busy_timeout = 50")
+    with pytest.raises(StoreError, match="locked by another process"):
+        memory.update_q(Stage.DRAFT, "", ["a"], 1.0)
+    other.execute("ROLLBACK")
+    memory.update_q(Stage.DRAFT, "", ["a"], 1.0)
+
+
+def test_an_inner_failure_undoes_the_whole(memory: Memory, make_source: MakeSource) -> None:
+    with pytest.raises(ValueError, match="stop"), memory.transaction():
+        memory.record_candidate(make_source("kept?"))
+        with memory.transaction():
+            raise ValueError("stop")
+    assert memory.counts()["sources"] == 0
+
+
+def test_an_outcome_of_an_unknown_kernel_moves_nothing(
+    filled: Memory, make_task: MakeTask, make_source: MakeSource
+) -> None:
+    assert filled.record_outcome(outcome(OutcomeKind.ACCEPTED, make_task(), make_source("never seen")))
+    assert filled.values() == ()
