@@ -1,0 +1,114 @@
+/** Wires the parts together; each of them is a file beside this one. */
+import * as vscode from "vscode";
+import { debugInfo } from "./debugInfo";
+import { DiffDocuments } from "./diff";
+import { generateHere } from "./generate";
+import { KernelsView } from "./kernelsView";
+import { showMenu, type Offer } from "./menu";
+import type { StatusParams } from "./protocol";
+import { watchInterpreter } from "./pythonExtension";
+import { API_KEY, askForSecret, clearSecret, describeSecrets, isSecret, VERIFIER_TOKEN } from "./secrets";
+import { Server } from "./server";
+import { StatusItem } from "./status";
+
+const LOG_LINES = 100;
+
+let running: Server | undefined;
+
+export function activate(context: vscode.ExtensionContext): void {
+  const output = vscode.window.createOutputChannel("EvoKernel", { log: true });
+  const item = new StatusItem();
+  const diffs = new DiffDocuments();
+  const kernels = new KernelsView();
+  const status = (params: StatusParams): void => {
+    item.update(params);
+    kernels.showOffers(params.offers ?? 0);
+  };
+  const server = new Server(context.secrets, output, item, { status, showDiff: (params) => void diffs.show(params) });
+  running = server;
+  context.subscriptions.push(output, item, diffs, kernels, server);
+  context.subscriptions.push(...commands(context, server, item, kernels, output), ...events(context, server));
+  void server.restart("the extension was activated");
+  void watchInterpreter(output, () => void server.interpreterChanged()).then((watch) => {
+    if (watch !== undefined) context.subscriptions.push(watch);
+  });
+}
+
+export async function deactivate(): Promise<void> {
+  await running?.stop();
+}
+
+function events(context: vscode.ExtensionContext, server: Server): vscode.Disposable[] {
+  return [
+    vscode.workspace.onDidChangeConfiguration((event) => void server.settingsChanged(event)),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => void server.restart("the workspace is trusted now")),
+    context.secrets.onDidChange(({ key }) => {
+      if (isSecret(key)) void server.restart("a secret changed");
+    }),
+  ];
+}
+
+function commands(
+  context: vscode.ExtensionContext,
+  server: Server,
+  item: StatusItem,
+  kernels: KernelsView,
+  output: vscode.LogOutputChannel,
+): vscode.Disposable[] {
+  const secrets = context.secrets;
+  const table: Readonly<Record<string, () => unknown>> = {
+    menu: () => showMenu(menuActions(server, item)),
+    generateHere,
+    restart: () => server.restart("asked for"),
+    showLog: () => {
+      output.show();
+    },
+    copyDebugInfo: async () => {
+      await vscode.env.clipboard.writeText(await gather(context, server, item));
+      void vscode.window.setStatusBarMessage("EvoKernel: debug info copied.", 5_000);
+    },
+    setApiKey: () => askForSecret(secrets, API_KEY),
+    clearApiKey: () => clearSecret(secrets, API_KEY),
+    setVerifierToken: () => askForSecret(secrets, VERIFIER_TOKEN),
+    clearVerifierToken: () => clearSecret(secrets, VERIFIER_TOKEN),
+    refreshKernels: () => {
+      kernels.refresh();
+    },
+  };
+  return Object.entries(table).map(([name, run]) => vscode.commands.registerCommand(`evokernel.${name}`, run));
+}
+
+function menuActions(server: Server, item: StatusItem): Parameters<typeof showMenu>[0] {
+  return {
+    mode: item.mode,
+    text: item.text,
+    offers: () => pendingOffers(server),
+    cancel: () => server.execute("evokernel.cancel", {}),
+    showDiff: ({ uri, regionId }) => server.execute("evokernel.showDiff", { uri, regionId }),
+  };
+}
+
+/** The menu opens without a server too: that is when a person needs it. */
+async function pendingOffers(server: Server): Promise<readonly Offer[]> {
+  if (!server.isRunning) return [];
+  const answer = (await server.execute("evokernel.status")) as { readonly pending?: readonly Offer[] } | null;
+  return answer?.pending ?? [];
+}
+
+async function gather(context: vscode.ExtensionContext, server: Server, item: StatusItem): Promise<string> {
+  const manifest = context.extension.packageJSON as { readonly version: string };
+  return debugInfo({
+    extension: manifest.version,
+    editor: `${vscode.env.appName} ${vscode.version}`,
+    remote: vscode.env.remoteName ?? "",
+    trusted: vscode.workspace.isTrusted,
+    server: server.chosen,
+    passedOver: server.passedOver.map(({ candidate, reason }) => `${candidate.how} (${reason})`),
+    crashes: server.crashes,
+    status: `${item.mode}: ${item.text}`,
+    secrets: await describeSecrets(context.secrets),
+    settings: server.told,
+    traceback: server.lastTraceback,
+    log: server.log.tail(LOG_LINES),
+  });
+}

@@ -1,0 +1,94 @@
+/** A kernel package's manifest (`kernel.json`), as far as the tree view shows it. */
+
+export interface Gate {
+  readonly name: string;
+  readonly status: string;
+}
+
+export interface Kernel {
+  readonly name: string;
+  readonly latency: Latency | undefined;
+  readonly verifier: string;
+  readonly gates: readonly Gate[];
+}
+
+export interface Latency {
+  readonly us: number;
+  readonly baselineUs: number;
+  readonly rooflineUs: number;
+  /** `modelled` or `measured`; a figure is never shown without it. */
+  readonly source: string;
+  readonly chip: string;
+}
+
+/** Undefined for a text that is no manifest. */
+export function readManifest(name: string, text: string): Kernel | undefined {
+  const verdict = record(record(parse(text))?.["verdict"]);
+  if (verdict === undefined) return undefined;
+  const gates = Array.isArray(verdict["gates"]) ? verdict["gates"] : [];
+  return {
+    name,
+    latency: readLatency(verdict["latency"]),
+    verifier: words(verdict["verifier"]),
+    gates: gates.map((gate) => ({ name: words(record(gate)?.["gate"]), status: words(record(gate)?.["status"]) })),
+  };
+}
+
+function readLatency(data: unknown): Latency | undefined {
+  const latency = record(data);
+  const us = latency?.["us"];
+  if (latency === undefined || typeof us !== "number") return undefined;
+  return {
+    us,
+    baselineUs: figure(latency["baseline_us"]),
+    rooflineUs: figure(latency["roofline_us"]),
+    source: words(latency["source"]),
+    chip: words(latency["chip"]),
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+}
+
+function words(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function figure(value: unknown): number {
+  return typeof value === "number" ? value : 0;
+}
+
+/** `412 → 35.2 µs modelled`; the figure before it is the same graph run op by op. */
+export function latencyLine({ latency }: Kernel): string {
+  if (latency === undefined) return "no latency";
+  const before = latency.baselineUs > 0 ? `${digits(latency.baselineUs)} → ` : "";
+  return `${before}${digits(latency.us)} µs ${latency.source}`;
+}
+
+/** Evidence, one fact a line. */
+export function evidence(kernel: Kernel): string[] {
+  const { latency } = kernel;
+  const bound = latency !== undefined && latency.rooflineUs > 0 ? `bound ${digits(latency.rooflineUs)} µs` : "";
+  return [
+    latencyLine(kernel),
+    bound,
+    latency === undefined || latency.chip === "" ? "" : `chip ${latency.chip}`,
+    kernel.verifier === "" ? "" : `verifier ${kernel.verifier}`,
+    kernel.gates.map((gate) => `${gate.name} ${gate.status}`).join(", "),
+  ].filter((line) => line !== "");
+}
+
+/** As many digits as a figure in microseconds deserves. */
+export function digits(us: number): string {
+  if (us >= 100) return Math.round(us).toString();
+  return us >= 1 ? us.toFixed(1) : us.toPrecision(2);
+}

@@ -1,0 +1,55 @@
+/** The menu behind the status item. */
+import * as vscode from "vscode";
+import type { Mode } from "./protocol";
+
+interface Entry extends vscode.QuickPickItem {
+  readonly run?: () => Thenable<unknown>;
+}
+
+export interface MenuActions {
+  readonly mode: Mode;
+  readonly text: string;
+  readonly offers: () => Promise<readonly Offer[]>;
+  readonly cancel: () => Promise<unknown>;
+  readonly showDiff: (offer: Offer) => Promise<unknown>;
+}
+
+export interface Offer {
+  readonly uri: string;
+  readonly regionId: string;
+  readonly words: string;
+}
+
+export async function showMenu(actions: MenuActions): Promise<void> {
+  const offers = await actions.offers();
+  const chosen = await vscode.window.showQuickPick<Entry>(entries(actions, offers), {
+    title: "EvoKernel",
+    placeHolder: actions.text,
+  });
+  await chosen?.run?.();
+}
+
+function entries(actions: MenuActions, offers: readonly Offer[]): Entry[] {
+  return [
+    ...offers.map((offer) => ({
+      label: "$(diff) Show faster kernel",
+      description: offer.words,
+      run: () => actions.showDiff(offer),
+    })),
+    ...(actions.mode === "busy" ? [{ label: "$(stop-circle) Cancel what is running", run: actions.cancel }] : []),
+    entry("$(zap) Generate NPU kernel at cursor", "evokernel.generateHere"),
+    entry("$(list-tree) Show kernels", "evokernel.kernels.focus"),
+    { label: "", kind: vscode.QuickPickItemKind.Separator },
+    entry("$(key) Set API key", "evokernel.setApiKey"),
+    entry("$(key) Set verifier token", "evokernel.setVerifierToken"),
+    entry("$(gear) Open settings", "workbench.action.openSettings", "@ext:evokernel.evokernel"),
+    { label: "", kind: vscode.QuickPickItemKind.Separator },
+    entry("$(output) Show log", "evokernel.showLog"),
+    entry("$(copy) Copy debug info", "evokernel.copyDebugInfo"),
+    entry("$(debug-restart) Restart server", "evokernel.restart"),
+  ];
+}
+
+function entry(label: string, command: string, ...given: unknown[]): Entry {
+  return { label, run: () => vscode.commands.executeCommand(command, ...given) };
+}

@@ -1,0 +1,235 @@
+/** Keeps a server running: chooses its command, starts it, and starts it again when it crashes. */
+import * as vscode from "vscode";
+import { Backoff } from "./backoff";
+import { Connection } from "./client";
+import { candidates, choose, describe, type Candidate, type PassedOver } from "./fallback";
+import { middleware } from "./middleware";
+import { attempt } from "./probe";
+import { ShowDiffNotification, StatusNotification, type ShowDiffParams, type StatusParams } from "./protocol";
+import { selectedInterpreter } from "./pythonExtension";
+import { secretEnvironment } from "./secrets";
+import { ServerLog } from "./serverlog";
+import { needsRestart, serverSettings, type ServerSettings } from "./settings";
+import type { StatusItem } from "./status";
+
+/** From this crash on in a row, a person is told; before it, the log and the status item say so. */
+const CRASHES_BEFORE_MESSAGE = 3;
+
+export interface Handlers {
+  readonly status: (params: StatusParams) => void;
+  readonly showDiff: (params: ShowDiffParams) => void;
+}
+
+export class Server implements vscode.Disposable {
+  readonly log = new ServerLog();
+  readonly passedOver: PassedOver[] = [];
+  chosen = "none";
+  lastTraceback = "";
+  private connection: Connection | undefined;
+  private settings: ServerSettings = {};
+  private readonly backoff = new Backoff();
+  private timer: NodeJS.Timeout | undefined;
+  /** Starts and stops run one after the other. */
+  private queue: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly secrets: vscode.SecretStorage,
+    private readonly output: vscode.LogOutputChannel,
+    private readonly item: StatusItem,
+    private readonly handlers: Handlers,
+  ) {}
+
+  get crashes(): number {
+    return this.backoff.count;
+  }
+
+  get isRunning(): boolean {
+    return this.connection !== undefined;
+  }
+
+  /** Settings as the server was told them. */
+  get told(): ServerSettings {
+    return this.settings;
+  }
+
+  dispose(): void {
+    void this.stop();
+  }
+
+  stop(): Promise<void> {
+    clearTimeout(this.timer);
+    return this.enqueue(() => this.disconnect());
+  }
+
+  /** (Re)starts at once, whatever the back-off says. */
+  restart(reason: string): Promise<void> {
+    clearTimeout(this.timer);
+    this.backoff.reset();
+    this.output.info(`Starting the server: ${reason}.`);
+    return this.enqueue(() => this.connect());
+  }
+
+  private enqueue(step: () => Promise<void>): Promise<void> {
+    this.queue = this.queue.then(step).catch((error: unknown) => {
+      this.output.error(`Starting or stopping the server failed: ${String(error)}`);
+      this.item.failed(`Starting or stopping the server failed: ${String(error)}`);
+    });
+    return this.queue;
+  }
+
+  private async disconnect(): Promise<void> {
+    const connection = this.connection;
+    this.connection = undefined;
+    await vscode.commands.executeCommand("setContext", "evokernel.ready", false);
+    await connection?.stop();
+  }
+
+  private async connect(): Promise<void> {
+    await this.disconnect();
+    this.item.starting();
+    this.passedOver.length = 0;
+    const interpreter = await selectedInterpreter(this.output);
+    let remaining = candidates(surroundings(interpreter));
+    for (;;) {
+      const choice = await choose(remaining, attempt);
+      for (const passed of choice.passedOver) this.passOver(passed);
+      if (choice.chosen === undefined) {
+        this.nothingWorks();
+        return;
+      }
+      if (await this.launch(choice.chosen, choice.version, interpreter)) return;
+      remaining = remaining.slice(remaining.indexOf(choice.chosen) + 1);
+    }
+  }
+
+  private passOver(passed: PassedOver): void {
+    this.passedOver.push(passed);
+    this.output.info(`Passed over ${passed.candidate.how}: ${passed.reason}.`);
+  }
+
+  /** False when this command does not bring up a server; the next one is tried then. */
+  private async launch(candidate: Candidate, version: string, interpreter: string | undefined): Promise<boolean> {
+    this.chosen = describe(candidate, version);
+    this.output.info(`Server command from ${this.chosen}.`);
+    const connection = await this.prepare(candidate, interpreter);
+    try {
+      await connection.start();
+    } catch (error) {
+      this.lastTraceback = this.log.lastTraceback();
+      this.passOver({ candidate, reason: error instanceof Error ? error.message : String(error) });
+      return false;
+    }
+    this.connection = connection;
+    this.backoff.started(Date.now());
+    this.item.running(this.chosen, this.notes());
+    await vscode.commands.executeCommand("setContext", "evokernel.ready", true);
+    return true;
+  }
+
+  private async prepare(candidate: Candidate, interpreter: string | undefined): Promise<Connection> {
+    const trusted = vscode.workspace.isTrusted;
+    this.settings = await this.readSettings(interpreter);
+    const connection: Connection = new Connection({
+      candidate,
+      environment: trusted ? await secretEnvironment(this.secrets) : {},
+      initializationOptions: { settings: this.settings, trusted },
+      middleware: middleware(() => this.settings),
+      output: this.output,
+      log: this.log,
+      lost: () => {
+        if (this.connection === connection) this.crashed();
+      },
+    });
+    // Handlers are there before the server can speak.
+    connection.client.onNotification(StatusNotification, this.handlers.status);
+    connection.client.onNotification(ShowDiffNotification, this.handlers.showDiff);
+    return connection;
+  }
+
+  /** The Python extension's interpreter runs the models, unless it has no torch. */
+  private async readSettings(interpreter: string | undefined): Promise<ServerSettings> {
+    const configuration = vscode.workspace.getConfiguration("evokernel");
+    const torch = interpreter !== undefined && vscode.workspace.isTrusted && (await hasTorch(interpreter));
+    return serverSettings((key) => configuration.get(key), torch ? interpreter : undefined);
+  }
+
+  /** Only what a person set and did not get is worth a line in the tooltip. */
+  private notes(): string[] {
+    return this.passedOver
+      .filter(({ candidate }) => candidate.how.startsWith("setting"))
+      .map(({ candidate, reason }) => `${candidate.how} (${reason})`);
+  }
+
+  private crashed(): void {
+    this.connection = undefined;
+    void vscode.commands.executeCommand("setContext", "evokernel.ready", false);
+    this.lastTraceback = this.log.lastTraceback();
+    const wait = this.backoff.crashed(Date.now());
+    const said = `The server ended unexpectedly; it starts again in ${Math.round(wait / 1000)} s.`;
+    this.output.error(said);
+    this.item.failed(said);
+    this.timer = setTimeout(() => void this.enqueue(() => this.connect()), wait);
+    if (this.backoff.count === CRASHES_BEFORE_MESSAGE) {
+      void this.tell(`EvoKernel's server has crashed ${this.backoff.count} times in a row.`, "Restart Now");
+    }
+  }
+
+  private nothingWorks(): void {
+    this.chosen = "none";
+    const said = "No EvoKernel server was found. Install it with: pip install evokernel-lsp";
+    this.output.error(said);
+    this.item.failed(said);
+    void this.tell(said, "Try Again");
+  }
+
+  private async tell(message: string, again: string): Promise<void> {
+    const answer = await vscode.window.showErrorMessage(message, again, "Show Log", "Copy Debug Info");
+    if (answer === again) await this.restart("asked for");
+    if (answer === "Show Log") this.output.show();
+    if (answer === "Copy Debug Info") await vscode.commands.executeCommand("evokernel.copyDebugInfo");
+  }
+
+  /** Another interpreter was selected: it may run the server, or only the models. */
+  interpreterChanged(): Promise<void> {
+    return this.restart("another interpreter was selected");
+  }
+
+  async settingsChanged(event: vscode.ConfigurationChangeEvent): Promise<void> {
+    if (!event.affectsConfiguration("evokernel")) return;
+    if (event.affectsConfiguration("evokernel.serverCommand")) {
+      await this.restart("evokernel.serverCommand changed");
+      return;
+    }
+    const before = this.settings;
+    this.settings = await this.readSettings(await selectedInterpreter(this.output));
+    if (needsRestart(before, this.settings)) {
+      await this.restart("a setting was cleared");
+      return;
+    }
+    await this.connection?.client.sendNotification("workspace/didChangeConfiguration", {
+      settings: { evokernel: this.settings },
+    });
+  }
+
+  /** Runs a command of the server; its failure is thrown as the server words it. */
+  async execute(command: string, ...args: unknown[]): Promise<unknown> {
+    if (this.connection === undefined) throw new Error("The EvoKernel server is not running.");
+    return this.connection.client.sendRequest("workspace/executeCommand", { command, arguments: args });
+  }
+}
+
+function surroundings(interpreter: string | undefined): Parameters<typeof candidates>[0] {
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  return {
+    configured: vscode.workspace.getConfiguration("evokernel").get<string[]>("serverCommand", []),
+    selectedInterpreter: interpreter,
+    folders: folders.filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath),
+    trusted: vscode.workspace.isTrusted,
+    platform: process.platform,
+  };
+}
+
+async function hasTorch(interpreter: string): Promise<boolean> {
+  const question = "import importlib.util as u; print(u.find_spec('torch').name)";
+  return (await attempt({ kind: "version", command: interpreter, args: ["-P", "-c", question] })).ok;
+}

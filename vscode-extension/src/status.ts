@@ -1,0 +1,85 @@
+/** The status item: what the server is doing, who verifies, and which command runs it. */
+import * as vscode from "vscode";
+import type { Mode, StatusParams } from "./protocol";
+
+const ICONS: Readonly<Record<Mode | "starting", string>> = {
+  starting: "$(sync~spin)",
+  ready: "$(zap)",
+  busy: "$(sync~spin)",
+  queued: "$(clock)",
+  offline: "$(debug-disconnect)",
+  error: "$(error)",
+};
+
+export class StatusItem implements vscode.Disposable {
+  private readonly item: vscode.StatusBarItem;
+  private server = "";
+  private readonly notes: string[] = [];
+  private last: StatusParams = { mode: "ready", text: "", verifier: "", interpreter: "" };
+
+  constructor() {
+    this.item = vscode.window.createStatusBarItem("evokernel.status", vscode.StatusBarAlignment.Right, 90);
+    this.item.name = "EvoKernel";
+    this.item.command = "evokernel.menu";
+  }
+
+  dispose(): void {
+    this.item.dispose();
+  }
+
+  get text(): string {
+    return this.last.text;
+  }
+
+  get mode(): Mode {
+    return this.last.mode;
+  }
+
+  starting(): void {
+    this.server = "";
+    this.last = { mode: "ready", text: "Starting the server.", verifier: "", interpreter: "" };
+    this.draw("starting");
+  }
+
+  /** `server` names the command in words; `notes` say which preferred ones did not work. */
+  running(server: string, notes: readonly string[]): void {
+    this.server = server;
+    this.notes.splice(0, this.notes.length, ...notes);
+    this.last = { ...this.last, mode: "ready", text: "Ready." };
+    this.draw("ready");
+  }
+
+  failed(text: string): void {
+    this.last = { mode: "error", text, verifier: "", interpreter: "" };
+    this.draw("error");
+  }
+
+  update(params: StatusParams): void {
+    this.last = params;
+    this.draw(params.mode in ICONS ? params.mode : "ready");
+  }
+
+  private draw(look: Mode | "starting"): void {
+    this.item.text = `${ICONS[look]} EvoKernel`;
+    this.item.backgroundColor =
+      look === "error" ? new vscode.ThemeColor("statusBarItem.errorBackground") : undefined;
+    this.item.tooltip = this.tooltip();
+    this.item.accessibilityInformation = { label: `EvoKernel: ${this.last.text}` };
+    this.item.show();
+  }
+
+  private tooltip(): vscode.MarkdownString {
+    const tooltip = new vscode.MarkdownString();
+    tooltip.appendMarkdown("**EvoKernel** ");
+    tooltip.appendText(`${this.last.text}\n`);
+    const rows: [string, string][] = [
+      ["Verifier", this.last.verifier],
+      ["Interpreter", this.last.interpreter],
+      ["Server", this.server],
+      ...this.notes.map((note): [string, string] => ["Passed over", note]),
+    ];
+    for (const [name, value] of rows.filter(([, text]) => text !== "")) tooltip.appendText(`\n${name}: ${value}\n`);
+    if (!vscode.workspace.isTrusted) tooltip.appendText("\nThis workspace is not trusted: files are parsed only.\n");
+    return tooltip;
+  }
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { digits, evidence, latencyLine, readManifest } from "../src/kernels";
+
+const MANIFEST = JSON.stringify({
+  verdict: {
+    verifier: "twin 0.1.0",
+    gates: [
+      { gate: "compile", status: "passed" },
+      { gate: "latency", status: "passed" },
+    ],
+    latency: { us: 35.21, baseline_us: 412.4, roofline_us: 31, source: "modelled", chip: "ascend910b1" },
+  },
+});
+
+test("a manifest gives its evidence", () => {
+  const kernel = readManifest("softmax_1", MANIFEST);
+  assert.ok(kernel !== undefined);
+  assert.deepEqual(evidence(kernel), [
+    "412 → 35.2 µs modelled",
+    "bound 31.0 µs",
+    "chip ascend910b1",
+    "verifier twin 0.1.0",
+    "compile passed, latency passed",
+  ]);
+});
+
+for (const text of ["", "{", "[]", "null", "{}", '{"verdict": []}']) {
+  test(`${JSON.stringify(text)} is no manifest`, () => {
+    assert.equal(readManifest("x", text), undefined);
+  });
+}
+
+test("no figure is made up where there is none", () => {
+  const kernel = readManifest("x", '{"verdict": {"gates": "none", "latency": null}}');
+  assert.ok(kernel !== undefined);
+  assert.equal(latencyLine(kernel), "no latency");
+  assert.deepEqual(evidence(kernel), ["no latency"]);
+});
+
+test("digits", () => {
+  assert.deepEqual([412.4, 100, 35.21, 1, 0.125].map(digits), ["412", "100", "35.2", "1.0", "0.13"]);
+});
