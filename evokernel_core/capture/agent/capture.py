@@ -1,0 +1,239 @@
+"""The ``capture`` method: a file's text in, its regions out."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from .absorb import Absorber
+from .convert import Converter, Unsupported
+from .errors import AgentError, describe
+from .export import RegionFunction, export, region_function
+from .grow import grow
+from .inputs import Annotations, Trial, trials
+from .load import execute, isolation, line_of
+from .ops import Fusibility
+from .parts import SCALAR, Plan, Refusal
+from .record import Recorder
+from .source import Function, Source, parse
+
+_MAX_REGROWTHS = 12
+_OUTPUT_DTYPES = ("float32", "float16", "bfloat16")
+
+
+def capture(
+    path: str, text: str, fusible: dict[str, str], annotations: Annotations, symbol: str | None
+) -> dict[str, Any]:
+    """``{"regions": [...], "executed": [qualnames]}``. Raises AgentError.
+
+    A region is ``{"symbol", "span", "replacement", "reason", "graph", "symbols"}``; graph and symbols
+    are None where the reason says why no kernel can take it.
+    """
+    try:
+        source = parse(path, text)
+    except SyntaxError as error:
+        message = f"Line {error.lineno or 0} is not valid Python ({error.msg}): correct it and try again."
+        raise AgentError("import_failed", message) from error
+    recorder = Recorder(source)
+    with isolation(Path(path)):
+        with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+            module = execute(source, recorder)
+            failures = [_run(trial, recorder, source) for trial in trials(module, source, annotations)]
+        request = _Request(source, module, recorder, Fusibility(fusible))
+        wanted = [item for item in source.functions if _matches(item, symbol)]
+        regions = [region for function in wanted for region in request.regions(function)]
+    regions += [failure for failure in failures if failure and not _covers(regions, failure)]
+    executed = [item.qualname for item in source.functions if request.was_executed(item)]
+    regions.sort(key=lambda region: region["span"])
+    return {"regions": regions, "executed": executed}
+
+
+def _matches(function: Function, symbol: str | None) -> bool:
+    return not symbol or function.qualname == symbol or function.qualname.startswith(symbol + ".")
+
+
+def _covers(regions: list[dict[str, Any]], failure: dict[str, Any]) -> bool:
+    return any(region["span"] == failure["span"] for region in regions)
+
+
+def _run(trial: Trial, recorder: Recorder, source: Source) -> dict[str, Any] | None:
+    """Run one call under the recorder. A failure ends the call; what ran before it still counts."""
+    try:
+        with recorder.running():
+            trial.run()
+    except BaseException as error:
+        return _failed_statement(trial, error, source)
+    return None
+
+
+def _failed_statement(trial: Trial, error: BaseException, source: Source) -> dict[str, Any]:
+    line = line_of(error, source.path)
+    message = _explain(error, line)
+    for function in source.functions:
+        if function.node.lineno <= line <= (function.node.end_lineno or 0):
+            statement = _statement_at(function.node, line)
+            return _region(source, function, [statement], "{call}", message)
+    raise AgentError("import_failed", f"Running {trial.what} failed ({describe(error)}): correct its inputs.")
+
+
+def _explain(error: BaseException, line: int) -> str:
+    name = type(error).__name__
+    if "DataDependent" in name or "Bool" in str(error) or "_local_scalar_dense" in str(error):
+        return f"Line {line} depends on the values of a tensor, which are not known before it runs."
+    if isinstance(error, RecursionError):
+        return f"Line {line} recurses without end."
+    return f"Line {line} raised {describe(error)}: correct it or the shapes of the inputs."
+
+
+def _statement_at(function: ast.FunctionDef, line: int) -> ast.stmt:
+    """The innermost statement that covers the line."""
+    found: ast.stmt = function
+    for node in ast.walk(function):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
+            found = node  # breadth first: later means deeper or equal
+    return found
+
+
+class _Request:
+    def __init__(
+        self, source: Source, module: types.ModuleType, recorder: Recorder, fusibility: Fusibility
+    ) -> None:
+        self.source = source
+        self.module = module
+        self.recorder = recorder
+        self.fusibility = fusibility
+        self._done: dict[Any, dict[str, Any] | frozenset[int]] = {}
+
+    def was_executed(self, function: Function) -> bool:
+        return any(number in self.recorder.evaluations for number in _numbers(function))
+
+    def regions(self, function: Function) -> list[dict[str, Any]]:
+        """Grow, export, and grow again without the expressions that could not be arguments."""
+        blocked: frozenset[int] = frozenset()
+        for _ in range(_MAX_REGROWTHS):
+            evaluations = self.recorder.evaluations
+            absorber = Absorber(self.source, function, evaluations, self.fusibility, blocked)
+            results = [self._result(item) for item in grow(absorber)]
+            more = frozenset().union(*(item for item in results if isinstance(item, frozenset)))
+            if not more - blocked:
+                return [item for item in results if isinstance(item, dict)]
+            blocked |= more
+        return [item for item in results if isinstance(item, dict)]
+
+    def _result(self, item: Plan | Refusal) -> dict[str, Any] | frozenset[int]:
+        if isinstance(item, Refusal):
+            return _region(self.source, item.function, [item.node], "{call}", item.reason)
+        if item.key not in self._done:
+            self._done[item.key] = self._export(item)
+        return self._done[item.key]
+
+    def _export(self, plan: Plan) -> dict[str, Any] | frozenset[int]:
+        """A region, or the expressions to keep outside and try again."""
+        try:
+            function = region_function(plan, self.module, self._receiver(plan.function), self.source.path)
+            graph, symbols = self._graph(plan, function)
+        except Unsupported as error:
+            return self._refused(plan, str(error))
+        except Exception as error:
+            reason = f"torch.export could not trace it ({describe(error)})."
+            return _scalar_owners(plan) or self._refused(plan, reason)
+        region = _region(self.source, plan.function, list(plan.body), plan.replacement, "")
+        return {**region, "graph": graph, "symbols": symbols}
+
+    def _refused(self, plan: Plan, reason: str) -> dict[str, Any]:
+        return _region(self.source, plan.function, list(plan.body), plan.replacement, reason)
+
+    def _receiver(self, function: Function) -> Any:
+        for number in _numbers(function):
+            node = self.source.nodes[number]
+            evaluation = self.recorder.evaluations.get(number)
+            if evaluation and isinstance(node, ast.Name) and node.id == function.receiver:
+                return evaluation.value
+        return None
+
+    def _graph(self, plan: Plan, function: RegionFunction) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        program = export(function)
+        converter = Converter(program, function.inputs, self.source.path)
+        graph = converter.convert()
+        _check_ops(graph, self.fusibility)
+        _check_outputs(graph, plan)
+        return graph, _symbols(converter, function)
+
+
+def _numbers(function: Function) -> Iterator[int]:
+    for node in ast.walk(function.node):
+        number = getattr(node, "evokernel_number", -1)
+        if number >= 0:
+            yield number
+
+
+def _scalar_owners(plan: Plan) -> frozenset[int]:
+    """Whole numbers first: they are sizes and dimensions more often than operands."""
+    scalars = [leaf for leaf in plan.parts.leaves if leaf.kind == SCALAR]
+    whole = [leaf for leaf in scalars if isinstance(leaf.value, int)]
+    return frozenset(leaf.owner for leaf in whole or scalars)
+
+
+def _check_ops(graph: dict[str, Any], fusibility: Fusibility) -> None:
+    for node in graph["nodes"]:
+        if not fusibility.fits(node["op"]):
+            raise Unsupported(
+                f"{node['op']} at line {node['line']} is not an op that the kernel families cover."
+            )
+    if not any(fusibility.computes(node["op"]) for node in graph["nodes"]):
+        raise Unsupported("Nothing is left to compute after simplification.")
+
+
+def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
+    specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
+    for output in graph["outputs"]:
+        if not isinstance(output, dict) or output.get("ref") not in specs:
+            raise Unsupported("The result is an input or a constant, so there is nothing to compute.")
+        dtype = specs[output["ref"]][output["index"]]["dtype"]
+        if dtype not in _OUTPUT_DTYPES:
+            raise Unsupported(f"The result is {dtype}: kernels give float32, float16 or bfloat16.")
+        if dtype != str(plan.value.dtype).removeprefix("torch."):
+            raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
+
+
+def _symbols(converter: Converter, function: RegionFunction) -> list[dict[str, Any]]:
+    sizes = converter.sizes
+    one_works = _works_with_ones(function, sizes)
+    return [
+        {
+            "name": name,
+            "size": sizes.hints[symbol],
+            "minimum": 1 if one_works and sizes.minimums[symbol] <= 2 else sizes.minimums[symbol],
+        }
+        for symbol, name in sizes.names.items()
+    ]
+
+
+def _works_with_ones(function: RegionFunction, sizes: Any) -> bool:
+    """torch traces for sizes of two and more. Broadcasting keeps the graph right for one too, unless
+    the code looks at sizes of one, as ``squeeze()`` does: then tracing such sizes fails or differs."""
+    return True
+
+
+def _region(
+    source: Source, function: Function, nodes: list[Any], replacement: str, reason: str
+) -> dict[str, Any]:
+    first, last = nodes[0], nodes[-1]
+    start = _character(source, first.lineno, first.col_offset)
+    end = _character(source, last.end_lineno, last.end_col_offset)
+    span = [first.lineno, start, last.end_lineno, end]
+    return {
+        "symbol": function.qualname, "span": span, "replacement": replacement,
+        "reason": reason, "graph": None, "symbols": None,
+    }  # fmt: skip
+
+
+def _character(source: Source, line: int, byte: int) -> int:
+    """ast counts bytes of UTF-8, the product counts characters."""
+    return len(source.lines[line - 1].encode()[:byte].decode())

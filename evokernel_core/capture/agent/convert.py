@@ -1,0 +1,282 @@
+"""An exported program as a Graph in domain.serial's JSON form."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
+
+from .export import placeholders, shape_environment
+from .ops import NO_OPS
+from .parts import SCALAR, Leaf
+
+_IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
+
+
+class Unsupported(Exception):
+    """The region is outside what the product covers; the message is one sentence."""
+
+
+@dataclass
+class Sizes:
+    """torch's symbols (s77, s27) under our names (s0, s1), by order of appearance in the inputs."""
+
+    names: dict[Any, str]
+    hints: dict[Any, int]
+    minimums: dict[Any, int]
+
+    def text(self, size: Any) -> int | str:
+        """A size as a number or an expression of + - * // %. Raises Unsupported for others."""
+        if isinstance(size, torch.SymInt):
+            return self._print(sympy.expand(size.node.expr)) if size.node.expr.free_symbols else int(size)
+        return int(size)
+
+    def _print(self, expression: Any) -> int | str:
+        text = self._print_part(expression)
+        return int(text) if text.lstrip("-").isdigit() else text
+
+    def _print_part(self, e: Any) -> str:  # noqa: PLR0911 - one return a kind of expression
+        if e.is_Integer:
+            return str(int(e))
+        if e.is_Symbol and e in self.names:
+            return self.names[e]
+        if e.is_Add:
+            return "(" + " + ".join(self._print_part(item) for item in e.args) + ")"
+        if e.is_Mul:
+            return " * ".join(self._factor(item) for item in e.args)
+        if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+            return " * ".join([self._factor(e.base)] * int(e.exp))
+        if isinstance(e, (FloorDiv, CleanDiv)):
+            return f"({self._factor(e.args[0])} // {self._factor(e.args[1])})"
+        if isinstance(e, (Mod, PythonMod)):
+            return f"({self._factor(e.args[0])} % {self._factor(e.args[1])})"
+        raise Unsupported(f"The size {e} is not an arithmetic expression of the input sizes.")
+
+    def _factor(self, e: Any) -> str:
+        text = self._print_part(e)
+        return text if e.is_Atom or text.startswith("(") else f"({text})"
+
+    def value(self, size: Any) -> int:
+        """The size in the user's file."""
+        if not isinstance(size, torch.SymInt):
+            return int(size)
+        return int(size.node.expr.xreplace({k: sympy.Integer(v) for k, v in self.hints.items()}))
+
+
+def sizes_of(program: ExportedProgram, leaves: tuple[Leaf, ...]) -> Sizes:
+    """Names, captured values and least values of the symbols in the inputs."""
+    sizes = Sizes({}, {}, {})
+    environment = shape_environment(program)
+    for node, leaf in zip(placeholders(program), leaves, strict=True):
+        shape = () if leaf.kind == SCALAR else tuple(leaf.value.shape)
+        for size, value in zip(node.meta["val"].shape, shape, strict=True):
+            if not isinstance(size, torch.SymInt) or not size.node.expr.is_Symbol:
+                continue
+            symbol = size.node.expr
+            if symbol not in sizes.names:
+                sizes.names[symbol] = f"s{len(sizes.names)}"
+                sizes.hints[symbol] = int(value)
+                sizes.minimums[symbol] = int(environment.var_to_range[symbol].lower)
+    return sizes
+
+
+def spec(value: Any, sizes: Sizes) -> dict[str, Any]:
+    """TensorSpec. Raises Unsupported for layouts and dtypes without a name in the domain."""
+    if value.layout is not torch.strided:
+        raise Unsupported("A sparse tensor is outside what the kernels take.")
+    if value.dtype.is_complex:
+        raise Unsupported("A complex tensor is outside what the kernels take.")
+    shape = [sizes.text(size) for size in value.shape]
+    dtype = str(value.dtype).removeprefix("torch.")
+    return {"shape": shape, "dtype": dtype, "contiguous": _is_contiguous(value, sizes)}
+
+
+def _is_contiguous(value: Any, sizes: Sizes) -> bool:
+    """With the captured sizes: asking the symbolic tensor would add guards."""
+    expected = 1
+    shape = [sizes.value(size) for size in value.shape]
+    strides = [sizes.value(stride) for stride in value.stride()]
+    if 0 in shape:
+        return True
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+class Converter:
+    """Turns the nodes of one program into the domain's nodes, dropping those that change nothing."""
+
+    def __init__(self, program: ExportedProgram, leaves: tuple[Leaf, ...], path: str) -> None:
+        self.sizes = sizes_of(program, leaves)
+        self._program = program
+        self._path = path
+        self._leaves = leaves
+        self._values: dict[str, Any] = {}
+        self._nodes: list[dict[str, Any]] = []
+
+    def convert(self) -> dict[str, Any]:
+        """``{"inputs", "nodes", "outputs"}``. Raises Unsupported."""
+        inputs = self._inputs()
+        self._constants()
+        outputs: list[Any] = []
+        for node in self._program.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                outputs = [self._argument(item) for item in node.args[0]]
+        self._drop_dead(outputs)
+        used = _names_read(self._nodes) | {item["ref"] for item in outputs if isinstance(item, dict)}
+        kept = [item for item in inputs if item["name"] in used]
+        return {"inputs": kept, "nodes": self._nodes, "outputs": outputs}
+
+    def _inputs(self) -> list[dict[str, Any]]:
+        inputs: list[dict[str, Any]] = []
+        taken = {node.name for node in self._program.graph.nodes if node.op == "call_function"}
+        for node, leaf in zip(placeholders(self._program), self._leaves, strict=True):
+            name = input_name(leaf.expression, taken)
+            taken.add(name)
+            self._values[node.name] = {"ref": name, "index": 0}
+            value_spec = spec(node.meta["val"], self.sizes)
+            inputs.append(
+                {"name": name, "spec": value_spec, "kind": leaf.kind, "expression": leaf.expression}
+            )
+        return inputs
+
+    def _constants(self) -> None:
+        """Captured tensors: one element becomes a number, larger ones have no place in a kernel."""
+        by_name = {item.arg.name: item for item in self._program.graph_signature.input_specs}
+        state = {**self._program.state_dict, **self._program.constants}
+        for name, item in by_name.items():
+            if item.kind is InputKind.USER_INPUT:
+                continue
+            value = state.get(item.target)
+            self._values[name] = _constant(value, item.target)
+
+    def _call(self, node: Any) -> None:
+        name = str(node.target)
+        if name.startswith(_IGNORED):
+            return
+        if "getitem" in name and not name.startswith("aten."):
+            source = self._argument(node.args[0])
+            self._values[node.name] = {"ref": source["ref"], "index": node.args[1]}
+            return
+        if isinstance(node.meta.get("val"), (torch.SymInt, int)):
+            return
+        if name in NO_OPS or self._keeps_value(node, name):
+            self._values[node.name] = self._argument(node.args[0])
+            return
+        self._emit(node, name)
+
+    def _keeps_value(self, node: Any, name: str) -> bool:
+        """A cast to the same dtype, or a view to the same shape."""
+        same = ("aten._to_copy.default", "aten.expand.default", "aten.view.default", "aten.reshape.default")
+        if name not in same:
+            return False
+        before, after = node.args[0].meta["val"], node.meta["val"]
+        return before.dtype == after.dtype and list(map(self.sizes.text, before.shape)) == list(
+            map(self.sizes.text, after.shape)
+        )
+
+    def _emit(self, node: Any, name: str) -> None:
+        value = node.meta["val"]
+        results = list(value) if isinstance(value, (tuple, list)) else [value]
+        kwargs = {
+            key: self._argument(item)
+            for key, item in sorted(node.kwargs.items())
+            if key not in ("device", "layout", "pin_memory", "memory_format", "non_blocking")
+        }
+        self._values[node.name] = {"ref": node.name, "index": 0}
+        self._nodes.append(
+            {
+                "name": node.name,
+                "op": name,
+                "args": [self._argument(item) for item in node.args],
+                "kwargs": [[key, item] for key, item in kwargs.items()],
+                "outputs": [spec(item, self.sizes) for item in results if isinstance(item, torch.Tensor)],
+                "line": _line(node.meta.get("stack_trace") or "", self._path),
+            }
+        )
+
+    def _argument(self, value: Any) -> Any:  # noqa: PLR0911 - one return a kind of argument
+        if isinstance(value, torch.fx.Node):
+            if value.name in self._values:
+                return self._values[value.name]
+            return self._argument(value.meta["val"])
+        if isinstance(value, torch.SymInt):
+            text = self.sizes.text(value)
+            return text if isinstance(text, int) else {"sym": text}
+        if isinstance(value, (torch.SymFloat, torch.SymBool)):
+            raise Unsupported("A number computed from sizes is used as data.")
+        if isinstance(value, (list, tuple)):
+            return [self._argument(item) for item in value]
+        if isinstance(value, torch.dtype):
+            return {"dtype": str(value).removeprefix("torch.")}
+        if isinstance(value, float) and value - value != 0:
+            return {"float": str(value)}
+        if isinstance(value, (bool, int, float, str, type(None))):
+            return value
+        return str(value)
+
+    def _drop_dead(self, outputs: list[Any]) -> None:
+        wanted = {item["ref"] for item in outputs if isinstance(item, dict) and "ref" in item}
+        kept = []
+        for node in reversed(self._nodes):
+            if node["name"] in wanted:
+                wanted |= _names_read([node])
+                kept.append(node)
+        self._nodes = kept[::-1]
+
+
+def _names_read(nodes: list[dict[str, Any]]) -> set[str]:
+    found: set[str] = set()
+
+    def visit(value: Any) -> None:
+        if isinstance(value, dict) and "ref" in value:
+            found.add(value["ref"])
+        elif isinstance(value, list):
+            for item in value:
+                visit(item)
+
+    for node in nodes:
+        visit(node["args"])
+        visit(node["kwargs"])
+    return found
+
+
+def _constant(value: Any, name: str) -> Any:
+    if not isinstance(value, torch.Tensor):
+        raise Unsupported(f"The constant {name} is not a tensor.")
+    if value.numel() != 1:
+        shape = list(value.shape)
+        raise Unsupported(f"A constant tensor of shape {shape} is built in the region: pass it as a buffer.")
+    try:
+        return value.item()
+    except RuntimeError as error:
+        raise Unsupported(f"The constant {name} has no known value: pass it as an argument.") from error
+
+
+def input_name(expression: str, taken: set[str]) -> str:
+    """A short identifier for an expression: ``self.ln.weight`` gives ``ln_weight``."""
+    text = re.sub(r"^self\.", "", expression)
+    words = re.findall(r"[A-Za-z_][A-Za-z0-9_]*|\d+", text)
+    name = "_".join(words) if len(words) <= 3 and "(" not in text else "operand"
+    name = name if name.isidentifier() and not re.fullmatch(r"s\d+", name) else f"input_{name}"
+    unique, number = name, 1
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    return unique
+
+
+def _line(stack_trace: str, path: str) -> int:
+    """The innermost frame in the user's file."""
+    lines = re.findall(rf'File "{re.escape(path)}", line (\d+)', stack_trace)
+    return int(lines[-1]) if lines else 0

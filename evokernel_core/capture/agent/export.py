@@ -1,0 +1,202 @@
+"""Export a planned region: its own function, torch.export with symbolic sizes, core ATen."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.export import Dim, ExportedProgram
+
+from .parts import SCALAR, Leaf, ModuleCall, Plan
+from .source import number_of
+
+_MAX_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class RegionFunction:
+    """The region as a Python function of its inputs; ``inputs[i]`` is the first leaf of input i."""
+
+    call: Callable[..., Any]
+    inputs: tuple[Leaf, ...]
+
+
+class _Wrapper(torch.nn.Module):
+    def __init__(self, call: Callable[..., Any]) -> None:
+        super().__init__()
+        self._call = call
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._call(*inputs)
+
+
+def region_function(plan: Plan, module: types.ModuleType, receiver: Any, path: str) -> RegionFunction:
+    """Compile the region with its leaves as arguments; line numbers are the file's."""
+    inputs, names = _inputs(plan)
+    scope = dict(module.__dict__)
+    replaced: dict[int, ast.expr] = {}
+    for leaf in plan.parts.leaves:
+        if not leaf.member:
+            replaced[number_of(leaf.node)] = ast.Name(names[leaf.key], ast.Load())
+    for index, call in enumerate(plan.parts.modules):
+        scope[f"__module_{index}__"] = _module_caller(call)
+        replaced[number_of(call.node)] = _bound_module(index, call, names)
+    if plan.function.receiver:
+        scope[plan.function.receiver] = receiver
+    tree = _definition(plan, replaced, [names[leaf.key] for leaf in inputs])
+    exec(compile(tree, path, "exec", dont_inherit=True), scope)
+    holder = scope[_class_name(plan)]
+    return RegionFunction(holder.__dict__["forward"], inputs)
+
+
+def _inputs(plan: Plan) -> tuple[tuple[Leaf, ...], dict[Any, str]]:
+    names: dict[Any, str] = {}
+    first = []
+    for leaf in plan.parts.leaves:
+        if leaf.key not in names:
+            names[leaf.key] = f"__input_{len(names)}__"
+            first.append(leaf)
+    return tuple(first), names
+
+
+def _module_caller(call: ModuleCall) -> Callable[..., Any]:
+    members = [leaf.member for leaf in call.leaves]
+
+    def run(*values: Any) -> Callable[..., Any]:
+        state = dict(zip(members, values, strict=True))
+        return lambda *args, **kwargs: torch.func.functional_call(call.module, state, args, kwargs)
+
+    return run
+
+
+def _bound_module(index: int, call: ModuleCall, names: dict[Any, str]) -> ast.expr:
+    arguments: list[ast.expr] = [ast.Name(names[leaf.key], ast.Load()) for leaf in call.leaves]
+    return ast.Call(ast.Name(f"__module_{index}__", ast.Load()), arguments, [])
+
+
+class _Replace(ast.NodeTransformer):
+    def __init__(self, replaced: dict[int, ast.expr]) -> None:
+        self._replaced = replaced
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        new = self._replaced.get(number_of(node))
+        if new is not None:
+            return ast.copy_location(copy.deepcopy(new), node)
+        return self.generic_visit(node)
+
+
+def _class_name(plan: Plan) -> str:
+    """Inside a class of the same name, ``self.__private`` means what it means in the file. The
+    leading underscores of a class name do not count for that."""
+    return "_" + plan.function.class_name
+
+
+def _definition(plan: Plan, replaced: dict[int, ast.expr], arguments: list[str]) -> ast.Module:
+    body = [_Replace(replaced).visit(copy.deepcopy(node)) for node in plan.body]
+    last = body[-1]
+    if isinstance(last, ast.expr):
+        body[-1] = ast.copy_location(ast.Return(last), last)
+    elif not isinstance(last, ast.Return):
+        body[-1] = ast.copy_location(ast.Return(last.value), last)
+    # torch keeps only frames of functions called forward in its stack traces, hence the name
+    shell = ast.parse(f"class {_class_name(plan)}:\n    def forward(): pass")
+    function: Any = shell.body[0].body[0]  # type: ignore[attr-defined]
+    function.args.args = [ast.arg(name) for name in arguments]
+    function.body = body
+    return ast.fix_missing_locations(shell)
+
+
+def example(leaf: Leaf) -> torch.Tensor:
+    """A tensor like the recorded value; a Python number becomes a 0-d float32 tensor."""
+    if leaf.kind == SCALAR:
+        return torch.empty((), dtype=torch.float32)
+    value = leaf.value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+
+
+def export(function: RegionFunction) -> ExportedProgram:
+    """Core ATen with as many symbolic sizes as hold for every value. Raises what torch raises.
+
+    A size stays symbolic only if the traced graph is right for all its values from some minimum on:
+    sizes that appear in any other guard are pinned, and the region exported again.
+    """
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        inputs = tuple(example(leaf) for leaf in function.inputs)
+    pinned: set[tuple[int, int]] = set()
+    for _ in range(_MAX_ROUNDS):
+        program = _export_once(function, inputs, pinned)
+        guarded = _guarded_dims(program)
+        if guarded <= pinned:
+            return program
+        pinned |= guarded
+    return _export_once(function, inputs, None)
+
+
+def _export_once(
+    function: RegionFunction, inputs: tuple[torch.Tensor, ...], pinned: set[tuple[int, int]] | None
+) -> ExportedProgram:
+    """``pinned`` are (input, dimension) pairs with fixed sizes; None pins all."""
+    shapes = tuple(
+        {
+            dim: Dim.AUTO
+            for dim, size in enumerate(tensor.shape)
+            if size >= 2 and pinned is not None and (index, dim) not in pinned
+        }
+        for index, tensor in enumerate(inputs)
+    )
+    with torch.no_grad():
+        program = torch.export.export(_Wrapper(function.call), inputs, dynamic_shapes=(shapes,), strict=False)
+        return program.run_decompositions()
+
+
+def placeholders(program: ExportedProgram) -> list[Any]:
+    """The graph nodes of the user's inputs, in order."""
+    wanted = program.graph_signature.user_inputs
+    by_name = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    return [by_name[name] for name in wanted]
+
+
+def shape_environment(program: ExportedProgram) -> Any:
+    for node in placeholders(program):
+        for size in node.meta["val"].shape:
+            if isinstance(size, torch.SymInt):
+                return size.node.shape_env
+    return None
+
+
+def _guarded_dims(program: ExportedProgram) -> set[tuple[int, int]]:
+    """Dimensions whose symbols appear in a guard that a least value does not express."""
+    environment = shape_environment(program)
+    if environment is None:
+        return set()
+    symbols: set[Any] = set()
+    for guard in environment.guards:
+        expression = environment.simplify(guard.expr)
+        if not _is_lower_bound(expression):
+            symbols |= expression.free_symbols
+    for symbol, bounds in environment.var_to_range.items():
+        if bounds.upper.is_integer and bounds.upper < 2**40:
+            symbols.add(symbol)
+    found = set()
+    for index, node in enumerate(placeholders(program)):
+        for dim, size in enumerate(node.meta["val"].shape):
+            if isinstance(size, torch.SymInt) and size.node.expr.free_symbols & symbols:
+                found.add((index, dim))
+    return found
+
+
+def _is_lower_bound(expression: Any) -> bool:
+    """``s0 > 16`` and the like, or something always true."""
+    if expression in (sympy.true, True):
+        return True
+    if not isinstance(expression, (sympy.StrictGreaterThan, sympy.GreaterThan, sympy.Lt, sympy.Le)):
+        return False
+    greater = expression.gts
+    return greater.is_Symbol and expression.lts.is_number

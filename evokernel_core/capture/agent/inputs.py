@@ -1,0 +1,146 @@
+"""Where shapes come from: get_inputs() and get_init_inputs(), or an ``# evokernel:`` comment."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .errors import AgentError
+from .load import failure
+from .source import Source
+
+Annotations = dict[str, dict[str, Any]]
+"""Qualified name to argument name to ``{"shape": [...], "dtype": "float16"}`` or a literal."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One call that exercises the file's functions. ``what`` names it for messages."""
+
+    what: str
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def run(self) -> None:
+        self.function(*self.args, **self.kwargs)
+
+
+def trials(module: types.ModuleType, source: Source, annotations: Annotations) -> list[Trial]:
+    """Every call that the file gives shapes for. Raises AgentError(needs_shapes) if there is none."""
+    found = []
+    if callable(getattr(module, "get_inputs", None)):
+        found.append(_convention(module, source))
+    for qualname, values in annotations.items():
+        found.append(_annotated(module, source, qualname, values))
+    if not found:
+        raise AgentError(
+            "needs_shapes",
+            "Nothing in the file says the input shapes: add get_inputs(), or a comment such as "
+            "'# evokernel: x=f16[32,1024]' above the class or function.",
+        )
+    return found
+
+
+def _convention(module: types.ModuleType, source: Source) -> Trial:
+    init = _listed(module, source, "get_init_inputs") if hasattr(module, "get_init_inputs") else []
+    inputs = _listed(module, source, "get_inputs")
+    target = _main_definition(module, source)
+    name = target.__name__
+    if isinstance(target, type):
+        args, kwargs = _split_keywords(init)
+        target = _build(target, args, kwargs, source)
+    args, kwargs = _split_keywords(inputs)
+    return Trial(name, target, args, kwargs)
+
+
+def _split_keywords(values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """get_inputs() may give a list, a tuple, a dict, or one tensor."""
+    if isinstance(values, dict):
+        return (), dict(values)
+    return (tuple(values), {}) if isinstance(values, (list, tuple)) else ((values,), {})
+
+
+def _listed(module: types.ModuleType, source: Source, name: str) -> Any:
+    try:
+        return getattr(module, name)()
+    except BaseException as error:
+        raise AgentError("import_failed", failure(f"{name}()", error, source.path)) from error
+
+
+def _main_definition(module: types.ModuleType, source: Source) -> Any:
+    """The class that get_inputs() is for: ``Model`` by the convention, else the last one defined;
+    in a file without a module class, the last function."""
+    names = [node.name for node in source.tree.body if hasattr(node, "name")]
+    values = [getattr(module, name, None) for name in names]
+    classes = [v for v in values if isinstance(v, type) and issubclass(v, torch.nn.Module)]
+    convention = [item for item in classes if item.__name__ == "Model"]
+    functions = [v for v in values if isinstance(v, types.FunctionType) and not _is_supplier(v.__name__)]
+    for group in (convention, classes, functions):
+        if group:
+            return group[-1]
+    raise AgentError(
+        "needs_shapes", "The file has get_inputs() but no module class or function to call: add one."
+    )
+
+
+def _is_supplier(name: str) -> bool:
+    return name in ("get_inputs", "get_init_inputs")
+
+
+def _build(target: type, args: tuple[Any, ...], kwargs: dict[str, Any], source: Source) -> Any:
+    try:
+        return target(*args, **kwargs)
+    except BaseException as error:
+        what = f"Building {target.__name__}"
+        raise AgentError("import_failed", failure(what, error, source.path)) from error
+
+
+def _annotated(module: types.ModuleType, source: Source, qualname: str, values: dict[str, Any]) -> Trial:
+    target: Any = module
+    for part in qualname.split("."):
+        target = getattr(target, part, None)
+    if target is None:
+        raise AgentError("needs_shapes", f"{qualname} has a shape comment but does not exist when imported.")
+    arguments = {name: _value(value) for name, value in values.items()}
+    if isinstance(target, type):
+        init = _take(inspect.signature(target.__init__), arguments)
+        target = _build(target, (), init, source)
+        call = _take(inspect.signature(target.forward), arguments)
+        _check(qualname, inspect.signature(target.forward), call, arguments.keys() - init.keys())
+    else:
+        call = arguments
+        _check(qualname, inspect.signature(target), call, call.keys())
+    return Trial(qualname, target, (), call)
+
+
+def _take(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in signature.parameters if name in arguments}
+
+
+def _check(qualname: str, signature: inspect.Signature, call: dict[str, Any], given: Any) -> None:
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = {
+        name for name, item in signature.parameters.items()
+        if item.default is item.empty and item.kind not in kinds
+    }  # fmt: skip
+    missing, unknown = sorted(needed - call.keys()), sorted(set(given) - signature.parameters.keys())
+    if missing or unknown:
+        problem = (
+            f"does not mention {missing[0]}" if missing else f"mentions {unknown[0]}, which is no argument"
+        )
+        raise AgentError(
+            "needs_shapes", f"The shape comment of {qualname} {problem}: list each tensor argument once."
+        )
+
+
+def _value(value: Any) -> Any:
+    """A tensor for a shape, else the literal."""
+    if isinstance(value, dict) and "shape" in value:
+        dtype = getattr(torch, value["dtype"])
+        return torch.empty(value["shape"], dtype=dtype)
+    return value

@@ -1,0 +1,145 @@
+"""The ``reference`` method: PyTorch's own result for a task's graph at given sizes."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import math
+import operator
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_OPERATORS: Mapping[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_EXTREME = 30.0
+_INTEGER_LIMIT = 8
+
+
+def reference(
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, folder: str
+) -> dict[str, Any]:
+    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files."""
+    generator = torch.Generator().manual_seed(seed)
+    values: dict[str, Any] = {}
+    inputs, scalars = [], []
+    for item in graph["inputs"]:
+        if item["kind"] == "scalar":
+            scalar = draw((), "float32", "uniform" if distribution == "normal" else distribution, generator)
+            values[item["name"]] = scalar
+            scalars.append(float(scalar))
+            continue
+        shape = tuple(_size(dim, sizes) for dim in item["spec"]["shape"])
+        values[item["name"]] = draw(shape, item["spec"]["dtype"], distribution, generator)
+        inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
+    with torch.no_grad():
+        results = run(graph, values, sizes)
+    outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
+    return {"inputs": inputs, "scalars": scalars, "outputs": outputs}
+
+
+def run(graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int]) -> list[torch.Tensor]:
+    """Interpret the graph, node by node."""
+    values = dict(values)
+    for node in graph["nodes"]:
+        args = [_argument(item, values, sizes) for item in node["args"]]
+        kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
+        values[node["name"]] = _operator(node["op"])(*args, **kwargs)
+    return [_argument(item, values, sizes) for item in graph["outputs"]]
+
+
+def _operator(name: str) -> Any:
+    namespace, packet, overload = name.split(".")
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+
+
+def _argument(value: Any, values: dict[str, Any], sizes: dict[str, int]) -> Any:
+    if isinstance(value, list):
+        return [_argument(item, values, sizes) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "ref" in value:
+        found = values[value["ref"]]
+        return found[value["index"]] if isinstance(found, (tuple, list)) else found
+    if "sym" in value:
+        return _size(value["sym"], sizes)
+    if "dtype" in value:
+        return getattr(torch, value["dtype"])
+    return float(value["float"])
+
+
+def _size(dim: int | str, sizes: Mapping[str, int]) -> int:
+    return dim if isinstance(dim, int) else _evaluate(ast.parse(dim, mode="eval").body, sizes)
+
+
+def _evaluate(node: Any, sizes: Mapping[str, int]) -> int:
+    if isinstance(node, ast.Constant):
+        return int(node.value)
+    if isinstance(node, ast.Name):
+        return sizes[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_evaluate(node.operand, sizes)
+    return _OPERATORS[type(node.op)](_evaluate(node.left, sizes), _evaluate(node.right, sizes))
+
+
+def draw(shape: tuple[int, ...], dtype: str, distribution: str, generator: torch.Generator) -> torch.Tensor:
+    """One input. Values are drawn in float32 and rounded to ``dtype``."""
+    target = getattr(torch, dtype)
+    if target is torch.bool:
+        return torch.rand(shape, generator=generator) < 0.5
+    if not target.is_floating_point:
+        return torch.randint(0, _INTEGER_LIMIT, shape, generator=generator, dtype=torch.int64).to(target)
+    return _DISTRIBUTIONS[distribution](shape, generator).to(target)
+
+
+def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(shape, generator=generator)
+
+
+def _uniform(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(shape, generator=generator)
+
+
+def _wide(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """[-50, 50], one in sixteen exactly zero."""
+    values = torch.rand(shape, generator=generator) * 100.0 - 50.0
+    return torch.where(torch.rand(shape, generator=generator) < 1 / 16, torch.zeros(()), values)
+
+
+def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Rows in turn: a ramp, a constant, alternating extremes, and zeros with one spike."""
+    columns = shape[-1] if shape else 1
+    rows = math.prod(shape[:-1])
+    if rows * columns == 0:
+        return torch.zeros(shape)
+    column = torch.arange(columns, dtype=torch.float32)
+    alternating = torch.where(column.remainder(2) == 0, _EXTREME, -_EXTREME)
+    spike = torch.where(column == columns // 2, _EXTREME, 0.0)
+    patterns = torch.stack([column / columns * 4 - 2, torch.full_like(column, 0.5), alternating, spike])
+    offset = int(torch.randint(0, len(patterns), (), generator=generator))
+    return patterns[(torch.arange(rows) + offset) % len(patterns)].reshape(shape)
+
+
+_DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.Tensor]] = {
+    "normal": _normal,
+    "uniform": _uniform,
+    "wide": _wide,
+    "structured": _structured,
+}
+
+
+def _write(value: torch.Tensor, path: Path) -> str:
+    """Raw row-major elements, without numpy: the user's interpreter may not have it."""
+    value = value.detach().contiguous()
+    size = value.numel() * value.element_size()
+    with path.open("wb") as file:
+        if size:
+            file.write((ctypes.c_char * size).from_address(value.data_ptr()))
+    return str(path)

@@ -1,0 +1,66 @@
+"""The agent's methods: ping, capture, reference, shutdown."""
+
+from __future__ import annotations
+
+import platform
+import traceback
+from typing import Any
+
+from .errors import AgentError, describe
+from .protocol import Handler, serve, take_channel
+
+
+def _ping(_: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    return {"python": platform.python_version(), "torch": torch.__version__}
+
+
+def _capture(params: dict[str, Any]) -> Any:
+    from .capture import capture
+
+    return capture(
+        params["path"], params["text"], params["fusible"], params["annotations"], params.get("symbol")
+    )
+
+
+def _reference(params: dict[str, Any]) -> Any:
+    from .reference import reference
+
+    return reference(
+        params["graph"], params["sizes"], params["seed"], params["distribution"], params["folder"]
+    )
+
+
+def _guarded(handler: Handler) -> Handler:
+    """Every failure becomes an answer: the loop must outlive the user's code."""
+
+    def call(params: dict[str, Any]) -> Any:
+        try:
+            return handler(params)
+        except AgentError:
+            raise
+        except ImportError as error:
+            if (error.name or "").split(".")[0] == "torch":
+                raise AgentError(
+                    "no_interpreter",
+                    "This interpreter has no torch: install torch in it or set another interpreter.",
+                ) from error
+            raise AgentError("agent_failed", _internal(error)) from error
+        except BaseException as error:
+            traceback.print_exc()
+            raise AgentError("agent_failed", _internal(error)) from error
+
+    return call
+
+
+def _internal(error: BaseException) -> str:
+    return f"The torch agent could not finish this request ({describe(error)}): see its log, then try again."
+
+
+def main() -> None:
+    """Serve on stdin and stdout until the client goes away."""
+    reader, writer = take_channel()
+    handlers: dict[str, Handler] = {"ping": _ping, "capture": _capture, "reference": _reference}
+    guarded = {name: _guarded(handler) for name, handler in handlers.items()}
+    serve(reader, writer, {**guarded, "shutdown": lambda _: None})

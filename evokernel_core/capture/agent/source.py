@@ -1,0 +1,161 @@
+"""The user's file as numbered expressions, and a copy of it that reports each value.
+
+Every expression in a function body gets a number. In the instrumented copy an expression ``e`` with
+number 7 becomes ``__evokernel_exit__(7, __evokernel_enter__(7), e)``: Python evaluates arguments from
+left to right, in the same frame, so names, ``super()`` and exceptions behave as before.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+ENTER, EXIT = "__evokernel_enter__", "__evokernel_exit__"
+
+OPAQUE = (
+    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+    ast.JoinedStr, ast.Await, ast.Yield, ast.YieldFrom,
+)  # fmt: skip
+"""Expressions whose inside runs in another scope, repeatedly or suspended: never looked into."""
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef, *OPAQUE)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function or method at module or class level. ``receiver`` is ``self`` or its like."""
+
+    qualname: str
+    node: ast.FunctionDef
+    class_name: str = ""
+    receiver: str = ""
+    local_names: frozenset[str] = frozenset()
+
+
+@dataclass
+class Source:
+    """A parsed file. ``nodes[i]`` is expression i, ``parents[i]`` the number of its parent or -1."""
+
+    path: str
+    text: str
+    tree: ast.Module
+    functions: tuple[Function, ...]
+    nodes: list[ast.expr] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Lines as Python counts them: a form feed or a Unicode separator does not end one."""
+        return re.split(r"\r\n|\r|\n", self.text)
+
+    def inside(self, number: int, ancestor: int) -> bool:
+        """Whether expression ``number`` lies in the text of expression ``ancestor``."""
+        while number > ancestor:
+            number = self.parents[number]
+        return number == ancestor
+
+    def segment(self, node: ast.AST) -> str:
+        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+
+
+def number_of(node: ast.AST) -> int:
+    """The number of an expression, -1 where it has none (a constant, or inside an opaque one)."""
+    return getattr(node, "evokernel_number", -1)
+
+
+def parse(path: str, text: str) -> Source:
+    """Parse and number. Raises SyntaxError."""
+    tree = ast.parse(text, filename=path)
+    source = Source(path, text, tree, tuple(_functions(tree.body, "", "")))
+    for function in source.functions:
+        for statement in function.node.body:
+            _number(statement, -1, source)
+    return source
+
+
+def _functions(body: list[ast.stmt], prefix: str, class_name: str) -> Iterator[Function]:
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node.body, f"{prefix}{node.name}.", node.name)
+        elif isinstance(node, ast.FunctionDef):
+            yield Function(
+                prefix + node.name, node, class_name, _receiver(node, class_name), _local_names(node)
+            )
+        elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _functions(getattr(node, name, []), prefix, class_name)
+
+
+def _receiver(node: ast.FunctionDef, class_name: str) -> str:
+    static = any(isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list)
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    return arguments[0].arg if class_name and arguments and not static else ""
+
+
+def _local_names(node: ast.FunctionDef) -> frozenset[str]:
+    names = {item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg)}
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name) and not isinstance(item.ctx, ast.Load):
+            names.add(item.id)
+        elif isinstance(item, (*_FUNCTIONS, ast.ClassDef)) and item is not node:
+            names.add(item.name)
+        elif isinstance(item, (ast.Import, ast.ImportFrom)):
+            names.update((alias.asname or alias.name).split(".")[0] for alias in item.names)
+    return frozenset(names)
+
+
+def _number(node: ast.AST, parent: int, source: Source) -> None:
+    """Depth first, parents before children, so that a descendant's number is larger."""
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        return
+    own = parent
+    if _numbered(node):
+        own = len(source.nodes)
+        node.evokernel_number = own  # type: ignore[attr-defined]
+        source.nodes.append(node)  # type: ignore[arg-type]
+        source.parents.append(parent)
+    if not isinstance(node, OPAQUE):
+        for child in _evaluated_children(node):
+            _number(child, own, source)
+
+
+def _numbered(node: ast.AST) -> bool:
+    if isinstance(node, (ast.Constant, ast.Slice, ast.Starred, ast.Yield, ast.YieldFrom)):
+        return False
+    return isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+
+
+def _evaluated_children(node: ast.AST) -> Iterator[ast.AST]:
+    """Children that run in this scope: no annotations, and no patterns of ``match``."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "pattern", "type_params"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield child
+
+
+class _Instrument(ast.NodeTransformer):
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, OPAQUE):
+            return self._wrap(node)
+        super().generic_visit(node)
+        return self._wrap(node)
+
+    def _wrap(self, node: ast.AST) -> ast.AST:
+        number = number_of(node)
+        if number < 0:
+            return node
+        enter = ast.Call(ast.Name(ENTER, ast.Load()), [ast.Constant(number)], [])
+        call = ast.Call(ast.Name(EXIT, ast.Load()), [ast.Constant(number), enter, node], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def instrument(source: Source) -> ast.Module:
+    """The reporting copy of the file; line numbers are the file's."""
+    return _Instrument().visit(copy.deepcopy(source.tree))

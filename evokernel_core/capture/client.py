@@ -1,0 +1,129 @@
+"""AgentClient: captures regions and computes references in the user's interpreter."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from evokernel_core.capture import agent
+from evokernel_core.capture.channel import Channel
+from evokernel_core.capture.reference import ReferenceCase
+from evokernel_core.capture.regions import annotations_of, regions_of
+from evokernel_core.domain.errors import (
+    AgentFailed,
+    CaptureError,
+    ImportFailed,
+    InterpreterUnavailable,
+    ShapesNeeded,
+    UnsupportedRegion,
+)
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.task import KernelTask
+
+_ERRORS: Mapping[str, type[CaptureError]] = {
+    error.reason: error
+    for error in (AgentFailed, ImportFailed, InterpreterUnavailable, ShapesNeeded, UnsupportedRegion)
+}
+_CACHE_SIZE = 64
+
+
+class AgentClient:
+    """Owns one agent process, started on first use and again after it failed.
+
+    Captures of the same text are answered from a cache; so are references while their files exist.
+    Not for use by several threads at once.
+    """
+
+    def __init__(self, interpreter: str, *, timeout_s: float = 60) -> None:
+        self._interpreter = interpreter
+        self._timeout_s = timeout_s
+        self._channel: Channel | None = None
+        self._captures: dict[str, tuple[Region, ...]] = {}
+
+    def __enter__(self) -> AgentClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def ping(self) -> dict[str, str]:
+        """``{"python", "torch"}`` versions. Raises InterpreterUnavailable or AgentFailed."""
+        versions: dict[str, str] = self._call("ping", {})
+        return versions
+
+    def capture(
+        self, path: Path, text: str | None, fusible: Mapping[str, str], symbol: str | None = None
+    ) -> tuple[Region, ...]:
+        """The regions of a file, in source order; ``text`` is the editor's text, None for the file's.
+
+        Raises ShapesNeeded, ImportFailed, InterpreterUnavailable or AgentFailed.
+        """
+        path = path.absolute()
+        text = path.read_text(encoding="utf-8") if text is None else text
+        params = {
+            "path": str(path), "text": text, "fusible": dict(fusible),
+            "annotations": annotations_of(text), "symbol": symbol,
+        }  # fmt: skip
+        key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
+        if key not in self._captures:
+            answer = self._call("capture", params)
+            self._captures[key] = regions_of(path, text, answer, symbol)
+            while len(self._captures) > _CACHE_SIZE:
+                self._captures.pop(next(iter(self._captures)))
+        return self._captures[key]
+
+    def reference(
+        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+    ) -> ReferenceCase:
+        """Write inputs and PyTorch's outputs for one case into ``folder``. Raises AgentFailed."""
+        folder.mkdir(parents=True, exist_ok=True)
+        params = {
+            "graph": to_data(task.graph), "sizes": dict(sizes), "seed": seed,
+            "distribution": distribution, "folder": str(folder.absolute()),
+        }  # fmt: skip
+        answer = self._call("reference", params)
+        return ReferenceCase(
+            inputs=tuple(map(Path, answer["inputs"])),
+            scalars=tuple(answer["scalars"]),
+            outputs=tuple(map(Path, answer["outputs"])),
+        )
+
+    def close(self) -> None:
+        """End the agent; the next call starts a new one."""
+        if self._channel is not None:
+            self._channel.kill()
+            self._channel = None
+
+    def last_words(self) -> str:
+        """What the agent and the user's code wrote last."""
+        return self._channel.last_words() if self._channel else ""
+
+    def _call(self, method: str, params: dict[str, Any]) -> Any:
+        if self._channel is None or not self._channel.alive:
+            self.close()
+            self._channel = self._spawn()
+        try:
+            answer = self._channel.request(method, params, self._timeout_s)
+        except AgentFailed:
+            self._channel = None
+            raise
+        if "error" in answer:
+            error = answer["error"]
+            reason = (error.get("data") or {}).get("reason", "")
+            raise _ERRORS.get(reason, AgentFailed)(error["message"])
+        return answer["result"]
+
+    def _spawn(self) -> Channel:
+        folder = Path(agent.__file__).parent
+        hidden = {"EVOKERNEL_API_KEY", "EVOKERNEL_VERIFIER_TOKEN"}
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        return Channel((self._interpreter, "-I", str(folder)), environment)

@@ -1,0 +1,25 @@
+"""ReferenceCase: what PyTorch computed for one task, sizes, seed and distribution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import frozen
+
+DISTRIBUTIONS = ("normal", "uniform", "wide", "structured")
+"""How inputs are drawn. ``normal``: N(0, 1). ``uniform``: [0, 1). ``wide``: [-50, 50] with exact
+zeros. ``structured``: ramps, constant rows and repeated extremes."""
+
+
+@frozen
+class ReferenceCase:
+    """Inputs and what PyTorch made of them on the CPU in the task's dtypes.
+
+    ``inputs`` are the tensor and parameter inputs in the task's order, ``scalars`` the scalar inputs
+    in order, ``outputs`` the graph's outputs. Files hold raw little-endian elements, row-major,
+    without a header; bool takes one byte and bfloat16 two.
+    """
+
+    inputs: tuple[Path, ...]
+    scalars: tuple[float, ...]
+    outputs: tuple[Path, ...]
