@@ -1,1 +1,137 @@
-"""``evokernel doctor``."""
+"""``evokernel doctor``: what this machine has, and what to do about what it lacks."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+from attrs import asdict, frozen
+
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.settings import Settings
+from evokernel_core.paths import data_dir, memory_path
+
+
+@frozen
+class Check:
+    """One line of the report. ``advice`` says what to do where ``ok`` is False."""
+
+    name: str
+    ok: bool
+    found: str
+    advice: str = ""
+
+
+@click.command()
+@click.option("--prepare", is_flag=True, help="Build the twin now, so that the first kernel need not wait.")
+@click.option("--interpreter", default="", help="The Python with torch to check; found by itself if absent.")
+@click.option("--verifier-url", default="", envvar="EVOKERNEL_VERIFIER_URL", help="A remote verifier to ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(prepare: bool, interpreter: str, verifier_url: str, as_json: bool) -> None:
+    """Check the compiler, interpreter, twin, memory, verifier and sandbox of this machine."""
+    settings = Settings(interpreter=interpreter, verifier_url=verifier_url)
+    checks = tuple(run_checks(settings, prepare))
+    ok = all(check.ok for check in checks)
+    if as_json:
+        click.echo(json.dumps({"ok": ok, "checks": [asdict(check) for check in checks]}))
+    else:
+        _print_table(checks)
+    if not ok:
+        sys.exit(1)
+
+
+def run_checks(settings: Settings, prepare: bool) -> Iterator[Check]:
+    """Every check in order; a failure of one does not hide the next."""
+    yield _attempt("compiler", check_compiler)
+    yield _attempt("interpreter", lambda: check_interpreter(settings))
+    yield _attempt("twin", lambda: check_twin(prepare))
+    yield _attempt("memory", check_memory)
+    yield _attempt("verifier", lambda: check_verifier(settings))
+    yield _attempt("sandbox", check_sandbox)
+
+
+def _attempt(name: str, check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except EvoKernelError as error:
+        found, _, advice = str(error).partition(";")
+        return Check(name, False, found.strip(), (advice or str(error)).strip())
+
+
+def check_compiler() -> Check:
+    """A C++17 compiler that is new enough."""
+    from evokernel_core.twin.compiler import detect_compiler
+
+    return Check("compiler", True, detect_compiler().version)
+
+
+def check_interpreter(settings: Settings) -> Check:
+    """A Python with torch, and how it was found."""
+    from evokernel_core.capture.interpreter import find_interpreter
+
+    found = find_interpreter(settings.interpreter, Path.cwd())
+    return Check("interpreter", True, f"{found.path} ({found.how})")
+
+
+def check_twin(prepare: bool) -> Check:
+    """The twin is built, or builds now."""
+    from evokernel_core.twin.build import is_prepared
+    from evokernel_core.twin.build import prepare as build_twin
+
+    if not prepare and not is_prepared():
+        return Check("twin", True, "not built yet; the first kernel builds it (about half a minute)")
+    return Check("twin", True, str(build_twin().folder))
+
+
+def check_memory() -> Check:
+    """The memory database can be written."""
+    path = memory_path()
+    try:
+        with sqlite3.connect(path, timeout=5) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.rollback()
+    except sqlite3.Error as error:
+        advice = f"make {data_dir()} writable or set EVOKERNEL_HOME to a folder that is"
+        return Check("memory", False, f"{path} cannot be written ({error})", advice)
+    finally:
+        if path.exists() and path.stat().st_size == 0:
+            path.unlink()
+    return Check("memory", True, str(path))
+
+
+def check_verifier(settings: Settings) -> Check:
+    """Who judges kernels, and whether it answers."""
+    if not settings.verifier_url:
+        from evokernel_core import __version__
+
+        return Check("verifier", True, f"in process, twin {__version__} (latencies are modelled)")
+    from evokernel_core.verifier.client import RemoteVerifier
+
+    return Check("verifier", True, RemoteVerifier(settings.verifier_url, settings.verifier_token).name)
+
+
+def check_sandbox() -> Check:
+    """How far candidates are confined here; every level is allowed, none is hidden."""
+    from evokernel_core.twin.build import is_prepared, prepare
+    from evokernel_core.verifier.sandbox import Level, probe
+
+    if not is_prepared():
+        return Check("sandbox", True, "unknown until the twin is built; run `evokernel doctor --prepare`")
+    level = probe(prepare().launcher).level
+    note = "" if level is Level.FULL else "; a newer Linux kernel confines more, see docs/security.md"
+    return Check("sandbox", True, f"{level}{note}")
+
+
+def _print_table(checks: tuple[Check, ...]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None)
+    for check in checks:
+        mark = "[green]ok[/green]" if check.ok else "[red]failed[/red]"
+        table.add_row(mark, check.name, check.found if check.ok else f"{check.found}\n→ {check.advice}")
+    Console(soft_wrap=True).print(table)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,66 +192,68 @@ def build_kernel(source: KernelSource, *, command_prefix: Sequence[str] = ()) ->
 
 def build_files(
     twin: Twin,
-    files: dict[str, str],
+    files: Mapping[str, str],
     command_prefix: Sequence[str] = (),
     glue: str | None = None,
     options: Sequence[str] = (),
+    label: str = "op_kernel.cpp",
 ) -> BuiltKernel:
-    """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name."""
+    """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name.
+
+    ``label`` is the file that errors in op_kernel.cpp are reported in.
+    """
     glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
-    key = hashlib.sha256(repr((sorted(files.items()), glue_text, list(options))).encode()).hexdigest()[:24]
+    everything = {**files, "glue.cpp": glue_text}
+    key = hashlib.sha256(repr((sorted(everything.items()), list(options), label)).encode()).hexdigest()[:24]
     folder = cache_dir() / "kernels" / twin.folder.name / key
-    built = BuiltKernel(folder / "kernel.so", twin)
-    if built.library.exists():
-        return built
-    return _build_into(
-        folder, twin, {**files, "glue.cpp": glue_text}, (tuple(command_prefix), tuple(options))
-    )
-
-
-def _build_into(
-    folder: Path, twin: Twin, files: dict[str, str], how: tuple[tuple[str, ...], tuple[str, ...]]
-) -> BuiltKernel:
-    """Builds in a folder of its own and renames it: whoever sees the library sees all of it."""
-    prefix, options = how
+    if (folder / "kernel.so").exists():
+        return BuiltKernel(folder / "kernel.so", twin)
     started = time.monotonic()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
         work = Path(scratch)
-        for name, text in files.items():
-            (work / name).write_text(_as_unit(name, text))
-        common = [
-            *prefix,
-            *twin.compiler.argv,
-            *kernel_flags(twin.compiler),
-            *header_flags(twin),
-            "-I.",
-            *options,
-        ]
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            list(pool.map(lambda name: _compile_unit(common, work, name), ("op_kernel.cpp", "glue.cpp")))
-        _link(twin, work)
-        with _locked(folder.with_suffix(".lock")):
-            if not folder.exists():
-                (work / "result").rename(folder)
+        for name, text in everything.items():
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / name).write_text(_as_unit(name, text, label))
+        flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
+        command = (*command_prefix, *twin.compiler.argv, *flags)
+        _build_in(work, twin, command, (label, *files))
+        _publish(work / "result", folder)
     return BuiltKernel(folder / "kernel.so", twin, time.monotonic() - started)
 
 
-def _as_unit(name: str, text: str) -> str:
+def _build_in(work: Path, twin: Twin, command: Sequence[str], names: Sequence[str]) -> None:
+    """Compiles the candidate and its glue side by side, and links them."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        files = ("op_kernel.cpp", "glue.cpp")
+        units = [pool.submit(_compile_unit, command, work, file, names) for file in files]
+        for unit in units:
+            unit.result()
+    _link(twin, work)
+
+
+def _publish(result: Path, folder: Path) -> None:
+    """Renames the finished folder: whoever sees the library sees all of it."""
+    with _locked(folder.with_suffix(".lock")):
+        if not folder.exists():
+            result.rename(folder)
+
+
+def _as_unit(name: str, text: str, label: str) -> str:
     """A file as it is compiled: launches rewritten, and errors at the author's lines."""
     if not name.endswith(".cpp"):
         return text
+    shown = label if name == "op_kernel.cpp" else name
     try:
-        return f'#line 1 "{name}"\n{rewrite_launches(text)}\n'
+        return f'#line 1 "{shown}"\n{rewrite_launches(text)}\n'
     except LaunchSyntaxError as error:
-        raise CandidateError("compile", f"{name}: {error}") from error
+        raise CandidateError("compile", f"{shown}: {error}") from error
 
 
-def _compile_unit(common: Sequence[str], work: Path, name: str) -> None:
-    argv = [*common, "-c", name, "-o", f"{Path(name).stem}.o"]
-    status, output = run_tool(argv, work)
+def _compile_unit(command: Sequence[str], work: Path, name: str, names: Sequence[str]) -> None:
+    status, output = run_tool([*command, "-c", name, "-o", f"{Path(name).stem}.o"], work)
     if status:
-        raise CandidateError("compile", feedback(diagnostics(output, ("op_kernel.cpp", "tiling.h")), output))
+        raise CandidateError("compile", feedback(diagnostics(output, names), output))
 
 
 def _link(twin: Twin, work: Path) -> None:

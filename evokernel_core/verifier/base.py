@@ -59,6 +59,8 @@ class RunStatus(StrEnum):
     """How a candidate's process ended."""
 
     OK = "ok"
+    ERROR = "error"
+    """It ended by itself and says that there was no launch to judge (e.g. the tiling declined)."""
     TIMEOUT = "timeout"
     MEMORY = "memory"
     CRASH = "crash"
@@ -66,7 +68,10 @@ class RunStatus(StrEnum):
 
 @frozen
 class Case:
-    """One execution: sizes and scalars in the task's order, files of inputs, files and bytes of outputs."""
+    """One execution: sizes and scalars in the task's order, files of inputs, files and bytes of outputs.
+
+    The outputs share a folder that holds nothing else; the candidate may read the inputs' folders.
+    """
 
     sizes: tuple[int, ...]
     scalars: tuple[float, ...]
@@ -74,6 +79,11 @@ class Case:
     outputs: tuple[Path, ...]
     output_bytes: tuple[int, ...]
     repeat: int = 1
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all inputs and outputs."""
+        return sum(path.stat().st_size for path in self.inputs) + sum(self.output_bytes)
 
 
 @frozen

@@ -1,0 +1,164 @@
+"""``evokernel twin run``: AscendC on the CPU, checked and timed by a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import evolve, frozen
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.verdict import Hazard, Severity
+from evokernel_core.twin.chip import DEFAULT_CHIP, chip_names, load_chip
+from evokernel_core.twin.run import Limits, Mode, RunResult, Status
+
+MAX_SECONDS = 600.0
+MAX_SHOWN = 20
+
+
+@click.group()
+def command() -> None:
+    """Run AscendC on the CPU: checked against the hardware's rules and timed by a model."""
+
+
+@frozen
+class _Job:
+    """What the command line asks for."""
+
+    source: Path
+    entry: str
+    launch: Path | None
+    defines: tuple[str, ...]
+    mode: Mode
+    chip: str
+    cwd: Path | None
+    trace: Path | None
+    arguments: tuple[str, ...]
+
+
+@frozen
+class _Outcome:
+    """A run with what comparing its outputs found."""
+
+    result: RunResult
+    compile_s: float
+    mismatches: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        errors = any(hazard.severity is Severity.ERROR for hazard in self.result.hazards)
+        done = self.result.status is Status.OK and self.result.exit_code == 0
+        return done and not errors and not self.mismatches
+
+
+@command.command()
+@click.argument("source", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--entry", default="", help="Launch this kernel of the source, as --launch says.")
+@click.option("--launch", type=click.Path(path_type=Path, dir_okay=False), help="LAUNCH.json for --entry.")
+@click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro.")
+@click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="check", show_default=True)
+@click.option("--chip", default=DEFAULT_CHIP, show_default=True, help=f"One of: {', '.join(chip_names())}.")
+@click.option(
+    "--cwd", type=click.Path(path_type=Path, file_okay=False, exists=True), help="Run in this folder."
+)
+@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Write the timeline here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(source: Path, as_json: bool, **options: Any) -> None:
+    """Compile SOURCE and run it on the twin.
+
+    With --entry and --launch a device kernel runs on .npy or .bin files; without them SOURCE is a
+    whole program with its own main. Exit status 0: it ran without hazards and as expected.
+
+    \b
+    LAUNCH.json: {"block_dim": 8, "args": [{"in": "x.npy"},
+      {"out": "z.npy", "shape": [8, 2048], "dtype": "float16"}, {"scalar": "uint32", "value": 2048},
+      {"bytes": "tiling.bin"}, {"workspace": 0}], "expect": {"z.npy": "golden.npy"}, "rtol": 1e-3}
+    """
+    from evokernel_core.twin.build import CandidateError
+
+    job = _Job(source=source, **{**options, "mode": Mode(options["mode"])})
+    if bool(job.entry) != (job.launch is not None):
+        raise UsageError("--entry and --launch go together; give both or neither.")
+    try:
+        outcome = _run_bare(job) if job.entry else _run_program(job)
+    except CandidateError as error:
+        outcome = _Outcome(RunResult(Status.ERROR, error.feedback, exit_code=1), 0.0)
+    click.echo(json.dumps(_as_json(outcome)) if as_json else _as_text(outcome, job))
+    if not outcome.ok:
+        sys.exit(1)
+
+
+def _run_bare(job: _Job) -> _Outcome:
+    from evokernel_core.twin.bare import build_bare, read_launch, run_bare
+
+    assert job.launch is not None  # checked by the caller
+    cwd = job.cwd or job.launch.parent
+    bare = build_bare(job.source, job.entry, read_launch(job.launch), cwd, job.defines)
+    how = (job.mode, load_chip(job.chip), job.trace)
+    result, mismatches = run_bare(bare, cwd, how, Limits(wall_s=MAX_SECONDS, address_space=16 * 1024**3))
+    return _Outcome(result, bare.built.compile_s, mismatches)
+
+
+def _run_program(job: _Job) -> _Outcome:
+    from evokernel_core.twin.program import build_program, run_program
+
+    program = build_program(job.source, job.defines)
+    how = (job.mode, load_chip(job.chip), job.trace)
+    result = run_program(program, job.arguments, job.cwd or Path.cwd(), how)
+    return _Outcome(_without_launches(result), program.compile_s)
+
+
+def _without_launches(result: RunResult) -> RunResult:
+    """A program that ended well but launched nothing has shown nothing about a kernel."""
+    if result.status is Status.OK and not result.launches:
+        return evolve(result, status=Status.ERROR, message="The program launched no kernel.")
+    return result
+
+
+def _as_json(outcome: _Outcome) -> dict[str, Any]:
+    result = outcome.result
+    return {
+        "ok": outcome.ok,
+        "exit_code": result.exit_code,
+        "error": " ".join([result.message, *outcome.mismatches]).strip(),
+        "hazards": [to_data(hazard) for hazard in result.hazards],
+        "launches": [
+            {
+                "kernel": launch.kernel,
+                "block_dim": launch.block_dim,
+                "latency_us": launch.latency_us,
+                "pipes": dict(launch.pipes),
+                "bottleneck": launch.bottleneck,
+            }
+            for launch in result.launches
+        ],
+        "latency_us": result.latency_us,
+        "compile_s": round(outcome.compile_s, 3),
+        "run_s": round(result.seconds, 3),
+    }
+
+
+def _as_text(outcome: _Outcome, job: _Job) -> str:
+    result = outcome.result
+    lines = [result.output.rstrip()] if result.output.strip() else []
+    lines += [_hazard_line(hazard) for hazard in result.hazards[:MAX_SHOWN]]
+    if len(result.hazards) > MAX_SHOWN:
+        lines.append(f"(and {len(result.hazards) - MAX_SHOWN} more hazards)")
+    lines += [
+        f"{launch.kernel} on {launch.block_dim} blocks: {launch.latency_us:.2f} us modelled, {job.chip}. "
+        f"{launch.bottleneck}"
+        for launch in result.launches
+    ]
+    lines += [line for line in (result.message, *outcome.mismatches) if line]
+    lines.append("ok" if outcome.ok else "failed")
+    return "\n".join(lines)
+
+
+def _hazard_line(hazard: Hazard) -> str:
+    where = f"{hazard.file}:{hazard.line}: " if hazard.line else ""
+    return f"{where}{hazard.severity}: {hazard.code}: {hazard.message}"

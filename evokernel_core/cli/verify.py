@@ -1,0 +1,67 @@
+"""``evokernel verify``: judges a kernel package again."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlparse
+
+import click
+from attrs import evolve
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.settings import Settings
+from evokernel_core.domain.verdict import GateStatus, Verdict
+
+
+@click.command()
+@click.argument("kernel_dir", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--backend", default="twin", show_default=True, help="twin, cann, or the URL of a verifier.")
+@click.option("--chip", default="ascend910b1", show_default=True)
+@click.option("--interpreter", default="", help="The Python with torch; found by itself if absent.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
+def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, as_json: bool) -> None:
+    """Verify the kernel package in KERNEL_DIR again. Exit status 0: all gates passed."""
+    settings = Settings(interpreter=interpreter, chip=chip)
+    if urlparse(backend).scheme in ("http", "https"):
+        token = os.environ.get("EVOKERNEL_VERIFIER_TOKEN", "")
+        settings = evolve(settings, verifier_url=backend, verifier_token=token)
+    verdict = _verify(kernel_dir, settings, backend)
+    click.echo(json.dumps(to_data(verdict)) if as_json else as_text(verdict))
+    if not verdict.feasible:
+        sys.exit(1)
+
+
+def _verify(kernel_dir: Path, settings: Settings, backend: str) -> Verdict:
+    from evokernel_core.ascendc.emit.package import read_package
+    from evokernel_core.capture.client import AgentClient
+    from evokernel_core.capture.interpreter import find_interpreter
+    from evokernel_core.verifier.factory import open_verifier
+
+    if not (kernel_dir / "kernel.json").is_file():
+        raise UsageError(f"{kernel_dir} has no kernel.json; name a folder in evokernel_kernels/.")
+    task, source, _ = read_package(kernel_dir)
+    found = find_interpreter(settings.interpreter, kernel_dir)
+    with ExitStack() as stack:
+        agent = stack.enter_context(AgentClient(str(found.path)))
+        name = "twin" if settings.verifier_url else backend
+        return open_verifier(settings, agent, name).verify(task, source)
+
+
+def as_text(verdict: Verdict) -> str:
+    """The verdict gate by gate, and the latency with its source."""
+    lines = []
+    for gate in verdict.gates:
+        failed = f" ({gate.code}): {gate.feedback}" if gate.status is GateStatus.FAILED else ""
+        lines.append(f"{gate.gate}: {gate.status} in {gate.seconds:.2f} s{failed}")
+    if verdict.latency is not None:
+        latency = verdict.latency
+        lines.append(
+            f"{latency.us:.2f} us {latency.source} on {latency.chip} with {latency.block_dim} blocks "
+            f"(eager {latency.baseline_us:.2f}, bound {latency.roofline_us:.2f}). {latency.bottleneck}"
+        )
+    return "\n".join([*lines, f"Verified by {verdict.verifier}."])

@@ -1,0 +1,291 @@
+"""A bare device kernel, launched on files as a LAUNCH.json says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from attrs import frozen
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin.build import BuiltKernel, build_files, prepare
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.lexer import Token, closing_index, split_commas, tokenize
+from evokernel_core.twin.program import define_flags, local_sources
+from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+
+DTYPES: Mapping[str, str] = {
+    **{name: name for name in ("float16", "float32", "float64", "bool")},
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "bfloat16": "uint16",
+}
+"""Names of dtypes in a LAUNCH.json, and numpy's (bfloat16 stays as its 16 bits)."""
+
+SCALARS: Mapping[str, str] = {
+    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{"float32": "float", "float": "float", "float64": "double", "double": "double", "bool": "bool"},
+    **{"float16": "half", "half": "half", "int": "int", "uint": "unsigned"},
+}
+"""Names of scalar types in a LAUNCH.json, and C++'s."""
+
+
+@frozen
+class LaunchFile:
+    """A LAUNCH.json: blocks, arguments in the kernel's order, expected outputs, tolerance."""
+
+    block_dim: int
+    args: tuple[Mapping[str, Any], ...]
+    expect: Mapping[str, str]
+    rtol: float
+    atol: float
+    workspace_bytes: int
+
+
+@frozen
+class Bare:
+    """A built bare kernel, its launch, and the files that it gets as tensors in order."""
+
+    built: BuiltKernel
+    launch: LaunchFile
+    inputs: tuple[str, ...]
+
+
+def read_launch(path: Path) -> LaunchFile:
+    """Reads a LAUNCH.json. Raises UsageError that names what is wrong in it."""
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path} cannot be read as JSON ({error}); see `evokernel twin run --help`."
+        ) from error
+    if not isinstance(data, dict) or not isinstance(data.get("args"), list):
+        raise UsageError(f'{path} has no list "args"; write {{"block_dim": 8, "args": [{{"in": "x.npy"}}]}}.')
+    kinds = ("in", "out", "scalar", "bytes", "workspace")
+    for position, arg in enumerate(data["args"]):
+        if not isinstance(arg, dict) or sum(kind in arg for kind in kinds) != 1:
+            raise UsageError(f"Argument {position} of {path} needs exactly one of {', '.join(kinds)}.")
+        _check_argument(position, arg, path)
+    return LaunchFile(
+        block_dim=int(data.get("block_dim", 1)),
+        args=tuple(data["args"]),
+        expect=dict(data.get("expect", {})),
+        rtol=float(data.get("rtol", 1e-3)),
+        atol=float(data.get("atol", 1e-3)),
+        workspace_bytes=max((int(arg["workspace"]) for arg in data["args"] if "workspace" in arg), default=0),
+    )
+
+
+def _check_argument(position: int, arg: Mapping[str, Any], path: Path) -> None:
+    if "out" in arg and (arg.get("dtype") not in DTYPES or not isinstance(arg.get("shape"), list)):
+        raise UsageError(f'Argument {position} of {path} needs "shape" and a "dtype" of {", ".join(DTYPES)}.')
+    if "scalar" in arg and (arg["scalar"] not in SCALARS or "value" not in arg):
+        raise UsageError(f'Argument {position} of {path} needs "value" and a type of {", ".join(SCALARS)}.')
+
+
+def build_bare(source: Path, entry: str, launch: LaunchFile, cwd: Path, defines: Sequence[str] = ()) -> Bare:
+    """Compiles a kernel with a launcher for this LAUNCH.json. Raises CandidateError, UsageError."""
+    sources = local_sources(source)
+    text = sources.pop(source.name)
+    declared = parameters(text, entry, source)
+    launcher = launcher_text(entry, declared, launch, cwd)
+    inside = {name: included for name, included in sources.items() if not name.startswith("..")}
+    # Files above the source's folder are found through -I; their text is part of the cache's key.
+    outside = hashlib.sha256(repr(sorted(sources.items())).encode("utf-8", "replace")).hexdigest()[:16]
+    options = (f"-I{source.parent.resolve()}", f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags(defines))
+    built = build_files(
+        prepare(),
+        {"op_kernel.cpp": f'{text}\n#line 1 "launch.json"\n{launcher}', **inside},
+        glue=_GLUE.format(block_dim=launch.block_dim, workspace=launch.workspace_bytes),
+        options=options,
+        label=source.name,
+    )
+    pairs = zip(launch.args, declared, strict=True)
+    return Bare(
+        built, launch, tuple(arg.get("in") or arg["bytes"] for arg, types in pairs if _is_input(arg, types))
+    )
+
+
+def launcher_text(entry: str, declared: Sequence[Sequence[Token]], launch: LaunchFile, cwd: Path) -> str:
+    """C++ that launches the kernel with the arguments of a LAUNCH.json. Raises UsageError."""
+    if len(declared) != len(launch.args):
+        raise UsageError(
+            f"{entry} has {len(declared)} parameters, but the launch file {len(launch.args)} args."
+        )
+    inputs = sum(_is_input(arg, types) for arg, types in zip(launch.args, declared, strict=True))
+    next_input, next_output = 0, inputs
+    arguments, prologue = [], []
+    for position, (arg, types) in enumerate(zip(launch.args, declared, strict=True)):
+        if _is_input(arg, types):
+            arguments.append(f"tensors[{next_input}]")
+            next_input += 1
+        elif "out" in arg:
+            arguments.append(f"tensors[{next_output}]")
+            next_output += 1
+        elif "workspace" in arg:
+            arguments.append("workspace")
+        elif "scalar" in arg:
+            arguments.append(f"static_cast<{SCALARS[arg['scalar']]}>({_literal(arg['value'])})")
+        else:
+            prologue.append(_by_value(position, _resolve(arg["bytes"], cwd).read_bytes(), types))
+            arguments.append(f"argument{position}")
+    call = f"{entry}<<<{launch.block_dim}, nullptr, stream>>>({', '.join(arguments)});"
+    parameters = "void *stream, uint8_t *const *tensors, uint8_t *workspace, const void *"
+    head = f'extern "C" void EvokernelLaunch({parameters})'
+    return "\n".join(["#include <cstring>", head, "{", *prologue, call, "}", ""])
+
+
+def _is_input(arg: Mapping[str, Any], declared: Sequence[Token]) -> bool:
+    """Whether an argument travels as a tensor: bytes do where the kernel takes an address."""
+    return "in" in arg or ("bytes" in arg and _takes_address(declared))
+
+
+def _takes_address(declared: Sequence[Token]) -> bool:
+    return any(token.text in ("GM_ADDR", "*") for token in declared)
+
+
+def _by_value(position: int, data: bytes, declared: Sequence[Token]) -> str:
+    """A structure passed by value, filled from bytes."""
+    kind = " ".join(token.text for token in declared[:-1] if token.text not in ("const", "&"))
+    literal = ", ".join(str(byte) for byte in data)
+    name = f"argument{position}"
+    return (
+        f"const unsigned char bytes{position}[] = {{{literal}}}; {kind} {name}; "
+        f'static_assert(sizeof({name}) == {len(data)}, "the bytes file has another size than the parameter");'
+        f"std::memcpy(static_cast<void *>(&{name}), bytes{position}, sizeof({name}));"
+    )
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value}LL"
+    return f"{float(value)!r}" if np.isfinite(float(value)) else _infinite(float(value))
+
+
+def _infinite(value: float) -> str:
+    return '__builtin_nan("")' if np.isnan(value) else f"{'-' if value < 0 else ''}__builtin_inf()"
+
+
+def _resolve(name: str, cwd: Path) -> Path:
+    path = cwd / name
+    if not path.exists():
+        raise UsageError(f"{path} of the launch file does not exist; paths are relative to --cwd.")
+    return path
+
+
+def parameters(text: str, entry: str, source: Path) -> tuple[tuple[Token, ...], ...]:
+    """The parameters of the kernel as declared. Raises UsageError where there is no such kernel."""
+    tokens = tokenize(text)
+    name = entry.partition("<")[0].rpartition("::")[2]
+    for index, token in enumerate(tokens):
+        if token.text == "__global__":
+            for position in range(index, len(tokens) - 1):
+                if tokens[position].text in (";", "{"):
+                    break
+                if tokens[position].text == name and tokens[position + 1].text == "(":
+                    end = closing_index(tokens, position + 1)
+                    return tuple(split_commas(tokens[position + 2 : end]))
+    raise UsageError(f"{source} has no __global__ function {entry!r}; check --entry.")
+
+
+def run_bare(
+    bare: Bare, cwd: Path, how: tuple[Mode, Chip, Path | None], limits: Limits | None = None
+) -> tuple[RunResult, tuple[str, ...]]:
+    """Runs the launch on its files; the result, and a sentence for each output that is not as expected.
+
+    ``how``: mode, chip, and where the timeline goes. Outputs are written to their files.
+    """
+    mode, chip, trace = how
+    with tempfile.TemporaryDirectory(prefix="evokernel-bare-") as name:
+        folder = Path(name)
+        outputs = [arg for arg in bare.launch.args if "out" in arg]
+        request = RunRequest(
+            mode=mode,
+            chip=chip,
+            inputs=tuple(_input_files(bare.inputs, cwd, folder)),
+            outputs=tuple(TensorFile(folder / f"out{i}.bin", _nbytes(arg)) for i, arg in enumerate(outputs)),
+            trace=trace.resolve() if trace else None,
+        )
+        result = run_kernel(bare.built, request, limits, scratch=folder)
+        if mode is Mode.TIME or result.status is not Status.OK:
+            return result, ()
+        for tensor, arg in zip(request.outputs, outputs, strict=True):
+            assert tensor.path is not None  # set above
+            _write_output(tensor.path, arg, cwd)
+    return result, tuple(_mismatches(bare.launch, cwd))
+
+
+def _nbytes(arg: Mapping[str, Any]) -> int:
+    return math.prod(int(size) for size in arg["shape"]) * np.dtype(DTYPES[arg["dtype"]]).itemsize
+
+
+def _input_files(names: Sequence[str], cwd: Path, folder: Path) -> Iterator[TensorFile]:
+    """The inputs as raw files, in order; a .npy file loses its header on the way."""
+    for index, name in enumerate(names):
+        path = _resolve(name, cwd)
+        target = folder / f"in{index}.bin"
+        if path.suffix == ".npy":
+            target.write_bytes(np.ascontiguousarray(np.load(path)).tobytes())
+        else:
+            target.write_bytes(path.read_bytes())
+        yield TensorFile(target, target.stat().st_size)
+
+
+def _write_output(raw: Path, arg: Mapping[str, Any], cwd: Path) -> None:
+    target = cwd / arg["out"]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.suffix == ".npy":
+        np.save(target, np.fromfile(raw, DTYPES[arg["dtype"]]).reshape(arg["shape"]))
+    else:
+        target.write_bytes(raw.read_bytes())
+
+
+def _mismatches(launch: LaunchFile, cwd: Path) -> Iterator[str]:
+    """A sentence for each expected output that differs."""
+    dtypes = {arg["out"]: arg["dtype"] for arg in launch.args if "out" in arg}
+    for name, golden in launch.expect.items():
+        if name not in dtypes:
+            raise UsageError(f'"expect" names {name}, which is no output of the launch file.')
+        left, right = (_load(path, dtypes[name]) for path in (cwd / name, _resolve(golden, cwd)))
+        if left.size != right.size:
+            yield f"{name} has {left.size} elements, {golden} has {right.size}."
+            continue
+        close = np.isclose(left.ravel(), right.ravel(), rtol=launch.rtol, atol=launch.atol, equal_nan=True)
+        if not close.all():
+            wrong = np.flatnonzero(~close)
+            first = int(wrong[0])
+            worst = float(np.nanmax(np.abs(left.ravel()[wrong] - right.ravel()[wrong])))
+            yield (
+                f"{name} differs from {golden} in {wrong.size} of {left.size} elements, first at {first} "
+                f"({left.ravel()[first]:.6g} instead of {right.ravel()[first]:.6g}), at most by {worst:.4g}."
+            )
+
+
+def _load(path: Path, dtype: str) -> npt.NDArray[np.float64]:
+    values = np.load(path) if path.suffix == ".npy" else np.fromfile(path, DTYPES[dtype])
+    if dtype == "bfloat16" and values.dtype == np.uint16:
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float64)
+
+
+_GLUE = """\
+#include <cstdint>
+extern "C" int EvokernelComputeTiling(const int64_t *, const float *, uint32_t, uint64_t, void *, uint64_t,
+                                      uint32_t *blockDim, uint64_t *workspaceBytes)
+{{
+    *blockDim = {block_dim};
+    *workspaceBytes = {workspace};
+    return 1;
+}}
+"""

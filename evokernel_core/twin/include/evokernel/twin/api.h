@@ -1,0 +1,152 @@
+// Entry points of the compiled library. The templates of the API are thin wrappers around these.
+#pragma once
+#include "evokernel/twin/enums.h"
+#include "evokernel/twin/language.h"
+#include "evokernel/twin/refs.h"
+
+namespace evokernel::twin {
+
+enum class VecOp : uint8_t {
+    Add, Sub, Mul, Div, Max, Min, AddRelu, SubRelu, And, Or,
+    Exp, Ln, Abs, Sqrt, Rsqrt, Reciprocal, Relu, Not,
+    Adds, Muls, Maxs, Mins, LeakyRelu, ShiftLeft, ShiftRight,
+    Axpy, MulAddDst, FusedMulAdd, MulAddRelu,
+};
+
+enum class Fusion : uint8_t { AddReluCast, SubReluCast, MulCast };
+
+// Element-wise instructions on the vector pipe. Operands beyond those an op has are ignored.
+struct VecCall {
+    VecOp op;
+    LocalRef dst;
+    LocalRef src0;
+    LocalRef src1;
+    Scalar scalar;
+    bool flag = false;  // ShiftRight: round
+};
+void Vector(const VecCall &call, const Form &form, At at);
+void FusedCast(Fusion op, const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form, At at);
+void Cast(const LocalRef &dst, const LocalRef &src, AscendC::RoundMode mode, const Form &form, At at);
+void CastDequant(const LocalRef &dst, const LocalRef &src, const Form &form, At at);
+void Duplicate(const LocalRef &dst, Scalar value, uint64_t pattern, const Form &form, At at);
+void CopyVector(const LocalRef &dst, const LocalRef &src, const Form &form, At at);
+void Brcb(const LocalRef &dst, const LocalRef &src, int64_t repeats, uint16_t dst_block, uint16_t dst_repeat, At at);
+void CreateVecIndex(const LocalRef &dst, Scalar first, Scalar step, const Form &form, const char *name, At at);
+
+void Compare(const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, AscendC::CMPMODE mode,
+             const Form &form, At at);
+void CompareScalar(const LocalRef &dst, const LocalRef &src, Scalar scalar, AscendC::CMPMODE mode, const Form &form,
+                   At at);
+void CompareToRegister(const LocalRef &src0, const LocalRef &src1, AscendC::CMPMODE mode, const Form &form, At at);
+void Select(const LocalRef &dst, const LocalRef &mask, const LocalRef &src0, const LocalRef *src1, Scalar scalar,
+            AscendC::SELMODE mode, const Form &form, At at);
+void SetCompareMask(const LocalRef &src, At at);
+void GetCompareMask(const LocalRef &dst, At at);
+uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pattern, uint8_t fixed_pattern,
+                    bool counter, uint32_t mask, const AscendC::GatherMaskParams &params, At at);
+void Gather(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, uint32_t base, const Form &form, At at);
+void Gatherb(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, int64_t repeats, uint16_t dst_block,
+             uint16_t dst_repeat, At at);
+void Transpose16(const LocalRef &dst, const LocalRef &src, At at);
+void Sort32(const LocalRef &dst, const LocalRef &score, const LocalRef &index, int64_t repeats, At at);
+
+enum class Reduce : uint8_t { Sum, Max, Min };
+void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat,
+                 AscendC::ReduceOrder order, At at);
+void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat, At at);
+void PairReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat, At at);
+void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalRef &tmp, const Form &form, bool index,
+               At at);
+float LastSum();
+void LastMaxMin(float *value, uint32_t *index);
+
+// Mask register.
+void SetMaskMode(bool counter);
+void SetMaskRegister(uint64_t high, uint64_t low);
+void SetMaskLength(int64_t lanes, DType dtype, bool counter);
+void SetDeqScale(float scale);
+
+// Moves between global memory and a core.
+struct Burst {
+    uint32_t count = 1;
+    uint32_t length = 0;      // bytes of one block
+    uint32_t src_stride = 0;  // bytes from the start of a block to the start of the next
+    uint32_t dst_stride = 0;
+};
+struct Padding {
+    bool enabled = false;
+    uint32_t left = 0;   // elements
+    uint32_t right = 0;  // elements
+    uint64_t pattern = 0;
+};
+void CopyIn(const LocalRef &dst, const GlobalRef &src, const Burst &burst, At at);
+void CopyOut(const GlobalRef &dst, const LocalRef &src, const Burst &burst, At at);
+void CopyCountIn(const LocalRef &dst, const GlobalRef &src, int64_t count, At at);
+void CopyCountOut(const GlobalRef &dst, const LocalRef &src, int64_t count, At at);
+void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCopyExtParams &params,
+               const Padding &padding, At at);
+void CopyPadOut(const GlobalRef &dst, const LocalRef &src, const AscendC::DataCopyExtParams &params, At at);
+void CopyLocal(const LocalRef &dst, const LocalRef &src, const Burst &burst, const char *name, At at);
+void CopyLocalCount(const LocalRef &dst, const LocalRef &src, int64_t count, At at);
+void CheckCopyParams(const AscendC::DataCopyParams &params, const char *name, At at);
+
+enum class Atomic : uint8_t { None, Add, Max, Min };
+void SetAtomic(Atomic op, DType dtype, At at);
+
+// Scalar access. The returned value is zero in timing mode.
+uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at);
+void LocalSet(const LocalRef &tensor, int64_t index, uint64_t bits, At at);
+uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at);
+void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at);
+void CleanDataCache(At at);
+uint8_t *LocalAddress(const LocalRef &tensor);
+void ScalarCycles(double cycles);
+
+// Synchronisation.
+void SetFlag(AscendC::HardEvent event, int64_t id, At at);
+void WaitFlag(AscendC::HardEvent event, int64_t id, At at);
+void Barrier(pipe_t pipe, At at);
+int8_t AllocEvent(AscendC::HardEvent event, At at);
+void ReleaseEvent(AscendC::HardEvent event, int64_t id, At at);
+int8_t FetchEvent(AscendC::HardEvent event);
+void SyncAllCores(At at);
+
+// What a core knows about itself.
+int64_t BlockIdx();
+int64_t BlockNum();
+int64_t SubBlockIdx();
+int64_t SystemCycle();
+void InitSocState();
+uint64_t UsableUbBytes();
+uint8_t *SystemWorkspace();
+uint32_t DTypeBytes(DType dtype);
+
+// Buffers.
+void PipeOpen(At at);
+void PipeReset();
+void PipeClose();
+LocalRef AllocStatic(uint32_t address, uint64_t bytes, At at);
+LocalRef AllocBuffer(uint64_t bytes, AscendC::TPosition position, At at);
+void CheckStatic(uint32_t address, uint64_t bytes, At at);
+
+// High-level functions that the library charges as sequences of basic instructions.
+enum class Math : uint8_t {
+    Tanh, Sigmoid, Erf, Erfc, Gelu, FasterGelu, FasterGeluV2, Silu, Swish, Log, Log2, Log10, Sin, Cos, Tan, Asin, Acos,
+    Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Ceil, Floor, Round, Trunc, Frac, Sign, ClampMax, ClampMin, Power, PowerScalar,
+    ScalarPower, Xor, Fmod, HighPrecisionExp,
+};
+void MathCall(Math op, const LocalRef &dst, const LocalRef &src0, const LocalRef *src1, Scalar scalar, int64_t count,
+              At at);
+void RowReduce(Reduce op, bool mean, const LocalRef &dst, const LocalRef &src, uint32_t rows, uint32_t inner,
+               uint32_t n, At at);
+void PatternReduce(Reduce op, bool mean, bool rows_kept, const LocalRef &dst, const LocalRef &src, const uint32_t *shape,
+                   bool padded, At at);
+void BroadcastTensor(const LocalRef &dst, const LocalRef &src, const uint32_t *dst_shape, const uint32_t *src_shape,
+                     int dims, int axis, At at);
+void SoftMaxRows(const LocalRef &dst, const LocalRef *sum, const LocalRef *max, const LocalRef &src, uint32_t rows,
+                 uint32_t stride, uint32_t n, At at);
+void NormRows(bool layer_norm, const LocalRef &dst, const LocalRef *mean, const LocalRef *variance,
+              const LocalRef &src, const LocalRef &gamma, const LocalRef *beta, float epsilon, uint32_t rows,
+              uint32_t stride, uint32_t n, At at);
+
+}  // namespace evokernel::twin

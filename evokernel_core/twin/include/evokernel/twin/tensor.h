@@ -1,0 +1,172 @@
+// LocalTensor and GlobalTensor.
+#pragma once
+#include <cstring>
+
+#include "evokernel/twin/api.h"
+
+namespace AscendC {
+
+namespace twin = ::evokernel::twin;
+
+template <typename T> constexpr uint64_t ToBits(T value)
+{
+    uint64_t bits = 0;
+    if constexpr (sizeof(T) == 1) {
+        bits = __builtin_bit_cast(uint8_t, value);
+    } else if constexpr (sizeof(T) == 2) {
+        bits = __builtin_bit_cast(uint16_t, value);
+    } else if constexpr (sizeof(T) == 4) {
+        bits = __builtin_bit_cast(uint32_t, value);
+    } else {
+        bits = __builtin_bit_cast(uint64_t, value);
+    }
+    return bits;
+}
+
+template <typename T> inline T FromBits(uint64_t bits)
+{
+    T value;
+    std::memcpy(&value, &bits, sizeof(T));
+    return value;
+}
+
+template <typename T> using PrimT = T;
+
+struct ShapeInfo {};
+
+template <typename T> class LocalTensor {
+public:
+    using PrimType = T;
+
+    LocalTensor() { ref_.dtype = twin::kDType<T>; }
+    explicit LocalTensor(const twin::LocalRef &ref) : ref_(ref) { ref_.dtype = twin::kDType<T>; }
+    // A tensor at a fixed byte address of the memory that `position` stands for.
+    LocalTensor(TPosition position, uint32_t address, uint32_t elements, EVK_AT)
+    {
+        ref_ = twin::AllocStatic(address, uint64_t{elements} * sizeof(T), at);
+        ref_.position = static_cast<uint8_t>(position);
+        ref_.dtype = twin::kDType<T>;
+    }
+
+    template <typename U> LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(ref_); }
+
+    LocalTensor operator[](uint32_t offset) const
+    {
+        LocalTensor part = *this;
+        const uint32_t bytes = static_cast<uint32_t>(offset * sizeof(T));
+        part.ref_.address += bytes;
+        part.ref_.bytes = ref_.bytes > bytes ? ref_.bytes - bytes : 0;
+        return part;
+    }
+
+    T GetValue(uint32_t index, EVK_AT) const { return FromBits<T>(twin::LocalGet(ref_, index, at)); }
+    template <typename U> void SetValue(uint32_t index, U value, EVK_AT) const
+    {
+        twin::LocalSet(ref_, index, ToBits<T>(static_cast<T>(value)), at);
+    }
+
+    // tensor(i): a reference to one element.
+    class Element {
+    public:
+        Element(const LocalTensor *tensor, uint32_t index, twin::At at) : tensor_(tensor), index_(index), at_(at) {}
+        operator T() const { return tensor_->GetValue(index_, at_); }
+        const Element &operator=(T value) const
+        {
+            tensor_->SetValue(index_, value, at_);
+            return *this;
+        }
+
+    private:
+        const LocalTensor *tensor_;
+        uint32_t index_;
+        twin::At at_;
+    };
+    Element operator()(uint32_t index, EVK_AT) const { return Element(this, index, at); }
+
+    uint32_t GetSize() const { return static_cast<uint32_t>(ref_.bytes / sizeof(T)); }
+    void SetSize(uint32_t elements) { ref_.bytes = static_cast<uint32_t>(elements * sizeof(T)); }
+    uint32_t GetLength() const { return ref_.bytes; }
+    TPosition GetPosition() const { return static_cast<TPosition>(ref_.position); }
+    __ubuf__ T *GetPhyAddr(uint32_t offset = 0) const
+    {
+        return reinterpret_cast<T *>(twin::LocalAddress(ref_)) + offset;
+    }
+    template <typename Tag> void SetUserTag(Tag tag) { tag_ = static_cast<uint32_t>(tag); }
+    uint32_t GetUserTag() const { return tag_; }
+    void SetShapeInfo(const ShapeInfo &) {}
+
+    const twin::LocalRef &Ref() const { return ref_; }
+
+private:
+    twin::LocalRef ref_;
+    uint32_t tag_ = 0;
+};
+
+template <typename T> class GlobalTensor {
+public:
+    using PrimType = T;
+
+    GlobalTensor() { ref_.dtype = twin::kDType<T>; }
+
+    void SetGlobalBuffer(__gm__ T *address, uint64_t elements)
+    {
+        SetGlobalBuffer(address);
+        ref_.bytes = elements * sizeof(T);
+    }
+    void SetGlobalBuffer(__gm__ T *address)
+    {
+        ref_.address = reinterpret_cast<uint8_t *>(address);
+        ref_.bytes = 0;
+    }
+
+    GlobalTensor operator[](uint64_t offset) const
+    {
+        GlobalTensor part = *this;
+        part.ref_.address += offset * sizeof(T);
+        const uint64_t skipped = offset * sizeof(T);
+        part.ref_.bytes = ref_.bytes > skipped ? ref_.bytes - skipped : 0;
+        return part;
+    }
+
+    T GetValue(uint64_t index, EVK_AT) const
+    {
+        return FromBits<T>(twin::GlobalGet(ref_, static_cast<int64_t>(index), at));
+    }
+    void SetValue(uint64_t index, T value, EVK_AT) const
+    {
+        twin::GlobalSet(ref_, static_cast<int64_t>(index), ToBits<T>(value), at);
+    }
+
+    class Element {
+    public:
+        Element(const GlobalTensor *tensor, uint64_t index, twin::At at) : tensor_(tensor), index_(index), at_(at) {}
+        operator T() const { return tensor_->GetValue(index_, at_); }
+        const Element &operator=(T value) const
+        {
+            tensor_->SetValue(index_, value, at_);
+            return *this;
+        }
+
+    private:
+        const GlobalTensor *tensor_;
+        uint64_t index_;
+        twin::At at_;
+    };
+    Element operator()(uint64_t index, EVK_AT) const { return Element(this, index, at); }
+
+    __gm__ const T *GetPhyAddr() const { return reinterpret_cast<const T *>(ref_.address); }
+    __gm__ T *GetPhyAddr(uint64_t offset) const { return reinterpret_cast<T *>(ref_.address) + offset; }
+    uint64_t GetSize() const { return ref_.bytes / sizeof(T); }
+    template <CacheRwMode mode = CacheRwMode::RW> void SetL2CacheHint(CacheMode hint)
+    {
+        ref_.bypass_l2 = hint == CacheMode::CACHE_MODE_DISABLE;
+    }
+    void SetShapeInfo(const ShapeInfo &) {}
+
+    const twin::GlobalRef &Ref() const { return ref_; }
+
+private:
+    twin::GlobalRef ref_;
+};
+
+}  // namespace AscendC

@@ -1,0 +1,240 @@
+// Element-wise instructions: count, contiguous-mask, bit-mask and operator forms.
+#pragma once
+#include "evokernel/twin/tensor.h"
+
+namespace AscendC {
+
+namespace detail {
+
+inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin::LocalRef &src0,
+                          const twin::LocalRef &src1, twin::Scalar scalar = {})
+{
+    return twin::VecCall{op, dst, src0, src1, scalar, false};
+}
+
+}  // namespace detail
+
+#define EVK_BINARY(Name, Op)                                                                                         \
+    template <typename T>                                                                                            \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,                     \
+              const int32_t &count, EVK_AT)                                                                          \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src0.Ref(), src1.Ref()), twin::Form::Count(count), at); \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true>                                                                     \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, uint64_t mask,      \
+              const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)                                    \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src0.Ref(), src1.Ref()),                               \
+                     twin::MaskForm(isSetMask, mask, repeatTime).Binary(params), at);                                \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true>                                                                     \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,                     \
+              const uint64_t mask[], const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)             \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src0.Ref(), src1.Ref()),                               \
+                     twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Binary(params), at);                \
+    }
+
+#define EVK_UNARY(Name, Op)                                                                                          \
+    template <typename T>                                                                                            \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count, EVK_AT)                    \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}), twin::Form::Count(count), at);         \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true>                                                                     \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint64_t mask, const int32_t repeatTime,         \
+              const UnaryRepeatParams &params, EVK_AT)                                                               \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}),                                        \
+                     twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);                                 \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true>                                                                     \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[], const int32_t repeatTime, \
+              const UnaryRepeatParams &params, EVK_AT)                                                               \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}),                                        \
+                     twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);                 \
+    }
+
+// The scalar's type must be the element type, as on the device.
+#define EVK_UNARY_SCALAR(Name, Op)                                                                                   \
+    template <typename T, bool isSetMask = true>                                                                     \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const int32_t &count,      \
+              EVK_AT)                                                                                                \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
+                     twin::Form::Count(count), at);                                                                  \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true>                                                                     \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, uint64_t mask,             \
+              const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)                                     \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
+                     twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);                                 \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true>                                                                     \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const uint64_t mask[],     \
+              const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)                                     \
+    {                                                                                                                \
+        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
+                     twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);                 \
+    }
+
+EVK_BINARY(Add, Add)
+EVK_BINARY(Sub, Sub)
+EVK_BINARY(Mul, Mul)
+EVK_BINARY(Div, Div)
+EVK_BINARY(Max, Max)
+EVK_BINARY(Min, Min)
+EVK_BINARY(And, And)
+EVK_BINARY(Or, Or)
+EVK_BINARY(AddRelu, AddRelu)
+EVK_BINARY(SubRelu, SubRelu)
+EVK_BINARY(FusedMulAdd, FusedMulAdd)
+EVK_BINARY(MulAddRelu, MulAddRelu)
+EVK_BINARY(FusedMulAddRelu, MulAddRelu)
+
+EVK_UNARY(Exp, Exp)
+EVK_UNARY(Ln, Ln)
+EVK_UNARY(Abs, Abs)
+EVK_UNARY(Sqrt, Sqrt)
+EVK_UNARY(Rsqrt, Rsqrt)
+EVK_UNARY(Reciprocal, Reciprocal)
+EVK_UNARY(Relu, Relu)
+EVK_UNARY(Not, Not)
+
+EVK_UNARY_SCALAR(Adds, Adds)
+EVK_UNARY_SCALAR(Muls, Muls)
+EVK_UNARY_SCALAR(Maxs, Maxs)
+EVK_UNARY_SCALAR(Mins, Mins)
+EVK_UNARY_SCALAR(LeakyRelu, LeakyRelu)
+EVK_UNARY_SCALAR(ShiftLeft, ShiftLeft)
+
+#undef EVK_BINARY
+#undef EVK_UNARY
+#undef EVK_UNARY_SCALAR
+
+template <typename T, bool isSetMask = true>
+void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const int32_t &count,
+                bool roundEn = false, EVK_AT)
+{
+    twin::Vector({twin::VecOp::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
+                 twin::Form::Count(count), at);
+}
+template <typename T, bool isSetMask = true>
+void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, uint64_t mask,
+                const int32_t repeatTime, const UnaryRepeatParams &params, bool roundEn = false, EVK_AT)
+{
+    twin::Vector({twin::VecOp::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
+                 twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);
+}
+template <typename T, bool isSetMask = true>
+void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const uint64_t mask[],
+                const int32_t repeatTime, const UnaryRepeatParams &params, bool roundEn = false, EVK_AT)
+{
+    twin::Vector({twin::VecOp::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
+                 twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);
+}
+
+template <typename T, typename U>
+void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalarValue, const int32_t &count, EVK_AT)
+{
+    twin::Vector(detail::Call(twin::VecOp::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
+                 twin::Form::Count(count), at);
+}
+template <typename T, typename U, bool isSetMask = true>
+void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalarValue, uint64_t mask,
+          const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)
+{
+    twin::Vector(detail::Call(twin::VecOp::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
+                 twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);
+}
+template <typename T, typename U, bool isSetMask = true>
+void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalarValue, const uint64_t mask[],
+          const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)
+{
+    twin::Vector(detail::Call(twin::VecOp::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
+                 twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);
+}
+
+template <typename T, typename U>
+void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
+               const int32_t &count, EVK_AT)
+{
+    twin::Vector(detail::Call(twin::VecOp::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()), twin::Form::Count(count),
+                 at);
+}
+template <typename T, typename U, bool isSetMask = true>
+void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, uint64_t mask,
+               const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)
+{
+    twin::Vector(detail::Call(twin::VecOp::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()),
+                 twin::MaskForm(isSetMask, mask, repeatTime).Binary(params), at);
+}
+template <typename T, typename U, bool isSetMask = true>
+void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
+               const uint64_t mask[], const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)
+{
+    twin::Vector(detail::Call(twin::VecOp::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()),
+                 twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Binary(params), at);
+}
+
+#define EVK_FUSED(Name)                                                                                              \
+    template <typename T, typename U>                                                                                \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,                     \
+              const int32_t &count, EVK_AT)                                                                          \
+    {                                                                                                                \
+        twin::FusedCast(twin::Fusion::Name, dst.Ref(), src0.Ref(), src1.Ref(), twin::Form::Count(count), at);        \
+    }                                                                                                                \
+    template <typename T, typename U, bool isSetMask = true>                                                         \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, uint64_t mask,      \
+              const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)                                    \
+    {                                                                                                                \
+        twin::FusedCast(twin::Fusion::Name, dst.Ref(), src0.Ref(), src1.Ref(),                                       \
+                        twin::MaskForm(isSetMask, mask, repeatTime).Binary(params), at);                             \
+    }                                                                                                                \
+    template <typename T, typename U, bool isSetMask = true>                                                         \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,                     \
+              const uint64_t mask[], const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)             \
+    {                                                                                                                \
+        twin::FusedCast(twin::Fusion::Name, dst.Ref(), src0.Ref(), src1.Ref(),                                       \
+                        twin::BitsForm(isSetMask, mask, repeatTime, sizeof(U) <= 2).Binary(params), at);             \
+    }
+EVK_FUSED(AddReluCast)
+EVK_FUSED(SubReluCast)
+EVK_FUSED(MulCast)
+#undef EVK_FUSED
+
+template <typename T, typename U>
+void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const RoundMode &mode, const uint32_t count, EVK_AT)
+{
+    twin::Cast(dst.Ref(), src.Ref(), mode, twin::Form::Count(count), at);
+}
+template <typename T, typename U, bool isSetMask = true>
+void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const RoundMode &mode, const uint64_t mask,
+          const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)
+{
+    twin::Cast(dst.Ref(), src.Ref(), mode, twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);
+}
+template <typename T, typename U, bool isSetMask = true>
+void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const RoundMode &mode, const uint64_t mask[],
+          const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)
+{
+    constexpr bool wide = sizeof(T) <= 2 && sizeof(U) <= 2;
+    twin::Cast(dst.Ref(), src.Ref(), mode, twin::BitsForm(isSetMask, mask, repeatTime, wide).Unary(params), at);
+}
+
+#define EVK_DEQUANT(Name)                                                                                            \
+    template <typename T, typename U, bool isVecDeq = true, bool halfBlock = true>                                   \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src, const uint32_t count, EVK_AT)                    \
+    {                                                                                                                \
+        twin::CastDequant(dst.Ref(), src.Ref(), twin::Form::Count(count), at);                                       \
+    }
+EVK_DEQUANT(CastDeq)
+EVK_DEQUANT(CastDequant)
+#undef EVK_DEQUANT
+
+inline void SetDeqScale(half scale) { twin::SetDeqScale(scale); }
+
+}  // namespace AscendC

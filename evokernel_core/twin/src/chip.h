@@ -1,0 +1,38 @@
+// Constants of a chip, from the flat `section.key value` text that the host makes of its TOML file.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace evokernel::twin {
+
+struct Chip {
+    int aic, aiv;
+    double mhz;
+    uint64_t ub_bytes, ub_total_bytes, hbm_bytes, l2_bytes;
+    int max_buffers, max_queue_buffers;
+
+    double launch_us, per_block_us;
+
+    double issue, flag, queue, local_access, gm_hit, gm_miss, pipe_init, init_buffer;
+    int pipe_queue_depth;
+
+    double startup, read_write_conflict;
+    int bank_groups;
+    uint64_t bank_bytes;
+    double simple_b16, simple_b32, simple_b64, transcendental, mul_add_dst_b16, mul_add_dst_b32;
+    double reduce_repeat_b16, reduce_repeat_b32, reduce_block_b16, reduce_block_b32;
+    double gather, gather_block_b16, gather_block_b32, gather_mask_b16, gather_mask_b32, sort;
+
+    double load_rate, load_latency, load_hit_rate, load_hit_latency, store_rate, store_latency;
+    double min_copy, min_burst, unaligned_efficiency;
+    uint64_t aligned_bytes;
+    double hbm_gbps, l2_gbps;
+};
+
+// Reads the file. On failure returns false and says in `error` which constant is missing.
+bool LoadChip(const std::string &path, Chip *chip, std::string *error);
+
+// The chip in use: all zero until LoadChip fills it.
+Chip &CurrentChip();
+
+}  // namespace evokernel::twin

@@ -1,0 +1,81 @@
+#include "convert.h"
+
+#include <cstring>
+
+#include "evokernel/twin/half.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define EVK_F16C 1
+#endif
+
+namespace evokernel::twin {
+
+namespace {
+
+#ifdef EVK_F16C
+bool HasF16c()
+{
+    static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
+    return has;
+}
+
+__attribute__((target("avx2,f16c"))) size_t WideHalfToFloat(const uint16_t *from, float *to, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from + i))));
+    }
+    return i;
+}
+
+__attribute__((target("avx2,f16c"))) size_t WideFloatToHalf(const float *from, uint16_t *to, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m128i bits = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(to + i), bits);
+    }
+    return i;
+}
+#endif
+
+}  // namespace
+
+void HalfToFloat(const uint16_t *from, float *to, size_t n)
+{
+    size_t i = 0;
+#ifdef EVK_F16C
+    i = HasF16c() ? WideHalfToFloat(from, to, n) : 0;
+#endif
+    for (; i < n; ++i) {
+        to[i] = HalfValue(from[i]);
+    }
+}
+
+void FloatToHalf(const float *from, uint16_t *to, size_t n)
+{
+    size_t i = 0;
+#ifdef EVK_F16C
+    i = HasF16c() ? WideFloatToHalf(from, to, n) : 0;
+#endif
+    for (; i < n; ++i) {
+        to[i] = HalfBits(from[i]);
+    }
+}
+
+void BfloatToFloat(const uint16_t *from, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; ++i) {
+        to[i] = BfloatValue(from[i]);
+    }
+}
+
+void FloatToBfloat(const float *from, uint16_t *to, size_t n)
+{
+    for (size_t i = 0; i < n; ++i) {
+        to[i] = BfloatBits(from[i]);
+    }
+}
+
+}  // namespace evokernel::twin

@@ -1,0 +1,33 @@
+// Compiled with each candidate: the entry points that the runner looks up.
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "tiling.h"
+
+static_assert(std::is_trivially_copyable_v<OpTiling>, "OpTiling must be trivially copyable.");
+static_assert(sizeof(OpTiling) <= 1024, "OpTiling must have at most 1024 bytes.");
+
+extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling);
+
+extern "C" __attribute__((visibility("default"))) int EvokernelComputeTiling(
+    const int64_t *sizes, const float *scalars, uint32_t coreNum, uint64_t ubBytes, void *buffer, uint64_t capacity,
+    uint32_t *blockDim, uint64_t *workspaceBytes)
+{
+    OpTiling tiling{};
+    if (capacity < sizeof(tiling) || !ComputeTiling(sizes, scalars, coreNum, ubBytes, tiling)) {
+        return 0;
+    }
+    *blockDim = static_cast<uint32_t>(tiling.blockDim);
+    *workspaceBytes = static_cast<uint64_t>(tiling.workspaceBytes);
+    std::memcpy(buffer, &tiling, sizeof(tiling));
+    return 1;
+}
+
+extern "C" __attribute__((visibility("default"))) void EvokernelLaunch(void *stream, uint8_t *const *tensors,
+                                                                      uint8_t *workspace, const void *tiling)
+{
+    OpTiling copy{};
+    std::memcpy(&copy, tiling, sizeof(copy));
+    LaunchOp(stream, tensors, workspace, copy);
+}

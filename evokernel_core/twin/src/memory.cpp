@@ -1,0 +1,194 @@
+#include "memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "hazards.h"
+
+namespace evokernel::twin {
+
+namespace {
+
+constexpr uint64_t kGuard = 4096;
+constexpr uint8_t kPoison = 0xFF;
+constexpr uint8_t kGuardByte = 0xA7;
+
+uint8_t *Map(uint64_t bytes)
+{
+    void *mapping =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return mapping == MAP_FAILED ? nullptr : static_cast<uint8_t *>(mapping);
+}
+
+bool GuardBroken(const uint8_t *guard)
+{
+    return std::any_of(guard, guard + kGuard, [](uint8_t byte) { return byte != kGuardByte; });
+}
+
+uint64_t LineBytes(const Allocation &block) { return (block.bytes / kL2Line + 1) * sizeof(uint32_t); }
+
+void ForgetLinesOf(Allocation &block)
+{
+    if (block.lines != nullptr) {
+        ::munmap(block.lines, LineBytes(block));
+        block.lines = nullptr;
+    }
+}
+
+}  // namespace
+
+GlobalMemory::~GlobalMemory() { Clear(); }
+
+Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing)
+{
+    auto block = std::make_unique<Allocation>(Allocation{});
+    block->name = name;
+    block->kind = kind;
+    block->bytes = bytes;
+    block->mapped = (bytes + 4095) / 4096 * 4096 + 2 * kGuard;
+    block->mapping = Map(block->mapped);
+    if (block->mapping == nullptr) {
+        return nullptr;
+    }
+    block->base = block->mapping + kGuard;
+    if (!timing) {
+        std::memset(block->mapping, kGuardByte, kGuard);
+        std::memset(block->base, kPoison, bytes);
+        std::memset(block->base + bytes, kGuardByte, block->mapped - kGuard - bytes);
+        if (kind != Kind::Input && bytes > 0) {
+            block->written = Map(bytes);
+        }
+    }
+    all_.push_back(std::move(block));
+    return all_.back().get();
+}
+
+bool GlobalMemory::Release(void *base)
+{
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto &block) { return block->base == base; });
+    if (found == all_.end()) {
+        return false;
+    }
+    Allocation &block = **found;
+    ::munmap(block.mapping, block.mapped);
+    if (block.written != nullptr) {
+        ::munmap(block.written, block.bytes);
+    }
+    ForgetLinesOf(block);
+    last_ = nullptr;
+    all_.erase(found);
+    return true;
+}
+
+void GlobalMemory::Clear()
+{
+    while (!all_.empty()) {
+        Release(all_.back()->base);
+    }
+}
+
+Allocation *GlobalMemory::Find(const uint8_t *address)
+{
+    if (last_ != nullptr && address >= last_->base && address < last_->base + last_->bytes) {
+        return last_;
+    }
+    for (const auto &block : all_) {
+        if (address >= block->base && address < block->base + block->bytes) {
+            return last_ = block.get();
+        }
+    }
+    return nullptr;
+}
+
+uint64_t GlobalMemory::TotalBytes() const
+{
+    uint64_t total = 0;
+    for (const auto &block : all_) {
+        total += block->bytes;
+    }
+    return total;
+}
+
+void GlobalMemory::ForgetLines()
+{
+    for (const auto &block : all_) {
+        ForgetLinesOf(*block);
+    }
+}
+
+uint64_t GlobalMemory::Touch(Allocation &block, uint64_t offset, uint64_t bytes, uint32_t progress, uint32_t reach)
+{
+    if (block.lines == nullptr) {
+        block.lines = reinterpret_cast<uint32_t *>(Map(LineBytes(block)));
+        if (block.lines == nullptr) {
+            return bytes;
+        }
+    }
+    uint64_t missed = 0;
+    const uint64_t end = offset + bytes;
+    for (uint64_t line = offset / kL2Line; line * kL2Line < end; ++line) {
+        const uint32_t seen = block.lines[line];
+        const uint32_t distance = progress > seen ? progress - seen : seen - progress;
+        if (seen == 0 || distance >= reach) {
+            missed += std::min(end, (line + 1) * kL2Line) - std::max(offset, line * kL2Line);
+        }
+        block.lines[line] = progress;
+    }
+    return missed;
+}
+
+Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address, uint64_t bytes, bool write,
+                                const char *api, At at)
+{
+    Allocation *block = Find(address);
+    if (block == nullptr) {
+        ReportError("out-of-bounds", at, "%s %s %llu bytes at an address that belongs to no tensor.", api,
+                    write ? "writes" : "reads", static_cast<unsigned long long>(bytes));
+        return nullptr;
+    }
+    const uint64_t offset = static_cast<uint64_t>(address - block->base);
+    if (offset + bytes > block->bytes) {
+        ReportError("out-of-bounds", at, "%s %s bytes %llu to %llu of %s, which has %llu.", api,
+                    write ? "writes" : "reads", static_cast<unsigned long long>(offset),
+                    static_cast<unsigned long long>(offset + bytes), block->name.c_str(),
+                    static_cast<unsigned long long>(block->bytes));
+        return nullptr;
+    }
+    const uint64_t within = static_cast<uint64_t>(address - tensor.address);
+    if (tensor.bytes != 0 && within + bytes > tensor.bytes) {
+        ReportError("out-of-bounds", at,
+                    "%s %s %llu bytes, but the GlobalTensor ends %llu bytes after its start; check SetGlobalBuffer.",
+                    api, write ? "writes" : "reads", static_cast<unsigned long long>(bytes),
+                    static_cast<unsigned long long>(tensor.bytes));
+    }
+    if (write && block->kind == Kind::Input && !block->write_reported) {
+        block->write_reported = true;
+        ReportError("input-modified", at, "%s writes to the input %s.", api, block->name.c_str());
+    }
+    return block;
+}
+
+void GlobalMemory::CheckGuards()
+{
+    for (const auto &block : all_) {
+        const uint8_t *end = block->base + block->bytes;
+        if (block->kind == Kind::Device) {
+            continue;
+        }
+        const bool tail = std::any_of(end, static_cast<const uint8_t *>(block->mapping + block->mapped),
+                                      [](uint8_t byte) { return byte != kGuardByte; });
+        if (GuardBroken(block->mapping) || tail) {
+            ReportError("out-of-bounds", At{"", 0}, "A raw pointer wrote outside %s.", block->name.c_str());
+        }
+    }
+}
+
+GlobalMemory &Gm()
+{
+    static GlobalMemory memory;
+    return memory;
+}
+
+}  // namespace evokernel::twin

@@ -1,0 +1,60 @@
+// Global memory as the twin sees it: allocations with guards, a shadow of what was written, and
+// the lines that L2 holds.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evokernel/twin/at.h"
+#include "evokernel/twin/refs.h"
+
+namespace evokernel::twin {
+
+enum class Kind : uint8_t { Input, Output, Workspace, Device };
+
+constexpr uint64_t kL2Line = 512;  // bytes; assumed by public models of the chip
+
+struct Allocation {
+    std::string name;
+    Kind kind;
+    uint8_t *base;        // first usable byte
+    uint64_t bytes;
+    uint8_t *mapping;     // with guards
+    uint64_t mapped;
+    uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode
+    bool write_reported;
+    uint32_t *lines;      // progress (KB, from 1) at the last touch of each L2 line, 0 = never
+};
+
+class GlobalMemory {
+public:
+    ~GlobalMemory();
+
+    // A block of device memory. Contents: poison (all bytes 0xFF), except in timing mode, where
+    // memory exists only once touched.
+    Allocation *Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing);
+    bool Release(void *base);
+    void Clear();
+    Allocation *Find(const uint8_t *address);
+    std::vector<std::unique_ptr<Allocation>> &All() { return all_; }
+    uint64_t TotalBytes() const;
+    void ForgetLines();
+
+    // Marks the L2 lines of a range as touched at `progress` KB and returns how many of its bytes were
+    // not among the last `reach` KB.
+    static uint64_t Touch(Allocation &block, uint64_t offset, uint64_t bytes, uint32_t progress, uint32_t reach);
+
+    // Whether [address, address + bytes) may be used; reports out-of-bounds and writes to inputs.
+    Allocation *Check(const GlobalRef &tensor, const uint8_t *address, uint64_t bytes, bool write, const char *api,
+                      At at);
+    void CheckGuards();
+
+private:
+    std::vector<std::unique_ptr<Allocation>> all_;
+    Allocation *last_ = nullptr;
+};
+
+GlobalMemory &Gm();
+
+}  // namespace evokernel::twin

@@ -1,0 +1,137 @@
+#include "pipeline.h"
+
+#include <algorithm>
+
+namespace evokernel::twin {
+
+namespace {
+
+constexpr size_t kMaxTraceEvents = 200000;
+constexpr Pipe S = Pipe::S, V = Pipe::V, M = Pipe::M, T1 = Pipe::MTE1, T2 = Pipe::MTE2, T3 = Pipe::MTE3, F = Pipe::FIX;
+
+// In the order of AscendC::HardEvent.
+constexpr PipePair kPairs[] = {
+    {T2, T1}, {T1, T2}, {T1, M}, {M, T1}, {T2, V}, {V, T2}, {T3, V}, {V, T3}, {M, V},  {V, M},
+    {V, V},   {T3, T1}, {T1, T3}, {T1, V}, {T2, M}, {M, T2}, {V, T1}, {M, F},  {F, M},  {T3, T2},
+    {T2, T3}, {S, V},   {V, S},   {S, T2}, {T2, S}, {S, T3}, {T3, S}, {T2, F}, {F, T2}, {F, S},
+    {M, S},   {F, T3},  {T1, F},  {F, T1}, {F, F},  {F, V},  {V, F},
+};
+static_assert(sizeof(kPairs) / sizeof(kPairs[0]) == static_cast<size_t>(AscendC::HardEvent::MAX));
+
+}  // namespace
+
+const char *PipeName(Pipe pipe)
+{
+    static const char *const names[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"};
+    return names[static_cast<int>(pipe)];
+}
+
+PipePair PipesOf(AscendC::HardEvent event) { return kPairs[static_cast<int>(event)]; }
+
+void Pipeline::Start(const Chip &chip, int active_cores)
+{
+    std::vector<TraceEvent> *events = events_;
+    *this = Pipeline();
+    events_ = events;
+    chip_ = &chip;
+    const double cores = std::max(1, active_cores);
+    hbm_share_ = chip.hbm_gbps * 1e3 / chip.mhz / cores;
+    l2_share_ = chip.l2_gbps * 1e3 / chip.mhz / cores;
+}
+
+double Pipeline::Ready(Pipe pipe) const
+{
+    const int p = static_cast<int>(pipe);
+    return pipe == Pipe::S ? scalar_ : std::max(done_[p], not_before_[p]);
+}
+
+void Pipeline::NotBefore(Pipe pipe, double time, Pipe cause)
+{
+    const int p = static_cast<int>(pipe);
+    if (pipe == Pipe::S) {
+        if (time > scalar_) {
+            use_[0].idle_for[static_cast<int>(cause)] += time - scalar_;
+            scalar_ = time;
+        }
+        return;
+    }
+    if (time > not_before_[p]) {
+        not_before_[p] = time;
+        cause_[p] = cause;
+    }
+}
+
+// Issues from the scalar unit and returns when the instruction can begin.
+double Pipeline::Begin(Pipe pipe)
+{
+    const int p = static_cast<int>(pipe);
+    Scalar(chip_->issue);
+    const uint32_t slot = issued_[p] % static_cast<uint32_t>(std::min(chip_->pipe_queue_depth, kMaxDepth));
+    NotBefore(Pipe::S, begun_[p][slot], pipe);
+    const double start = std::max({scalar_, free_[p], not_before_[p]});
+    begun_[p][slot] = start;
+    ++issued_[p];
+    const double idle = start - free_[p];
+    if (idle > 0) {
+        const Pipe cause = not_before_[p] >= scalar_ ? cause_[p] : Pipe::S;
+        use_[p].idle_for[static_cast<int>(cause)] += idle;
+    }
+    return start;
+}
+
+void Pipeline::Finish(Pipe pipe, double start, double occupied_until, double done, const char *name, int line,
+                      const char *file, uint64_t bytes)
+{
+    const int p = static_cast<int>(pipe);
+    free_[p] = occupied_until;
+    done_[p] = std::max(done_[p], done);
+    use_[p].busy += occupied_until - start;
+    use_[p].bytes += bytes;
+    ++use_[p].instructions;
+    if (events_ != nullptr && events_->size() < kMaxTraceEvents) {
+        events_->push_back({name, pipe, start, done - start, file, line, static_cast<uint32_t>(bytes)});
+    }
+}
+
+void Pipeline::Run(Pipe pipe, double cycles, const char *name, int line, const char *file)
+{
+    const double start = Begin(pipe);
+    Finish(pipe, start, start + cycles, start + cycles, name, line, file, 0);
+}
+
+void Pipeline::RunMove(const Move &move, const char *name, int line, const char *file)
+{
+    const double start = Begin(move.pipe);
+    const Chip &chip = *chip_;
+    const double l2_bytes = static_cast<double>(move.bytes - move.hbm_bytes);
+    const double hbm_bytes = static_cast<double>(move.hbm_bytes);
+    const double efficiency = move.aligned ? 1.0 : chip.unaligned_efficiency;
+    const double hit_rate = move.load ? chip.load_hit_rate : chip.store_rate;
+    const double miss_rate = move.load ? chip.load_rate : chip.store_rate;
+    const double own = (l2_bytes / hit_rate + hbm_bytes / miss_rate) / efficiency;
+    const double occupied = std::max({own, chip.min_copy, chip.min_burst * move.bursts});
+    const double latency = !move.load            ? chip.store_latency
+                           : move.hbm_bytes == 0 ? chip.load_hit_latency
+                                                 : chip.load_latency;
+    port_ = std::max(port_, start) + (l2_bytes / l2_share_ + hbm_bytes / hbm_share_) / efficiency;
+    const double until = std::max(start + occupied, port_);
+    Finish(move.pipe, start, until, until + latency, name, line, file, move.bytes);
+}
+
+void Pipeline::DrainAll()
+{
+    for (int p = 1; p < kPipes; ++p) {
+        NotBefore(Pipe::S, std::max(done_[p], not_before_[p]), static_cast<Pipe>(p));
+    }
+}
+
+double Pipeline::End() const
+{
+    double end = scalar_;
+    for (int p = 1; p < kPipes; ++p) {
+        end = std::max(end, done_[p]);
+    }
+    return end;
+}
+
+}  // namespace evokernel::twin

@@ -1,0 +1,90 @@
+// The time of one core: in-order pipes fed by the scalar unit, flags between them.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "chip.h"
+#include "evokernel/twin/enums.h"
+#include "evokernel/twin/language.h"
+
+namespace evokernel::twin {
+
+enum class Pipe : uint8_t { S, V, M, MTE1, MTE2, MTE3, FIX };
+constexpr int kPipes = 7;
+const char *PipeName(Pipe pipe);
+
+struct PipePair {
+    Pipe from;
+    Pipe to;
+};
+PipePair PipesOf(AscendC::HardEvent event);
+
+struct TraceEvent {
+    const char *name;
+    Pipe pipe;
+    double start;
+    double cycles;
+    const char *file;
+    int line;
+    uint32_t bytes;
+};
+
+// Why a pipe stood idle: it waited for another pipe, or the scalar unit had not issued yet.
+struct PipeUse {
+    double busy = 0;
+    double idle_for[kPipes] = {};
+    uint64_t instructions = 0;
+    uint64_t bytes = 0;
+};
+
+struct Move {
+    Pipe pipe;
+    uint64_t bytes;       // moved in all
+    uint64_t hbm_bytes;   // of these through HBM
+    uint32_t bursts;
+    bool load;
+    bool aligned;         // the GM side starts on a multiple of the chip's efficient alignment
+};
+
+class Pipeline {
+public:
+    void Start(const Chip &chip, int active_cores);
+
+    // One instruction of `cycles` on a pipe, after everything that the pipe must wait for.
+    void Run(Pipe pipe, double cycles, const char *name, int line, const char *file);
+    void RunMove(const Move &move, const char *name, int line, const char *file);
+
+    void Scalar(double cycles) { scalar_ += cycles; use_[0].busy += cycles; }
+    double Ready(Pipe pipe) const;               // when all work given to a pipe so far is done
+    void NotBefore(Pipe pipe, double time, Pipe cause);
+    void DrainAll();                             // the scalar unit waits for every pipe
+    void ScalarWaits(Pipe pipe) { NotBefore(Pipe::S, Ready(pipe), pipe); }
+
+    double End() const;
+    double Now() const { return scalar_; }
+    const PipeUse &Use(Pipe pipe) const { return use_[static_cast<int>(pipe)]; }
+    void Trace(std::vector<TraceEvent> *events) { events_ = events; }
+
+private:
+    double Begin(Pipe pipe);
+    void Finish(Pipe pipe, double start, double occupied_until, double done, const char *name, int line,
+                const char *file, uint64_t bytes);
+
+    static constexpr int kMaxDepth = 64;
+
+    const Chip *chip_ = nullptr;
+    double scalar_ = 0;
+    double free_[kPipes] = {};        // when a pipe can begin its next instruction
+    double done_[kPipes] = {};        // when the results of a pipe are visible
+    double not_before_[kPipes] = {};
+    Pipe cause_[kPipes] = {};
+    PipeUse use_[kPipes];
+    double begun_[kPipes][kMaxDepth] = {};  // start times of the last instructions, for the queue depth
+    uint32_t issued_[kPipes] = {};
+    double port_ = 0;                 // the core's share of the way to global memory
+    double hbm_share_ = 0;            // bytes per cycle
+    double l2_share_ = 0;
+    std::vector<TraceEvent> *events_ = nullptr;
+};
+
+}  // namespace evokernel::twin

@@ -1,0 +1,300 @@
+// TPipe's buffers and the queues over them.
+#include <cstring>
+
+#include "core.h"
+#include "evokernel/twin/pipe.h"
+
+namespace evokernel::twin {
+
+namespace {
+
+using AscendC::TPosition;
+
+// The pipe that fills a queue's buffers and the pipe that empties them.
+Pipe Producer(TPosition source, TPosition target)
+{
+    if (source == TPosition::GM || source == TPosition::VECIN) {
+        return target == TPosition::VECCALC ? Pipe::V : Pipe::MTE2;
+    }
+    return Pipe::V;
+}
+Pipe Consumer(TPosition source, TPosition target)
+{
+    if (target == TPosition::GM || target == TPosition::VECOUT) {
+        return source == TPosition::VECCALC && target == TPosition::VECCALC ? Pipe::V : Pipe::MTE3;
+    }
+    return Pipe::V;
+}
+
+TPosition Home(TPosition source, TPosition target) { return source == TPosition::GM ? target : source; }
+
+uint32_t RoundUp(uint64_t bytes) { return static_cast<uint32_t>((bytes + 31) / 32 * 32); }
+
+// Takes `bytes` after what is used, or reports that the unified buffer is full.
+LocalRef Reserve(uint64_t bytes, TPosition position, At at)
+{
+    Core &core = TheCore();
+    const Chip &chip = CurrentChip();
+    LocalRef ref;
+    const uint32_t rounded = RoundUp(bytes);
+    ref.address = core.ub_used;
+    ref.bytes = static_cast<uint32_t>(bytes);
+    ref.limit = core.ub_used + rounded;
+    ref.position = static_cast<uint8_t>(position);
+    core.ub_used += rounded;
+    core.time.Scalar(chip.init_buffer);
+    if (core.pipes_open == 0) {
+        ReportError("queue-misuse", at, "InitBuffer is called without a live TPipe.");
+    }
+    if (core.ub_used > chip.ub_total_bytes) {
+        ReportError("ub-capacity", at,
+                    "InitBuffer asks for %llu bytes, which makes %u in all; the unified buffer has %llu.",
+                    static_cast<unsigned long long>(bytes), core.ub_used,
+                    static_cast<unsigned long long>(chip.ub_total_bytes));
+    }
+    if (++core.buffer_count > chip.max_buffers) {
+        ReportError("too-many-buffers", at, "This is buffer %d of the kernel; at most %d are allowed.",
+                    core.buffer_count, chip.max_buffers);
+    }
+    return ref;
+}
+
+Buffer *BufferOf(const LocalRef &tensor, const void *owner)
+{
+    Core &core = TheCore();
+    if (tensor.buffer == 0 || tensor.buffer >= core.buffers.size() || core.buffers[tensor.buffer].owner != owner) {
+        return nullptr;
+    }
+    return &core.buffers[tensor.buffer];
+}
+
+const char *StateName(BufferState state)
+{
+    static const char *const names[] = {"was given back", "was allocated but not enqueued", "is still in the queue",
+                                        "was already taken out"};
+    return names[static_cast<int>(state)];
+}
+
+}  // namespace
+
+void Queue::Init(uint8_t count, uint64_t bytes, At at)
+{
+    Core &core = TheCore();
+    const int home = static_cast<int>(Home(source_, target_));
+    first_ = static_cast<uint16_t>(core.buffers.size());
+    count_ = count;
+    next_ = head_ = waiting_ = 0;
+    if (bytes == 0 || count == 0) {
+        ReportError("queue-misuse", at, "InitBuffer asks for %u buffers of %llu bytes; both must be positive.", count,
+                    static_cast<unsigned long long>(bytes));
+    }
+    for (uint8_t i = 0; i < count; ++i) {
+        const LocalRef ref = Reserve(bytes, static_cast<TPosition>(home), at);
+        core.buffers.push_back(
+            Buffer{ref.address, RoundUp(bytes), 0, BufferState::Idle, 0, 0, this, at.line, at.file});
+    }
+    core.queue_buffers[home] += count;
+    if (core.queue_buffers[home] > CurrentChip().max_queue_buffers) {
+        ReportError("too-many-buffers", at,
+                    "The queues of this TPosition hold %d buffers; at most %d can have event ids.",
+                    core.queue_buffers[home], CurrentChip().max_queue_buffers);
+    }
+}
+
+bool Queue::HasIdle() const
+{
+    const Core &core = TheCore();
+    for (uint8_t i = 0; i < count_; ++i) {
+        if (core.buffers[static_cast<size_t>(first_) + i].state == BufferState::Idle) {
+            return true;
+        }
+    }
+    return false;
+}
+
+LocalRef Queue::Alloc(At at)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().queue);
+    if (count_ == 0) {
+        ReportError("queue-misuse", at, "AllocTensor on a queue that InitBuffer never saw.");
+        return LocalRef{};
+    }
+    uint16_t id = static_cast<uint16_t>(first_ + next_);
+    for (uint8_t i = 0; i < count_; ++i) {
+        const uint16_t candidate = static_cast<uint16_t>(first_ + (next_ + i) % count_);
+        if (core.buffers[candidate].state == BufferState::Idle) {
+            id = candidate;
+            break;
+        }
+    }
+    next_ = static_cast<uint8_t>((id - first_ + 1) % count_);
+    Buffer &buffer = core.buffers[id];
+    if (buffer.state != BufferState::Idle) {
+        ReportError("queue-misuse", at,
+                    "AllocTensor finds all %u buffers of the queue in use; FreeTensor must come first.", count_);
+    }
+    buffer.state = BufferState::Allocated;
+    buffer.alloc_line = at.line;
+    buffer.alloc_file = at.file;
+    const Pipe producer = Producer(source_, target_);
+    core.time.NotBefore(producer, buffer.free_at, Consumer(source_, target_));
+    if (!core.timing && uint64_t{buffer.address} + buffer.bytes <= kUbCapacity) {
+        std::memset(core.undefined + buffer.address, 1, buffer.bytes);
+    }
+    LocalRef ref;
+    ref.address = buffer.address;
+    ref.limit = buffer.address + buffer.bytes;
+    ref.bytes = buffer.bytes;
+    ref.buffer = id;
+    ref.generation = buffer.generation;
+    ref.position = static_cast<uint8_t>(Home(source_, target_));
+    return ref;
+}
+
+bool Queue::Push(const LocalRef &tensor, At at)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().queue);
+    Buffer *buffer = BufferOf(tensor, this);
+    if (buffer == nullptr) {
+        ReportError("queue-misuse", at, "EnQue gets a tensor that this queue did not allocate.");
+        return false;
+    }
+    if (buffer->generation != tensor.generation || buffer->state == BufferState::Idle) {
+        ReportError("stale-read", at, "EnQue gets a tensor that FreeTensor already gave back.");
+        return false;
+    }
+    if (buffer->state == BufferState::Queued) {
+        ReportError("queue-misuse", at, "EnQue gets a tensor that is already in the queue.");
+        return false;
+    }
+    if (waiting_ >= Capacity() || waiting_ >= 64) {
+        ReportError("queue-misuse", at, "EnQue on a full queue: its depth is %d; DeQue must come first.", depth_);
+        return false;
+    }
+    buffer->state = BufferState::Queued;
+    buffer->full_at = core.time.Ready(Producer(source_, target_));
+    line_[(head_ + waiting_) % 64] = tensor.buffer;
+    ++waiting_;
+    return true;
+}
+
+LocalRef Queue::Pop(At at)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().queue);
+    if (waiting_ == 0) {
+        ReportError("queue-misuse", at, "DeQue on an empty queue; on the chip this hangs.");
+        LocalRef none;
+        if (count_ > 0) {
+            const Buffer &buffer = core.buffers[first_];
+            none.address = buffer.address;
+            none.limit = buffer.address + buffer.bytes;
+            none.bytes = buffer.bytes;
+        }
+        none.position = static_cast<uint8_t>(Home(source_, target_));
+        return none;
+    }
+    const uint16_t id = line_[head_];
+    head_ = static_cast<uint8_t>((head_ + 1) % 64);
+    --waiting_;
+    Buffer &buffer = core.buffers[id];
+    buffer.state = BufferState::Dequeued;
+    core.time.NotBefore(Consumer(source_, target_), buffer.full_at, Producer(source_, target_));
+    LocalRef ref;
+    ref.address = buffer.address;
+    ref.limit = buffer.address + buffer.bytes;
+    ref.bytes = buffer.bytes;
+    ref.buffer = id;
+    ref.generation = buffer.generation;
+    ref.position = static_cast<uint8_t>(Home(source_, target_));
+    return ref;
+}
+
+void Queue::Free(const LocalRef &tensor, At at)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().queue);
+    Buffer *buffer = BufferOf(tensor, this);
+    if (buffer == nullptr) {
+        ReportError("queue-misuse", at, "FreeTensor gets a tensor that this queue did not allocate.");
+        return;
+    }
+    if (buffer->generation != tensor.generation || buffer->state == BufferState::Idle) {
+        ReportError("queue-misuse", at, "FreeTensor gets a tensor that was already given back.");
+        return;
+    }
+    if (buffer->state == BufferState::Queued) {
+        ReportError("queue-misuse", at, "FreeTensor gets a tensor that %s; DeQue must come first.",
+                    StateName(buffer->state));
+        return;
+    }
+    buffer->state = BufferState::Idle;
+    ++buffer->generation;
+    buffer->free_at = core.time.Ready(Consumer(source_, target_));
+}
+
+LocalRef AllocBuffer(uint64_t bytes, TPosition position, At at)
+{
+    if (bytes == 0) {
+        ReportError("queue-misuse", at, "InitBuffer asks for a buffer of 0 bytes.");
+    }
+    return Reserve(bytes, position, at);
+}
+
+LocalRef AllocStatic(uint32_t address, uint64_t bytes, At at)
+{
+    LocalRef ref;
+    ref.address = address;
+    ref.bytes = static_cast<uint32_t>(bytes);
+    ref.limit = address + RoundUp(bytes);
+    CheckStatic(address, bytes, at);
+    return ref;
+}
+
+void CheckStatic(uint32_t address, uint64_t bytes, At at)
+{
+    const uint64_t total = CurrentChip().ub_total_bytes;
+    if (uint64_t{address} + bytes > total) {
+        ReportError("ub-capacity", at, "The tensor at byte %u of %llu bytes ends after the unified buffer's %llu.",
+                    address, static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(total));
+    }
+    if (address % 32 != 0) {
+        ReportError("alignment", at, "The tensor starts at byte %u; tensors start on a multiple of 32 bytes.",
+                    address);
+    }
+}
+
+void PipeOpen(At at)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().pipe_init);
+    if (++core.pipes_open > 1) {
+        ReportError("queue-misuse", at, "A kernel may have one live TPipe; Destroy the first before the next.");
+    }
+}
+
+void PipeReset()
+{
+    Core &core = TheCore();
+    core.time.DrainAll();
+    core.ub_used = 0;
+    core.buffer_count = 0;
+    core.buffers.resize(1);
+    std::memset(core.queue_buffers, 0, sizeof(core.queue_buffers));
+}
+
+void PipeClose()
+{
+    Core &core = TheCore();
+    core.time.DrainAll();
+    --core.pipes_open;
+    if (core.pipes_open == 0) {
+        core.ub_used = 0;
+        core.buffer_count = 0;
+        std::memset(core.queue_buffers, 0, sizeof(core.queue_buffers));
+    }
+}
+
+}  // namespace evokernel::twin

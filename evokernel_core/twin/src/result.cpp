@@ -1,0 +1,133 @@
+#include "result.h"
+
+#include <cstdio>
+
+#include "core.h"
+#include "launch.h"
+
+namespace evokernel::twin {
+
+namespace {
+
+std::string Quoted(const std::string &text)
+{
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (static_cast<unsigned char>(c) < 0x20) {
+            char code[8];
+            std::snprintf(code, sizeof(code), "\\u%04x", static_cast<unsigned>(c));
+            out += code;
+        } else {
+            out += c;
+        }
+    }
+    return out + "\"";
+}
+
+std::string Number(double value)
+{
+    char text[40];
+    std::snprintf(text, sizeof(text), "%.6g", value);
+    return text;
+}
+
+std::string Flags(const std::vector<bool> &values)
+{
+    std::string out = "[";
+    for (size_t i = 0; i < values.size(); ++i) {
+        out += i == 0 ? "" : ",";
+        out += values[i] ? "true" : "false";
+    }
+    return out + "]";
+}
+
+std::string HazardList()
+{
+    std::string out = "[";
+    for (const Hazard &hazard : Hazards()) {
+        out += out.size() > 1 ? "," : "";
+        out += "{\"code\":" + Quoted(hazard.code) + ",\"severity\":" + Quoted(hazard.severity) +
+               ",\"message\":" + Quoted(hazard.message) + ",\"file\":" + Quoted(hazard.file) +
+               ",\"line\":" + std::to_string(hazard.line) + "}";
+    }
+    return out + "]";
+}
+
+std::string LaunchText(const LaunchReport &launch)
+{
+    std::string pipes;
+    for (int p = 0; p < kPipes; ++p) {
+        if (launch.busy_us[p] > 0) {
+            pipes += (pipes.empty() ? "" : ",") + Quoted(PipeName(static_cast<Pipe>(p))) + ":" +
+                     Number(launch.busy_us[p]);
+        }
+    }
+    return "{\"kernel\":" + Quoted(launch.kernel) + ",\"block_dim\":" + std::to_string(launch.blocks) +
+           ",\"latency_us\":" + Number(launch.latency_us) + ",\"pipes\":{" + pipes +
+           "},\"bottleneck\":" + Quoted(launch.bottleneck) +
+           ",\"blocks\":{\"slowest\":" + std::to_string(launch.slowest) + "}}";
+}
+
+bool WriteFile(const std::string &path, const std::string &text)
+{
+    const std::string temporary = path + ".part";
+    std::FILE *file = std::fopen(temporary.c_str(), "wb");
+    if (file == nullptr) {
+        return false;
+    }
+    const bool complete = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    return std::fclose(file) == 0 && complete && std::rename(temporary.c_str(), path.c_str()) == 0;
+}
+
+}  // namespace
+
+bool WriteResult(const std::string &path, const RunOutcome &outcome)
+{
+    std::string launches;
+    double total = 0;
+    for (const LaunchReport &launch : TheSession().launches) {
+        launches += (launches.empty() ? "" : ",") + LaunchText(launch);
+        total += launch.latency_us;
+    }
+    return WriteFile(path, std::string("{\"ok\":") + (outcome.ok ? "true" : "false") +
+                               ",\"error\":" + Quoted(outcome.error) + ",\"hazards\":" + HazardList() +
+                               ",\"launches\":[" + launches + "],\"latency_us\":" + Number(total) +
+                               ",\"instructions\":" + std::to_string(InstructionCount()) +
+                               ",\"outputs_written\":" + Flags(outcome.outputs_written) +
+                               ",\"input_changed\":" + Flags(outcome.input_changed) + "}\n");
+}
+
+bool WriteTrace(const std::string &path)
+{
+    std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+    bool first = true;
+    int process = 0;
+    for (const LaunchReport &launch : TheSession().launches) {
+        for (int p = 0; p < kPipes; ++p) {
+            text += std::string(first ? "" : ",\n") + "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" +
+                    std::to_string(process) + ",\"tid\":" + std::to_string(p) + ",\"args\":{\"name\":" +
+                    Quoted(PipeName(static_cast<Pipe>(p))) + "}}";
+            first = false;
+        }
+        text += ",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + std::to_string(process) +
+                ",\"args\":{\"name\":" +
+                Quoted(launch.kernel + " block " + std::to_string(launch.slowest) + " of " +
+                       std::to_string(launch.blocks)) +
+                "}}";
+        const double scale = 1.0 / CurrentChip().mhz;
+        for (const TraceEvent &event : launch.events) {
+            text += ",\n{\"ph\":\"X\",\"name\":" + Quoted(event.name) + ",\"pid\":" + std::to_string(process) +
+                    ",\"tid\":" + std::to_string(static_cast<int>(event.pipe)) +
+                    ",\"ts\":" + Number(event.start * scale) + ",\"dur\":" + Number(event.cycles * scale) +
+                    ",\"args\":{\"line\":" + std::to_string(event.line) +
+                    ",\"bytes\":" + std::to_string(event.bytes) + "}}";
+        }
+        ++process;
+    }
+    return WriteFile(path, text + "\n]}\n");
+}
+
+}  // namespace evokernel::twin

@@ -1,0 +1,19 @@
+// The result of a run as JSON.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace evokernel::twin {
+
+struct RunOutcome {
+    bool ok = false;
+    std::string error;
+    std::vector<bool> outputs_written;
+    std::vector<bool> input_changed;
+};
+
+// Writes the file (through a temporary one); returns false where that fails.
+bool WriteResult(const std::string &path, const RunOutcome &outcome);
+bool WriteTrace(const std::string &path);
+
+}  // namespace evokernel::twin

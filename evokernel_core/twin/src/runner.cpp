@@ -1,0 +1,318 @@
+#include "runner.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core.h"
+#include "launch.h"
+#include "result.h"
+
+namespace evokernel::twin {
+
+namespace {
+
+struct TensorRequest {
+    bool output;
+    std::string path;
+    uint64_t bytes;
+};
+
+struct Request {
+    std::string library, result, mode, chip, trace;
+    std::vector<int64_t> sizes;
+    std::vector<float> scalars;
+    std::vector<TensorRequest> tensors;
+    int repeat = 1;
+};
+
+bool ParseLine(const std::string &line, Request *request)
+{
+    std::istringstream words(line);
+    std::string key;
+    if (!(words >> key)) {
+        return true;
+    }
+    if (key == "sizes") {
+        for (int64_t value; words >> value;) {
+            request->sizes.push_back(value);
+        }
+    } else if (key == "scalars") {
+        for (std::string word; words >> word;) {  // through strtof, which takes inf and nan too
+            request->scalars.push_back(std::strtof(word.c_str(), nullptr));
+        }
+    } else if (key == "tensor") {
+        std::string kind;
+        TensorRequest tensor{};
+        words >> kind >> tensor.path >> tensor.bytes;
+        tensor.output = kind == "out";
+        if (!words || (kind != "in" && kind != "out")) {
+            return false;
+        }
+        request->tensors.push_back(tensor);
+    } else if (key == "repeat") {
+        words >> request->repeat;
+    } else {
+        std::string value;
+        std::getline(words >> std::ws, value);
+        if (key == "library") {
+            request->library = value;
+        } else if (key == "result") {
+            request->result = value;
+        } else if (key == "mode") {
+            request->mode = value;
+        } else if (key == "chip") {
+            request->chip = value;
+        } else if (key == "trace") {
+            request->trace = value;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ParseRequest(const char *path, Request *request, std::string *error)
+{
+    std::ifstream file(path);
+    if (!file) {
+        *error = std::string("The request ") + path + " cannot be read; give the path of an existing file.";
+        return false;
+    }
+    for (std::string line; std::getline(file, line);) {
+        if (!ParseLine(line, request)) {
+            *error = "The request line \"" + line + "\" is not understood; see the runner's protocol.";
+            return false;
+        }
+    }
+    if (request->result.empty() || request->library.empty() || (request->mode != "check" && request->mode != "time")) {
+        *error = "The request needs the lines library, result and mode check|time.";
+        return false;
+    }
+    return true;
+}
+
+using TilingFunction = int (*)(const int64_t *, const float *, uint32_t, uint64_t, void *, uint64_t, uint32_t *,
+                               uint64_t *);
+using LaunchFunction = void (*)(void *, uint8_t *const *, uint8_t *, const void *);
+
+struct Candidate {
+    TilingFunction tiling = nullptr;
+    LaunchFunction launch = nullptr;
+};
+
+bool LoadCandidate(const std::string &path, Candidate *candidate, std::string *error)
+{
+    void *library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        *error = std::string("The candidate's library cannot be loaded: ") + ::dlerror() + ".";
+        return false;
+    }
+    void *tiling = ::dlsym(library, "EvokernelComputeTiling");
+    void *launch = ::dlsym(library, "EvokernelLaunch");
+    if (tiling == nullptr || launch == nullptr) {
+        *error = "The candidate's library lacks EvokernelComputeTiling or EvokernelLaunch; link it with glue.cpp.";
+        return false;
+    }
+    std::memcpy(&candidate->tiling, &tiling, sizeof(tiling));
+    std::memcpy(&candidate->launch, &launch, sizeof(launch));
+    return true;
+}
+
+struct Tiling {
+    alignas(16) uint8_t data[1024] = {};
+    uint32_t blocks = 0;
+    uint64_t workspace = 0;
+};
+
+bool ComputeTiling(const Candidate &candidate, const Request &request, Tiling *tiling, std::string *error)
+{
+    const Chip &chip = CurrentChip();
+    if (candidate.tiling(request.sizes.data(), request.scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
+                         tiling->data, sizeof(tiling->data), &tiling->blocks, &tiling->workspace) == 0) {
+        *error = "ComputeTiling returned false for these sizes; cover them or narrow the contract.";
+        return false;
+    }
+    constexpr uint32_t max_blocks = 65535;
+    if (tiling->blocks == 0 || tiling->blocks > max_blocks) {
+        *error = "ComputeTiling asks for " + std::to_string(tiling->blocks) + " blocks; it must be 1 to 65535.";
+        return false;
+    }
+    return true;
+}
+
+bool ReadTensor(const TensorRequest &tensor, uint8_t *to, std::string *error)
+{
+    std::ifstream file(tensor.path, std::ios::binary);
+    if (!file.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(tensor.bytes))) {
+        *error = "The tensor file " + tensor.path + " has fewer than " + std::to_string(tensor.bytes) + " bytes.";
+        return false;
+    }
+    return true;
+}
+
+class Run {
+public:
+    Run(const Request &request, const Candidate &candidate) : request_(request), candidate_(candidate) {}
+
+    bool Execute(RunOutcome *outcome)
+    {
+        const bool timing = request_.mode == "time";
+        TheSession().timing = timing;
+        TheSession().trace = !request_.trace.empty();
+        Tiling tiling;
+        if (!ComputeTiling(candidate_, request_, &tiling, &outcome->error)) {
+            return false;
+        }
+        const int times = timing ? 1 : std::max(1, request_.repeat);
+        for (int i = 0; i < times; ++i) {
+            if (!Once(tiling, timing, i, outcome)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+private:
+    bool Once(const Tiling &tiling, bool timing, int iteration, RunOutcome *outcome)
+    {
+        Gm().Clear();
+        blocks_.clear();
+        std::vector<uint8_t *> pointers;
+        if (!AllocateTensors(timing, &pointers, &outcome->error)) {
+            return false;
+        }
+        uint8_t *workspace = nullptr;
+        if (tiling.workspace > 0) {
+            Allocation *block = Gm().Allocate("the workspace", tiling.workspace, Kind::Workspace, timing);
+            if (block == nullptr) {
+                outcome->error = "The workspace of " + std::to_string(tiling.workspace) + " bytes does not fit in memory.";
+                return false;
+            }
+            workspace = block->base;
+        }
+        TheSession().launches.clear();
+        candidate_.launch(nullptr, pointers.data(), workspace, tiling.data);
+        if (TheSession().launches.empty()) {
+            outcome->error = "LaunchOp launched no kernel; its body must be one launch.";
+            return false;
+        }
+        if (!timing) {
+            Collect(iteration, outcome);
+        }
+        return true;
+    }
+
+    bool AllocateTensors(bool timing, std::vector<uint8_t *> *pointers, std::string *error)
+    {
+        int inputs = 0;
+        int outputs = 0;
+        for (const TensorRequest &tensor : request_.tensors) {
+            const std::string name =
+                tensor.output ? "output " + std::to_string(outputs++) : "input " + std::to_string(inputs++);
+            Allocation *block =
+                Gm().Allocate(name, tensor.bytes, tensor.output ? Kind::Output : Kind::Input, timing);
+            if (block == nullptr) {
+                *error = "The " + name + " of " + std::to_string(tensor.bytes) + " bytes does not fit in memory.";
+                return false;
+            }
+            if (!timing && !tensor.output && !ReadTensor(tensor, block->base, error)) {
+                return false;
+            }
+            blocks_.push_back(block);
+            pointers->push_back(block->base);
+        }
+        return true;
+    }
+
+    void Collect(int iteration, RunOutcome *outcome)
+    {
+        Gm().CheckGuards();
+        outcome->outputs_written.clear();
+        outcome->input_changed.clear();
+        size_t output = 0;
+        for (size_t i = 0; i < blocks_.size(); ++i) {
+            if (request_.tensors[i].output) {
+                CollectOutput(*blocks_[i], request_.tensors[i], iteration, output++, outcome);
+            } else {
+                outcome->input_changed.push_back(InputChanged(*blocks_[i], request_.tensors[i]));
+            }
+        }
+    }
+
+    void CollectOutput(const Allocation &block, const TensorRequest &tensor, int iteration, size_t index,
+                       RunOutcome *outcome)
+    {
+        const auto *missing =
+            block.bytes == 0 ? nullptr : static_cast<const uint8_t *>(std::memchr(block.written, 0, block.bytes));
+        outcome->outputs_written.push_back(missing == nullptr);
+        if (missing != nullptr) {
+            ReportError("output-not-written", At{"", 0}, "The kernel leaves %s unwritten from byte %llu on.",
+                        block.name.c_str(), static_cast<unsigned long long>(missing - block.written));
+        }
+        if (iteration == 0) {
+            first_.emplace_back(block.base, block.base + block.bytes);
+            std::ofstream file(tensor.path, std::ios::binary);
+            file.write(reinterpret_cast<const char *>(block.base), static_cast<std::streamsize>(block.bytes));
+            if (!file) {
+                outcome->error = "The output file " + tensor.path + " cannot be written.";
+            }
+        } else if (std::memcmp(first_[index].data(), block.base, block.bytes) != 0) {
+            ReportError("nondeterministic", At{"", 0}, "A second run on the same input gives other bytes in %s.",
+                        block.name.c_str());
+        }
+    }
+
+    bool InputChanged(const Allocation &block, const TensorRequest &tensor)
+    {
+        std::vector<uint8_t> original(tensor.bytes);
+        std::string error;
+        const bool changed = !ReadTensor(tensor, original.data(), &error) ||
+                             std::memcmp(original.data(), block.base, tensor.bytes) != 0;
+        if (changed && !block.write_reported) {
+            ReportError("input-modified", At{"", 0}, "The kernel changes %s through a raw pointer.",
+                        block.name.c_str());
+        }
+        return changed || block.write_reported;
+    }
+
+    const Request &request_;
+    const Candidate &candidate_;
+    std::vector<Allocation *> blocks_;
+    std::vector<std::vector<uint8_t>> first_;
+};
+
+}  // namespace
+
+int RunRequestFile(const char *path)
+{
+    Request request;
+    RunOutcome outcome;
+    std::string error;
+    if (!ParseRequest(path, &request, &error)) {
+        std::fprintf(stderr, "%s\n", error.c_str());
+        return 2;
+    }
+    Candidate candidate;
+    if (LoadChip(request.chip, &CurrentChip(), &outcome.error) &&
+        LoadCandidate(request.library, &candidate, &outcome.error)) {
+        Run run(request, candidate);
+        outcome.ok = run.Execute(&outcome) && outcome.error.empty() && !HasErrors();
+    }
+    if (!request.trace.empty() && !WriteTrace(request.trace)) {
+        outcome.error = "The trace file " + request.trace + " cannot be written.";
+        outcome.ok = false;
+    }
+    if (!WriteResult(request.result, outcome)) {
+        std::fprintf(stderr, "The result file %s cannot be written.\n", request.result.c_str());
+        return 2;
+    }
+    return 0;
+}
+
+}  // namespace evokernel::twin

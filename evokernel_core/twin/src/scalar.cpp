@@ -1,0 +1,143 @@
+// Single elements from the scalar unit: unified buffer and global memory.
+#include <cstring>
+
+#include "core.h"
+
+namespace evokernel::twin {
+
+namespace {
+
+// The compiler orders the scalar unit after the vector and copy pipes, and them after it, for these.
+void ScalarAfterPipes(Core &core)
+{
+    core.time.ScalarWaits(Pipe::V);
+}
+
+void PipesAfterScalar(Core &core)
+{
+    const double now = core.time.Now();
+    core.time.NotBefore(Pipe::V, now, Pipe::S);
+    core.time.NotBefore(Pipe::MTE3, now, Pipe::S);
+}
+
+LocalRef ElementOf(const LocalRef &tensor, int64_t index)
+{
+    LocalRef element = tensor;
+    element.address = static_cast<uint32_t>(tensor.address + index * DTypeBytes(tensor.dtype));
+    return element;
+}
+
+// The line's cost: a hit in the direct-mapped data cache, or a trip to memory.
+void GmAccess(Core &core, const uint8_t *address)
+{
+    constexpr uint64_t line_bytes = 64;
+    const uint64_t line = reinterpret_cast<uintptr_t>(address) / line_bytes;
+    uint64_t &slot = core.cache_lines[line % core.cache_lines.size()];
+    const Chip &chip = CurrentChip();
+    core.time.Scalar(slot == line ? chip.gm_hit : chip.gm_miss);
+    slot = line;
+}
+
+}  // namespace
+
+uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at)
+{
+    Core &core = TheCore();
+    ++InstructionCount();
+    core.last_at = at;
+    ScalarAfterPipes(core);
+    core.time.Scalar(CurrentChip().local_access);
+    if (core.timing) {
+        return 0;
+    }
+    const uint32_t width = DTypeBytes(tensor.dtype);
+    const LocalRef element = ElementOf(tensor, index);
+    const uint8_t *from = LocalRange(element, width, 1, false, "GetValue", "the tensor", at);
+    uint64_t bits = 0;
+    if (from != nullptr) {
+        if (AnyUndefined(element.address, width)) {
+            ReportError("uninitialised-read", at, "GetValue(%lld) reads an element that the kernel never wrote.",
+                        static_cast<long long>(index));
+        }
+        std::memcpy(&bits, from, width);
+    }
+    return bits;
+}
+
+void LocalSet(const LocalRef &tensor, int64_t index, uint64_t bits, At at)
+{
+    Core &core = TheCore();
+    ++InstructionCount();
+    core.last_at = at;
+    ScalarAfterPipes(core);
+    core.time.Scalar(CurrentChip().local_access);
+    PipesAfterScalar(core);
+    if (core.timing) {
+        return;
+    }
+    const uint32_t width = DTypeBytes(tensor.dtype);
+    const LocalRef element = ElementOf(tensor, index);
+    uint8_t *to = LocalRange(element, width, 1, true, "SetValue", "the tensor", at);
+    if (to != nullptr) {
+        std::memcpy(to, &bits, width);
+        MarkDefined(element.address, width);
+    }
+}
+
+uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
+{
+    Core &core = TheCore();
+    ++InstructionCount();
+    core.last_at = at;
+    const uint32_t width = DTypeBytes(tensor.dtype);
+    const uint8_t *from = tensor.address + index * width;
+    GmAccess(core, from);
+    if (core.timing) {
+        return 0;
+    }
+    const Allocation *block = Gm().Check(tensor, from, width, false, "GetValue", at);
+    uint64_t bits = 0;
+    if (block == nullptr) {
+        return bits;
+    }
+    if (block->written != nullptr && std::memchr(block->written + (from - block->base), 0, width) != nullptr) {
+        ReportError("uninitialised-read", at, "GetValue(%lld) reads an element of %s that was never written.",
+                    static_cast<long long>(index), block->name.c_str());
+    }
+    std::memcpy(&bits, from, width);
+    return bits;
+}
+
+void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at)
+{
+    Core &core = TheCore();
+    ++InstructionCount();
+    core.last_at = at;
+    const uint32_t width = DTypeBytes(tensor.dtype);
+    uint8_t *to = tensor.address + index * width;
+    GmAccess(core, to);
+    if (core.timing) {
+        return;
+    }
+    Allocation *block = Gm().Check(tensor, to, width, true, "SetValue", at);
+    if (block == nullptr || block->kind == Kind::Input) {
+        return;
+    }
+    std::memcpy(to, &bits, width);
+    if (block->written != nullptr) {
+        std::memset(block->written + (to - block->base), 1, width);
+    }
+}
+
+void CleanDataCache(At at)
+{
+    Core &core = TheCore();
+    core.last_at = at;
+    core.time.Scalar(CurrentChip().gm_miss);
+}
+
+uint8_t *LocalAddress(const LocalRef &tensor) { return TheCore().ub + tensor.address; }
+
+void ScalarCycles(double cycles) { TheCore().time.Scalar(cycles); }
+
+}  // namespace evokernel::twin

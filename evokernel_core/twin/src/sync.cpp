@@ -1,0 +1,171 @@
+// Flags, barriers, mask register and the core's own registers.
+#include "core.h"
+
+namespace evokernel::twin {
+
+namespace {
+
+bool ValidEvent(int64_t id, const char *api, At at)
+{
+    if (id < 0 || id >= kEvents) {
+        ReportError("event-misuse", at, "%s uses event id %lld; valid ids are 0 to 7.", api,
+                    static_cast<long long>(id));
+        return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+void SetFlag(AscendC::HardEvent event, int64_t id, At at)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().flag);
+    if (!ValidEvent(id, "SetFlag", at)) {
+        return;
+    }
+    FlagState &flags = core.flags[static_cast<int>(event)];
+    const PipePair pair = PipesOf(event);
+    if (flags.set[id]) {
+        ReportError("event-misuse", at, "SetFlag %s_%s with event id %lld twice without a WaitFlag between.",
+                    PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
+    }
+    flags.set[id] = true;
+    flags.at[id] = at;
+    flags.time[id] = core.time.Ready(pair.from);
+}
+
+void WaitFlag(AscendC::HardEvent event, int64_t id, At at)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().flag);
+    if (!ValidEvent(id, "WaitFlag", at)) {
+        return;
+    }
+    FlagState &flags = core.flags[static_cast<int>(event)];
+    const PipePair pair = PipesOf(event);
+    if (!flags.set[id]) {
+        ReportError("event-misuse", at, "WaitFlag %s_%s with event id %lld waits for a SetFlag that never came.",
+                    PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
+        return;
+    }
+    flags.set[id] = false;
+    core.time.NotBefore(pair.to, flags.time[id], pair.from);
+}
+
+void Barrier(pipe_t pipe, At at)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().flag);
+    if (pipe == PIPE_S) {
+        ReportError("event-misuse", at, "PipeBarrier<PIPE_S> is not allowed.");
+    }
+    if (pipe == PIPE_ALL) {
+        core.time.DrainAll();
+        return;
+    }
+    static constexpr Pipe pipes[] = {Pipe::S,    Pipe::V,    Pipe::M, Pipe::MTE1,
+                                     Pipe::MTE2, Pipe::MTE3, Pipe::S, Pipe::FIX};
+    const Pipe which = pipes[static_cast<int>(pipe)];
+    core.time.NotBefore(which, core.time.Ready(which), which);
+}
+
+int8_t AllocEvent(AscendC::HardEvent event, At at)
+{
+    uint8_t &taken = TheCore().event_ids[static_cast<int>(event)];
+    for (int id = 0; id < kEvents; ++id) {
+        if ((taken >> id & 1) == 0) {
+            taken = static_cast<uint8_t>(taken | 1 << id);
+            return static_cast<int8_t>(id);
+        }
+    }
+    ReportError("event-misuse", at, "AllocEventID finds all 8 ids taken; release one with ReleaseEventID.");
+    return 0;
+}
+
+void ReleaseEvent(AscendC::HardEvent event, int64_t id, At at)
+{
+    if (ValidEvent(id, "ReleaseEventID", at)) {
+        uint8_t &taken = TheCore().event_ids[static_cast<int>(event)];
+        taken = static_cast<uint8_t>(taken & ~(1 << id));
+    }
+}
+
+int8_t FetchEvent(AscendC::HardEvent event)
+{
+    const uint8_t taken = TheCore().event_ids[static_cast<int>(event)];
+    for (int id = 0; id < kEvents; ++id) {
+        if ((taken >> id & 1) == 0) {
+            return static_cast<int8_t>(id);
+        }
+    }
+    return 0;
+}
+
+void SyncAllCores(At at)
+{
+    ReportError("event-misuse", at,
+                "SyncAll needs all cores to run at once, which this version of the twin does not do; split the "
+                "kernel in two launches.");
+}
+
+void SetMaskMode(bool counter)
+{
+    TheCore().time.Scalar(CurrentChip().flag);
+    TheCore().mask.counter = counter;
+}
+
+void SetMaskRegister(uint64_t high, uint64_t low)
+{
+    Core &core = TheCore();
+    core.time.Scalar(CurrentChip().flag);
+    core.mask.high = high;
+    core.mask.low = low;
+}
+
+void SetMaskLength(int64_t lanes, DType dtype, bool counter)
+{
+    (void)dtype;
+    if (counter) {
+        SetMaskRegister(0, static_cast<uint64_t>(lanes));
+        return;
+    }
+    const auto ones = [](int64_t n) {
+        return n <= 0 ? uint64_t{0} : n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
+    };
+    SetMaskRegister(ones(lanes - 64), ones(lanes));
+}
+
+void SetDeqScale(float scale)
+{
+    TheCore().time.Scalar(CurrentChip().flag);
+    TheCore().deq_scale = scale;
+}
+
+int64_t BlockIdx() { return TheCore().block; }
+int64_t BlockNum() { return TheCore().blocks; }
+int64_t SubBlockIdx() { return 0; }
+
+int64_t SystemCycle()
+{
+    constexpr double counter_mhz = 50;  // the A2 counter; documentation of GetSystemCycle
+    return static_cast<int64_t>(TheCore().time.Now() * counter_mhz / CurrentChip().mhz);
+}
+
+void InitSocState()
+{
+    Core &core = TheCore();
+    core.mask = MaskState{false, ~uint64_t{0}, ~uint64_t{0}};
+    core.atomic = Atomic::None;
+    core.time.Scalar(CurrentChip().issue);
+}
+
+uint64_t UsableUbBytes() { return CurrentChip().ub_bytes; }
+
+uint8_t *SystemWorkspace()
+{
+    static uint8_t workspace[4096];
+    return workspace;
+}
+
+}  // namespace evokernel::twin

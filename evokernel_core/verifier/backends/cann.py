@@ -1,0 +1,193 @@
+"""CANN as a backend: bisheng compiles, torch_npu runs and profiles. Not yet run on hardware.
+
+The commands and parsers follow the public documentation of CANN and torch_npu; no machine with an
+NPU has run them, so ``name`` says so. Each candidate is built in a folder of its own and runs in a
+process of its own, without the sandbox of the twin: the driver needs its devices.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from evokernel_core import __version__
+from evokernel_core.domain.errors import VerifierUnavailable
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
+from evokernel_core.twin.build import CandidateError
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.run import clean_environment, run_process
+from evokernel_core.verifier.backends.cann_profile import read_timing
+from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
+
+RUN_SCRIPT = Path(__file__).with_name("cann_run.py")
+WALL_SECONDS = 120.0
+PASSED_ON = ("ASCEND", "LD_LIBRARY_PATH", "PYTHONPATH", "HOME")
+"""Beginnings of the environment variables that CANN and torch_npu need."""
+
+GLUE = """\
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include "tiling.h"
+static_assert(std::is_trivially_copyable<OpTiling>::value, "OpTiling must be trivially copyable");
+static_assert(sizeof(OpTiling) <= 1024, "OpTiling must not take more than 1024 bytes");
+extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling);
+extern "C" int EvokernelComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum,
+                                      uint64_t ubBytes, void *buffer, uint64_t *workspaceBytes)
+{
+    OpTiling *tiling = new (buffer) OpTiling();
+    bool accepted = ComputeTiling(sizes, scalars, coreNum, ubBytes, *tiling);
+    *workspaceBytes = tiling->workspaceBytes;
+    return accepted ? 1 : 0;
+}
+extern "C" void EvokernelLaunch(void *stream, uint8_t *const *tensors, uint8_t *workspace, const void *tiling)
+{
+    LaunchOp(stream, tensors, workspace, *static_cast<const OpTiling *>(tiling));
+}
+"""
+
+
+@frozen
+class CannTools:
+    """The programs of a host with CANN: its compiler, and a Python that has torch_npu."""
+
+    bisheng: str
+    python: str
+
+
+@frozen
+class CannKernel:
+    """A compiled candidate; ``folder`` is removed with it. ``kernel`` is the device function's name."""
+
+    library: Path
+    kernel: str
+    folder: tempfile.TemporaryDirectory[str]
+
+
+def find_tools(python: str = sys.executable) -> CannTools:
+    """The tools of this host. Raises VerifierUnavailable where one is missing."""
+    bisheng = shutil.which("bisheng")
+    if bisheng is None or shutil.which("msprof") is None:
+        missing = "bisheng" if bisheng is None else "msprof"
+        raise VerifierUnavailable(
+            f"{missing} is not on the PATH; install CANN and source its set_env.sh, or use the twin."
+        )
+    command = [python, "-c", "import torch_npu"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise VerifierUnavailable(f"{python} cannot import torch_npu; install it there, or use the twin.")
+    return CannTools(bisheng, python)
+
+
+def compile_command(tools: CannTools, sources: Sequence[str], target: str) -> list[str]:
+    """bisheng's command line for a 910B (NPU architecture 2201)."""
+    flags = ["-xasc", "-std=c++17", "-O3", "--npu-arch=dav-2201", "-fPIC", "-shared", "-I."]
+    return [tools.bisheng, *flags, *sources, "-o", target]
+
+
+def kernel_name(op_kernel_cpp: str) -> str:
+    """The name of the ``__global__`` function. Raises CandidateError where there is none."""
+    match = re.search(r"__global__[^(;{]*?(\w+)\s*\(", op_kernel_cpp)
+    if match is None:
+        raise CandidateError("compile", "op_kernel.cpp has no __global__ function; write one.")
+    return match[1]
+
+
+class CannBackend:
+    """Compiles, runs and measures candidates on an Ascend host."""
+
+    latency_source = LatencySource.MEASURED
+
+    def __init__(self, chip: Chip, tools: CannTools | None = None) -> None:
+        self.chip = chip
+        self.name = f"cann {__version__} (not yet run on hardware)"
+        self._tools = tools or find_tools()
+
+    def build(self, task: KernelTask, source: KernelSource) -> CannKernel:
+        """Compiles the two files and the host glue. Raises CandidateError."""
+        folder = tempfile.TemporaryDirectory(prefix="evokernel-cann-")
+        work = Path(folder.name)
+        files = {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h, "glue.cpp": GLUE}
+        for name, text in files.items():
+            (work / name).write_text(text)
+        command = compile_command(self._tools, ("op_kernel.cpp", "glue.cpp"), "kernel.so")
+        finished = run_process(command, work, WALL_SECONDS, {**os.environ, "LC_ALL": "C"})
+        if finished.timed_out:
+            raise CandidateError("compile-timeout", f"bisheng needs more than {WALL_SECONDS:.0f} s.")
+        if finished.exit_code:
+            found = diagnostics(finished.stderr, ("op_kernel.cpp", "tiling.h"))
+            raise CandidateError("compile", feedback(found, finished.stderr))
+        return CannKernel(work / "kernel.so", kernel_name(source.op_kernel_cpp), folder)
+
+    def execute(self, built: CannKernel, case: Case) -> Execution:
+        """Runs a case on the NPU; outputs land in the case's files."""
+        folder = case.outputs[0].parent
+        inputs = [(str(path), path.stat().st_size) for path in case.inputs]
+        outputs = list(zip(map(str, case.outputs), case.output_bytes, strict=True))
+        numbers = (case.sizes, case.scalars, case.repeat)
+        return self._run(built, folder, numbers, (inputs, outputs))
+
+    def measure(self, built: CannKernel, request: TimingRequest) -> Timing:
+        """The mean device time of a launch after warm-up. Raises CandidateError, VerifierError."""
+        with tempfile.TemporaryDirectory(prefix="evokernel-msprof-") as name:
+            folder = Path(name)
+            inputs = [(None, nbytes) for nbytes in request.input_bytes]
+            outputs = [(None, nbytes) for nbytes in request.output_bytes]
+            numbers = (request.sizes, request.scalars, 1)
+            options = ("--profile", str(folder / "profile"))
+            execution = self._run(built, folder, numbers, (inputs, outputs), options)
+            if execution.status is not RunStatus.OK:
+                raise CandidateError(execution.status, execution.message)
+            return read_timing(folder / "profile", built.kernel)
+
+    def _run(
+        self,
+        built: CannKernel,
+        folder: Path,
+        numbers: tuple[tuple[int, ...], tuple[float, ...], int],
+        tensors: tuple[Sequence[tuple[str | None, int]], Sequence[tuple[str | None, int]]],
+        options: tuple[str, ...] = (),
+    ) -> Execution:
+        request = {
+            "library": str(built.library),
+            "result": str(folder / "result.json"),
+            "sizes": numbers[0],
+            "scalars": numbers[1],
+            "repeat": numbers[2],
+            "cores": self.chip.aiv,
+            "ub_bytes": self.chip.ub_bytes,
+            "inputs": tensors[0],
+            "outputs": tensors[1],
+        }
+        (folder / "request.json").write_text(json.dumps(request))
+        command = [self._tools.python, str(RUN_SCRIPT), str(folder / "request.json"), *options]
+        environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)} | clean_environment()
+        finished = run_process(command, folder, WALL_SECONDS, environment)
+        if finished.timed_out:
+            message = f"The kernel did not finish within {WALL_SECONDS:.0f} s."
+            return Execution(RunStatus.TIMEOUT, message, seconds=finished.seconds)
+        if finished.exit_code:
+            last = (finished.stderr.strip().splitlines() or ["it said nothing"])[-1][:300]
+            message = f"The run on the NPU failed: {last}"
+            return Execution(RunStatus.CRASH, message, seconds=finished.seconds)
+        return read_execution(folder / "result.json", finished.seconds)
+
+
+def read_execution(path: Path, seconds: float) -> Execution:
+    """What the run script found."""
+    data = json.loads(path.read_text())
+    hazards = tuple(Hazard(code, Severity.ERROR, message) for code, message in data["hazards"])
+    status = RunStatus.ERROR if data["error"] else RunStatus.OK
+    return Execution(status, data["error"], hazards, seconds)

@@ -1,0 +1,92 @@
+"""The twin as a backend: candidates run on the CPU, checked, and timed by a model."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from attrs import evolve
+
+from evokernel_core import __version__
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel, prepare
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.run import (
+    GIB,
+    Limits,
+    Mode,
+    RunRequest,
+    RunResult,
+    Status,
+    TensorFile,
+    run_kernel,
+)
+from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
+from evokernel_core.verifier.sandbox import sandbox_prefix
+
+COMPILER_ADDRESS_SPACE = 4 * GIB
+COPIES = 8
+"""Host bytes for each byte of a tensor: its data, its shadow, guard zones and one output per repeat."""
+
+
+class TwinBackend:
+    """Builds, runs and times candidates with the twin, in the sandbox."""
+
+    latency_source = LatencySource.MODELLED
+
+    def __init__(self, chip: Chip, limits: Limits | None = None) -> None:
+        self.chip = chip
+        self.name = f"twin {__version__}"
+        self._limits = limits or Limits()
+
+    def build(self, task: KernelTask, source: KernelSource) -> BuiltKernel:
+        """The kernel's library. Raises CandidateError, BuildError."""
+        prefix = (str(prepare().launcher), "--address-space", str(COMPILER_ADDRESS_SPACE), "--")
+        return build_kernel(source, command_prefix=prefix)
+
+    def execute(self, built: BuiltKernel, case: Case) -> Execution:
+        """Runs a case with data and hazard checks."""
+        sizes = [path.stat().st_size for path in case.inputs]
+        request = RunRequest(
+            mode=Mode.CHECK,
+            chip=self.chip,
+            sizes=case.sizes,
+            scalars=case.scalars,
+            inputs=tuple(map(TensorFile, case.inputs, sizes)),
+            outputs=tuple(map(TensorFile, case.outputs, case.output_bytes)),
+            repeat=case.repeat,
+        )
+        limits = evolve(self._limits, address_space=self._limits.address_space + COPIES * case.total_bytes)
+        result = self._run(built, request, limits, case.outputs[0].parent)
+        return Execution(RunStatus(result.status), result.message, result.hazards, result.seconds)
+
+    def measure(self, built: BuiltKernel, request: TimingRequest) -> Timing:
+        """The modelled latency at full size. Raises CandidateError where the run has none."""
+        run = RunRequest(
+            mode=Mode.TIME,
+            chip=self.chip,
+            sizes=request.sizes,
+            scalars=request.scalars,
+            inputs=tuple(TensorFile(None, nbytes) for nbytes in request.input_bytes),
+            outputs=tuple(TensorFile(None, nbytes) for nbytes in request.output_bytes),
+        )
+        with tempfile.TemporaryDirectory(prefix="evokernel-time-") as folder:
+            result = self._run(built, run, self._limits, Path(folder))
+        if result.status is not Status.OK:
+            raise CandidateError(result.status, result.message)
+        return _timing(result)
+
+    def _run(self, built: BuiltKernel, request: RunRequest, limits: Limits, scratch: Path) -> RunResult:
+        folders = {tensor.path.parent for tensor in request.inputs if tensor.path is not None}
+        prefix = sandbox_prefix(built.twin, [built.library.parent, *sorted(folders)], [scratch])
+        return run_kernel(built, request, limits, prefix, scratch)
+
+
+def _timing(result: RunResult) -> Timing:
+    """The figures of a run; a kernel has one launch. Raises CandidateError for any other number."""
+    if len(result.launches) != 1:
+        raise CandidateError("launches", f"The launcher made {len(result.launches)} launches; make one.")
+    launch = result.launches[0]
+    return Timing(result.latency_us, launch.block_dim, launch.pipes, launch.bottleneck, result.hazards)

@@ -1,0 +1,221 @@
+"""The audit gate: static rules that a candidate must keep before anything of it is compiled.
+
+The rules close ways to look right or fast without computing the result on the device: host code in
+the launcher or the tiling, raw pointers past the unified buffer, state kept between launches, tables
+of results, and names that reach the verifier. docs/security.md lists them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
+from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, tokenize
+from evokernel_core.verifier.gates import audit_rules as rules
+from evokernel_core.verifier.gates.audit_rules import Finding, finding
+from evokernel_core.verifier.gates.audit_words import BUILT_IN_TYPES, STD_TILING, STD_TYPES
+
+KERNEL = "op_kernel.cpp"
+TILING = "tiling.h"
+MAX_FINDINGS = 5
+NOT_OPERANDS = frozenset(
+    ("(", ",", "=", "{", ";", "}", "return", "+", "-", "*", "/", "&", "|", "<", ">", "!", "[")
+)
+
+
+def audit(task: KernelTask, source: KernelSource) -> GateResult:
+    """The gate's result; its code is that of the first finding."""
+    found = sorted(set(findings(task, source)), key=lambda item: (item.file, item.line, item.code))
+    if not found:
+        return GateResult(GateName.AUDIT, GateStatus.PASSED)
+    lines = [f"{item.file}:{item.line}: {item.message}" for item in found[:MAX_FINDINGS]]
+    if len(found) > MAX_FINDINGS:
+        lines.append(f"(and {len(found) - MAX_FINDINGS} more)")
+    return GateResult(GateName.AUDIT, GateStatus.FAILED, found[0].code, "\n".join(lines))
+
+
+def findings(task: KernelTask, source: KernelSource) -> Iterator[Finding]:
+    """Every broken rule of both files."""
+    for file, text in ((KERNEL, source.op_kernel_cpp), (TILING, source.tiling_h)):
+        if len(text) > rules.MAX_FILE:
+            yield Finding(
+                "audit-size", f"The file has {len(text)} characters; the limit is {rules.MAX_FILE}.", file, 1
+            )
+            return
+    kernel, tiling = tokenize(source.op_kernel_cpp), tokenize(source.tiling_h)
+    yield from _common(kernel, KERNEL, rules.KERNEL_INCLUDES, STD_TYPES)
+    yield from _common(tiling, TILING, rules.TILING_INCLUDES, STD_TILING)
+    yield from rules.check_callees(kernel, KERNEL, rules.declared_names(tiling))
+    yield from rules.check_callees(tiling, TILING, STD_TILING)
+    yield from check_pointers(kernel)
+    yield from check_tiling_pointers(tiling)
+    yield from check_entry_points(kernel, task)
+
+
+def _common(
+    tokens: Sequence[Token], file: str, includes: Sequence[str], std: frozenset[str]
+) -> Iterator[Finding]:
+    yield from rules.check_directives(tokens, file, includes)
+    yield from rules.check_names(tokens, file)
+    yield from rules.check_text(tokens, file)
+    yield from rules.check_std(tokens, file, std)
+    yield from rules.check_namespaces(tokens, file)
+    yield from rules.check_tables(tokens, file)
+    yield from rules.check_state(tokens, file)
+
+
+def check_pointers(tokens: Sequence[Token]) -> Iterator[Finding]:
+    """Global memory is reached through GlobalTensor only: a raw access is neither checked nor timed."""
+    inside = _argument_spans(tokens, "SetGlobalBuffer")
+    launcher = _launcher_body(tokens)
+    addresses = _address_names(tokens)
+    for index, token in enumerate(tokens):
+        if launcher and launcher[0] <= index <= launcher[1]:
+            continue
+        if _is_pointer_cast(tokens, index) and not any(low < index < high for low, high in inside):
+            message = "A cast to a pointer is allowed only inside SetGlobalBuffer(...); use tensors."
+            yield finding("raw-pointer", token, KERNEL, message)
+        elif token.kind is Kind.NAME and token.text in addresses and _is_accessed(tokens, index):
+            message = f"{token.text} is an address in global memory; read and write it with DataCopy."
+            yield finding("raw-pointer", token, KERNEL, message)
+
+
+def _is_pointer_cast(tokens: Sequence[Token], index: int) -> bool:
+    """``reinterpret_cast<`` anything that is a pointer, or ``T *)`` followed by an operand."""
+    if tokens[index].text == "reinterpret_cast":
+        return True
+    is_star = tokens[index].text == "*" and index + 2 < len(tokens) and tokens[index + 1].text == ")"
+    return is_star and (tokens[index + 2].kind is Kind.NAME or tokens[index + 2].text in ("(", "&"))
+
+
+def _address_names(tokens: Sequence[Token]) -> frozenset[str]:
+    """Parameters and variables of type GM_ADDR or ``__gm__ T *``."""
+    names = set()
+    for index, token in enumerate(tokens[:-1]):
+        if token.text == "GM_ADDR" and tokens[index + 1].kind is Kind.NAME:
+            names.add(tokens[index + 1].text)
+        elif token.text == "__gm__":
+            for offset in range(index + 1, min(index + 6, len(tokens) - 1)):
+                if tokens[offset].text == "*" and tokens[offset + 1].kind is Kind.NAME:
+                    names.add(tokens[offset + 1].text)
+                    break
+    return frozenset(names)
+
+
+def _is_accessed(tokens: Sequence[Token], index: int) -> bool:
+    """``name[...]``, ``name->...`` or ``*name`` where the star is no multiplication or declaration."""
+    if index + 1 < len(tokens) and tokens[index + 1].text in ("[", "->"):
+        return True
+    if index < 2 or tokens[index - 1].text != "*":
+        return False
+    return tokens[index - 2].text in NOT_OPERANDS
+
+
+def _argument_spans(tokens: Sequence[Token], callee: str) -> list[tuple[int, int]]:
+    spans = []
+    for index, token in enumerate(tokens[:-1]):
+        if token.text == callee and tokens[index + 1].text == "(":
+            try:
+                spans.append((index + 1, closing_index(tokens, index + 1)))
+            except ValueError:
+                continue
+    return spans
+
+
+def check_tiling_pointers(tokens: Sequence[Token]) -> Iterator[Finding]:
+    """The tiling sees sizes and scalars, never an address."""
+    for index, token in enumerate(tokens):
+        if token.text in ("reinterpret_cast", "extern"):
+            yield finding("tiling", token, TILING, f"{token.text} is not allowed in the tiling.")
+        elif token.text == "*" and index and _is_pointer_declarator(tokens, index):
+            message = "The tiling's only pointers are const int64_t *sizes and const float *scalars."
+            yield finding("tiling", token, TILING, message)
+
+
+def _is_pointer_declarator(tokens: Sequence[Token], index: int) -> bool:
+    """A star after a type, unless the type is that of the two parameters."""
+    before = tokens[index - 1].text
+    if not (before in BUILT_IN_TYPES or before.endswith("_t") or before in ("const", "OpTiling")):
+        return False
+    allowed = (["const", "int64_t"], ["const", "float"])
+    return [token.text for token in tokens[max(0, index - 2) : index]] not in allowed
+
+
+def check_entry_points(tokens: Sequence[Token], task: KernelTask) -> Iterator[Finding]:
+    """One kernel, one launcher whose body is one launch, and every output handed to it."""
+    externs = [index for index, token in enumerate(tokens) if token.text == "extern"]
+    globals_ = [index for index, token in enumerate(tokens) if token.text == "__global__"]
+    first = tokens[0] if tokens else Token(Kind.NAME, "", 0, 0, 1)
+    if len(globals_) != 1:
+        yield finding(
+            "launcher", first, KERNEL, f"There are {len(globals_)} __global__ functions; write one."
+        )
+        return
+    body = _launcher_body(tokens)
+    if body is None:
+        message = "There is no LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, tiling)."
+        yield finding("launcher", first, KERNEL, message)
+        return
+    if len(externs) != 2:
+        yield finding("extern", first, KERNEL, 'Only the kernel and LaunchOp are extern "C", each once.')
+    kernel_name = _kernel_name(tokens, globals_[0])
+    yield from _check_launch(tokens[body[0] + 1 : body[1]], tokens[body[0]], kernel_name, task)
+
+
+def _launcher_body(tokens: Sequence[Token]) -> tuple[int, int] | None:
+    """The indices of the braces of LaunchOp's body."""
+    for index, token in enumerate(tokens[:-1]):
+        if token.text == "LaunchOp" and tokens[index + 1].text == "(":
+            try:
+                brace = closing_index(tokens, index + 1) + 1
+                if brace < len(tokens) and tokens[brace].text == "{":
+                    return brace, closing_index(tokens, brace)
+            except ValueError:
+                return None
+    return None
+
+
+def _kernel_name(tokens: Sequence[Token], index: int) -> str:
+    """The name before the parameter list of the function that is declared at ``index``."""
+    for before, token in zip(tokens[index:], tokens[index + 1 :], strict=False):
+        if token.text == "(" and not before.text.startswith("__"):
+            return before.text
+    return ""
+
+
+def _check_launch(
+    body: Sequence[Token], brace: Token, kernel_name: str, task: KernelTask
+) -> Iterator[Finding]:
+    texts = [token.text for token in body]
+    expected = f"{kernel_name}<<<tiling.blockDim, nullptr, stream>>>(tensors[0], ..., workspace, tiling);"
+    head = [kernel_name, "<<<", "tiling", ".", "blockDim", ",", "nullptr", ",", "stream", ">>>", "("]
+    if texts[: len(head)] != head or texts[-2:] != [")", ";"]:
+        yield finding("launcher", brace, KERNEL, f"The body of LaunchOp must be one launch: {expected}")
+        return
+    arguments = split_commas(body[len(head) : -2])
+    used = set()
+    for argument in arguments:
+        words = [token.text for token in argument]
+        if tensor := re.fullmatch(r"tensors \[ (\d+) \]", " ".join(words)):
+            used.add(int(tensor[1]))
+        elif words not in (["workspace"], ["tiling"]):
+            message = f"LaunchOp passes {' '.join(words)}; it may pass tensors[i], workspace and tiling."
+            yield finding("launcher", brace, KERNEL, message)
+            return
+    yield from _check_tensors(used, brace, task)
+
+
+def _check_tensors(used: set[int], brace: Token, task: KernelTask) -> Iterator[Finding]:
+    inputs = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
+    count = inputs + len(task.graph.outputs)
+    if used and max(used) >= count:
+        message = f"LaunchOp passes tensors[{max(used)}], but the task has {count} tensors."
+        yield finding("launcher", brace, KERNEL, message)
+    for index in range(inputs, count):
+        if index not in used:
+            message = f"LaunchOp never passes tensors[{index}], output {index - inputs} of the task."
+            yield finding("output-unused", brace, KERNEL, message)

@@ -1,0 +1,122 @@
+"""What a kernel is run with: sizes, seeds and distributions that leave a wrong one nowhere to hide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import frozen
+
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask, Symbol
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
+
+MIB = 1024**2
+FULL_LIMIT = 64 * MIB
+"""Bytes up to which the sizes in the user's file are run too, where the task is generic in sizes."""
+RUN_LIMIT = 512 * MIB
+"""Bytes beyond which nothing is run."""
+MODEST = MIB
+"""Bytes of a case that is there for its odd sizes."""
+REPEAT_LIMIT = 32 * MIB
+"""Bytes up to which a case is run twice to see whether its outputs are the same."""
+
+SMALL = (3, 17, 5, 7, 11, 13)
+
+
+@frozen
+class CasePlan:
+    """One run: a binding of the symbols, how inputs are drawn, and how often it runs."""
+
+    sizes: tuple[tuple[str, int], ...]
+    seed: int
+    distribution: str
+    repeat: int = 1
+
+
+class Unverifiable(Exception):
+    """The task cannot be run at any size; carries the gate's result."""
+
+    def __init__(self, feedback: str) -> None:
+        super().__init__(feedback)
+        self.result = GateResult(GateName.CORRECTNESS, GateStatus.FAILED, "unverifiable", feedback)
+
+
+def tensor_bytes(task: KernelTask, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Bytes of each tensor or parameter input and of each output."""
+    inputs = (item for item in task.graph.inputs if item.kind is not InputKind.SCALAR)
+    specs = task.graph.output_specs()
+    return tuple(i.spec.nbytes(sizes) for i in inputs), tuple(spec.nbytes(sizes) for spec in specs)
+
+
+def total_bytes(task: KernelTask, sizes: Mapping[str, int]) -> int:
+    """Bytes of all tensors of a run."""
+    inputs, outputs = tensor_bytes(task, sizes)
+    return sum(inputs) + sum(outputs)
+
+
+def plan_cases(task: KernelTask) -> tuple[CasePlan, ...]:
+    """The runs of the correctness gate, cheapest first. Raises Unverifiable."""
+    least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
+    if least > RUN_LIMIT:
+        raise Unverifiable(
+            f"The kernel cannot be run here: its least size takes {least / MIB:.0f} MiB and the limit is "
+            f"{RUN_LIMIT // MIB} MiB; capture the model with smaller inputs."
+        )
+    return tuple(_generic_cases(task) if task.symbols else _pinned_cases(task))
+
+
+def _pinned_cases(task: KernelTask) -> Iterator[CasePlan]:
+    """A task with fixed sizes: what changes is the data."""
+    total = total_bytes(task, {})
+    distributions = ["normal", "wide", "structured", "uniform", "normal"]
+    if total > FULL_LIMIT:
+        distributions = distributions[:2]
+    elif total > FULL_LIMIT // 4:
+        distributions = distributions[:3]
+    for seed, distribution in enumerate(distributions):
+        yield CasePlan((), seed, distribution, 2 if seed == 0 and total <= REPEAT_LIMIT else 1)
+
+
+def _generic_cases(task: KernelTask) -> Iterator[CasePlan]:
+    seen: set[tuple[tuple[tuple[str, int], ...], str]] = set()
+    for seed, (sizes, distribution) in enumerate(_bindings(task)):
+        key = tuple(sizes.items())
+        if (key, distribution) not in seen:
+            seen.add((key, distribution))
+            repeat = 2 if total_bytes(task, sizes) <= REPEAT_LIMIT else 1
+            yield CasePlan(key, seed, distribution, repeat)
+
+
+def _bindings(task: KernelTask) -> Iterator[tuple[dict[str, int], str]]:
+    """Least sizes, small primes, odd sizes of many tiles, one long side, and the file's own sizes."""
+    symbols = task.symbols
+    longest = max(symbols, key=lambda symbol: symbol.size).name
+    odd = {symbol.name: _odd(symbol) for symbol in symbols}
+    yield {symbol.name: symbol.minimum for symbol in symbols}, "uniform"
+    small = {s.name: max(SMALL[i % len(SMALL)], s.minimum) for i, s in enumerate(symbols)}
+    yield shrink(task, small, MODEST), "normal"
+    yield shrink(task, odd, MODEST), "wide"
+    one_long = {s.name: odd[s.name] if s.name == longest else max(3, s.minimum) for s in symbols}
+    yield shrink(task, one_long, MODEST), "structured"
+    yield shrink(task, task.sizes, FULL_LIMIT), "normal"
+
+
+def _odd(symbol: Symbol) -> int:
+    """The odd number at or just below the size in the file: its last tile is cut short."""
+    return max(symbol.size - 1 + symbol.size % 2, symbol.minimum)
+
+
+def shrink(task: KernelTask, sizes: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Halves the largest symbol, odd sizes staying odd, until all tensors fit in ``limit`` bytes.
+
+    What cannot shrink further stays: a fixed dimension may be larger than the limit by itself.
+    """
+    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    result = dict(sizes)
+    while total_bytes(task, result) > limit:
+        largest = max(result, key=lambda name: result[name] - least[name])
+        if result[largest] <= least[largest]:
+            return result
+        halved = result[largest] // 2
+        result[largest] = max(halved | 1 if result[largest] % 2 and halved > 1 else halved, least[largest])
+    return result

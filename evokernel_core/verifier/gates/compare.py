@@ -1,0 +1,188 @@
+"""Two tensors in raw files, element by element, and where they differ in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from attrs import frozen
+
+from evokernel_core.domain.task import Tolerance
+from evokernel_core.domain.tensor import ITEM_SIZE
+
+CHUNK = 1 << 20
+"""Elements compared at a time: bounds memory whatever the tensor's size."""
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+LEAST_AGREEMENT = 0.5
+"""Relative root-mean-square difference that no rounding explains where the values are random.
+
+The tolerance of the task alone accepts anything where outputs are smaller than ``atol``: a softmax
+over 4096 columns in float16 would pass with zeros.
+"""
+
+
+@frozen
+class Comparison:
+    """What differs: ``wrong`` of ``total`` elements, the worst errors, the first index and the region.
+
+    ``box`` is (first, last) index of the wrong elements in each dimension. ``notes`` are sentences.
+    ``rms_ratio`` is the root mean square of the difference over that of the reference.
+    """
+
+    total: int
+    wrong: int = 0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    first: tuple[int, ...] = ()
+    box: tuple[tuple[int, int], ...] = ()
+    rms_ratio: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        return self.wrong == 0
+
+
+def read_elements(path: Path, dtype: str) -> npt.NDArray[Any]:
+    """The raw elements of a file, mapped and not loaded; bfloat16 stays as its 16 bits."""
+    kind = {"bfloat16": "<u2", "bool": "u1"}.get(dtype, np.dtype(dtype).newbyteorder("<"))
+    if path.stat().st_size == 0:
+        return np.empty(0, kind)
+    return np.memmap(path, kind, mode="r")
+
+
+def as_float64(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:
+    """Elements as float64, exactly for every float type."""
+    if dtype == "bfloat16":
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float64)
+
+
+def compare(
+    candidate: Path, reference: Path, shape: tuple[int, ...], dtype: str, tolerance: Tolerance
+) -> Comparison:
+    """Compares two raw files of one shape and dtype; integers and booleans must be equal."""
+    left, right = read_elements(candidate, dtype), read_elements(reference, dtype)
+    if left.size != right.size:
+        note = (
+            f"The output has {left.size * ITEM_SIZE[dtype]} bytes instead of {right.size * ITEM_SIZE[dtype]}."
+        )
+        return Comparison(right.size, max(right.size, 1), notes=(note,))
+    scan = _Scan(shape, dtype, tolerance)
+    for start in range(0, right.size, CHUNK):
+        scan.add(start, left[start : start + CHUNK], right[start : start + CHUNK])
+    return scan.result(right.size)
+
+
+class _Scan:
+    """Accumulates a comparison over chunks."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: str, tolerance: Tolerance) -> None:
+        self._shape, self._dtype = shape, dtype
+        self._tolerance = tolerance if dtype in FLOATS else Tolerance(0.0, 0.0)
+        self._wrong = 0
+        self._max_abs = self._max_rel = 0.0
+        self._squares = self._error_squares = 0.0
+        self._first = -1
+        self._low = np.full(len(shape), np.iinfo(np.int64).max)
+        self._high = np.full(len(shape), -1)
+        self._nans = self._infinities = self._zeros = 0
+
+    def add(self, start: int, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> None:
+        """Takes in one chunk that begins at flat index ``start``."""
+        if self._dtype in FLOATS:
+            self._add_floats(start, as_float64(left, self._dtype), as_float64(right, self._dtype))
+            return
+        different = left != right
+        if different.any():
+            gap = np.abs(left[different].astype(np.float64) - right[different].astype(np.float64))
+            self._max_abs = max(self._max_abs, float(gap.max()))
+            self._locate(start, different)
+
+    def _add_floats(self, start: int, left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> None:
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            error = np.abs(left - right)
+            finite = np.isfinite(error)
+            self._squares += float(np.square(right[finite]).sum())
+            self._error_squares += float(np.square(error[finite]).sum())
+            close = error <= self._tolerance.atol + self._tolerance.rtol * np.abs(right)
+            # an infinity equals itself only, a NaN any NaN
+            close = np.where(finite, close, (left == right) | (np.isnan(left) & np.isnan(right)))
+            if close.all():
+                return
+            wrong = ~close
+            self._note_values(left[wrong], right[wrong])
+            measurable = wrong & finite
+            if measurable.any():
+                gap, size = error[measurable], np.abs(right[measurable])
+                self._max_abs = max(self._max_abs, float(gap.max()))
+                self._max_rel = max(self._max_rel, float((gap / np.maximum(size, 1e-30)).max()))
+        self._locate(start, wrong)
+
+    def _note_values(self, left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> None:
+        self._nans += int((np.isnan(left) & ~np.isnan(right)).sum())
+        self._infinities += int((np.isinf(left) & ~np.isinf(right)).sum())
+        self._zeros += int(((left == 0) & (right != 0)).sum())
+
+    def _locate(self, start: int, wrong: npt.NDArray[np.bool_]) -> None:
+        flat = np.flatnonzero(wrong) + start
+        self._wrong += flat.size
+        if self._first < 0:
+            self._first = int(flat[0])
+        for axis, indices in enumerate(np.unravel_index(flat, self._shape) if self._shape else ()):
+            self._low[axis] = min(self._low[axis], indices.min())
+            self._high[axis] = max(self._high[axis], indices.max())
+
+    def result(self, total: int) -> Comparison:
+        """The comparison of everything added."""
+        ratio = (self._error_squares / self._squares) ** 0.5 if self._squares else 0.0
+        if not self._wrong:
+            return Comparison(total, rms_ratio=ratio)
+        first = np.unravel_index(self._first, self._shape) if self._shape else ()
+        return Comparison(
+            total=total,
+            wrong=self._wrong,
+            max_abs=self._max_abs,
+            max_rel=self._max_rel,
+            first=tuple(int(index) for index in first),
+            box=tuple((int(low), int(high)) for low, high in zip(self._low, self._high, strict=True)),
+            rms_ratio=ratio,
+            notes=tuple(self._notes()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        if self._nans:
+            yield f"{self._nans} elements are NaN where the reference is a number."
+        if self._infinities:
+            yield f"{self._infinities} elements are infinite where the reference is finite."
+        if self._zeros > self._wrong // 2:
+            yield "Most wrong elements are zero: that part may never have been computed."
+
+
+def words(comparison: Comparison, output: int, shape: tuple[int, ...], tolerance: Tolerance) -> str:
+    """The comparison as feedback: how much, how far, and where."""
+    percent = 100 * comparison.wrong / max(comparison.total, 1)
+    parts = [
+        f"Output {output} of shape {list(shape)} differs from PyTorch in {comparison.wrong} of "
+        f"{comparison.total} elements ({percent:.3g} %; "
+        f"tolerance rtol {tolerance.rtol:g}, atol {tolerance.atol:g})."
+    ]
+    if comparison.max_abs:
+        parts.append(f"Largest error: {comparison.max_abs:.4g} absolute, {comparison.max_rel:.4g} relative.")
+    if comparison.first:
+        parts.append(f"First wrong element: {list(comparison.first)}.")
+        region = ", ".join(f"{low}:{high + 1}" for low, high in comparison.box)
+        parts.append(f"Wrong elements lie in [{region}].{_tail_hint(comparison, shape)}")
+    return " ".join([*parts, *comparison.notes])
+
+
+def _tail_hint(comparison: Comparison, shape: tuple[int, ...]) -> str:
+    """A region that begins late and runs to the end of a dimension is mostly a tail that was left out."""
+    for axis, ((low, high), size) in enumerate(zip(comparison.box, shape, strict=True)):
+        if low > size // 2 and high == size - 1:
+            return f" They are the end of dimension {axis}: check the tail there."
+    return ""

@@ -1,0 +1,162 @@
+"""The correctness gate: the candidate runs on many cases and must match PyTorch on each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterUnavailable, VerifierError
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
+from evokernel_core.verifier.base import Backend, Cancelled, Case, Execution, ReferenceRunner, RunStatus
+from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases, tensor_bytes
+from evokernel_core.verifier.gates.compare import FLOATS, LEAST_AGREEMENT, compare, words
+
+if TYPE_CHECKING:
+    from evokernel_core.capture.reference import ReferenceCase
+
+Shapes = tuple[tuple[tuple[str, int], ...], ...]
+MAX_FEEDBACK_HAZARDS = 5
+
+
+@frozen
+class Checked:
+    """The gate's result, the sizes that ran, and the scalars that the inputs came with."""
+
+    result: GateResult
+    shapes: Shapes = ()
+    scalars: tuple[float, ...] = ()
+
+
+def check(
+    task: KernelTask, built: Any, backend: Backend, reference: ReferenceRunner, cancelled: Cancelled
+) -> Checked:
+    """Runs every case until one fails. Raises VerifierError where no case can be judged."""
+    try:
+        plans = plan_cases(task)
+    except Unverifiable as error:
+        return Checked(error.result)
+    ran: list[tuple[tuple[str, int], ...]] = []
+    scalars: tuple[float, ...] = ()
+    warnings: dict[tuple[str, int], Hazard] = {}
+    for plan in plans:
+        if cancelled():
+            raise VerifierError("The verification was cancelled.")
+        with tempfile.TemporaryDirectory(prefix="evokernel-case-") as folder:
+            case_reference = _reference(task, plan, reference, Path(folder), plan is plans[-1] and not ran)
+            if case_reference is None:
+                continue
+            outcome = _run_case(task, plan, case_reference, backend, built, Path(folder))
+        ran.append(plan.sizes)
+        scalars = scalars or case_reference.scalars
+        warnings.update({(h.code, h.line): h for h in outcome.hazards})
+        if outcome.status is GateStatus.FAILED:
+            return Checked(outcome, tuple(dict.fromkeys(ran)), scalars)
+    passed = GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=tuple(warnings.values()))
+    return Checked(passed, tuple(dict.fromkeys(ran)), scalars)
+
+
+def _reference(
+    task: KernelTask, plan: CasePlan, runner: ReferenceRunner, folder: Path, is_last_chance: bool
+) -> ReferenceCase | None:
+    """The case's inputs and outputs; None for sizes that the graph itself does not accept."""
+    target = folder / "reference"
+    target.mkdir()
+    try:
+        return runner.reference(task, dict(plan.sizes), plan.seed, plan.distribution, target)
+    except (AgentFailed, InterpreterUnavailable) as error:
+        raise VerifierError(f"PyTorch's result could not be computed: {error}") from error
+    except CaptureError as error:
+        if not is_last_chance and dict(plan.sizes) != task.sizes:
+            return None
+        raise VerifierError(f"PyTorch does not run the task at {dict(plan.sizes)}: {error}") from error
+
+
+def _run_case(
+    task: KernelTask, plan: CasePlan, reference: ReferenceCase, backend: Backend, built: Any, folder: Path
+) -> GateResult:
+    case = _case(task, plan, reference, folder)
+    execution = backend.execute(built, case)
+    failure = _execution_failure(execution, plan)
+    if failure is not None:
+        return failure
+    problems = list(_differences(task, plan, reference, case))
+    if problems:
+        return _failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards)
+    return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=execution.hazards)
+
+
+def _case(task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Path) -> Case:
+    """The candidate's view: inputs in a folder without the reference's outputs."""
+    (folder / "inputs").mkdir()
+    (folder / "outputs").mkdir()
+    inputs = tuple(_link(path, folder / "inputs" / f"{i}.bin") for i, path in enumerate(reference.inputs))
+    _, output_bytes = tensor_bytes(task, dict(plan.sizes))
+    return Case(
+        sizes=tuple(size for _, size in plan.sizes),
+        scalars=reference.scalars,
+        inputs=inputs,
+        outputs=tuple(folder / "outputs" / f"{i}.bin" for i in range(len(output_bytes))),
+        output_bytes=output_bytes,
+        repeat=plan.repeat,
+    )
+
+
+def _link(source: Path, target: Path) -> Path:
+    """A second name for the file, or a copy where the file system has no hard links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+    return target
+
+
+def _execution_failure(execution: Execution, plan: CasePlan) -> GateResult | None:
+    """Why the run itself fails the gate, if it does: it did not end well or broke a rule."""
+    errors = [hazard for hazard in execution.hazards if hazard.severity is Severity.ERROR]
+    if errors:
+        return _failed(errors[0].code, f"{_hazard_words(errors)} {_where(plan)}", execution.hazards)
+    if execution.status is not RunStatus.OK:
+        return _failed(str(execution.status), f"{execution.message} {_where(plan)}", execution.hazards)
+    return None
+
+
+def _hazard_words(hazards: list[Hazard]) -> str:
+    lines = [
+        f"{h.file}:{h.line}: {h.code}: {h.message}" if h.line else f"{h.code}: {h.message}" for h in hazards
+    ]
+    rest = len(lines) - MAX_FEEDBACK_HAZARDS
+    return "\n".join(lines[:MAX_FEEDBACK_HAZARDS] + ([f"(and {rest} more)"] if rest > 0 else []))
+
+
+def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, case: Case) -> Iterator[str]:
+    for index, spec in enumerate(task.graph.output_specs()):
+        shape = spec.sizes(dict(plan.sizes))
+        found = compare(case.outputs[index], reference.outputs[index], shape, spec.dtype, task.tolerance)
+        if not found.equal:
+            yield words(found, index, shape, task.tolerance)
+        elif _is_unrelated(found.rms_ratio, spec.dtype, plan):
+            yield (
+                f"Output {index} of shape {list(shape)} is within the tolerance only because its values are "
+                f"small: it is {100 * found.rms_ratio:.0f} % away from PyTorch's (root mean square)."
+            )
+
+
+def _is_unrelated(rms_ratio: float, dtype: str, plan: CasePlan) -> bool:
+    """Random inputs only: on structured ones the true output may be nothing but rounding noise."""
+    return dtype in FLOATS and plan.distribution != "structured" and rms_ratio > LEAST_AGREEMENT
+
+
+def _where(plan: CasePlan) -> str:
+    sizes = ", ".join(f"{name}={size}" for name, size in plan.sizes) or "the sizes of the file"
+    return f"(with {sizes}; inputs: {plan.distribution}, seed {plan.seed})"
+
+
+def _failed(code: str, feedback: str, hazards: tuple[Hazard, ...] = ()) -> GateResult:
+    return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, code, feedback.strip(), hazards=hazards)

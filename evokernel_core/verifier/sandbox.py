@@ -1,0 +1,64 @@
+"""Confines a candidate's process: its own files, no network, no other process.
+
+The work is done by ``evokernel-launcher``, a small C program built with the twin, because starting
+it costs a millisecond and it needs no privilege. What this kernel of Linux lacks is left out, and
+``level`` says so: docs/security.md lists the levels.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import BuildError
+from evokernel_core.twin.build import Twin
+
+SYSTEM_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
+"""Where the loader finds the C and C++ libraries."""
+
+
+class Level(StrEnum):
+    """How far a candidate is confined, beyond limits of time, memory and file size."""
+
+    FULL = "files, network and processes"
+    FILES = "files only"
+    PROCESSES = "network and processes only"
+    LIMITS = "limits only"
+
+
+@frozen
+class Sandbox:
+    """What this machine offers: ``landlock_abi`` 0 means that files cannot be confined."""
+
+    landlock_abi: int
+    seccomp: bool
+
+    @property
+    def level(self) -> Level:
+        if self.landlock_abi:
+            return Level.FULL if self.seccomp else Level.FILES
+        return Level.PROCESSES if self.seccomp else Level.LIMITS
+
+
+@cache
+def probe(launcher: Path) -> Sandbox:
+    """What the launcher can confine here. Raises BuildError where it does not answer."""
+    done = subprocess.run([str(launcher), "--probe"], capture_output=True, text=True, timeout=10, check=False)
+    match = re.fullmatch(r"landlock (\d+) seccomp ([01])\n", done.stdout)
+    if match is None:
+        raise BuildError(f"{launcher} does not answer; run `evokernel doctor --prepare` to build it again.")
+    return Sandbox(int(match[1]), match[2] == "1")
+
+
+def sandbox_prefix(twin: Twin, read: Sequence[Path], write: Sequence[Path]) -> tuple[str, ...]:
+    """The command prefix under which a program reads and writes these folders and no other."""
+    folders = [*SYSTEM_FOLDERS, str(twin.folder), *(str(path) for path in read)]
+    reads = [word for folder in dict.fromkeys(folders) for word in ("--read", folder)]
+    writes = [word for path in write for word in ("--write", str(path))]
+    return (str(twin.launcher), "--sandbox", *reads, *writes, "--")
