@@ -55,7 +55,7 @@ std::string CopySizes(const PipeUse &use)
         return "";
     }
     const double bytes = static_cast<double>(use.bytes) / static_cast<double>(use.instructions);
-    if (bytes >= efficient || bytes == 0) {
+    if (bytes >= 0.99 * efficient || bytes == 0) {
         return "";
     }
     char text[96];
