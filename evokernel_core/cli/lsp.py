@@ -1,0 +1,27 @@
+"""``evokernel lsp``: the language server."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command(name="lsp")
+@click.option("--stdio", is_flag=True, help="Speak over standard input and output (the default).")
+@click.option("--tcp", metavar="HOST:PORT", help="Listen for one client on a TCP address instead.")
+def command(stdio: bool, tcp: str | None) -> None:
+    """Run the language server."""
+    from evokernel_server import app
+
+    if stdio and tcp:
+        raise click.UsageError("Give either --stdio or --tcp, not both.")
+    if tcp is None:
+        app.serve_stdio()
+    else:
+        app.serve_tcp(*_address(tcp))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise click.BadParameter(f"{text!r} is no HOST:PORT, such as 127.0.0.1:2087.", param_hint="--tcp")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,268 @@
+"""The language server, put together: the protocol, the open documents and the services behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from lsprotocol.converters import get_converter
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from evokernel_core import __version__, paths
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.job import Job, JobKind
+from evokernel_core.domain.settings import Settings
+from evokernel_server import features, stdio
+from evokernel_server.capture import Capture
+from evokernel_server.claims import Claims
+from evokernel_server.jobs import JobQueue, Report
+from evokernel_server.kernels import Kernels, installed_kernels
+from evokernel_server.notices import Notices
+from evokernel_server.offers import Offer, Offers
+from evokernel_server.options import Options, ServerOptions
+from evokernel_server.outcomes import OutcomeLog
+from evokernel_server.packages import FOLDER
+from evokernel_server.progress import Operations
+from evokernel_server.protocol import EvoKernelProtocol
+from evokernel_server.status import Mode, Status
+from evokernel_server.store import Store
+from evokernel_server.tasks import spawn
+from evokernel_server.watcher import Watcher
+from evokernel_server.worker import Worker
+from evokernel_server.workspace import Document, Workspace
+
+log = logging.getLogger(__name__)
+
+_PARENT_CHECK_S = 2.0
+
+
+class EvoKernelServer(LanguageServer):
+    """One client's server. Handlers in ``features`` read its documents and call its services."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "evokernel", __version__, protocol_cls=EvoKernelProtocol, converter_factory=get_converter
+        )
+        self.options = Options()
+        self.own_client = False
+        self.documents = Workspace()
+        self.status = Status(self.protocol.notify)
+        self.operations = Operations(self)
+        self.store = Store(paths.memory_path())
+        self.worker = Worker(self._settings)
+        self._make_services()
+        features.register(self)
+
+    def _make_services(self) -> None:
+        self.capture = Capture(
+            self.worker,
+            lambda: self.server_options.pause_s,
+            self.regions_changed,
+            lambda: self.options.trusted,
+        )
+        self.outcomes = OutcomeLog(
+            self.store, lambda: self.server_options.revert_grace_s, lambda: self.server_options.survival_s
+        )
+        self.jobs = JobQueue(
+            self.store, self.worker, Claims(paths.data_dir() / "claims"),
+            eligible=self._may_run, finished=self._job_finished, announce=self.show_status,
+            retry_s=lambda: self.server_options.retry_s,
+        )  # fmt: skip
+        self.offers = Offers(
+            self.store, self.outcomes, lambda: self.server_options, self._ask,
+            is_open=lambda file: self.documents.at(file) is not None,
+            changed=lambda count: self.status.learn(offers=count),
+        )  # fmt: skip
+        self.kernels = Kernels(
+            self, self.documents, self.worker, self.jobs, self.outcomes, self.offers, self.operations,
+            self.store, lambda: self.options, self.read_packages,
+        )  # fmt: skip
+        self.notices = Notices(self, self.kernels, lambda: self.own_client)
+        self.watcher = Watcher(self.path_changed)
+
+    @property
+    def server_options(self) -> ServerOptions:
+        return self.options.server
+
+    def _settings(self) -> Settings:
+        return self.options.settings
+
+    def _may_run(self, job: Job) -> bool:
+        """Whether the queue may run a job here: a person's own request always, refinement as configured."""
+        wanted = job.kind is JobKind.GENERATE or self.options.settings.refine_in_background
+        return wanted and self.options.trusted and self.documents.covers(Path(job.file))
+
+    async def _job_finished(self, job: Job, report: Report) -> None:
+        await self.kernels.resumed(job, report)
+
+    async def _ask(self, group: Sequence[Offer]) -> None:
+        await self.notices.ask(group)
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """An error in a handler is a line in the log, not a message over the person's work."""
+        log.error("%s: %s", getattr(source, "__name__", source), error)
+        log.debug("The traceback follows.", exc_info=error)
+
+    # --- documents
+
+    def document_opened(self, document: Document) -> None:
+        if not document.has_torch:
+            return
+        self.capture.soon(document, now=True)
+        spawn(self._take_up(document), "reopening")
+
+    async def _take_up(self, document: Document) -> None:
+        """What is known of a file from before: its packages, acceptances, jobs and offers."""
+        if not self.options.trusted:
+            return
+        await asyncio.to_thread(self.watcher.cover, document.path)
+        await self.read_packages(document)
+        await self.outcomes.restore(document)
+        self.jobs.start()
+        self.jobs.wake()
+        for name, installed in document.installed.items():
+            placement = self.outcomes.find(document.path, name)
+            if installed is not None and placement is not None:
+                region = await self.kernels.region_of(document.path, name)
+                await self.offers.consider(document.uri, document.path, region, installed)
+
+    async def read_packages(self, document: Document) -> None:
+        """Reads the manifests behind a document's calls and shows what they say."""
+        document.installed = await installed_kernels(document)
+        self.refresh()
+
+    def document_changed(self, document: Document) -> None:
+        self.capture.soon(document)
+        if self.options.trusted:
+            self.outcomes.observe(document)
+            if document.counts().keys() - document.installed.keys():
+                spawn(self.read_packages(document), "reading packages")
+
+    def regions_changed(self, document: Document) -> None:
+        if document.uri in self.documents.documents:
+            self.show_status()
+            self.refresh()
+
+    def path_changed(self, path: Path) -> None:
+        """Something outside the editor changed a watched path."""
+        if path.name == "HEAD" and path.parent.name == ".git":
+            repository = path.parent.parent
+            self.outcomes.void(lambda file: file.is_relative_to(repository))
+        elif FOLDER in path.parts:
+            for document in self.documents.torch_documents():
+                spawn(self._packages_changed(document), "reading packages")
+        elif any(p.file == path for p in self.outcomes.placements) and self.documents.at(path) is None:
+            spawn(self._read_changed(path), "reading a changed file")
+
+    async def _packages_changed(self, document: Document) -> None:
+        await asyncio.to_thread(self.watcher.cover, document.path)
+        if document.counts():
+            await self.read_packages(document)
+
+    async def _read_changed(self, path: Path) -> None:
+        try:
+            content = await asyncio.to_thread(path.read_text, "utf-8")
+        except (OSError, ValueError):
+            content = ""
+        self.outcomes.observe_text(path, content, "git")
+
+    # --- what the client shows
+
+    def refresh(self) -> None:
+        """Asks the client for its hints again; clients that cannot are left alone."""
+        workspace = self.client_capabilities.workspace
+        if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support:
+            spawn(self._refresh(types.WORKSPACE_INLAY_HINT_REFRESH), "refresh")
+        lens = self.server_options.code_lens
+        if lens and workspace and workspace.code_lens and workspace.code_lens.refresh_support:
+            spawn(self._refresh(types.WORKSPACE_CODE_LENS_REFRESH), "refresh")
+
+    async def _refresh(self, method: str) -> None:
+        try:
+            await self.protocol.send_request_async(method, None)
+        except JsonRpcException as error:
+            log.info("The client did not refresh: %s", error)
+
+    def show_status(self) -> None:
+        mode, text = self._state()
+        self.status.set(mode, text)
+
+    def _state(self) -> tuple[Mode, str]:
+        if not self.options.trusted:
+            return Mode.OFFLINE, "This workspace is not trusted: files are parsed, nothing is run."
+        if self.jobs.running is not None:
+            words = "Generating" if self.jobs.running.kind.value == "generate" else "Refining"
+            return Mode.BUSY, f"{words} a kernel in {Path(self.jobs.running.file).name}."
+        if self.jobs.waiting:
+            reason = next(iter(self.jobs.waiting.values())).reason
+            return Mode.QUEUED, f"{len(self.jobs.waiting)} waiting: {reason}"
+        problems = [d.problem for d in self.documents.torch_documents() if d.problem]
+        if problems:
+            return Mode.ERROR, problems[-1].message
+        return Mode.READY, "EvoKernel is ready."
+
+    # --- the end
+
+    async def settle(self) -> None:
+        """The client says goodbye: offers expire, then everything of ours ends."""
+        await self.offers.expire()
+        self.close()
+
+    def close(self) -> None:
+        """Ends our processes and closes the memory; unfinished jobs stay in it."""
+        self.jobs.stop()
+        self.worker.kill()
+        self.watcher.stop()
+        self.store.close()
+
+    async def watch_parent(self, pid: int) -> None:
+        """Ends the server when its editor is gone, as when it crashed without closing the pipe."""
+        while stdio.is_alive(pid):
+            await asyncio.sleep(_PARENT_CHECK_S)
+        log.warning("The editor (process %s) is gone; the server ends.", pid)
+        self.close()
+        os._exit(1)
+
+
+def configure_logging() -> None:
+    """One handler on stderr. pygls logs whole messages, which hold a person's code: it stays silent."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=os.environ.get("EVOKERNEL_LOG", "WARNING").upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+
+
+def serve_stdio() -> None:
+    """Serves one client over standard input and output until either ends."""
+    stdout = stdio.guard_stdout()
+    stdin = stdio.guard_stdin()
+    configure_logging()
+    server = EvoKernelServer()
+    try:
+        server.start_io(stdin, stdio.QueuedStream(stdout))  # type: ignore[arg-type]
+    finally:
+        server.close()
+
+
+def serve_tcp(host: str, port: int) -> None:
+    """Serves one client over TCP. Raises EvoKernelError where the address cannot be had."""
+    configure_logging()
+    server = EvoKernelServer()
+    try:
+        server.start_tcp(host, port)
+    except OSError as error:
+        raise EvoKernelError(
+            f"Cannot listen on {host}:{port}: {error.strerror}; choose another port."
+        ) from error
+    finally:
+        server.close()

@@ -1,0 +1,124 @@
+"""Keeps the regions of open documents up to date: captured by the worker, cached, shifted with edits.
+
+A capture starts when a file is opened or saved and when typing pauses. Its result is cached by the
+text's hash, so undoing an edit costs nothing. Until the next one arrives, the last regions stay on the
+page where their text is untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import from_data
+from evokernel_server.text import Text
+from evokernel_server.worker import Worker, WorkerDied, WorkerError
+from evokernel_server.workspace import Document, Estimate, Found, Problem, text_hash
+
+log = logging.getLogger(__name__)
+
+CACHE_SIZE = 64
+"""Texts whose regions are kept; a region is a few kilobytes."""
+_TRIES = 3
+
+
+@define(eq=False)
+class Capture:
+    """``changed`` is called with a document whenever its regions or its problem changed."""
+
+    worker: Worker
+    pause_s: Callable[[], float]
+    changed: Callable[[Document], None]
+    enabled: Callable[[], bool]
+    _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
+    _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
+    _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
+
+    def soon(self, document: Document, *, now: bool = False) -> None:
+        """Captures after a pause; a later call puts the pause off."""
+        self.forget(document.uri)
+        if not document.has_torch or not self.enabled():
+            return
+        pause = 0.0 if now else self.pause_s()
+        loop = asyncio.get_running_loop()
+        self._timers[document.uri] = loop.call_later(pause, self._begin, document)
+
+    def forget(self, uri: str) -> None:
+        """Takes back a capture that has not begun."""
+        if timer := self._timers.pop(uri, None):
+            timer.cancel()
+
+    def clear(self) -> None:
+        """Empties the cache, as after a change of settings."""
+        self._cache.clear()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._tasks)
+
+    def _begin(self, document: Document) -> None:
+        self._timers.pop(document.uri, None)
+        running = self._tasks.get(document.uri)
+        if running is not None:
+            running.add_done_callback(lambda _: self._begin(document))
+            return
+        task = asyncio.get_running_loop().create_task(self._capture(document))
+        self._tasks[document.uri] = task
+        task.add_done_callback(lambda _: self._tasks.pop(document.uri, None))
+
+    async def _capture(self, document: Document) -> None:
+        text, mark = document.text, document.mark()
+        key = text_hash(text.content)
+        if key == document.captured and not document.problem:
+            self.changed(document)
+            return
+        try:
+            found = self._cached(key) or await self._ask(document, text)
+        except WorkerError as error:
+            document.problem = Problem(error.reason, str(error))
+            log.info("No regions for %s: %s", document.path, error)
+        else:
+            self._keep(key, found)
+            document.problem = None
+            if not document.accept(found, text, mark):
+                self.soon(document)
+        self.changed(document)
+
+    async def _ask(self, document: Document, text: Text) -> tuple[Found, ...]:
+        params = {"path": str(document.path), "text": text.content}
+        for attempt in range(_TRIES):
+            try:
+                return read_regions(await self.worker.request("regions", params))
+            except WorkerDied:
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _cached(self, key: str) -> tuple[Found, ...]:
+        if key in self._cache:
+            self._cache.move_to_end(key)
+        return self._cache.get(key, ())
+
+    def _keep(self, key: str, found: tuple[Found, ...]) -> None:
+        self._cache[key] = found
+        self._cache.move_to_end(key)
+        while len(self._cache) > CACHE_SIZE:
+            self._cache.popitem(last=False)
+
+
+def read_regions(result: dict[str, Any]) -> tuple[Found, ...]:
+    """The worker's ``regions`` result as objects."""
+    return tuple(
+        Found(from_data(item["region"], Region), _estimate(item.get("estimate")))
+        for item in result.get("regions", ())
+    )
+
+
+def _estimate(data: dict[str, Any] | None) -> Estimate | None:
+    return from_data(data, Estimate) if data else None

@@ -1,0 +1,15 @@
+"""The names of the commands, which clients bind to."""
+
+from __future__ import annotations
+
+GENERATE = "evokernel.generate"
+APPLY = "evokernel.apply"
+SHOW_DIFF = "evokernel.showDiff"
+REJECT = "evokernel.reject"
+SNOOZE = "evokernel.snooze"
+REVERT = "evokernel.revert"
+RESTORE = "evokernel.restorePackage"
+REFINE_NOW = "evokernel.refineNow"
+INSERT_SHAPES = "evokernel.insertShapes"
+CANCEL = "evokernel.cancel"
+STATUS = "evokernel.status"

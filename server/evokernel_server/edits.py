@@ -1,0 +1,74 @@
+"""Edits to a person's file: for exactly the version that they were planned on, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from evokernel_server.text import Edit, Extent, Text
+from evokernel_server.workspace import Document
+
+
+@frozen
+class Refusal:
+    """Why an edit was not made: one sentence."""
+
+    reason: str
+
+
+def read_edits(text: Text, edits: Sequence[Mapping[str, Any]]) -> tuple[Edit, ...]:
+    """The worker's edits (0-based lines and characters) as character offsets."""
+    characters = Text(text.content, "utf-32")
+    return tuple(
+        Edit(
+            characters.offset(_position(item["range"]["start"])),
+            characters.offset(_position(item["range"]["end"])),
+            str(item["new_text"]),
+        )
+        for item in edits
+    )
+
+
+def _position(data: Mapping[str, int]) -> types.Position:
+    return types.Position(data["line"], data["character"])
+
+
+def workspace_edit(
+    document: Document, edits: Sequence[Edit], capabilities: types.ClientCapabilities
+) -> types.WorkspaceEdit:
+    """The edit in the richest form that the client takes: with the document's version where it can."""
+    changes = [types.TextEdit(document.text.range(Extent(edit.start, edit.end)), edit.text) for edit in edits]
+    if not _takes_document_changes(capabilities):
+        return types.WorkspaceEdit(changes={document.uri: changes})
+    identifier = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)
+    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(changes))])
+
+
+def _takes_document_changes(capabilities: types.ClientCapabilities) -> bool:
+    workspace = capabilities.workspace
+    edit = workspace.workspace_edit if workspace else None
+    return bool(edit and edit.document_changes)
+
+
+async def apply(
+    server: LanguageServer, document: Document, edits: Sequence[Edit], label: str
+) -> Refusal | None:
+    """Asks the client to make the edits; a Refusal says why it did not."""
+    workspace = server.client_capabilities.workspace
+    if workspace is None or not workspace.apply_edit:
+        return Refusal(
+            "This editor does not let a language server edit files; use `evokernel synth --apply`."
+        )
+    edit = workspace_edit(document, edits, server.client_capabilities)
+    try:
+        answer = await server.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(edit, label))
+    except JsonRpcException as error:
+        return Refusal(f"The editor refused the edit: {error}.")
+    if answer.applied:
+        return None
+    return Refusal(f"The editor refused the edit: {answer.failure_reason or 'it gave no reason'}.")

@@ -1,0 +1,180 @@
+"""``textDocument/codeAction`` and ``codeAction/resolve``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from evokernel_core.capture import finder
+from evokernel_core.domain.region import RegionStatus
+from evokernel_server import command_names as names
+from evokernel_server.edits import workspace_edit
+from evokernel_server.features.inlay_hint import estimate_words
+from evokernel_server.kernels import REPLACEABLE
+from evokernel_server.text import Edit, Extent
+from evokernel_server.workspace import Document, GeneratedCall, Tracked
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+_FORWARD = re.compile(r"\bdef\s+forward\s*\(")
+_FUNCTION = re.compile(r"\bdef\s+\w+\s*\(")
+KIND = types.CodeActionKind.RefactorRewrite
+
+
+def register(server: EvoKernelServer) -> None:
+    options = types.CodeActionOptions(
+        code_action_kinds=[types.CodeActionKind.QuickFix, KIND], resolve_provider=True
+    )
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
+    def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        document = server.documents.get(params.text_document.uri)
+        if document is None or not document.has_torch:
+            return []
+        return [a for a in actions(server, document, params.range) if _is_wanted(a, params.context.only)]
+
+    @server.feature(types.CODE_ACTION_RESOLVE)
+    def resolve(action: types.CodeAction) -> types.CodeAction:
+        return resolved(server, action)
+
+
+def _is_wanted(action: types.CodeAction, only: Any) -> bool:
+    kind = str(getattr(action.kind, "value", action.kind))
+    return not only or any(kind.startswith(str(getattr(item, "value", item))) for item in only)
+
+
+def actions(server: EvoKernelServer, document: Document, wanted: types.Range) -> Iterator[types.CodeAction]:
+    """What can be done on the lines of a range."""
+    lines = _lines(document, wanted)
+    for tracked in document.tracked:
+        if _touches(lines, tracked.extent):
+            yield from _for_region(server, document, tracked)
+    for call in document.calls:
+        if _touches(lines, call.extent):
+            yield from _for_call(server, document, call)
+    yield from _for_shapes(server, document, lines)
+
+
+def _lines(document: Document, wanted: types.Range) -> Extent:
+    """The whole lines of a range: a cursor anywhere on a region's line is enough."""
+    start = document.text.offset(types.Position(wanted.start.line, 0))
+    return Extent(start, document.text.offset(types.Position(wanted.end.line + 1, 0)))
+
+
+def _touches(lines: Extent, extent: Extent) -> bool:
+    return extent.start < lines.end and lines.start < max(extent.end, extent.start + 1)
+
+
+def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
+    region = tracked.region
+    if region.status in REPLACEABLE:
+        gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
+        label = f"Generate NPU kernel ({region.op_category}{gain})"
+        yield types.CodeAction(title=label, kind=KIND, data={"uri": document.uri, "region_id": region.id})
+    elif region.status is RegionStatus.UNSUPPORTED and _takes_disabled(server):
+        yield types.CodeAction(
+            title=f"Generate NPU kernel ({region.op_category})",
+            kind=KIND,
+            disabled=types.CodeActionDisabled(region.reason or "No kernel family covers this region."),
+        )
+    offer = server.offers.find(document.path, region.id)
+    if offer is not None and offer.old is None:
+        yield _command(f"Apply the kernel that is ready ({offer.words})", names.APPLY, document, region.id)
+
+
+def _takes_disabled(server: EvoKernelServer) -> bool:
+    text = server.client_capabilities.text_document
+    return bool(text and text.code_action and text.code_action.disabled_support)
+
+
+def _command(title: str, name: str, document: Document, what: str, key: str = "regionId") -> types.CodeAction:
+    command = types.Command(title, name, arguments=[{"uri": document.uri, key: what}])
+    return types.CodeAction(title=title, kind=KIND, command=command)
+
+
+def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) -> Iterator[types.CodeAction]:
+    """A replaced region offers no second replacement, but a way back and a way on."""
+    name = call.name
+    offer = server.offers.find(document.path, name=name)
+    if offer is not None:
+        region_id = offer.region.id
+        yield _command(f"Apply the faster kernel ({offer.words})", names.APPLY, document, region_id)
+        yield _command("Show the faster kernel's diff", names.SHOW_DIFF, document, region_id)
+        yield _command("Reject the faster kernel", names.REJECT, document, region_id)
+    yield _command(f"Revert kernel {name}", names.REVERT, document, name, "name")
+    if document.installed.get(name) is None and name in document.installed:
+        yield _command(f"Restore the package of {name}", names.RESTORE, document, name, "name")
+    else:
+        yield _command(f"Refine {name} now", names.REFINE_NOW, document, name, "name")
+
+
+def _for_shapes(server: EvoKernelServer, document: Document, lines: Extent) -> Iterator[types.CodeAction]:
+    """Where the shapes are unknown: a comment to fill in."""
+    if not needs_shapes(document):
+        return
+    for definition in document.definitions():
+        if definition.annotation or not _touches(lines, document.text.extent(definition.span)):
+            continue
+        edit = shapes_edit(document, definition)
+        yield types.CodeAction(
+            title=f"Insert input shapes for {definition.qualname}",
+            kind=types.CodeActionKind.QuickFix,
+            edit=workspace_edit(document, [edit], server.client_capabilities),
+        )
+
+
+def needs_shapes(document: Document) -> bool:
+    """Whether something in the document waits for shapes."""
+    if document.problem is not None and document.problem.reason == "needs_shapes":
+        return True
+    return bool(document.regions(RegionStatus.NEEDS_SHAPES))
+
+
+def shapes_edit(document: Document, definition: finder.Definition) -> Edit:
+    """A comment line above a definition, with a shape for each argument to be corrected."""
+    number = definition.span.line - 1
+    line = document.text.line(number)
+    indent = line[: len(line) - len(line.lstrip())]
+    extent = document.text.extent(definition.span)
+    names = arguments_of(document.text.content[extent.start : extent.end])
+    shapes = ", ".join(f"{name}=f16[32,1024]" for name in names)
+    start = document.text.starts[number]
+    return Edit(start, start, f"{indent}# evokernel: {shapes}\n")
+
+
+def arguments_of(definition: str) -> tuple[str, ...]:
+    """Argument names of a function's text, or of a class's ``forward``; ``x`` where there are none."""
+    match = _FORWARD.search(definition) or _FUNCTION.search(definition)
+    words = (
+        [re.split(r"[:=]", part)[0].strip() for part in _split(definition[match.end() :])] if match else []
+    )
+    return tuple(word for word in words if word.isidentifier() and word not in {"self", "cls"}) or ("x",)
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas up to the bracket that closes the argument list."""
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        if depth < 0:
+            break
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def resolved(server: EvoKernelServer, action: types.CodeAction) -> types.CodeAction:
+    """Attaches the command; an action without our data is given back as it came."""
+    data = action.data if isinstance(action.data, dict) else {}
+    document = server.documents.get(str(data.get("uri", "")))
+    if document is None or action.command is not None or "region_id" not in data:
+        return action
+    argument = {"uri": document.uri, "regionId": data["region_id"], "version": document.version}
+    action.command = types.Command(action.title, names.GENERATE, arguments=[argument])
+    return action

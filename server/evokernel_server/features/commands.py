@@ -1,0 +1,141 @@
+"""``workspace/executeCommand``: each command takes one object and gives ``{"status", "message"}``."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from attrs import asdict
+from lsprotocol import types
+
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_server import command_names as names
+from evokernel_server.edits import apply
+from evokernel_server.features.code_action import shapes_edit
+from evokernel_server.kernels import Refused
+from evokernel_server.offers import Offer
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+Arguments = dict[str, Any]
+Answer = dict[str, Any]
+Work = Callable[["EvoKernelServer", Arguments], Awaitable[Answer]]
+
+
+def register(server: EvoKernelServer) -> None:
+    for name, work in COMMANDS.items():
+        _register(server, name, work)
+
+    @server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
+    def work_done_progress_cancel(params: types.WorkDoneProgressCancelParams) -> None:
+        server.operations.cancel(params.token)
+
+
+def _register(server: EvoKernelServer, name: str, work: Work) -> None:
+    @server.command(name)
+    async def command(*arguments: Any) -> Answer:
+        given = arguments[0] if arguments and isinstance(arguments[0], dict) else {}
+        try:
+            return await work(server, given)
+        except EvoKernelError as error:
+            server.window_show_message(
+                types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {error}")
+            )
+            return {"status": "refused", "message": str(error)}
+
+
+async def generate(server: EvoKernelServer, given: Arguments) -> Answer:
+    return await server.kernels.generate(_text(given, "uri"), _text(given, "regionId"))
+
+
+async def apply_offer(server: EvoKernelServer, given: Arguments) -> Answer:
+    return await server.kernels.apply_offer(_offer(server, given))
+
+
+async def show_diff(server: EvoKernelServer, given: Arguments) -> Answer:
+    offer = _offer(server, given)
+    await server.notices.show_diff(offer)
+    return {"status": "shown", "message": offer.words}
+
+
+async def reject(server: EvoKernelServer, given: Arguments) -> Answer:
+    return await server.kernels.reject(_offer(server, given), str(given.get("reason", "")))
+
+
+async def snooze(server: EvoKernelServer, given: Arguments) -> Answer:
+    return await server.kernels.snooze(_offer(server, given))
+
+
+async def revert(server: EvoKernelServer, given: Arguments) -> Answer:
+    return await server.kernels.revert(_text(given, "uri"), _text(given, "name"))
+
+
+async def restore(server: EvoKernelServer, given: Arguments) -> Answer:
+    return await server.kernels.restore_package(_text(given, "uri"), _text(given, "name"))
+
+
+async def refine_now(server: EvoKernelServer, given: Arguments) -> Answer:
+    return await server.kernels.refine_now(_text(given, "uri"), _text(given, "name"))
+
+
+async def insert_shapes(server: EvoKernelServer, given: Arguments) -> Answer:
+    document = server.documents.get(_text(given, "uri"))
+    wanted = str(given.get("symbol", ""))
+    definitions = document.definitions() if document else ()
+    chosen = next((d for d in definitions if d.qualname == wanted or not wanted), None)
+    if document is None or chosen is None:
+        raise Refused("There is no class or function with tensor code here to note shapes for.")
+    edit = shapes_edit(document, chosen)
+    refusal = await apply(server, document, [edit], "EvoKernel: input shapes")
+    if refusal is not None:
+        raise Refused(refusal.reason)
+    return {"status": "applied", "message": "Fill in the shapes of the inputs."}
+
+
+async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
+    token = given.get("token")
+    ended = server.operations.cancel(token)
+    if token is None:
+        ended = server.jobs.cancel_background() or ended
+    return {"status": "cancelled" if ended else "idle", "message": ""}
+
+
+async def status(server: EvoKernelServer, given: Arguments) -> Answer:
+    offers = [
+        {"uri": o.uri, "regionId": o.region.id, "name": o.name, "words": o.words}
+        for o in server.offers.pending.values()
+    ]
+    return {**asdict(server.status.current), "pending": offers}
+
+
+def _text(given: Arguments, key: str) -> str:
+    value = given.get(key)
+    if not isinstance(value, str) or not value:
+        raise Refused(f"The command needs the argument {key!r}; run it from a code action.")
+    return value
+
+
+def _offer(server: EvoKernelServer, given: Arguments) -> Offer:
+    document = server.documents.get(_text(given, "uri"))
+    region_id, name = str(given.get("regionId", "")), str(given.get("name", ""))
+    offer = server.offers.find(document.path, region_id, name) if document else None
+    if offer is None:
+        raise Refused("There is no faster kernel for this place any more.")
+    return offer
+
+
+COMMANDS: dict[str, Work] = {
+    names.GENERATE: generate,
+    names.APPLY: apply_offer,
+    names.SHOW_DIFF: show_diff,
+    names.REJECT: reject,
+    names.SNOOZE: snooze,
+    names.REVERT: revert,
+    names.RESTORE: restore,
+    names.REFINE_NOW: refine_now,
+    names.INSERT_SHAPES: insert_shapes,
+    names.CANCEL: cancel,
+    names.STATUS: status,
+}
+"""Every command of the server."""

@@ -1,0 +1,156 @@
+"""``textDocument/inlayHint``: what a fused kernel would gain, and what a generated one gives.
+
+Hints are made from what is already known; asking for them starts no work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_server.offers import microseconds
+from evokernel_server.packages import Installed
+from evokernel_server.workspace import Document, Estimate, Tracked
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+CAUTION_ABOVE = 10.0
+"""A gain beyond this factor is shown with a word of caution."""
+
+
+def register(server: EvoKernelServer) -> None:
+    options = types.InlayHintOptions(resolve_provider=False)
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, options)
+    def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
+        document = server.documents.get(params.text_document.uri)
+        if document is None or not server.server_options.inlay_hints:
+            return []
+        return hints(document, params.range)
+
+
+def hints(document: Document, wanted: types.Range) -> list[types.InlayHint]:
+    """The hints whose line lies in the wanted range."""
+    if not document.has_torch:
+        return []
+    first, last = wanted.start.line, wanted.end.line
+    return [hint for hint in _all(document) if first <= hint.position.line <= last]
+
+
+def _all(document: Document) -> Iterator[types.InlayHint]:
+    yield from _problem(document)
+    for tracked in document.tracked:
+        label = _label(tracked)
+        if label:
+            line = document.text.position(tracked.extent.start).line
+            yield _hint(document, line, label, evidence(tracked))
+    for call in document.calls:
+        line = document.text.position(call.extent.start).line
+        installed = document.installed.get(call.name)
+        if installed is not None:
+            yield _hint(document, line, _installed_label(installed), installed_evidence(installed))
+        elif call.name in document.installed:
+            words = f"The folder evokernel_kernels/{call.name} is missing or damaged; restore it or revert."
+            yield _hint(document, line, "⚡ kernel package missing", words)
+
+
+def _hint(document: Document, line: int, label: str, tooltip: str) -> types.InlayHint:
+    end = document.text.starts[line] + len(document.text.line(line))
+    return types.InlayHint(
+        position=document.text.position(end),
+        label=label,
+        padding_left=True,
+        tooltip=types.MarkupContent(types.MarkupKind.Markdown, tooltip),
+    )
+
+
+def _problem(document: Document) -> Iterator[types.InlayHint]:
+    """Why a file has no regions, once, at its first definition with tensor code."""
+    if document.problem is None or document.tracked:
+        return
+    definitions = document.definitions()
+    line = min((item.span.line for item in definitions), default=1) - 1
+    yield _hint(document, line, f"⚡ {_short(document.problem.reason)}", document.problem.message)
+
+
+def _short(reason: str) -> str:
+    return {
+        "needs_shapes": "shapes needed",
+        "no_interpreter": "no Python with torch",
+        "import_failed": "file does not import",
+        "agent_failed": "torch stopped",
+    }.get(reason, "not analysed")
+
+
+def _label(tracked: Tracked) -> str:
+    estimate = tracked.found.estimate
+    if tracked.region.status is RegionStatus.NEEDS_SHAPES:
+        return "⚡ shapes needed"
+    if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
+        return ""
+    return (
+        f"⚡ {microseconds(estimate.now_us)} → {microseconds(estimate.after_us)} {estimate.source}"
+        f" (bound {_bare(estimate.bound_us)})"
+    )
+
+
+def _bare(value: float) -> str:
+    return microseconds(value).removesuffix(" µs")
+
+
+def _installed_label(installed: Installed) -> str:
+    latency = installed.latency
+    return (
+        f"⚡ {microseconds(latency.us)} {latency.source.value}"
+        f" (was {_bare(latency.baseline_us)}, bound {_bare(latency.roofline_us)})"
+    )
+
+
+def evidence(tracked: Tracked) -> str:
+    """Markdown: what the figures of a region's hint rest on."""
+    region, estimate = tracked.region, tracked.found.estimate
+    if estimate is None:
+        return region.reason
+    lines = [
+        f"**{region.op_category}** in `{region.symbol}`",
+        f"- op by op now: {microseconds(estimate.now_us)}",
+        f"- one fused kernel: {microseconds(estimate.after_us)}",
+        f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
+        f"- {estimate.source} on {estimate.chip}, not yet verified",
+        *_inputs(region),
+    ]
+    if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
+        lines.append("- a gain above 10x deserves a second look at what is compared")
+    return "\n".join(lines)
+
+
+def _inputs(region: Region) -> Iterator[str]:
+    if region.task is not None:
+        sizes = region.task.sizes
+        for item in region.task.graph.inputs:
+            shape = "×".join(str(size) for size in item.spec.sizes(sizes)) or "scalar"
+            yield f"- `{item.expression or item.name}`: {item.spec.dtype} {shape}"
+
+
+def installed_evidence(installed: Installed) -> str:
+    """Markdown: what the figures of a generated call rest on."""
+    latency = installed.latency
+    return "\n".join(
+        [
+            f"**{installed.name}**, verified by {installed.verifier}",
+            f"- {microseconds(latency.us)} {latency.source.value} on {latency.chip},"
+            f" {latency.block_dim} vector cores",
+            f"- the same ops one by one: {microseconds(latency.baseline_us)}",
+            f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {latency.bottleneck}",
+        ]
+    )
+
+
+def estimate_words(estimate: Estimate) -> str:
+    """The gain in a few words, for titles."""
+    now, after = microseconds(estimate.now_us), microseconds(estimate.after_us)
+    return f"{now} → {after} {estimate.source}"

@@ -1,0 +1,127 @@
+"""``initialize`` to ``exit``, and configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.uris import to_fs_path
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_server.options import Options, read_options, update_options
+from evokernel_server.tasks import spawn
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+log = logging.getLogger(__name__)
+
+SECTION = "evokernel"
+
+
+def register(server: EvoKernelServer) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        begin(server, params)
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(params: types.InitializedParams) -> None:
+        await initialised(server)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    async def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:
+        given = params.settings.get(SECTION) if isinstance(params.settings, Mapping) else None
+        await reconfigure(server, given)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        removed = {_path(folder.uri) for folder in params.event.removed}
+        added = [_path(folder.uri) for folder in params.event.added]
+        server.documents.roots = [r for r in server.documents.roots if r not in removed] + added
+        server.jobs.wake()
+
+    @server.feature(types.SHUTDOWN)
+    async def shutdown(params: None) -> None:
+        await server.settle()
+
+
+def _path(uri: str) -> Path:
+    return Path(to_fs_path(uri) or uri)
+
+
+def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
+    """Takes over options and folders; a bad setting is reported and the rest still holds."""
+    try:
+        server.options = read_options(params.initialization_options)
+    except UsageError as error:
+        log.error("%s", error)
+        trusted = not _says_untrusted(params.initialization_options)
+        server.options = Options(trusted=trusted)
+    server.own_client = _knows_us(params)
+    server.documents.encoding = str(getattr(_encoding(server), "value", _encoding(server)))
+    folders = [folder.uri for folder in params.workspace_folders or []]
+    root = params.root_uri or (Path(params.root_path).as_uri() if params.root_path else None)
+    server.documents.roots = [_path(uri) for uri in folders or ([root] if root else [])]
+
+
+def _says_untrusted(options: object) -> bool:
+    return isinstance(options, Mapping) and options.get("trusted") is False
+
+
+def _encoding(server: EvoKernelServer) -> Any:
+    return server.workspace.position_encoding or types.PositionEncodingKind.Utf16
+
+
+def _knows_us(params: types.InitializeParams) -> bool:
+    """Our own client says so under ``capabilities.experimental.evokernel``."""
+    experimental = params.capabilities.experimental
+    return isinstance(experimental, Mapping) and bool(experimental.get(SECTION))
+
+
+async def initialised(server: EvoKernelServer) -> None:
+    """The client is ready: its configuration is asked for, left-over jobs are taken up."""
+    server.watcher.start(asyncio.get_running_loop())
+    if server.process_id:
+        spawn(server.watch_parent(server.process_id), "parent watch")
+    await reconfigure(server, None)
+    if server.options.trusted:
+        server.jobs.start()
+    server.show_status()
+    server.status.resend()
+
+
+async def reconfigure(server: EvoKernelServer, pushed: object) -> None:
+    """Lays the client's configuration over the options; workers start anew where it matters to them."""
+    section = await _pull(server) if pushed is None else pushed
+    before = server.options
+    try:
+        server.options = update_options(before, section)
+    except UsageError as error:
+        log.error("%s", error)
+        return
+    if server.options.settings != before.settings:
+        server.capture.clear()
+        await server.worker.restart()
+        for document in server.documents.torch_documents():
+            document.captured = ""
+            server.capture.soon(document)
+    if server.options.server != before.server:
+        server.refresh()
+
+
+async def _pull(server: EvoKernelServer) -> object:
+    workspace = server.client_capabilities.workspace
+    if workspace is None or not workspace.configuration:
+        return None
+    item = types.ConfigurationItem(section=SECTION)
+    try:
+        answer = await server.workspace_configuration_async(types.ConfigurationParams([item]))
+    except JsonRpcException as error:
+        log.info("The client gave no configuration: %s", error)
+        return None
+    return answer[0] if answer else None

@@ -1,0 +1,336 @@
+"""The queue of syntheses: durable, one at a time, a person's request before background work.
+
+Every change of a job is in the memory before anyone hears of it. A server that starts finds the jobs of
+one that was killed (their claims are gone with it) and goes on where they stopped. While the verifier is
+away a job waits, and is tried again after a growing pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.job import Job, JobKind, JobState
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import dumps, from_data, loads, to_data
+from evokernel_core.domain.verdict import Latency
+from evokernel_server.claims import Claims
+from evokernel_server.store import Store
+from evokernel_server.worker import Cancelled, Worker, WorkerDied, WorkerError
+
+log = logging.getLogger(__name__)
+
+UNFINISHED = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING)
+VERIFIER_AWAY = "verifier_unavailable"
+_DEATHS_ALLOWED = 3
+
+
+@frozen
+class Best:
+    source_id: str
+    latency: Latency
+    verifier: str
+
+
+@frozen
+class Report:
+    """How a synthesis ended: ``status`` is verified or infeasible, ``reason`` says why not."""
+
+    status: str
+    reason: str
+    attempts: int
+    first_latency_us: float | None
+    best: Best | None
+
+
+@frozen
+class AttemptEvent:
+    """One attempt of a running synthesis."""
+
+    n: int
+    budget: int
+    stage: str
+    feasible: bool
+    latency_us: float | None
+    best_us: float | None
+
+
+Listener = Callable[[AttemptEvent], None]
+
+
+@define(eq=False)
+class JobQueue:
+    """``finished`` hears of each background job that ended with a report.
+
+    ``eligible`` says whether a job may run here; ``announce`` is called when the queue changes.
+    """
+
+    store: Store
+    worker: Worker
+    claims: Claims
+    eligible: Callable[[Job], bool]
+    finished: Callable[[Job, Report], Awaitable[None]]
+    announce: Callable[[], None]
+    retry_s: Callable[[], tuple[float, float]]
+    clock: Callable[[], float] = time.time
+    running: Job | None = None
+    waiting: dict[str, Job] = field(factory=dict)
+    """Jobs whose verifier is away, by id."""
+    _turn: asyncio.Lock = field(factory=asyncio.Lock)
+    _wake: asyncio.Event = field(factory=asyncio.Event)
+    _preempt: asyncio.Event | None = None
+    _not_before: dict[str, tuple[float, float]] = field(factory=dict)
+    """When a waiting job is tried again (monotonic), and the pause after that."""
+    _deaths: dict[str, int] = field(factory=dict)
+    _ended: set[str] = field(factory=set)
+    _task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to work through the queue, with what earlier servers left in it."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._work(), name="jobs")
+
+    def stop(self) -> None:
+        """Lets go of the queue; a running job stays in it for the next server."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self.claims.release_all()
+
+    def wake(self) -> None:
+        """Looks at the queue again: a file was opened, or the verifier may be back."""
+        self._wake.set()
+
+    async def add(self, kind: JobKind, file: Path, region: Region, budget: int) -> Job:
+        """Queues a synthesis; an unfinished one of the same kind, file and task is given instead."""
+        assert region.task is not None
+        now = self.clock()
+        job = Job(
+            id=uuid.uuid4().hex, kind=kind, state=JobState.QUEUED, file=str(file), region_id=region.id,
+            task_id=region.task.task_id, region=dumps(region), budget=budget, spent=0,
+            created=now, updated=now,
+        )  # fmt: skip
+        kept = await self.store(lambda memory: _put_once(memory, job))
+        self.announce()
+        if kind is JobKind.REFINE:
+            self.wake()
+        return kept
+
+    async def run_now(self, job: Job, listener: Listener, cancel: asyncio.Event) -> Report:
+        """Runs a person's request before anything else.
+
+        Raises Cancelled, or WorkerError for a stated reason; the job's state is saved first.
+        """
+        if not self.claims.take(job.id):
+            raise EvoKernelError("Another window is already generating this kernel; wait for it there.")
+        if self._preempt is not None:
+            self._preempt.set()
+        kept = False
+        try:
+            async with self._turn:
+                report = await self._run_until_answered(job, listener, cancel)
+            kept = report.best is not None
+            return report
+        except Cancelled:
+            await self._save(job, JobState.CANCELLED, "cancelled")
+            raise
+        finally:
+            if not kept:
+                self.claims.release(job.id)
+
+    async def _run_until_answered(self, job: Job, listener: Listener, cancel: asyncio.Event) -> Report:
+        while True:
+            try:
+                return await self._run(job, listener, cancel)
+            except WorkerDied as error:
+                await self._retry(job, error)
+                if self._deaths[job.id] >= _DEATHS_ALLOWED:
+                    raise
+
+    async def finish(self, job: Job, state: JobState, reason: str = "") -> None:
+        await self.store(lambda memory: memory.update_job(job.id, state=state, reason=reason))
+        self.claims.release(job.id, finished=True)
+        self.announce()
+
+    def cancel_background(self) -> bool:
+        """Ends the background job that runs now. Returns whether there was one."""
+        if self._preempt is None or self.running is None:
+            return False
+        self._ended.add(self.running.id)
+        self._preempt.set()
+        return True
+
+    async def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                job = await self._next()
+                if job is None:
+                    await self._rest()
+                else:
+                    async with self._turn:
+                        await self._background(job)
+            except EvoKernelError as error:
+                log.error("The job queue met an error: %s", error)
+                await asyncio.sleep(self.retry_s()[0])
+
+    async def _rest(self) -> None:
+        """Sleeps until something changes or a waiting job is due."""
+        due = min((when for when, _ in self._not_before.values()), default=None)
+        pause = None if due is None else max(0.05, due - time.monotonic())
+        try:
+            await asyncio.wait_for(self._wake.wait(), pause)
+        except TimeoutError:
+            return
+
+    async def _next(self) -> Job | None:
+        """The oldest job that may run here now, claimed."""
+        for job in await self.store(lambda memory: memory.jobs(UNFINISHED)):
+            due, _ = self._not_before.get(job.id, (0.0, 0.0))
+            if not self.eligible(job) or due > time.monotonic():
+                continue
+            if job.id in self.claims.held or not self.claims.take(job.id):
+                continue
+            fresh = await self.store(lambda memory, id=job.id: memory.job(id))  # type: ignore[misc]
+            if fresh is not None and fresh.state in UNFINISHED:
+                return fresh  # type: ignore[no-any-return]
+            self.claims.release(job.id, finished=True)
+        return None
+
+    async def _background(self, job: Job) -> None:
+        self._preempt = asyncio.Event()
+        try:
+            report = await self._run(job, lambda _: None, self._preempt)
+        except Cancelled:
+            await self._give_way(job)
+        except WorkerDied as error:
+            await self._retry(job, error)
+        except WorkerError as error:
+            log.info("The job %s ended: %s", job.id, error)
+        else:
+            await self.finished(job, report)
+        finally:
+            self._preempt = None
+            self.claims.release(job.id)
+
+    async def _give_way(self, job: Job) -> None:
+        """A background job that gave way to a request keeps its place; one that a person ended does not."""
+        if job.id in self._ended:
+            self._ended.discard(job.id)
+            await self._save(job, JobState.CANCELLED, "cancelled")
+        else:
+            await self._save(job, JobState.QUEUED, "gave way to a request")
+
+    async def _retry(self, job: Job, error: WorkerDied) -> None:
+        self._deaths[job.id] = self._deaths.get(job.id, 0) + 1
+        given_up = self._deaths[job.id] >= _DEATHS_ALLOWED
+        state = JobState.FAILED if given_up else JobState.QUEUED
+        await self.store(lambda memory: memory.update_job(job.id, state=state, reason=str(error)))
+
+    async def _run(self, job: Job, listener: Listener, cancel: asyncio.Event) -> Report:
+        self.running = await self.store(
+            lambda memory: memory.update_job(job.id, state=JobState.RUNNING, reason="")
+        )
+        self.announce()
+        try:
+            report = await self._synthesise(job, listener, cancel)
+        except WorkerDied:
+            raise
+        except WorkerError as error:
+            await self._fail(job, error)
+            raise
+        finally:
+            self.running = None
+            self.announce()
+        self._forget_waiting(job)
+        if job.kind is JobKind.REFINE or report.best is None:
+            state = JobState.DONE if report.best else JobState.FAILED
+            await self._save(job, state, report.reason)
+        return report
+
+    async def _synthesise(self, job: Job, listener: Listener, cancel: asyncio.Event) -> Report:
+        region = loads(job.region, Region)
+        saves: set[asyncio.Task[Any]] = set()
+
+        def heard(event: Mapping[str, Any]) -> None:
+            attempt = read_attempt(event)
+            if attempt is None:
+                return
+            save = self.store(lambda memory: memory.update_job(job.id, spent=attempt.n))
+            task = asyncio.ensure_future(_then(save, listener, attempt))
+            saves.add(task)
+            task.add_done_callback(saves.discard)
+
+        params = {
+            "region": to_data(region),
+            "budget": job.budget,
+            "job_id": job.id,
+            "mode": job.kind.value,
+        }
+        result = await self.worker.request("synthesise", params, on_event=heard, cancel=cancel)
+        await asyncio.gather(*saves)
+        return from_data({**_EMPTY, **result}, Report)
+
+    async def _fail(self, job: Job, error: WorkerError) -> None:
+        if error.reason != VERIFIER_AWAY:
+            await self._save(job, JobState.FAILED, str(error))
+            return
+        _, pause = self._not_before.get(job.id, (0.0, self.retry_s()[0]))
+        self._not_before[job.id] = (time.monotonic() + pause, min(pause * 2, self.retry_s()[1]))
+        self.waiting[job.id] = evolve(job, state=JobState.WAITING, reason=str(error))
+        await self._save(job, JobState.WAITING, str(error))
+        self.wake()
+
+    async def _save(self, job: Job, state: JobState, reason: str) -> None:
+        await self.store(lambda memory: memory.update_job(job.id, state=state, reason=reason))
+
+    def _forget_waiting(self, job: Job) -> None:
+        self._not_before.pop(job.id, None)
+        self.waiting.pop(job.id, None)
+        self._deaths.pop(job.id, None)
+
+
+_EMPTY: Mapping[str, Any] = {
+    "status": "infeasible",
+    "reason": "",
+    "attempts": 0,
+    "first_latency_us": None,
+    "best": None,
+}
+
+
+async def _then(save: Awaitable[object], listener: Listener, attempt: AttemptEvent) -> None:
+    """Durable first, announced second."""
+    await save
+    listener(attempt)
+
+
+def _put_once(memory: Any, job: Job) -> Job:
+    with memory.transaction():
+        for other in memory.jobs(UNFINISHED):
+            if (other.kind, other.file, other.task_id) == (job.kind, job.file, job.task_id):
+                return other  # type: ignore[no-any-return]
+        memory.put_job(job)
+    return job
+
+
+def read_attempt(event: Mapping[str, Any]) -> AttemptEvent | None:
+    """The worker's event as an object; None for kinds that are not attempts."""
+    if event.get("kind") != "attempt":
+        return None
+    return AttemptEvent(
+        n=int(event.get("n", 0)),
+        budget=int(event.get("budget", 0)),
+        stage=str(event.get("stage", "")),
+        feasible=bool(event.get("feasible")),
+        latency_us=event.get("latency_us"),
+        best_us=event.get("best_us"),
+    )

@@ -1,0 +1,116 @@
+"""Messages that ask a person something: a faster kernel, and its diff."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Callable, Sequence
+
+from attrs import define
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from evokernel_core import paths
+from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_server.kernels import Kernels
+from evokernel_server.offers import Offer
+from evokernel_server.packages import package_folder
+from evokernel_server.workspace import uri_of
+
+APPLY, DIFF, REJECT, SNOOZE = "Apply", "Show diff", "Reject", "Snooze"
+SHOW_DIFF_METHOD = "evokernel/showDiff"
+REFINED_METHOD = "evokernel/refined"
+_KERNEL_FILE = "op_kernel.cpp"
+
+
+@define(eq=False)
+class Notices:
+    """``own_client`` tells whether the client knows our notifications."""
+
+    server: LanguageServer
+    kernels: Kernels
+    own_client: Callable[[], bool]
+
+    async def ask(self, group: Sequence[Offer]) -> None:
+        """Shows one message for a group of offers and does what the person chose."""
+        if self.own_client():
+            for offer in group:
+                self.server.protocol.notify(REFINED_METHOD, _refined(offer))
+        actions = [APPLY, DIFF, REJECT, SNOOZE]
+        while (choice := await self._choose(_words(group), actions)) == DIFF:
+            for offer in group:
+                await self.show_diff(offer)
+            actions = [APPLY, REJECT, SNOOZE]
+        for offer in group:
+            await self._do(choice, offer)
+
+    async def _choose(self, words: str, actions: Sequence[str]) -> str:
+        params = types.ShowMessageRequestParams(
+            types.MessageType.Info, words, [types.MessageActionItem(action) for action in actions]
+        )
+        try:
+            answer = await self.server.window_show_message_request_async(params)
+        except JsonRpcException:
+            return ""
+        return answer.title if answer else ""
+
+    async def _do(self, choice: str, offer: Offer) -> None:
+        """Dismissing the message is not a decision: the offer stays."""
+        if choice == APPLY:
+            await self.kernels.apply_offer(offer)
+        elif choice == REJECT:
+            await self.kernels.reject(offer)
+        elif choice == SNOOZE:
+            await self.kernels.snooze(offer)
+
+    async def show_diff(self, offer: Offer) -> None:
+        """Shows the installed kernel beside the offered one."""
+        original = await asyncio.to_thread(_installed_text, offer)
+        source = await self.kernels.store(lambda memory: memory.source(offer.source_id))
+        proposed = source.op_kernel_cpp if source else ""
+        await self.kernels.outcomes.record(OutcomeKind.OPENED_DIFF, offer.placement(0.0))
+        title = f"{offer.name}: {offer.words}"
+        if self.own_client():
+            data = {"uri": offer.uri, "original": original, "proposed": proposed, "title": title}
+            self.server.protocol.notify(SHOW_DIFF_METHOD, data)
+        else:
+            await self._show_file(offer.name, original, proposed, title)
+
+    async def _show_file(self, name: str, original: str, proposed: str, title: str) -> None:
+        lines = difflib.unified_diff(
+            original.splitlines(keepends=True), proposed.splitlines(keepends=True),
+            f"{name}/{_KERNEL_FILE} (installed)", f"{name}/{_KERNEL_FILE} (offered)",
+        )  # fmt: skip
+        path = paths.cache_dir() / "diffs" / f"{name}.diff"
+        await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(path.write_text, f"{title}\n" + "".join(lines), "utf-8")
+        window = self.server.client_capabilities.window
+        if window and window.show_document and window.show_document.support:
+            await self.server.window_show_document_async(
+                types.ShowDocumentParams(uri_of(path), take_focus=True)
+            )
+        else:
+            self.server.window_show_message(
+                types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: the diff is in {path}")
+            )
+
+
+def _words(group: Sequence[Offer]) -> str:
+    if len(group) == 1 and group[0].old is None:
+        return f"EvoKernel: a kernel is ready. {group[0].words}"
+    listed = "; ".join(offer.words for offer in group)
+    return f"EvoKernel: {'a kernel got' if len(group) == 1 else f'{len(group)} kernels got'} faster. {listed}"
+
+
+def _refined(offer: Offer) -> dict[str, object]:
+    return {
+        "uri": offer.uri, "regionId": offer.region.id, "name": offer.name, "sourceId": offer.source_id,
+        "oldUs": offer.old.us if offer.old else None, "newUs": offer.new.us,
+        "source": offer.new.source.value, "chip": offer.new.chip, "verifier": offer.verifier,
+    }  # fmt: skip
+
+
+def _installed_text(offer: Offer) -> str:
+    path = package_folder(offer.file, offer.name) / _KERNEL_FILE
+    return path.read_text("utf-8") if path.exists() else ""

@@ -1,0 +1,165 @@
+"""Faster kernels that wait for a decision, and when a person is told of them.
+
+An offer follows from what is durable: the installed package, the memory's best kernel of its task, and
+the outcomes. So a restart loses none. A message is shown for a gain of a tenth or more, for an open
+file, grouped, at most once in a while; every offer is also a code action and a count in the status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.verdict import Latency
+from evokernel_server.options import ServerOptions
+from evokernel_server.outcomes import OutcomeLog, Placement
+from evokernel_server.packages import Installed
+from evokernel_server.store import Store
+from evokernel_server.tasks import spawn
+
+_GATHER_S = 0.2
+"""Offers that arrive this close together share a message."""
+
+
+@frozen
+class Offer:
+    """A verified kernel that is faster than the installed one, or not installed yet (``old`` None)."""
+
+    uri: str
+    file: Path
+    region: Region
+    name: str
+    source_id: str
+    old: Latency | None
+    new: Latency
+    verifier: str
+
+    def placement(self, at: float) -> Placement:
+        assert self.region.task is not None
+        return Placement(self.file, self.name, self.region.id, self.region.task.task_id, self.source_id, at)
+
+    @property
+    def words(self) -> str:
+        """Evidence in one line: what, from, to, and the source of the figures."""
+        was = f"{microseconds(self.old.us)} → " if self.old else ""
+        where = f"{self.file.name}:{self.region.span.line}"
+        return (
+            f"{self.region.op_category} at {where}: {was}{microseconds(self.new.us)} "
+            f"{self.new.source.value} on {self.new.chip}, {self.verifier}"
+        )
+
+
+def microseconds(value: float) -> str:
+    """A latency with as many digits as it deserves."""
+    if value >= 100:
+        return f"{value:,.0f} µs"
+    return f"{value:.1f} µs" if value >= 1 else f"{value:.2g} µs"
+
+
+def gain(old: Latency, new: Latency) -> float:
+    """The share of the old latency that the new one saves; 0 for figures that do not compare."""
+    if (old.source, old.chip) != (new.source, new.chip) or old.us <= 0:
+        return 0.0
+    return 1.0 - new.us / old.us
+
+
+@define(eq=False)
+class Offers:
+    """``ask`` shows a group of offers; ``is_open`` tells whether a file is open in the client."""
+
+    store: Store
+    outcomes: OutcomeLog
+    options: Callable[[], ServerOptions]
+    ask: Callable[[list[Offer]], Awaitable[None]]
+    is_open: Callable[[Path], bool]
+    changed: Callable[[int], None]
+    pending: dict[tuple[Path, str], Offer] = field(factory=dict)
+    _shown: set[str] = field(factory=set)
+    _snoozed: dict[str, float] = field(factory=dict)
+    _toasts: list[float] = field(factory=list)
+    _gathering: asyncio.Task[None] | None = None
+
+    async def consider(self, uri: str, file: Path, region: Region, installed: Installed) -> Offer | None:
+        """Offers the memory's best kernel of a region where it is enough faster than the installed one."""
+        best = await self.store(
+            lambda memory: memory.best(installed.task_id, installed.latency.chip, installed.latency.source)
+        )
+        if best is None or best.verdict.latency is None:
+            return None
+        offer = Offer(
+            uri, file, region, installed.name, best.source.source_id,
+            installed.latency, best.verdict.latency, best.verdict.verifier,
+        )  # fmt: skip
+        if gain(installed.latency, offer.new) < self.options().least_gain:
+            return None
+        return await self.put(offer)
+
+    async def put(self, offer: Offer) -> Offer | None:
+        """Keeps an offer unless the person has rejected that kernel; a better one replaces a worse."""
+        placement = offer.placement(0.0)
+        past = await self.store(lambda memory: memory.outcomes(placement.key))
+        if any(o.kind is OutcomeKind.REJECTED and o.source_id == offer.source_id for o in past):
+            return None
+        key = (offer.file, offer.region.id)
+        older = self.pending.get(key)
+        self.pending[key] = offer
+        if older is not None and older.source_id != offer.source_id:
+            await self.outcomes.record(OutcomeKind.EXPIRED, older.placement(0.0), "superseded")
+        self.changed(len(self.pending))
+        self.soon()
+        return offer
+
+    def find(self, file: Path, region_id: str = "", name: str = "") -> Offer | None:
+        """The offer for a region, or for the kernel of a generated call."""
+        for offer in self.pending.values():
+            if offer.file == file and (offer.region.id == region_id or (name and offer.name == name)):
+                return offer
+        return None
+
+    def take(self, offer: Offer) -> None:
+        """Removes an offer that was decided."""
+        self.pending.pop((offer.file, offer.region.id), None)
+        self.changed(len(self.pending))
+
+    def snooze(self, offer: Offer) -> None:
+        self._snoozed[offer.source_id] = time.monotonic() + self.options().snooze_s
+        self._shown.discard(offer.source_id)
+
+    def soon(self) -> None:
+        """Tells the person, together with what else arrives in a moment."""
+        if self._gathering is None or self._gathering.done():
+            self._gathering = spawn(self._tell(), "offers")
+
+    async def _tell(self) -> None:
+        await asyncio.sleep(_GATHER_S)
+        group = [offer for offer in self.pending.values() if self._may_show(offer)]
+        if not group or not self._allowed():
+            return
+        self._toasts.append(time.monotonic())
+        for offer in group:
+            self._shown.add(offer.source_id)
+            await self.outcomes.record(OutcomeKind.SHOWN, offer.placement(0.0))
+        self._gathering = None  # a message may stay unanswered for long; the next group does not wait
+        await self.ask(group)
+
+    def _may_show(self, offer: Offer) -> bool:
+        awake = self._snoozed.get(offer.source_id, 0.0) <= time.monotonic()
+        return awake and offer.source_id not in self._shown and self.is_open(offer.file)
+
+    def _allowed(self) -> bool:
+        options = self.options()
+        if len(self._toasts) >= options.toasts_per_session:
+            return False
+        return not self._toasts or time.monotonic() - self._toasts[-1] >= options.toast_interval_s
+
+    async def expire(self) -> None:
+        """The session ends: what was shown and not answered says nothing about the kernel."""
+        for offer in self.pending.values():
+            if offer.source_id in self._shown:
+                await self.outcomes.record(OutcomeKind.EXPIRED, offer.placement(0.0))

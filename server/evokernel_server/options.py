@@ -1,0 +1,124 @@
+"""What a client configures: the product's settings and the server's own, from camelCase JSON."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import cattrs
+from attrs import evolve, field, fields, frozen
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.serial import from_data
+from evokernel_core.domain.settings import ModelEndpoint, Settings
+
+ENVIRONMENT_SECRETS = {"EVOKERNEL_API_KEY": "api_key", "EVOKERNEL_VERIFIER_TOKEN": "verifier_token"}
+"""Secrets reach the server by environment only, never by a settings file."""
+
+
+@frozen
+class ServerOptions:
+    """The server's own options. Times are seconds.
+
+    ``pause_s``: how long typing must rest before a capture and a refresh of hints.
+    ``least_gain``: how much faster a refined kernel must be to be offered, as a fraction.
+    ``toast_interval_s``, ``toasts_per_session``: limits on offers shown as a message; others are a badge.
+    ``survival_s``: the horizons ``30s``, ``5m`` and ``15m`` after which an accepted kernel has survived.
+    ``revert_grace_s``: how long a call must be gone before that counts as the person's own revert.
+    """
+
+    inlay_hints: bool = True
+    code_lens: bool = False
+    pause_s: float = 0.6
+    least_gain: float = 0.10
+    toast_interval_s: float = 1800.0
+    toasts_per_session: int = 3
+    snooze_s: float = 1800.0
+    survival_s: tuple[float, float, float] = (30.0, 300.0, 900.0)
+    revert_grace_s: float = 2.0
+    retry_s: tuple[float, float] = field(default=(2.0, 120.0))
+    """First and greatest pause between two tries to reach a verifier that is away."""
+
+
+@frozen
+class Options:
+    """Everything configured. ``trusted`` False means: parse only, run nothing of the workspace."""
+
+    settings: Settings = field(factory=Settings)
+    server: ServerOptions = field(factory=ServerOptions)
+    trusted: bool = True
+
+
+def read_options(initialization: object, environment: Mapping[str, str] = os.environ) -> Options:
+    """Options of ``initializationOptions``: ``{"settings": {...}, "trusted": bool}``.
+
+    Raises UsageError that names the setting with a value of the wrong kind.
+    """
+    data = initialization if isinstance(initialization, Mapping) else {}
+    options = Options(settings=_with_secrets(Settings(), environment))
+    options = update_options(options, data.get("settings"))
+    return evolve(options, trusted=bool(data.get("trusted", True)))
+
+
+def update_options(options: Options, section: object) -> Options:
+    """Options with a configuration section laid over them; unknown keys are left alone.
+
+    Null values and empty strings leave a setting as it was.
+    """
+    if not isinstance(section, Mapping):
+        return options
+    given = {_snake(str(key)): value for key, value in section.items() if value not in (None, "")}
+    endpoint = _endpoint(options.settings.endpoint, given)
+    settings = evolve(_overlay(options.settings, given, skip="endpoint"), endpoint=endpoint)
+    return evolve(options, settings=settings, server=_overlay(options.server, given))
+
+
+def _endpoint(endpoint: ModelEndpoint, given: Mapping[str, Any]) -> ModelEndpoint:
+    """The endpoint from a nested ``endpoint`` object or from flat ``modelUrl``, ``model``, ..."""
+    nested = given.get("endpoint")
+    inner = {_snake(str(key)): value for key, value in nested.items()} if isinstance(nested, Mapping) else {}
+    flat = {"base_url": given.get("model_url"), "ca_bundle": given.get("ca_bundle")}
+    flat |= {key: given.get(key) for key in ("model", "token_budget", "timeout_s")}
+    flat = {key: value for key, value in flat.items() if value is not None}
+    return cast(ModelEndpoint, _overlay(endpoint, {**flat, **inner}, skip="api_key"))
+
+
+def _overlay(base: Any, given: Mapping[str, Any], skip: str = "") -> Any:
+    changes = {}
+    for attribute in fields(type(base)):
+        if attribute.name in given and attribute.name != skip:
+            kind = type(getattr(base, attribute.name))
+            changes[attribute.name] = _structure(attribute.name, given[attribute.name], kind, base)
+    return evolve(base, **changes)
+
+
+def _structure(name: str, value: Any, kind: type, base: Any) -> Any:
+    annotation: Any = tuple[float, ...] if kind is tuple else kind
+    try:
+        if kind is bool and not isinstance(value, bool):
+            raise ValueError("true or false is expected")
+        made: Any = from_data(value, annotation)
+    except (ValueError, TypeError, cattrs.BaseValidationError) as error:
+        raise UsageError(
+            f"The setting evokernel.{_camel(name)} cannot be {value!r}; it stays {getattr(base, name)!r}."
+        ) from error
+    if kind is tuple and len(made) != len(getattr(base, name)):
+        raise UsageError(f"The setting evokernel.{_camel(name)} takes {len(getattr(base, name))} numbers.")
+    return made
+
+
+def _with_secrets(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    key = environment.get("EVOKERNEL_API_KEY", "")
+    token = environment.get("EVOKERNEL_VERIFIER_TOKEN", "")
+    return evolve(settings, verifier_token=token, endpoint=evolve(settings.endpoint, api_key=key))
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)

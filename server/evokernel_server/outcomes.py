@@ -1,0 +1,225 @@
+"""What became of accepted kernels: still there after a while, or taken out again by the person.
+
+A generated call carries its kernel's name, so the text itself tells: a call that is gone for longer than
+a cut and paste takes was reverted. That works for undo, for typing, for version control and across
+restarts. A switch of branches says nothing about a kernel, so it ends the watch without a verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from evokernel_core.domain.job import Job, JobKind, JobState
+from evokernel_core.domain.outcome import Outcome, OutcomeKind
+from evokernel_server.jobs import UNFINISHED
+from evokernel_server.packages import Installed, read_installed
+from evokernel_server.store import Store
+from evokernel_server.tasks import spawn
+from evokernel_server.workspace import Document, find_calls, text_hash
+
+log = logging.getLogger(__name__)
+
+HORIZONS = ("30s", "5m", "15m")
+_SETTLED = (OutcomeKind.REVERTED, OutcomeKind.EXPIRED)
+
+
+def place_key(file: Path, region_id: str) -> str:
+    """How outcomes name a region: ids of regions are unique within a file only."""
+    return f"{region_id}@{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+
+
+@frozen
+class Placement:
+    """A generated call that a person accepted. ``before`` is the hash of the text without it."""
+
+    file: Path
+    name: str
+    region_id: str
+    task_id: str
+    source_id: str
+    at: float
+    before: str = ""
+
+    @property
+    def key(self) -> str:
+        """The region's id together with its file: equal code in two files is two decisions."""
+        return place_key(self.file, self.region_id)
+
+
+@define(eq=False)
+class OutcomeLog:
+    """Records outcomes durably and watches placements. ``clock`` gives seconds since the epoch."""
+
+    store: Store
+    grace_s: Callable[[], float]
+    survival_s: Callable[[], tuple[float, float, float]]
+    clock: Callable[[], float] = time.time
+    placements: list[Placement] = field(factory=list)
+    _doubts: dict[Path, asyncio.Task[None]] = field(factory=dict)
+    _watches: dict[Placement, asyncio.Task[None]] = field(factory=dict)
+
+    async def record(self, kind: OutcomeKind, placement: Placement, detail: str = "") -> None:
+        """Saves one outcome of a kernel; it is durable when this returns."""
+        outcome = Outcome(kind, placement.key, placement.task_id, placement.source_id, self.clock(), detail)
+        await self.store(lambda memory: memory.record_outcome(outcome))
+        log.info("%s %s %s", kind.value, placement.name, detail)
+
+    async def accept(self, placement: Placement, job: Job | None = None) -> None:
+        """Records an acceptance and ends its job in one transaction, then watches the call."""
+        outcome = Outcome(
+            OutcomeKind.ACCEPTED, placement.key, placement.task_id, placement.source_id, placement.at
+        )
+
+        def save(memory: Any) -> None:
+            with memory.transaction():
+                memory.record_outcome(outcome)
+                if job is not None:
+                    memory.update_job(job.id, state=JobState.DONE, reason="accepted")
+
+        await self.store(save)
+        self.watch(placement)
+
+    def watch(self, placement: Placement) -> None:
+        """Follows a call; a newer kernel in the same place takes the older one's."""
+        same = [p for p in self.placements if (p.file, p.region_id) == (placement.file, placement.region_id)]
+        for old in same:
+            self._drop(old)
+        self.placements.append(placement)
+        self._watches[placement] = spawn(self._survive(placement), "survival")
+
+    def unwatch(self, file: Path, name: str) -> Placement | None:
+        """Stops following the latest placement of a kernel in a file, as before its own revert."""
+        found = self._of(file, name)
+        if not found:
+            return None
+        self._drop(found[-1])
+        return found[-1]
+
+    def find(self, file: Path, name: str) -> Placement | None:
+        return next(reversed(self._of(file, name)), None)
+
+    def observe(self, document: Document) -> None:
+        """Compares an open document with its placements after an edit."""
+        self._compare(document.path, document.counts(), lambda: document.text.content, "manual")
+
+    def observe_text(self, file: Path, content: str, how: str) -> None:
+        """The same for a file that changed outside the editor."""
+        counts = Counter(call.name for call in find_calls(content))
+        self._compare(file, counts, lambda: content, how)
+
+    def void(self, files: Callable[[Path], bool]) -> None:
+        """Ends the watch over files whose branch was switched: no verdict about their kernels."""
+        for placement in [p for p in self.placements if files(p.file)]:
+            self._drop(placement)
+            spawn(self.record(OutcomeKind.EXPIRED, placement, "branch"), "outcome")
+
+    def _of(self, file: Path, name: str) -> list[Placement]:
+        return [p for p in self.placements if (p.file, p.name) == (file, name)]
+
+    def _drop(self, placement: Placement) -> None:
+        if placement in self.placements:
+            self.placements.remove(placement)
+        if task := self._watches.pop(placement, None):
+            task.cancel()
+
+    def _compare(self, file: Path, counts: Counter[str], content: Callable[[], str], how: str) -> None:
+        missing = self._missing(file, counts)
+        doubt = self._doubts.get(file)
+        if not missing:
+            if doubt is not None:
+                doubt.cancel()
+                del self._doubts[file]
+            return
+        if doubt is None or doubt.done():
+            self._doubts[file] = spawn(self._settle(file, content, how), "revert")
+
+    def _missing(self, file: Path, counts: Counter[str]) -> list[Placement]:
+        """Placements beyond the number of calls that are left, the latest first."""
+        gone = []
+        for name in {p.name for p in self.placements if p.file == file}:
+            placed = self._of(file, name)
+            gone += placed[counts[name] :][::-1]
+        return gone
+
+    async def _settle(self, file: Path, content: Callable[[], str], how: str) -> None:
+        """After a moment for a cut and paste or an undo and redo: what is still gone was reverted."""
+        await asyncio.sleep(self.grace_s())
+        self._doubts.pop(file, None)
+        text = content()
+        counts = Counter(call.name for call in find_calls(text))
+        for placement in self._missing(file, counts):
+            self._drop(placement)
+            undone = how == "manual" and text_hash(text) == placement.before
+            await self.record(OutcomeKind.REVERTED, placement, "undo" if undone else how)
+
+    async def _survive(self, placement: Placement) -> None:
+        past = await self.store(lambda memory: memory.outcomes(placement.key))
+        known = {
+            o.detail
+            for o in past
+            if o.kind is OutcomeKind.SURVIVED and o.source_id == placement.source_id and o.at >= placement.at
+        }
+        for horizon, seconds in zip(HORIZONS, self.survival_s(), strict=True):
+            await asyncio.sleep(max(0.0, placement.at + seconds - self.clock()))
+            if horizon not in known:
+                await self.record(OutcomeKind.SURVIVED, placement, horizon)
+
+    async def restore(self, document: Document) -> None:
+        """Takes up the watch over a reopened file, and settles what happened while nobody looked.
+
+        A call whose acceptance was not saved (the server was killed in between) is saved now; an
+        accepted call that is no longer there was reverted.
+        """
+        jobs = await self.store(lambda memory: memory.jobs(file=str(document.path)))
+        done: set[str] = set()
+        for job in reversed([job for job in jobs if job.kind is JobKind.GENERATE]):
+            if job.region_id not in done:
+                done.add(job.region_id)
+                await self._restore(document, job)
+        self.observe(document)
+
+    async def _restore(self, document: Document, job: Job) -> None:
+        if any(p.file == document.path and p.region_id == job.region_id for p in self.placements):
+            return
+        key = place_key(document.path, job.region_id)
+        outcomes = await self.store(lambda memory: memory.outcomes(key))
+        decided = [o for o in outcomes if o.kind in (OutcomeKind.ACCEPTED, *_SETTLED)]
+        installed = await self._called(document, job)
+        if decided and decided[-1].kind is OutcomeKind.ACCEPTED:
+            last = decided[-1]
+            name = installed.name if installed else ""
+            placement = Placement(document.path, name, job.region_id, last.task_id, last.source_id, last.at)
+            if installed is None:
+                await self.record(OutcomeKind.REVERTED, placement, "manual")
+            else:
+                await self._catch_up(placement, installed)
+        elif installed is not None and job.state in UNFINISHED:
+            await self.accept(_placement(document.path, job, installed, self.clock()), job)
+
+    async def _catch_up(self, placement: Placement, installed: Installed) -> None:
+        """A refined kernel whose acceptance was not saved is the one that is installed."""
+        if installed.source_id == placement.source_id:
+            self.watch(placement)
+        else:
+            await self.accept(evolve(placement, source_id=installed.source_id, at=self.clock()))
+
+    async def _called(self, document: Document, job: Job) -> Installed | None:
+        """The installed kernel of the job's task, where the document calls it."""
+        for name in document.counts():
+            installed = await asyncio.to_thread(read_installed, document.path, name)
+            if installed is not None and installed.task_id == job.task_id:
+                return installed
+        return None
+
+
+def _placement(file: Path, job: Job, installed: Installed, at: float) -> Placement:
+    return Placement(file, installed.name, job.region_id, job.task_id, installed.source_id, at)

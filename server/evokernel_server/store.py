@@ -1,0 +1,70 @@
+"""The memory, off the event loop: one thread owns the database and does what it is handed in order."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from evokernel_core.domain.errors import StoreError
+from evokernel_core.memory.store import Memory
+
+T = TypeVar("T")
+
+_CREATE = "import sys; from evokernel_core.memory.store import Memory; Memory(sys.argv[1]).close()"
+_CREATE_TIMEOUT_S = 60.0
+
+
+class Store:
+    """``await store(lambda memory: ...)`` runs a short transaction and gives its result.
+
+    The file is opened at the first use. Another process's lock is waited for on the thread.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._memory: Memory | None = None
+        self._closed = False
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory")
+
+    async def __call__(self, work: Callable[[Memory], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+
+    def _run(self, work: Callable[[Memory], T]) -> T:
+        if self._memory is None:
+            self._memory = _open(self._path)
+        return work(self._memory)
+
+    def close(self) -> None:
+        """Finishes what was handed in, then closes the file. Closing twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        self._thread.submit(self._close)
+        self._thread.shutdown(wait=True)
+
+    def _close(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+
+
+def _open(path: Path) -> Memory:
+    """Opens the memory; a new one is made by a child, because the tools for that are large."""
+    if not path.exists():
+        made = subprocess.run(
+            [sys.executable, "-c", _CREATE, str(path)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_CREATE_TIMEOUT_S,
+            check=False,
+        )
+        if made.returncode:
+            last = made.stderr.strip().splitlines()[-1:] or ["no reason given"]
+            raise StoreError(f"The memory {path} could not be created: {last[0]}")
+    return Memory(path)

@@ -1,0 +1,241 @@
+"""The client of the worker process, where everything slow happens.
+
+``python -m evokernel_core.synthesis.worker`` speaks one JSON object a line.
+
+To the worker:
+    ``{"id": 0, "method": "configure", "params": <Settings JSON>}``   once, first
+    ``{"id": n, "method": M, "params": {...}}``                       a request
+    ``{"method": "cancel", "params": {"id": n}}``                     end a request early
+
+From the worker:
+    ``{"id": n, "result": {...}}`` or ``{"id": n, "error": {"reason": CODE, "message": SENTENCE}}``
+    ``{"id": n, "event": {"kind": "attempt", ...}}``                  while a synthesis runs
+
+Methods and results:
+    ``regions {path, text}`` -> ``{"regions": [{"region", "estimate"}]}``
+    ``synthesise {region, budget, job_id, mode}`` -> ``{"status", "reason", "attempts",
+        "first_latency_us", "best": {"source_id", "latency", "verifier"} | null}``
+    ``package {region, source_id}`` -> ``{"name", "dir"}``; the package is complete or absent
+    ``edit {text, region, name}`` -> ``{"edits": [{"range", "new_text"}]}``: puts the call in place
+    ``revert_edit {text, region, name}`` -> the same shape: takes the call out again
+
+A ``range`` is ``{"start": {"line", "character"}, "end": {...}}`` with 0-based lines and characters.
+A worker that dies is started again at the next request, after a pause that grows with each death.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import define, field
+
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.settings import Settings
+
+log = logging.getLogger(__name__)
+
+Event = Callable[[Mapping[str, Any]], None]
+
+COMMAND_VARIABLE = "EVOKERNEL_WORKER_COMMAND"
+"""An environment variable with another command line for the worker, for tests and debugging."""
+_LINE_LIMIT = 64 * 1024 * 1024
+_CANCEL_GRACE_S = 5.0
+_BACKOFF_S = (0.5, 30.0)
+_STEADY_S = 60.0
+"""A worker that lived this long died of something new: the pauses start from the least again."""
+
+
+class WorkerError(EvoKernelError):
+    """The worker answered with an error; ``reason`` is its stable code."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class WorkerDied(WorkerError):
+    """The worker ended before it answered."""
+
+    def __init__(self, message: str = "The worker process ended; the work will be tried again.") -> None:
+        super().__init__("worker_died", message)
+
+
+class Cancelled(EvoKernelError):
+    """The request was cancelled by its own flag."""
+
+
+def worker_command() -> list[str]:
+    given = os.environ.get(COMMAND_VARIABLE)
+    return shlex.split(given) if given else [sys.executable, "-m", "evokernel_core.synthesis.worker"]
+
+
+@define
+class _Call:
+    future: asyncio.Future[dict[str, Any]]
+    on_event: Event | None
+
+
+@define(eq=False)
+class Worker:
+    """One worker process, started at the first request; it answers requests side by side."""
+
+    settings: Callable[[], Settings]
+    _process: asyncio.subprocess.Process | None = None
+    _reader: asyncio.Task[None] | None = None
+    _calls: dict[int, _Call] = field(factory=dict)
+    _last_id: int = 0
+    _deaths: int = 0
+    _started: float = 0.0
+    _not_before: float = 0.0
+    _ending: bool = False
+    _starting: asyncio.Lock = field(factory=asyncio.Lock)
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        on_event: Event | None = None,
+        cancel: asyncio.Event | None = None,
+    ) -> dict[str, Any]:
+        """The result of a request. Raises WorkerError, WorkerDied, or Cancelled once ``cancel`` is set."""
+        await self._start()
+        number, call = self._send(method, params, on_event)
+        try:
+            return await (self._wait(number, call, cancel) if cancel else call.future)
+        finally:
+            if self._calls.pop(number, None) and not call.future.done():
+                self._write({"method": "cancel", "params": {"id": number}})
+
+    async def _wait(self, number: int, call: _Call, cancel: asyncio.Event) -> dict[str, Any]:
+        flag = asyncio.ensure_future(cancel.wait())
+        both: set[asyncio.Future[Any]] = {call.future, flag}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            flag.cancel()
+        if call.future.done():
+            return call.future.result()
+        self._write({"method": "cancel", "params": {"id": number}})
+        done, _ = await asyncio.wait({call.future}, timeout=_CANCEL_GRACE_S)
+        if done:
+            call.future.exception()
+        else:
+            self.kill()
+        raise Cancelled("The work was cancelled.")
+
+    def _send(self, method: str, params: Mapping[str, Any], on_event: Event | None) -> tuple[int, _Call]:
+        self._last_id += 1
+        call = _Call(asyncio.get_running_loop().create_future(), on_event)
+        self._calls[self._last_id] = call
+        self._write({"id": self._last_id, "method": method, "params": dict(params)})
+        return self._last_id, call
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        if self._process is None or self._process.stdin is None:
+            return
+        with contextlib.suppress(ConnectionError, RuntimeError):  # its end is seen by the reader
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    async def _start(self) -> None:
+        async with self._starting:
+            if self._process is not None and self._process.returncode is None:
+                return
+            await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
+            self._process = await asyncio.create_subprocess_exec(
+                *worker_command(),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_LINE_LIMIT,
+                start_new_session=True,
+            )
+            self._started, self._ending = time.monotonic(), False
+            self._write({"id": 0, "method": "configure", "params": to_data(self.settings())})
+            self._reader = asyncio.create_task(self._read(self._process), name="worker")
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        try:
+            while line := await process.stdout.readline():
+                self._receive(line)
+        finally:
+            _kill_group(process)
+            await process.wait()
+            if self._process is process:
+                self._bury(process.returncode)
+
+    def _receive(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+            number = message["id"]
+        except (ValueError, KeyError, TypeError):
+            log.warning("The worker sent a line that is no message.")
+            return
+        call = self._calls.get(number)
+        if call is None:
+            if number == 0 and "error" in message:
+                log.error("The worker refused its settings: %s", message["error"])
+        elif "event" in message:
+            if call.on_event:
+                call.on_event(message["event"])
+        elif not call.future.done():
+            _settle(call.future, message)
+
+    def _bury(self, status: int | None) -> None:
+        self._process = None
+        lived = time.monotonic() - self._started
+        self._deaths = 1 if lived > _STEADY_S else self._deaths + 1
+        pause = min(_BACKOFF_S[0] * 2 ** (self._deaths - 1), _BACKOFF_S[1])
+        self._not_before = time.monotonic() + pause
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            if not call.future.done():
+                call.future.set_exception(WorkerDied())
+        level = logging.INFO if self._ending else logging.WARNING
+        log.log(level, "The worker ended with status %s after %.1f s.", status, lived)
+
+    def kill(self) -> None:
+        """Ends the worker and all that it started; the next request starts another."""
+        self._ending = True
+        if self._process is not None:
+            _kill_group(self._process)
+
+    async def restart(self) -> None:
+        """Ends the worker so that the next request starts one with the present settings."""
+        process, self._process = self._process, None
+        self._deaths, self._not_before = 0, 0.0
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            if not call.future.done():
+                call.future.set_exception(WorkerDied("The settings changed; the work starts again."))
+        if process is not None:
+            _kill_group(process)
+            await process.wait()
+
+
+def _settle(future: asyncio.Future[dict[str, Any]], message: Mapping[str, Any]) -> None:
+    if "error" in message:
+        error = message["error"]
+        future.set_exception(WorkerError(str(error.get("reason", "error")), str(error.get("message", ""))))
+    else:
+        future.set_result(message.get("result") or {})
+
+
+def _kill_group(process: asyncio.subprocess.Process) -> None:
+    """The worker leads a group of its own, so that compilers and kernels under test go with it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "nt":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,229 @@
+"""Open documents, what is known about them, and the roots that they belong to."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from attrs import define, evolve, field, frozen
+from lsprotocol import types
+from pygls.uris import from_fs_path, to_fs_path
+
+from evokernel_core.capture import finder
+from evokernel_core.capture.text import TextChange
+from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_server.packages import Installed
+from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
+
+_CALL = re.compile(r"\btorch\.ops\.evokernel\.([A-Za-z_]\w*)")
+MAX_EDITS_KEPT = 2_000
+"""Edits remembered while a capture runs; one that lasts longer is simply captured again."""
+
+
+@frozen
+class Estimate:
+    """Microseconds of a region: op by op now, fused, and the bound; all from one ``source``."""
+
+    now_us: float
+    after_us: float
+    bound_us: float
+    source: str
+    chip: str
+
+
+@frozen
+class Found:
+    """A region as captured, with its estimate where a kernel can be written."""
+
+    region: Region
+    estimate: Estimate | None = None
+
+
+@frozen
+class Tracked:
+    """A captured region and where its text is now."""
+
+    found: Found
+    extent: Extent
+
+    @property
+    def region(self) -> Region:
+        return self.found.region
+
+
+@frozen
+class Problem:
+    """Why a file has no regions: a stable code and one sentence."""
+
+    reason: str
+    message: str
+
+
+@frozen
+class GeneratedCall:
+    """A call of a generated op in the text."""
+
+    name: str
+    extent: Extent
+
+
+def find_calls(content: str) -> tuple[GeneratedCall, ...]:
+    """The calls of generated ops, by the ids that they carry."""
+    if "evokernel" not in content:
+        return ()
+    return tuple(GeneratedCall(m[1], Extent(m.start(), m.end())) for m in _CALL.finditer(content))
+
+
+def text_hash(content: str) -> str:
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@define(eq=False)
+class Document:
+    """One open file. Regions follow every edit; an edit inside one takes it off the page."""
+
+    uri: str
+    path: Path
+    version: int
+    text: Text
+    tracked: tuple[Tracked, ...] = ()
+    problem: Problem | None = None
+    captured: str = ""
+    """Hash of the text that ``tracked`` was captured from."""
+    calls: tuple[GeneratedCall, ...] = ()
+    has_torch: bool = False
+    installed: Mapping[str, Installed | None] = field(factory=dict)
+    """The packages of the calls, as last read; None for one that is missing."""
+    _tree: finder.Document | None = None
+    _edits: list[Edit] = field(factory=list)
+    _edits_dropped: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self._look()
+
+    @property
+    def hash(self) -> str:
+        return text_hash(self.text.content)
+
+    def update(self, changes: Iterable[types.TextDocumentContentChangeEvent], version: int) -> None:
+        """Applies a client's changes in order."""
+        for change in changes:
+            self._apply(narrow(self.text.content, self.text.edit(change)))
+        self.version = version
+        self._look()
+
+    def _apply(self, edit: Edit) -> None:
+        before, self.text = self.text, self.text.apply(edit)
+        moved = ((item, shift(item.extent, edit)) for item in self.tracked)
+        self.tracked = tuple(evolve(item, extent=extent) for item, extent in moved if extent)
+        self._edits.append(edit)
+        if len(self._edits) > MAX_EDITS_KEPT:
+            self._edits_dropped += len(self._edits)
+            self._edits.clear()
+        if self._tree is not None:
+            self._tree.update([_tree_change(before, edit)])
+
+    def _look(self) -> None:
+        """What a text alone tells: whether it is about torch, and which generated ops it calls."""
+        content = self.text.content
+        self.has_torch = "torch" in content and finder.imports_torch(content)
+        self.calls = find_calls(content) if self.has_torch else ()
+        if not self.has_torch:
+            self._tree = None
+            self.tracked = ()
+
+    def definitions(self) -> tuple[finder.Definition, ...]:
+        """The classes and functions with tensor code, from an incrementally kept syntax tree."""
+        if not self.has_torch:
+            return ()
+        if self._tree is None:
+            self._tree = finder.Document(self.text.content)
+        return finder.find(self._tree)
+
+    def mark(self) -> int:
+        """A point in the history of edits, for ``accept``."""
+        return self._edits_dropped + len(self._edits)
+
+    def accept(self, found: Sequence[Found], captured_from: Text, mark: int) -> bool:
+        """Takes over regions captured from an earlier text, moved by the edits made since ``mark``.
+
+        False when too many edits were made since then.
+        """
+        if mark < self._edits_dropped:
+            return False
+        since = self._edits[mark - self._edits_dropped :]
+        placed = []
+        for item in found:
+            extent: Extent | None = captured_from.extent(item.region.span)
+            for edit in since:
+                extent = shift(extent, edit) if extent else None
+            if extent:
+                placed.append(Tracked(item, extent))
+        self.tracked = tuple(placed)
+        self.captured = text_hash(captured_from.content)
+        return True
+
+    def region(self, region_id: str) -> Tracked | None:
+        return next((item for item in self.tracked if item.region.id == region_id), None)
+
+    def anchored(self, region: Region) -> Region | None:
+        """The region with its present span, None where its text is gone or no longer unique."""
+        tracked = self.region(region.id)
+        extent = re_anchor(self.text.content, tracked.extent if tracked else None, region.source)
+        return evolve(region, span=self.text.span(extent)) if extent else None
+
+    def counts(self) -> Counter[str]:
+        """How often each generated op is called."""
+        return Counter(call.name for call in self.calls)
+
+    def regions(self, *states: RegionStatus) -> tuple[Tracked, ...]:
+        return tuple(item for item in self.tracked if item.region.status in states)
+
+
+def _tree_change(before: Text, edit: Edit) -> TextChange:
+    return TextChange(before.span(Extent(edit.start, edit.end)), edit.text)
+
+
+@define(eq=False)
+class Workspace:
+    """The open documents and the client's folders."""
+
+    encoding: str = "utf-16"
+    roots: list[Path] = field(factory=list)
+    documents: dict[str, Document] = field(factory=dict)
+
+    def open(self, item: types.TextDocumentItem) -> Document:
+        path = Path(to_fs_path(item.uri) or item.uri)
+        document = Document(item.uri, path, item.version, Text(item.text, self.encoding))
+        self.documents[item.uri] = document
+        return document
+
+    def close(self, uri: str) -> Document | None:
+        return self.documents.pop(uri, None)
+
+    def get(self, uri: str) -> Document | None:
+        return self.documents.get(uri)
+
+    def at(self, path: Path | str) -> Document | None:
+        """The open document of a file."""
+        wanted = Path(path)
+        return next((item for item in self.documents.values() if item.path == wanted), None)
+
+    def torch_documents(self) -> tuple[Document, ...]:
+        return tuple(item for item in self.documents.values() if item.has_torch)
+
+    def root_of(self, path: Path) -> Path:
+        """The deepest folder of the client that holds the file, else the file's own folder."""
+        holding = [root for root in self.roots if path.is_relative_to(root)]
+        return max(holding, key=lambda root: len(root.parts), default=path.parent)
+
+    def covers(self, path: Path) -> bool:
+        """Whether a file belongs to what the client has open."""
+        return self.at(path) is not None or any(path.is_relative_to(root) for root in self.roots)
+
+
+def uri_of(path: Path) -> str:
+    return from_fs_path(str(path)) or path.as_uri()

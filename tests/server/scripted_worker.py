@@ -1,0 +1,250 @@
+"""A worker that follows a script: the protocol of the real one without torch, compiler or verifier.
+
+It finds ``torch.softmax(NAME, dim=-1)``, "verifies" kernels of decreasing latency and keeps them in the
+memory. Behaviour comes from the environment: SCRIPT_PAUSE_S between attempts, SCRIPT_AWAY names a file
+whose presence means that the verifier is away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+
+from evokernel_core import paths
+from evokernel_core.domain.experience import Stage
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.region import Region, RegionStatus, Span
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.task import TOLERANCES, KernelTask
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
+from evokernel_core.memory.candidates import Attempt
+from evokernel_core.memory.store import Memory
+
+PAUSE_S = float(os.environ.get("SCRIPT_PAUSE_S", "0.02"))
+AWAY = os.environ.get("SCRIPT_AWAY", "")
+CHIP = "ascend910b1"
+VERIFIER = "scripted"
+SOFTMAX = re.compile(r"torch\.softmax\((\w+), dim=-1\)")
+IMPORT = "import evokernel_kernels.{name}  # noqa: F401\n"
+lock = threading.Lock()
+cancelled: set[int] = set()
+
+
+def send(message: dict[str, object]) -> None:
+    with lock:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+
+def make_region(path: str, text: str, match: re.Match[str], ordinal: int) -> Region:
+    spec = TensorSpec((1024, 4096 + ordinal), "float16")
+    node = Node("y", "aten._softmax.default", (ValueRef("x"), -1, False), (), (spec,))
+    graph = Graph((GraphInput("x", spec, expression=match[1]),), (node,), (ValueRef("y"),))
+    task = KernelTask("softmax", graph, (), TOLERANCES["float16"], "softmax")
+    line = text.count("\n", 0, match.start()) + 1
+    column = match.start() - (text.rfind("\n", 0, match.start()) + 1)
+    digest = hashlib.sha256(match[0].encode()).hexdigest()
+    return Region(
+        id=f"forward/{ordinal}/{digest[:8]}",
+        file=path,
+        symbol="Model.forward",
+        span=Span(line, column, line, column + len(match[0])),
+        source=match[0],
+        source_hash=digest,
+        replacement="{call}",
+        op_category="softmax",
+        status=RegionStatus.CANDIDATE,
+        task=task,
+    )
+
+
+def regions(params: dict[str, str]) -> dict[str, object]:
+    text = params["text"]
+    estimate = {"now_us": 412.0, "after_us": 35.0, "bound_us": 31.0, "source": "modelled", "chip": CHIP}
+    found = [make_region(params["path"], text, m, n) for n, m in enumerate(SOFTMAX.finditer(text))]
+    if "import broken" in text:
+        raise Failure("import_failed", "The file raised ImportError while it was imported; fix it first.")
+    return {"regions": [{"region": to_data(region), "estimate": estimate} for region in found]}
+
+
+class Failure(Exception):
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def latency_of(n: int) -> float:
+    return max(31.0, 60.0 - 5.0 * n)
+
+
+def attempt(memory: Memory, task: KernelTask, job_id: str, n: int) -> Verdict:
+    source = KernelSource("// tiling", f"// kernel {n}\n", Strategy("rowwise", {"tile": n}))
+    gates = tuple(GateResult(gate, GateStatus.PASSED) for gate in GateName)
+    latency = Latency(latency_of(n), LatencySource.MODELLED, CHIP, 48, (), "MTE2", 31.0, 412.0)
+    verdict = Verdict(task.task_id, source.source_id, VERIFIER, gates, latency)
+    memory.record_candidate(source)
+    memory.record_verdict(verdict, CHIP)
+    stage = Stage.DRAFT if n == 1 else Stage.REFINE
+    memory.record_attempt(
+        Attempt(job_id, n, task.task_id, source.source_id, "", stage, "scripted", VERIFIER, CHIP, True),
+        [f"item-{n}"],
+    )
+    return verdict
+
+
+def synthesise(number: int, params: dict[str, object]) -> dict[str, object]:
+    region = from_data(params["region"], Region)
+    assert region.task is not None
+    job_id, budget = str(params["job_id"]), int(str(params["budget"]))
+    with Memory(paths.memory_path()) as memory:
+        memory.record_task(region.task, {"softmax": 1.0})
+        done = len(memory.attempts(job_id=job_id))
+        last = min(budget, 1 if params["mode"] == "generate" else 5)
+        offset = 0 if params["mode"] == "generate" else 1
+        for n in range(done + 1, last + 1):
+            time.sleep(PAUSE_S)
+            if number in cancelled:
+                raise Failure("cancelled", "The synthesis was cancelled.")
+            if AWAY and Path(AWAY).exists():
+                raise Failure("verifier_unavailable", "The verifier does not answer; the job waits.")
+            verdict = attempt(memory, region.task, job_id, n + offset)
+            assert verdict.latency is not None
+            send(
+                {
+                    "id": number,
+                    "event": {
+                        "kind": "attempt", "n": n, "budget": budget, "stage": "draft", "feasible": True,
+                        "latency_us": verdict.latency.us, "best_us": verdict.latency.us,
+                        "verdict_summary": "feasible",
+                    },
+                }
+            )  # fmt: skip
+        best = memory.best(region.task.task_id, CHIP, LatencySource.MODELLED)
+        assert best is not None
+        return {
+            "status": "verified",
+            "reason": "",
+            "attempts": last,
+            "first_latency_us": latency_of(1),
+            "best": {
+                "source_id": best.source.source_id,
+                "latency": to_data(best.verdict.latency),
+                "verifier": VERIFIER,
+            },
+        }
+
+
+def package(params: dict[str, object]) -> dict[str, object]:
+    region = from_data(params["region"], Region)
+    assert region.task is not None
+    name = f"softmax_{region.task.task_id[:8]}"
+    folder = Path(region.file).parent / "evokernel_kernels" / name
+    with Memory(paths.memory_path()) as memory:
+        source = memory.source(str(params["source_id"]))
+        verdict = memory.verdict(region.task.task_id, str(params["source_id"]), VERIFIER, CHIP)
+    assert source is not None
+    folder.parent.mkdir(exist_ok=True)
+    temporary = folder.with_name(f".{name}.{os.getpid()}")
+    temporary.mkdir()
+    manifest = {"verdict": to_data(verdict), "name": name}
+    (temporary / "op_kernel.cpp").write_text(source.op_kernel_cpp)
+    (temporary / "__init__.py").write_text("")
+    (temporary / "kernel.json").write_text(json.dumps(manifest))
+    if folder.exists():
+        for file in temporary.iterdir():
+            file.replace(folder / file.name)
+        temporary.rmdir()
+    else:
+        temporary.rename(folder)
+    return {"name": name, "dir": str(folder)}
+
+
+def offsets(text: str, span: Span) -> tuple[int, int]:
+    lines = text.splitlines(keepends=True)
+    starts = [sum(map(len, lines[:n])) for n in range(len(lines) + 1)]
+    return starts[span.line - 1] + span.column, starts[span.end_line - 1] + span.end_column
+
+
+def point(text: str, offset: int) -> dict[str, int]:
+    line = text.count("\n", 0, offset)
+    return {"line": line, "character": offset - (text.rfind("\n", 0, offset) + 1)}
+
+
+def change(text: str, start: int, end: int, new: str) -> dict[str, object]:
+    return {"range": {"start": point(text, start), "end": point(text, end)}, "new_text": new}
+
+
+def edit(params: dict[str, object]) -> dict[str, object]:
+    region, text, name = from_data(params["region"], Region), str(params["text"]), str(params["name"])
+    assert region.task is not None
+    start, end = offsets(text, region.span)
+    if text[start:end] != region.source:
+        raise Failure("edit_conflict", "The text changed since the edit was planned; ask again.")
+    argument = region.task.graph.inputs[0].expression
+    after_import = text.index("import torch\n") + len("import torch\n")
+    return {
+        "edits": [
+            change(text, after_import, after_import, IMPORT.format(name=name)),
+            change(text, start, end, f"torch.ops.evokernel.{name}({argument})"),
+        ]
+    }
+
+
+def revert_edit(params: dict[str, object]) -> dict[str, object]:
+    region, text, name = from_data(params["region"], Region), str(params["text"]), str(params["name"])
+    match = re.search(rf"torch\.ops\.evokernel\.{name}\(\w+\)", text)
+    if match is None:
+        raise Failure("edit_conflict", f"The call of {name} is not in the file.")
+    line = IMPORT.format(name=name)
+    start = text.index(line)
+    return {
+        "edits": [
+            change(text, start, start + len(line), ""),
+            change(text, match.start(), match.end(), region.source),
+        ]
+    }
+
+
+def answer(message: dict[str, object]) -> None:
+    number, params = int(str(message["id"])), message["params"]
+    assert isinstance(params, dict)
+    try:
+        match message["method"]:
+            case "synthesise":
+                result = synthesise(number, params)
+            case method:
+                result = METHODS[str(method)](params)
+    except Failure as failure:
+        send({"id": number, "error": {"reason": failure.reason, "message": str(failure)}})
+    else:
+        send({"id": number, "result": result})
+
+
+METHODS = {
+    "configure": lambda params: {},
+    "regions": regions,
+    "package": package,
+    "edit": edit,
+    "revert_edit": revert_edit,
+}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message["method"] == "cancel":
+            cancelled.add(message["params"]["id"])
+        else:
+            threading.Thread(target=answer, args=(message,), daemon=True).start()
+    os._exit(0)
+
+
+main()

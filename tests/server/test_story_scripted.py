@@ -1,0 +1,252 @@
+"""The story against a scripted worker: the server's own part, fast and in every variation."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("scripted")
+
+BROKEN = """\
+import torch
+import broken
+
+class A(torch.nn.Module):
+    def forward(self, x):
+        return x
+"""
+NO_REFINING = {"refineInBackground": False}
+
+
+async def generated(editor: Any, eventually: Any, path: Path) -> tuple[str, Any]:
+    """Opens the model and generates its kernel."""
+    uri = editor.open(path)
+    await eventually(lambda: editor.hints(uri))
+    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
+    return uri, await editor.run(action)
+
+
+async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, eventually: Any) -> None:
+    editor = await sessions.start()
+    uri = editor.open(workspace / "model.py")
+    (hint,) = await eventually(lambda: editor.hints(uri))
+    assert hint.label == "⚡ 412 µs → 35.0 µs modelled (bound 31.0)"
+
+    editor.answers = ["Show diff", "Apply"]
+    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
+    assert action.command is None
+    answer = await editor.run(action)
+    assert answer["status"] == "applied"
+    name = answer["name"]
+    assert f"torch.ops.evokernel.{name}(x)" in editor.texts[uri]
+    assert f"import evokernel_kernels.{name}" in editor.texts[uri]
+    assert "torch.softmax" not in editor.texts[uri]
+    assert editor.edits[0].edit.document_changes[0].text_document.version == 1
+
+    (reports,) = editor.client.progress_reports.values()
+    assert type(reports[0]).__name__ == "WorkDoneProgressBegin"
+    assert any("attempt 1/30" in (report.message or "") for report in reports)
+
+    await eventually(lambda: ("accepted", "") in database.outcomes()[1:])
+    kinds = [kind for kind, _ in database.outcomes()]
+    assert kinds[0] == "accepted"
+    assert "opened_diff" in kinds
+    assert editor.custom[0][0] == "evokernel/refined"
+    assert any(method == "evokernel/showDiff" for method, _ in editor.custom)
+    assert database.values()["item-1"] > 0
+    await eventually(lambda: ("survived", "15m") in database.outcomes())
+    titles = [item.title for item in await editor.actions(uri, editor.line_of(uri, "evokernel.softmax"))]
+    assert not any(title.startswith("Generate") for title in titles)
+
+    revert = await editor.action(uri, editor.line_of(uri, "ops.evokernel"), "Revert kernel")
+    before = database.values()
+    assert (await editor.run(revert))["status"] == "reverted"
+    assert "evokernel" not in editor.texts[uri]
+    assert ("reverted", "command") in database.outcomes()
+    assert any(q < before[item] for item, q in database.values().items())
+
+
+async def test_a_rejected_kernel_is_not_offered_again(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start()
+    editor.answers = ["Reject"]
+    await generated(editor, eventually, workspace / "model.py")
+    await eventually(lambda: "rejected" in dict(database.outcomes()))
+    assert min(database.values().values()) < 0
+    await sessions.stop(editor)
+
+    again = await sessions.start()
+    uri = again.open(workspace / "model.py")
+    again.set_text(uri, editor.texts[uri])
+    await eventually(lambda: again.hints(uri))
+    assert not again.asked
+
+
+@pytest.mark.parametrize("way", ["undo", "manual"])
+async def test_a_persons_own_revert_is_noticed(
+    way: str, sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start(settings=NO_REFINING)
+    uri, _ = await generated(editor, eventually, workspace / "model.py")
+    original = (workspace / "model.py").read_text("utf-8")
+    editor.set_text(uri, original if way == "undo" else original.replace("😀", "moved on"))
+    await eventually(lambda: ("reverted", way) in database.outcomes())
+
+
+async def test_cut_and_paste_is_no_revert(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start(settings=NO_REFINING)
+    uri, _ = await generated(editor, eventually, workspace / "model.py")
+    text = editor.texts[uri]
+    editor.set_text(uri, text.replace("torch.ops.evokernel", "nothing"))
+    editor.set_text(uri, "# moved\n" + text)
+    await eventually(lambda: ("survived", "15m") in database.outcomes())
+    assert "reverted" not in dict(database.outcomes())
+
+
+async def test_a_refused_edit_leaves_no_package(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start()
+    editor.refuse_edits = True
+    _, answer = await generated(editor, eventually, workspace / "model.py")
+    assert answer["status"] == "refused"
+    assert "read-only" in answer["message"]
+    assert not list(workspace.glob("evokernel_kernels/softmax*"))
+    assert database.outcomes() == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("document_changes", [True, False])
+async def test_every_kind_of_client_gets_its_edit(
+    encoding: str,
+    document_changes: bool,
+    sessions: Any,
+    workspace: Path,
+    eventually: Any,
+    capabilities: Any,
+) -> None:
+    editor = await sessions.start(
+        settings=NO_REFINING,
+        client_capabilities=capabilities(encoding, document_changes=document_changes),
+    )
+    uri, answer = await generated(editor, eventually, workspace / "model.py")
+    assert f'("😀", torch.ops.evokernel.{answer["name"]}(x))' in editor.texts[uri]
+
+
+async def test_hints_move_with_the_text_before_the_next_capture(
+    sessions: Any, workspace: Path, eventually: Any
+) -> None:
+    editor = await sessions.start(settings={"pauseS": 30.0})
+    uri = editor.open(workspace / "model.py")
+    (before,) = await eventually(lambda: editor.hints(uri))
+    editor.set_text(uri, "# one more line\n" + editor.texts[uri])
+    (after,) = await editor.hints(uri)
+    assert after.position.line == before.position.line + 1
+    editor.set_text(uri, editor.texts[uri].replace("softmax", "relu"))
+    assert await editor.hints(uri) == []
+
+
+async def test_a_file_that_does_not_import_says_so_once(
+    sessions: Any, workspace: Path, eventually: Any
+) -> None:
+    (workspace / "model.py").write_text(BROKEN)
+    editor = await sessions.start()
+    uri = editor.open(workspace / "model.py")
+    (hint,) = await eventually(lambda: editor.hints(uri))
+    assert hint.label == "⚡ file does not import"
+    assert hint.position.line == 3
+    assert editor.statuses[-1].mode == "error"
+    assert not editor.client.messages
+
+
+async def test_an_untrusted_workspace_runs_nothing(
+    sessions: Any, workspace: Path, eventually: Any, home: Path
+) -> None:
+    editor = await sessions.start(trusted=False)
+    uri = editor.open(workspace / "model.py")
+    status = await editor.command("evokernel.status")
+    assert "not trusted" in status["text"]
+    assert await editor.hints(uri) == []
+
+
+async def test_a_file_without_torch_costs_nothing(sessions: Any, workspace: Path) -> None:
+    (workspace / "plain.py").write_text("torchlight = 1\n")
+    editor = await sessions.start()
+    uri = editor.open(workspace / "plain.py")
+    assert await editor.hints(uri) == []
+    assert await editor.actions(uri, 0) == []
+
+
+async def test_cancelling_ends_the_job(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start(environment={"SCRIPT_PAUSE_S": "1.5"})
+    uri = editor.open(workspace / "model.py")
+    await eventually(lambda: editor.hints(uri))
+    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
+    running = asyncio.ensure_future(editor.run(action))
+    await eventually(lambda: ("generate", "running") in database.jobs())
+    await editor.command("evokernel.cancel", {})
+    assert (await running)["status"] == "cancelled"
+    assert database.jobs() == [("generate", "cancelled")]
+
+
+async def test_work_waits_while_the_verifier_is_away(
+    sessions: Any, workspace: Path, database: Any, eventually: Any, tmp_path: Path
+) -> None:
+    away = tmp_path / "away"
+    away.touch()
+    editor = await sessions.start(environment={"SCRIPT_AWAY": str(away)})
+    editor.answers = ["Apply", "Apply"]
+    uri, answer = await generated(editor, eventually, workspace / "model.py")
+    assert answer["status"] == "queued"
+    assert database.jobs() == [("generate", "waiting")]
+    await eventually(lambda: editor.statuses[-1].mode == "queued")
+    away.unlink()
+    await eventually(lambda: "torch.ops.evokernel" in editor.texts[uri])
+    await eventually(lambda: database.jobs()[0] == ("generate", "done"))
+    await eventually(lambda: editor.statuses[-1].mode == "ready")
+
+
+async def test_a_snoozed_kernel_comes_back(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start()
+    editor.answers = ["Snooze"]
+    uri, _ = await generated(editor, eventually, workspace / "model.py")
+    await eventually(lambda: "snoozed" in dict(database.outcomes()))
+    titles = [a.title for a in await editor.actions(uri, editor.line_of(uri, "ops.evokernel"))]
+    assert any(title.startswith("Apply the faster kernel") for title in titles)
+
+
+async def test_limits_on_messages_leave_a_count_in_the_status(
+    sessions: Any, workspace: Path, database: Any, eventually: Any
+) -> None:
+    editor = await sessions.start(settings={"toastsPerSession": 0})
+    await generated(editor, eventually, workspace / "model.py")
+    await eventually(lambda: editor.statuses[-1].offers == 1)
+    assert not editor.asked
+
+
+async def test_a_deleted_package_is_seen_and_restored(
+    sessions: Any, workspace: Path, eventually: Any
+) -> None:
+    editor = await sessions.start(settings=NO_REFINING)
+    uri, answer = await generated(editor, eventually, workspace / "model.py")
+    await eventually(lambda: _labels(editor, uri, "was 412"))
+    shutil.rmtree(workspace / "evokernel_kernels" / answer["name"])
+    await eventually(lambda: _labels(editor, uri, "package missing"))
+    restore = await editor.action(uri, editor.line_of(uri, "ops.evokernel"), "Restore the package")
+    assert (await editor.run(restore))["status"] == "applied"
+    await eventually(lambda: _labels(editor, uri, "was 412"))
+
+
+async def _labels(editor: Any, uri: str, words: str) -> list[str]:
+    return [hint.label for hint in await editor.hints(uri) if words in hint.label]
