@@ -27,7 +27,7 @@ from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 SOURCES = HERE / "src"
-RUNNER_SOURCE = "runner.cpp"
+RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
 LAUNCHER_SOURCE = "launcher.c"
 
