@@ -68,9 +68,14 @@ class Values(Connection):
 
     def seed_q(self, stage: Stage, op_category: str, item: str, q: float) -> None:
         """Gives an item a first value unless it has one; it counts as no update."""
-        for category in dict.fromkeys((op_category, ANY_CATEGORY)):
-            row = {"stage": stage.value, "op_category": category, "item": item, "q": q, "n": 0}
-            self.insert("q_values", row, "ON CONFLICT (stage, op_category, item) DO NOTHING")
+        with self.transaction():
+            for category in dict.fromkeys((op_category, ANY_CATEGORY)):
+                self.seed_value(stage, category, item, q, 0)
+
+    def seed_value(self, stage: Stage, op_category: str, item: str, q: float, n: int) -> None:
+        """Puts one value in place unless there is one."""
+        row = {"stage": stage.value, "op_category": op_category, "item": item, "q": q, "n": n}
+        self.insert("q_values", row, "ON CONFLICT (stage, op_category, item) DO NOTHING")
 
     def _step(self, stage: Stage, op_category: str, item: str, reward: float) -> None:
         key = (stage, op_category, item)

@@ -57,7 +57,7 @@ class AttemptEvent:
 @frozen
 class SynthesisResult:
     """What a run gave. ``reason`` says in one sentence why it ended; ``history`` is the best latency
-    after each attempt."""
+    after each attempt; ``failed_gate`` is the last failure's where no kernel was verified."""
 
     status: Status
     reason: str
@@ -66,6 +66,7 @@ class SynthesisResult:
     first_latency_us: float | None
     tokens: int
     history: tuple[float | None, ...] = ()
+    failed_gate: str = ""
 
 
 def _no_features(task: KernelTask) -> Mapping[str, float]:
@@ -170,6 +171,7 @@ class _Run:
             first_latency_us=search.first_us,
             tokens=search.tokens,
             history=tuple(search.history),
+            failed_gate="" if search.best else search.failed_gate,
         )
 
     def _resume(self) -> None:

@@ -22,6 +22,7 @@ class Search:
     tokens: int = 0
     history: list[float | None] = field(factory=list)
     feedback: str = ""
+    failed_gate: str = ""
     can_draft: bool = True
     _candidates: dict[str, Candidate] = field(factory=dict)
     _exhausted: set[str] = field(factory=set)
@@ -32,7 +33,9 @@ class Search:
         known = self._candidates.get(id)
         parent = known.parent if known else candidate.parent
         self._candidates[id] = Candidate(candidate.source, candidate.verdict, parent)
+        failed = candidate.verdict.failed_gate
         self.feedback = "" if candidate.verdict.feasible else summary(candidate.verdict)
+        self.failed_gate = failed.gate.value if failed else ""
 
     def known(self, source_id: str) -> Candidate | None:
         return self._candidates.get(source_id)

@@ -1,0 +1,23 @@
+"""Authors of kernels behind one interface."""
+
+from __future__ import annotations
+
+from evokernel_core.domain.settings import ProposerName, Settings
+from evokernel_core.synthesis.proposers.base import Proposer
+from evokernel_core.twin.chip import load_chip
+
+__all__ = ["open_proposer"]
+
+
+def open_proposer(settings: Settings) -> Proposer:
+    """The proposer that the settings name. Raises UsageError for a model without an endpoint."""
+    from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
+
+    schedule = ScheduleProposer(load_chip(settings.chip))
+    if settings.proposer is ProposerName.SCHEDULE:
+        return schedule
+    from evokernel_core.synthesis.proposers.hybrid import HybridProposer
+    from evokernel_core.synthesis.proposers.llm import LlmProposer
+
+    model = LlmProposer(settings.endpoint)
+    return model if settings.proposer is ProposerName.LLM else HybridProposer(schedule, model)

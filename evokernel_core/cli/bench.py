@@ -1,0 +1,204 @@
+"""``evokernel bench``: synthesise kernels for a folder of problems, and go on after an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import statistics
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import asdict, define, field
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from evokernel_core.cli.options import settings_from, synthesis_options
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.serial import canonical_json
+from evokernel_core.domain.settings import Settings
+from evokernel_core.memory.store import Memory
+from evokernel_core.paths import data_dir, memory_path
+from evokernel_core.synthesis.problems import ProblemResult, problem_files, solve
+from evokernel_core.synthesis.session import Session
+
+
+@define
+class Journal:
+    """The problems of a run that are done, one JSON object a line, kept until the run is complete.
+
+    The same command with the same options goes on with it; ``run`` names the jobs, so that a problem
+    that was interrupted keeps its attempts too.
+    """
+
+    path: Path
+    run: str
+    done: dict[str, ProblemResult] = field(factory=dict)
+    _lock: threading.Lock = field(factory=threading.Lock)
+
+    @classmethod
+    def open(cls, key: str) -> Journal:
+        folder = data_dir() / "bench"
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{key}.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        if not lines:
+            run = f"{key}-{_next_number(folder)}"
+            path.write_text(json.dumps({"run": run}) + "\n")
+            return cls(path, run)
+        results = (ProblemResult(**json.loads(line)) for line in lines[1:] if line.endswith("}"))
+        return cls(path, json.loads(lines[0])["run"], {result.name: result for result in results})
+
+    def add(self, result: ProblemResult) -> None:
+        with self._lock, self.path.open("a") as file:
+            file.write(json.dumps(asdict(result)) + "\n")
+            self.done[result.name] = result
+
+    def close(self) -> None:
+        """The run is complete: the next one starts anew."""
+        self.path.unlink()
+
+
+def _next_number(folder: Path) -> int:
+    counter = folder / "runs"
+    number = int(counter.read_text()) + 1 if counter.exists() else 1
+    counter.write_text(str(number))
+    return number
+
+
+@click.command("bench", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("suite_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--levels", default="", metavar="N,N", help="Levels of the suite, all if not given.")
+@click.option("--filter", "pattern", default="*", metavar="GLOB", help="Only problems with such a file name.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Problems at a time.")
+@synthesis_options
+@click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT",
+              help="Write the result to this file, - for standard output.", )  # fmt: skip
+def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | None, **options: Any) -> None:
+    """Synthesise kernels for every problem of SUITE_DIR (KernelBench's format).
+
+    A problem counts as feasible when one verified kernel does all the tensor work of its forward.
+    An interrupted run goes on where it stopped when the same command is given again.
+    """
+    settings = settings_from(options)
+    files = problem_files(suite_dir, _levels(levels), pattern)
+    key = _key(settings, files)
+    journal = Journal.open(key)
+    _solve_all(files, settings, journal, jobs)
+    results = [journal.done[file.stem] for file in files]
+    _report(results, out)
+    journal.close()
+
+
+def _levels(text: str) -> list[int]:
+    try:
+        return [int(level) for level in text.split(",") if level.strip()]
+    except ValueError as error:
+        raise UsageError(f"--levels {text!r} is no list of numbers; give for example 1,2.") from error
+
+
+def _key(settings: Settings, files: Iterable[Path]) -> str:
+    """Names the run by its problems and options; secrets are not part of it."""
+    asked = {
+        "files": [str(file.absolute()) for file in files],
+        "settings": [settings.budget, settings.proposer, settings.policy, settings.retrieval, settings.chip,
+                     settings.seed, settings.verifier_url, settings.endpoint.model],
+    }  # fmt: skip
+    return hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
+
+
+def _solve_all(files: Iterable[Path], settings: Settings, journal: Journal, jobs: int) -> None:
+    waiting = [file for file in files if file.stem not in journal.done]
+    local = threading.local()
+    sessions: list[Session] = []
+    with Memory(memory_path()) as memory, _progress(len(waiting)) as (progress, bar):
+
+        def work(file: Path) -> ProblemResult:
+            if not hasattr(local, "session"):
+                local.session = Session(settings, file.parent, memory)
+                sessions.append(local.session)
+            job_id = f"bench-{journal.run}-{file.stem}"
+            return solve(local.session, file, settings.budget, job_id, lambda event: None)
+
+        try:
+            with ThreadPoolExecutor(jobs, "bench") as pool:
+                futures = [pool.submit(work, file) for file in waiting]
+                try:
+                    for future in as_completed(futures):
+                        result = future.result()
+                        journal.add(result)
+                        progress.update(bar, advance=1, last=_line(result))
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
+        finally:
+            for session in sessions:
+                session.close()
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[tuple[Progress, Any]]:
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[last]}"))
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        yield progress, progress.add_task("", total=total, last="")
+
+
+def _line(result: ProblemResult) -> str:
+    if result.best_latency_us is None:
+        return f"{result.name}: {result.reason}"
+    return f"{result.name}: {result.best_latency_us:,.1f} us in {result.attempts} attempts"
+
+
+def summary(results: Iterable[ProblemResult]) -> dict[str, Any]:
+    """Counts, and for the feasible ones the geometric means of the ratios between latencies."""
+    found = list(results)
+    feasible = [result for result in found if result.feasible]
+    gains = [_ratio(result.baseline_us, result.best_latency_us) for result in feasible]
+    refined = [_ratio(result.first_latency_us, result.best_latency_us) for result in feasible]
+    return {
+        "problems": len(found),
+        "feasible": len(feasible),
+        "feasible_rate": len(feasible) / len(found) if found else 0.0,
+        "median_attempts": statistics.median(r.attempts for r in feasible) if feasible else None,
+        "geomean_baseline_over_best": _geomean(gains),
+        "geomean_first_over_best": _geomean(refined),
+        "tokens": sum(result.tokens for result in found),
+        "seconds": round(math.fsum(result.seconds for result in found), 3),
+    }
+
+
+def _ratio(above: float | None, below: float | None) -> float:
+    return above / below if above and below else 1.0
+
+
+def _geomean(numbers: list[float]) -> float | None:
+    return statistics.geometric_mean(numbers) if numbers else None
+
+
+def _report(results: list[ProblemResult], out: Path | None) -> None:
+    counted = summary(results)
+    data = {"problems": [asdict(result) for result in results], "summary": counted}
+    if str(out) == "-":
+        click.echo(json.dumps(data))
+        return
+    if out is not None:
+        out.write_text(json.dumps(data, indent=1) + "\n")
+    table = Table("problem", "attempts", "eager", "first", "best", "bound", "s", "result")
+    for row in results:
+        latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
+        table.add_row(
+            row.name,
+            str(row.attempts),
+            *("" if us is None else f"{us:,.1f}" for us in latencies),
+            f"{row.seconds:.1f}",
+            "verified" if row.feasible else f"{row.failed_gate}: {row.reason}",
+        )
+    Console().print(table)
+    click.echo(f"{counted['feasible']} of {counted['problems']} verified.")

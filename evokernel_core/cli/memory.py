@@ -1,0 +1,139 @@
+"""``evokernel memory``: look into, export, import or forget what was learned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
+from evokernel_core.domain.serial import to_data
+from evokernel_core.memory.packs import export_pack, import_pack
+from evokernel_core.memory.store import Memory
+from evokernel_core.memory.values import Value
+from evokernel_core.paths import memory_path
+
+
+@click.group("memory", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Look into, export, import or forget what was learned."""
+
+
+@contextmanager
+def _memory() -> Iterator[Memory]:
+    with Memory(memory_path()) as memory:
+        yield memory
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+@command.command()
+@_json
+def stats(as_json: bool) -> None:
+    """Count what the memory holds."""
+    with _memory() as memory:
+        counts = dict(memory.counts())
+    if as_json:
+        click.echo(json.dumps({"path": str(memory_path()), "counts": counts}))
+        return
+    click.echo(str(memory_path()))
+    for name, count in counts.items():
+        click.echo(f"{count:8d}  {name}")
+
+
+@command.command()
+@click.option("--stage", type=click.Choice([stage.value for stage in Stage]), help="Only one stage.")
+@click.option("-n", "number", default=20, show_default=True, type=click.IntRange(1), help="How many.")
+@_json
+def top(stage: str | None, number: int, as_json: bool) -> None:
+    """The items that were worth most, over all op categories and in each."""
+    with _memory() as memory:
+        values = memory.values(Stage(stage) if stage else None, number)
+        rows = [(value, _title(memory, value)) for value in values]
+    if as_json:
+        click.echo(json.dumps([to_data(value) | {"title": title} for value, title in rows]))
+        return
+    table = Table("Q", "updates", "stage", "op", "item")
+    for value, title in rows:
+        table.add_row(f"{value.q:+.3f}", str(value.n), value.stage, value.op_category or "(all)", title)
+    Console().print(table)
+
+
+def _title(memory: Memory, value: Value) -> str:
+    item = memory.experience(value.item)
+    return f"{item.title} [{item.id[:12]}]" if item else value.item
+
+
+@command.command()
+@click.argument("item")
+@_json
+def show(item: str, as_json: bool) -> None:
+    """Show the experience with this id (or the beginning of one)."""
+    with _memory() as memory:
+        found = _find(memory, item)
+        values = [value for value in memory.values() if value.item == found.id]
+    if as_json:
+        click.echo(json.dumps({"experience": to_data(found), "values": to_data(values)}))
+        return
+    click.echo(f"{found.kind.value} {found.id}\n{found.title}\n\n{found.body}")
+    for value in values:
+        where = value.op_category or "all ops"
+        click.echo(f"Q {value.q:+.3f} after {value.n} updates ({value.stage}, {where})")
+
+
+def _find(memory: Memory, beginning: str) -> Experience:
+    found = [item for item in memory.experiences() if item.id.startswith(beginning)]
+    if len(found) != 1:
+        what = "no item" if not found else f"{len(found)} items"
+        raise UsageError(f"The memory has {what} whose id begins with {beginning!r}; see `memory top`.")
+    return found[0]
+
+
+@command.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--kind", "kinds", multiple=True, type=click.Choice([kind.value for kind in ExperienceKind]),
+              help="Only items of this kind; may be given again.", )  # fmt: skip
+def export(file: Path, kinds: tuple[str, ...]) -> None:
+    """Write experiences and their values to FILE as JSON lines."""
+    chosen = [ExperienceKind(kind) for kind in kinds] or list(ExperienceKind)
+    with _memory() as memory:
+        lines = list(export_pack(memory, chosen))
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    click.echo(f"{len(lines) - 1} experiences written to {file}.")
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def import_(file: Path) -> None:
+    """Add the experiences of a pack; values are taken where this memory has none."""
+    with _memory() as memory, file.open(encoding="utf-8") as lines:
+        found = import_pack(memory, lines)
+    click.echo(f"{found.new} of {found.read} experiences were new.")
+
+
+@command.command()
+@click.option("--item", help="The experience with this id (or the beginning of one).")
+@click.option("--task", help="Everything about the task with this id.")
+@click.option("--all", "everything", is_flag=True, help="Everything.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(item: str | None, task: str | None, everything: bool, yes: bool) -> None:
+    """Remove an experience, a task, or everything."""
+    if (item is not None) + (task is not None) + everything != 1:
+        raise UsageError("Say what to forget: one of --item ID, --task ID or --all.")
+    with _memory() as memory:
+        if everything:
+            if not yes:
+                click.confirm(f"Forget everything in {memory.path}?", abort=True)
+            memory.forget_everything()
+        elif task is not None and not memory.forget_task(task):
+            raise UsageError(f"The memory has no task {task!r}; see `memory show` of an item for its task.")
+        elif item is not None:
+            memory.forget_experience(_find(memory, item).id)
+    click.echo("Forgotten.")

@@ -1,0 +1,77 @@
+"""Options that several commands share, and the Settings that they and the environment give."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from evokernel_core.domain.settings import (
+    ModelEndpoint,
+    PolicyName,
+    ProposerName,
+    RetrievalName,
+    Settings,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ENVIRONMENT = "EVOKERNEL"
+"""Prefix of the variables: EVOKERNEL_CHIP, EVOKERNEL_VERIFIER_URL, EVOKERNEL_MODEL_URL, ..."""
+
+_SHARED = (
+    click.option("--budget", default=30, show_default=True, type=click.IntRange(1, 10_000), metavar="T",
+                 help="Attempts for each region, drafts and refinements together."),
+    click.option("--proposer", default="schedule", show_default=True,
+                 type=click.Choice([name.value for name in ProposerName]), help="Who writes the kernels."),
+    click.option("--policy", default="qvalue", show_default=True,
+                 type=click.Choice([name.value for name in PolicyName]), help="How the search chooses."),
+    click.option("--retrieval", default="q", show_default=True,
+                 type=click.Choice([name.value for name in RetrievalName]), help="How memory is consulted."),
+    click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default="ascend910b1", show_default=True,
+                 help="Chip that latencies are modelled for."),
+    click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
+                 help="Python with torch; found if not given."),
+    click.option("--verifier", envvar=f"{ENVIRONMENT}_VERIFIER_URL", default="", metavar="URL",
+                 help="A verifier on another machine; its token comes from EVOKERNEL_VERIFIER_TOKEN."),
+    click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",
+                 help="CA bundle of that verifier."),
+    click.option("--model-url", envvar=f"{ENVIRONMENT}_MODEL_URL", default="", metavar="URL",
+                 help="OpenAI-compatible endpoint; its key comes from EVOKERNEL_API_KEY."),
+    click.option("--model", envvar=f"{ENVIRONMENT}_MODEL", default="", metavar="NAME",
+                 help="Model at that endpoint."),
+    click.option("--token-budget", default=200_000, show_default=True, type=click.IntRange(1),
+                 help="Tokens that the model may use."),
+    click.option("--seed", default=0, show_default=True, type=int, help="Seed of the search's choices."),
+)  # fmt: skip
+
+
+def synthesis_options(function: F) -> F:
+    """Adds the options of a command that synthesises; pass them to ``settings_from``."""
+    for option in reversed(_SHARED):
+        function = option(function)
+    return function
+
+
+def settings_from(options: dict[str, Any]) -> Settings:
+    """The Settings of the shared options; secrets come from the environment alone."""
+    return Settings(
+        interpreter=options["interpreter"],
+        chip=options["chip"],
+        budget=options["budget"],
+        proposer=ProposerName(options["proposer"]),
+        policy=PolicyName(options["policy"]),
+        retrieval=RetrievalName(options["retrieval"]),
+        verifier_url=options["verifier"],
+        verifier_token=os.environ.get(f"{ENVIRONMENT}_VERIFIER_TOKEN", ""),
+        verifier_ca_bundle=options["verifier_ca"],
+        endpoint=ModelEndpoint(
+            base_url=options["model_url"],
+            model=options["model"],
+            api_key=os.environ.get(f"{ENVIRONMENT}_API_KEY", ""),
+            token_budget=options["token_budget"],
+        ),
+        seed=options["seed"],
+    )

@@ -1,0 +1,181 @@
+"""``evokernel synth``: write and verify kernels for the regions of one file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import asdict, evolve, frozen
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from evokernel_core.cli.options import settings_from, synthesis_options
+from evokernel_core.domain.errors import ShapesNeeded
+from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
+from evokernel_core.synthesis.session import Session
+
+
+@frozen
+class Row:
+    """A region as ``--json`` reports it; latencies in microseconds."""
+
+    id: str
+    line: int
+    end_line: int
+    op_category: str
+    status: str
+    reason: str = ""
+    attempts: int = 0
+    first_latency_us: float | None = None
+    best_latency_us: float | None = None
+    baseline_us: float | None = None
+    roofline_us: float | None = None
+    latency_source: str | None = None
+    chip: str | None = None
+    kernel_dir: str | None = None
+    tokens: int = 0
+
+
+@click.command("synth", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--symbol", metavar="NAME", help="Only this class or function, e.g. Block.forward.")
+@click.option("--line", type=click.IntRange(1), metavar="N", help="Only the region on this line.")
+@synthesis_options
+@click.option("--apply", "apply_", is_flag=True, help="Write the packages and put the calls into the file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(
+    file: Path, symbol: str | None, line: int | None, apply_: bool, as_json: bool, **options: Any
+) -> None:
+    """Write and verify kernels for the PyTorch code of FILE."""
+    file = file.absolute()
+    settings = settings_from(options)
+    with Session(settings, file.parent) as session:
+        try:
+            regions = [region for region in session.regions(file, symbol=symbol) if _on(region, line)]
+        except ShapesNeeded as error:
+            rows = [Row("", line or 1, line or 1, "other", RegionStatus.NEEDS_SHAPES.value, str(error))]
+        else:
+            rows = _synthesise(session, file, regions, apply_, quiet=as_json)
+    if as_json:
+        click.echo(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
+    else:
+        Console().print(_table(file, rows))
+    complaint = _complaint(file, rows)
+    if complaint:
+        click.echo(f"evokernel: {complaint}", err=True)
+        sys.exit(1)
+
+
+def _on(region: Region, line: int | None) -> bool:
+    return line is None or region.span.line <= line <= region.span.end_line
+
+
+def _complaint(file: Path, rows: Iterable[Row]) -> str:
+    """Why the exit status is 1, empty where it is 0."""
+    found = list(rows)
+    failed = [row for row in found if row.status == RegionStatus.INFEASIBLE]
+    if failed:
+        return f"line {failed[0].line}: {failed[0].reason}"
+    if any(row.status == RegionStatus.VERIFIED for row in found):
+        return ""
+    if found:
+        return f"line {found[0].line}: {found[0].reason}"
+    return f"{file.name} has no code that a kernel could replace; give a file with a PyTorch model."
+
+
+def _synthesise(session: Session, file: Path, regions: list[Region], apply_: bool, quiet: bool) -> list[Row]:
+    """One row per region, in source order. Edits are made from the end, so that spans stay true."""
+    rows: dict[str, Row] = {}
+    results: list[tuple[Region, SynthesisResult]] = []
+    with _progress(quiet) as progress:
+        for region in regions:
+            if region.task is None:
+                rows[region.id] = _unsupported(region)
+                continue
+            bar = progress.add_task(f"{file.name}:{region.span.line}", total=session.settings.budget, best="")
+
+            def advance(event: AttemptEvent, bar: Any = bar) -> None:
+                best = f"best {event.best_us:.1f} us" if event.best_us else "no kernel yet"
+                progress.update(bar, completed=event.n, best=best)
+
+            result = session.synthesise(region, session.settings.budget, on_attempt=advance)
+            progress.update(bar, total=result.attempts)
+            rows[region.id] = _row(session, region, result)
+            results.append((region, result))
+    for region, result in reversed(results) if apply_ else ():
+        if result.best is not None:
+            package = session.apply(file, region, result.best)
+            rows[region.id] = evolve(rows[region.id], kernel_dir=str(package.folder))
+    return [rows[region.id] for region in regions]
+
+
+def _progress(quiet: bool) -> Progress:
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[best]}"),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+
+
+def _unsupported(region: Region) -> Row:
+    return Row(
+        id=region.id,
+        line=region.span.line,
+        end_line=region.span.end_line,
+        op_category=region.op_category,
+        status=region.status.value,
+        reason=region.reason,
+    )
+
+
+def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
+    row = evolve(
+        _unsupported(region),
+        status=RegionStatus.VERIFIED.value if result.best else RegionStatus.INFEASIBLE.value,
+        reason=result.reason,
+        attempts=result.attempts,
+        first_latency_us=result.first_latency_us,
+        chip=session.settings.chip,
+        tokens=result.tokens,
+    )
+    latency = result.best.verdict.latency if result.best else None
+    if latency is None:
+        return row
+    return evolve(
+        row,
+        best_latency_us=latency.us,
+        baseline_us=latency.baseline_us,
+        roofline_us=latency.roofline_us,
+        latency_source=latency.source.value,
+    )
+
+
+def _table(file: Path, rows: Iterable[Row]) -> Table:
+    table = Table("line", "op", "attempts", "eager", "first", "best", "bound", "status", title=file.name)
+    for row in rows:
+        latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
+        table.add_row(
+            str(row.line),
+            row.op_category,
+            str(row.attempts or ""),
+            *("" if us is None else f"{us:,.1f} us" for us in latencies),
+            _status(row),
+        )
+    return table
+
+
+def _status(row: Row) -> str:
+    if row.status == RegionStatus.VERIFIED:
+        place = f", applied: {row.kernel_dir}" if row.kernel_dir else ""
+        return f"verified, {row.latency_source} on {row.chip}{place}"
+    return f"{row.status}: {row.reason}"

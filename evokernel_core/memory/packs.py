@@ -1,0 +1,98 @@
+"""Packs: experiences and their values as JSON lines, to carry from one memory to another.
+
+The first line says what the file is; each other line is one experience with its Q-values. Kernels,
+outcomes and jobs stay at home: they are about one person's files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from attrs import frozen
+from cattrs.errors import BaseValidationError
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.memory.experiences import experience_id
+from evokernel_core.memory.statistics import CLIP
+from evokernel_core.memory.store import Memory
+
+FORMAT = "evokernel-pack"
+VERSION = 1
+
+
+@frozen
+class Imported:
+    """How many items a pack held and how many of them were new."""
+
+    read: int
+    new: int
+
+
+def export_pack(memory: Memory, kinds: Iterable[ExperienceKind] = tuple(ExperienceKind)) -> Iterator[str]:
+    """The lines of a pack, without line ends."""
+    yield json.dumps({"format": FORMAT, "version": VERSION})
+    values: dict[str, list[dict[str, Any]]] = {}
+    for value in memory.values():
+        row = {"stage": value.stage.value, "op_category": value.op_category, "q": value.q, "n": value.n}
+        values.setdefault(value.item, []).append(row)
+    for item in memory.experiences(kinds):
+        yield json.dumps({"experience": to_data(item), "values": values.get(item.id, [])}, allow_nan=False)
+
+
+def import_pack(memory: Memory, lines: Iterable[str]) -> Imported:
+    """Adds a pack's items in one transaction; values are taken where this memory has none.
+
+    Raises UsageError, naming the line, for anything that is not a pack of this version; then nothing
+    was added.
+    """
+    read = new = 0
+    with memory.transaction():
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            data = _parse(line, number)
+            if number == 1:
+                _check_head(data)
+                continue
+            item = _experience(data, number)
+            read, new = read + 1, new + memory.add_experience(item)
+            _take_values(memory, item, data.get("values", []), number)
+    return Imported(read, new)
+
+
+def _parse(line: str, number: int) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"Line {number} is not JSON ({error}); give a file of `memory export`.") from error
+    if not isinstance(data, dict):
+        raise UsageError(f"Line {number} is not an object; give a file of `memory export`.")
+    return data
+
+
+def _check_head(data: dict[str, Any]) -> None:
+    if (data.get("format"), data.get("version")) != (FORMAT, VERSION):
+        raise UsageError(f"This is not a pack of version {VERSION}; give a file of `memory export`.")
+
+
+def _experience(data: dict[str, Any], number: int) -> Experience:
+    try:
+        item = from_data(data["experience"], Experience)
+    except (BaseValidationError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"Line {number} is not an experience; export the pack again.") from error
+    if item.id != experience_id(item.kind, item.title, item.body):
+        raise UsageError(f"The experience of line {number} was changed by hand; export the pack again.")
+    return item
+
+
+def _take_values(memory: Memory, item: Experience, values: Any, number: int) -> None:
+    try:
+        for value in values:
+            q = max(-CLIP, min(CLIP, float(value["q"])))
+            memory.seed_value(Stage(value["stage"]), str(value["op_category"]), item.id, q, int(value["n"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"The values of line {number} cannot be read; export the pack again.") from error

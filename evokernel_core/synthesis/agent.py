@@ -1,0 +1,48 @@
+"""One torch agent shared by threads: found and started when first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.interpreter import find_interpreter
+from evokernel_core.capture.reference import ReferenceCase
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.task import KernelTask
+
+
+class SharedAgent:
+    """Captures and references, one call at a time. ``interpreter`` empty: look for one near ``workspace``."""
+
+    def __init__(self, interpreter: str, workspace: Path) -> None:
+        self._interpreter, self._workspace = interpreter, workspace
+        self._lock = threading.Lock()
+        self._client: AgentClient | None = None
+
+    def capture(
+        self, path: Path, text: str | None, fusible: Mapping[str, str], symbol: str | None = None
+    ) -> tuple[Region, ...]:
+        """As AgentClient.capture."""
+        with self._lock:
+            return self._open().capture(path, text, fusible, symbol)
+
+    def reference(
+        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+    ) -> ReferenceCase:
+        """As AgentClient.reference."""
+        with self._lock:
+            return self._open().reference(task, sizes, seed, distribution, folder)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def _open(self) -> AgentClient:
+        if self._client is None:
+            found = find_interpreter(self._interpreter, self._workspace)
+            self._client = AgentClient(str(found.path))
+        return self._client

@@ -1,0 +1,76 @@
+"""Whether one region is all the work of its function: what a benchmark problem must show."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from evokernel_core.domain.region import Region, Span
+
+
+def uncovered(text: str, region: Region) -> str:
+    """Why the function is not covered by the region, empty where it is.
+
+    Covered means: outside the span the function only names, returns and documents, and every
+    argument of the call is a plain name or attribute, so that no tensor work is left to PyTorch.
+    """
+    function = _function(ast.parse(text), region.symbol)
+    if function is None:
+        return f"The file has no function {region.symbol}."
+    for statement in function.body:
+        if not _inside(statement, region.span, text) and not _idle(statement, region.span, text):
+            return f"Line {statement.lineno} works on tensors outside of the region."
+    for item in region.task.graph.inputs if region.task else ():
+        if not _plain(ast.parse(item.expression, mode="eval").body):
+            return f"The argument {item.expression} is computed outside of the region."
+    return ""
+
+
+def _function(tree: ast.Module, symbol: str) -> ast.FunctionDef | None:
+    node: ast.AST = tree
+    for name in symbol.split("."):
+        found = [item for item in _definitions(node) if item.name == name]
+        if not found:
+            return None
+        node = found[-1]
+    return node if isinstance(node, ast.FunctionDef) else None
+
+
+def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    for item in getattr(node, "body", ()):
+        if isinstance(item, ast.FunctionDef | ast.ClassDef):
+            yield item
+
+
+def _idle(statement: ast.stmt, span: Span, text: str) -> bool:
+    """A statement that, but for the region, does nothing with a tensor."""
+    match statement:
+        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Return(value=None):
+            return True
+        case ast.Return(value=value) | ast.Assign(targets=[ast.Name()], value=value) if value is not None:
+            return _plain(value) or _inside(value, span, text)
+    return False
+
+
+def _plain(node: ast.expr) -> bool:
+    match node:
+        case ast.Name() | ast.Constant():
+            return True
+        case ast.Attribute(value=value):
+            return _plain(value)
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return all(_plain(item) for item in items)
+    return False
+
+
+def _inside(node: ast.stmt | ast.expr, span: Span, text: str) -> bool:
+    lines = text.splitlines()
+    start = (node.lineno, _characters(lines[node.lineno - 1], node.col_offset))
+    end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
+    end = (end_line, _characters(lines[end_line - 1], end_column))
+    return (span.line, span.column) <= start and end <= (span.end_line, span.end_column)
+
+
+def _characters(line: str, byte_offset: int) -> int:
+    """ast counts bytes of UTF-8, spans count characters."""
+    return len(line.encode()[:byte_offset].decode())

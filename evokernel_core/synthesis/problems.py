@@ -1,0 +1,118 @@
+"""Benchmark problems: a folder of files with ``Model`` and ``get_inputs``, one whole forward each."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import CaptureError, UsageError, VerifierError
+from evokernel_core.domain.region import Region
+from evokernel_core.synthesis.coverage import uncovered
+from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
+from evokernel_core.synthesis.session import Session
+
+FORWARD = "Model.forward"
+
+
+@frozen
+class ProblemResult:
+    """One problem; latencies in microseconds. ``failed_gate`` is ``capture`` where no region covers
+    the forward, else the verifier's gate of the last failure."""
+
+    name: str
+    feasible: bool
+    attempts: int = 0
+    first_latency_us: float | None = None
+    best_latency_us: float | None = None
+    baseline_us: float | None = None
+    roofline_us: float | None = None
+    tokens: int = 0
+    failed_gate: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def problem_files(suite: Path, levels: Iterable[int], pattern: str) -> tuple[Path, ...]:
+    """The problems of a suite in the order of their numbers: ``level<N>/*.py``, or ``*.py`` in a
+    folder without levels. Raises UsageError where there is none."""
+    folders = sorted(folder for folder in suite.glob("level*") if folder.is_dir())
+    wanted = {f"level{level}" for level in levels}
+    if wanted:
+        folders = [folder for folder in folders if folder.name in wanted]
+    elif not folders:
+        folders = [suite]
+    files = [file for folder in folders for file in folder.glob("*.py")]
+    chosen = [file for file in files if fnmatch.fnmatch(file.name, pattern) or file.stem == pattern]
+    if not chosen:
+        raise UsageError(f"{suite} has no problem that matches {pattern!r}; check --levels and --filter.")
+    return tuple(sorted(chosen, key=lambda file: (file.parent.name, _number(file), file.name)))
+
+
+def _number(file: Path) -> int:
+    found = re.match(r"\d+", file.name)
+    return int(found.group()) if found else 0
+
+
+def solve(
+    session: Session, file: Path, budget: int, job_id: str, on_attempt: Callable[[AttemptEvent], None]
+) -> ProblemResult:
+    """Spends the budget on the one region that covers the problem's forward.
+
+    Failures of the problem are results; VerifierUnavailable and errors of the product are raised.
+    """
+    started = time.monotonic()
+
+    def failed(gate: str, reason: str) -> ProblemResult:
+        return ProblemResult(file.stem, False, failed_gate=gate, reason=reason, seconds=_since(started))
+
+    try:
+        region, reason = _whole_forward(session, file)
+    except CaptureError as error:
+        return failed("capture", str(error))
+    if region is None:
+        return failed("capture", reason)
+    try:
+        result = session.synthesise(region, budget, job_id=job_id, on_attempt=on_attempt)
+    except VerifierError as error:
+        return failed("verifier", str(error))
+    return _result(file.stem, result, _since(started))
+
+
+def _whole_forward(session: Session, file: Path) -> tuple[Region | None, str]:
+    """The region that is all of the forward's work, or why there is none."""
+    text = file.read_text(encoding="utf-8")
+    regions = [region for region in session.regions(file) if region.symbol == FORWARD]
+    refused = [region.reason for region in regions if region.task is None]
+    for region in regions:
+        if region.task is not None:
+            reason = uncovered(text, region)
+            if not reason:
+                return region, ""
+            refused.append(reason)
+    return None, " ".join(dict.fromkeys(refused)) or f"{FORWARD} has no code that a kernel could replace."
+
+
+def _result(name: str, result: SynthesisResult, seconds: float) -> ProblemResult:
+    latency = result.best.verdict.latency if result.best else None
+    return ProblemResult(
+        name=name,
+        feasible=latency is not None,
+        attempts=result.attempts,
+        first_latency_us=result.first_latency_us,
+        best_latency_us=latency.us if latency else None,
+        baseline_us=latency.baseline_us if latency else None,
+        roofline_us=latency.roofline_us if latency else None,
+        tokens=result.tokens,
+        failed_gate=result.failed_gate,
+        reason=result.reason,
+        seconds=seconds,
+    )
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)

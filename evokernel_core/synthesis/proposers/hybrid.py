@@ -1,0 +1,80 @@
+"""The hybrid: drafts with the schedule proposer and refines with both, whichever is worth more.
+
+Asking the model is one more move: a memory item per bottleneck, whose Q-value decides against the
+named moves of the schedule. Without an endpoint or tokens the schedule proposer goes on alone.
+"""
+
+from __future__ import annotations
+
+from attrs import define, evolve, field
+
+from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposalsExhausted, ProposerError
+from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.memory.experiences import make_experience
+from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.proposers.base import Candidate, Context, MoveProposer, Proposal, Proposer
+
+
+@define
+class HybridProposer:
+    """``gone`` says why the model is no longer asked, empty while it is."""
+
+    schedule: MoveProposer
+    model: Proposer
+    name: str = field(default="hybrid", init=False)
+    gone: str = field(default="", init=False)
+
+    def draft(self, task: KernelTask, context: Context) -> Proposal:
+        """The schedule's draft; the model's where no family covers the task or all were tried."""
+        try:
+            return self.schedule.draft(task, context)
+        except ProposalsExhausted as error:
+            return self._ask("draft", task, context, error)
+
+    def refine(self, task: KernelTask, context: Context) -> Proposal:
+        """By the item that comes first in the context; the other proposer where one has nothing."""
+        item = model_practice(context.start)
+        if not self.gone and self._comes_first(task, context, item):
+            try:
+                return self._credited(self._ask("refine", task, context, None), item)
+            except (BudgetExhausted, EndpointError):
+                return self.schedule.refine(task, context)
+        try:
+            return self.schedule.refine(task, context)
+        except ProposalsExhausted as error:
+            return self._credited(self._ask("refine", task, context, error), item)
+
+    def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
+        """The schedule's open moves and, while it can be asked, the model."""
+        found = self.schedule.practices(task, context)
+        return found if self.gone else (*found, model_practice(context.start))
+
+    def _comes_first(self, task: KernelTask, context: Context, item: Experience) -> bool:
+        open_ids = {practice.id for practice in self.schedule.practices(task, context)}
+        ranked = [known.id for known in context.experiences if known.id == item.id or known.id in open_ids]
+        return ranked[:1] == [item.id]
+
+    def _ask(
+        self, method: str, task: KernelTask, context: Context, otherwise: ProposerError | None
+    ) -> Proposal:
+        if self.gone:
+            raise otherwise or ProposalsExhausted(self.gone)
+        try:
+            return self.model.refine(task, context) if method == "refine" else self.model.draft(task, context)
+        except (BudgetExhausted, EndpointError) as error:
+            self.gone = str(error)
+            raise
+
+    def _credited(self, proposal: Proposal, item: Experience) -> Proposal:
+        used = tuple(dict.fromkeys((*proposal.used, item.id)))
+        return evolve(proposal, used=used, learned=(*proposal.learned, item))
+
+
+def model_practice(start: Candidate | None) -> Experience:
+    """The memory item for asking the model, by bottleneck."""
+    pipe = bottleneck_pipe(start.verdict.latency) if start else ""
+    title = f"ask the model about a {pipe or 'new'}-bound kernel"
+    return make_experience(
+        ExperienceKind.PRACTICE, title, "Let a language model rewrite it.", bottleneck=pipe
+    )

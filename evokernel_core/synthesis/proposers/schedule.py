@@ -1,0 +1,134 @@
+"""The schedule proposer: a deterministic author whose refinements are named moves.
+
+It drafts from the strategy of a valued similar kernel where that is legal for the task, else from
+the analytic schedule, and refines by the move that the memory values most. It needs no model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from attrs import evolve, field, frozen
+
+from evokernel_core.ascendc.author import write
+from evokernel_core.ascendc.schedule import initial, moves
+from evokernel_core.domain.errors import PlanError, ProposalsExhausted
+from evokernel_core.domain.experience import Experience, ExperienceKind
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.serial import from_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.memory.experiences import make_experience
+from evokernel_core.synthesis.lessons import bottleneck_pipe
+from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
+from evokernel_core.twin.chip import Chip
+
+ANALYTIC = "analytic schedule"
+
+
+@frozen
+class _Option:
+    """A kernel that could be proposed, and the memory item that stands for the idea."""
+
+    item: Experience
+    source: KernelSource
+
+
+@frozen
+class ScheduleProposer:
+    """Writes kernels for one chip from plans and schedules."""
+
+    chip: Chip
+    name: str = field(default="schedule", init=False)
+
+    def draft(self, task: KernelTask, context: Context) -> Proposal:
+        """The first untried of: schedules of retrieved kernels of this family, the analytic one.
+
+        Raises ProposalsExhausted when all were tried or no family covers the task.
+        """
+        for option in self._drafts(task, context):
+            if option.source.source_id not in context.tried:
+                return Proposal(option.source, (option.item.id,), learned=(option.item,))
+        raise ProposalsExhausted("Every schedule to start from was tried.")
+
+    def refine(self, task: KernelTask, context: Context) -> Proposal:
+        """The first open move in the order of the context's experiences.
+
+        Raises ProposalsExhausted when every legal move from this start point was tried.
+        """
+        place = {item.id: place for place, item in enumerate(context.experiences)}
+        options = self._moves(task, context)
+        if not options:
+            raise ProposalsExhausted("Every legal move from this start point was tried.")
+        chosen = min(options, key=lambda option: place.get(option.item.id, len(place)))
+        return Proposal(chosen.source, (chosen.item.id,), learned=(chosen.item,))
+
+    def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
+        """The open moves from the start point as memory items."""
+        return tuple(option.item for option in self._moves(task, context))
+
+    def _drafts(self, task: KernelTask, context: Context) -> Iterator[_Option]:
+        try:
+            analytic = initial(task, self.chip)
+        except PlanError as error:
+            raise ProposalsExhausted(str(error)) from error
+        for item in context.experiences:
+            strategy = _strategy(item)
+            if strategy is not None and strategy.family == analytic.family:
+                source = self._legal(task, evolve(strategy, move=""))
+                if source is not None:
+                    yield _Option(item, source)
+        title = f"{ANALYTIC} for {analytic.family}"
+        item = make_experience(ExperienceKind.PRACTICE, title, "Start from sizes computed from the chip.")
+        yield _Option(item, write(task, analytic, self.chip))
+
+    def _moves(self, task: KernelTask, context: Context) -> tuple[_Option, ...]:
+        start = context.start
+        if start is None:
+            return ()
+        found: dict[str, _Option] = {}
+        for name, strategy in self._steps(task, start.source.strategy):
+            source = self._legal(task, evolve(strategy, move=name))
+            if source is not None and source.source_id not in context.tried:
+                found.setdefault(source.source_id, _Option(practice(name, start), source))
+        return tuple(found.values())
+
+    def _steps(self, task: KernelTask, strategy: Strategy) -> Iterator[tuple[str, Strategy]]:
+        """Legal next strategies; a kernel that did not begin from the analytic one may turn to it."""
+        try:
+            for move in moves(task, strategy, self.chip):
+                yield move.name, move.strategy
+            yield ANALYTIC, initial(task, self.chip)
+        except PlanError as error:
+            raise ProposalsExhausted(str(error)) from error
+
+    def _legal(self, task: KernelTask, strategy: Strategy) -> KernelSource | None:
+        """The kernel of a strategy, None where the rules reject it for this task."""
+        try:
+            return write(task, strategy, self.chip)
+        except PlanError:
+            return None
+
+
+def practice(move: str, start: Candidate) -> Experience:
+    """The memory item of a move: what it is, for which family and against which bottleneck.
+
+    It names no task, so that its value is shared by all tasks.
+    """
+    family = start.source.strategy.family
+    pipe = bottleneck_pipe(start.verdict.latency)
+    return make_experience(
+        ExperienceKind.PRACTICE,
+        f"{move} for {pipe or 'any'}-bound {family}",
+        f"In a {family} kernel whose busiest pipe is {pipe or 'unknown'}: {move}.",
+        bottleneck=pipe,
+        payload=json.dumps({"family": family, "move": move}, sort_keys=True),
+    )
+
+
+def _strategy(item: Experience) -> Strategy | None:
+    """The strategy that an exemplar or a success carries, None for any other item."""
+    if item.kind not in (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS) or not item.payload:
+        return None
+    data = json.loads(item.payload).get("strategy")
+    return from_data(data, Strategy) if data else None

@@ -1,0 +1,210 @@
+"""A session: from a file to its regions, from a region to a kernel, from a kernel to an edit.
+
+The command line and the language server's worker use the same session, so that both do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.emit.package import import_root, kernel_name, write_package
+from evokernel_core.ascendc.features import task_features
+from evokernel_core.ascendc.opset import fusible_ops
+from evokernel_core.ascendc.plan import plan
+from evokernel_core.ascendc.schedule import initial
+from evokernel_core.capture.edit import plan_edit
+from evokernel_core.domain.errors import PlanError, StoreError, UsageError
+from evokernel_core.domain.job import JobKind
+from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.settings import Settings
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.memory.store import Memory
+from evokernel_core.paths import memory_path
+from evokernel_core.synthesis.agent import SharedAgent
+from evokernel_core.synthesis.engine import AttemptEvent, Engine, SynthesisResult
+from evokernel_core.synthesis.policies import open_policy
+from evokernel_core.synthesis.proposers import open_proposer
+from evokernel_core.synthesis.proposers.base import Candidate, Proposer
+from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.twin.roofline import eager_us, roofline_us
+from evokernel_core.verifier.base import Verifier, never
+from evokernel_core.verifier.factory import open_verifier
+
+QUICK_REFINEMENTS = 2
+"""Attempts past the first verified kernel while a person waits for it."""
+
+
+@frozen
+class Estimate:
+    """Modelled microseconds of a region: op by op now, fused after, and the bound of any kernel.
+
+    ``after_us`` is the best verified kernel's where there is one, else the schedule's own estimate.
+    """
+
+    now_us: float
+    after_us: float
+    bound_us: float
+    chip: str
+    source: str = LatencySource.MODELLED.value
+
+
+@frozen
+class Package:
+    """A kernel package in the user's tree."""
+
+    name: str
+    folder: Path
+
+
+def _ignore(event: AttemptEvent) -> None:
+    return
+
+
+class Session:
+    """Owns the agent, the verifier, the memory and the proposer; close it after use.
+
+    ``workspace`` is the folder near which an interpreter is looked for. Errors are those of the
+    parts, all EvoKernelError.
+    """
+
+    def __init__(self, settings: Settings, workspace: Path, memory: Memory | None = None) -> None:
+        self.settings = settings
+        self.chip: Chip = load_chip(settings.chip)
+        self.agent = SharedAgent(settings.interpreter, workspace)
+        self._own_memory = memory is None
+        self.memory = memory or Memory(memory_path())
+        self._verifier: Verifier | None = None
+        self._proposer: Proposer | None = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the agent and closes the memory if it is this session's own."""
+        self.agent.close()
+        close = getattr(self._verifier, "close", None)
+        if close is not None:
+            close()
+        if self._own_memory:
+            self.memory.close()
+
+    def verifier(self) -> Verifier:
+        """The verifier, asked once who it is. Raises VerifierUnavailable while a remote one is away."""
+        if self._verifier is None:
+            verifier = open_verifier(self.settings, self.agent)
+            status = getattr(verifier, "status", None)
+            if status is not None:
+                status()  # until it has answered once, a remote verifier's name is unknown
+            self._verifier = verifier
+        return self._verifier
+
+    def regions(self, path: Path, text: str | None = None, symbol: str | None = None) -> tuple[Region, ...]:
+        """The regions of a file; those that no family covers are unsupported, with the reason."""
+        found = self.agent.capture(path, text, fusible_ops(), symbol)
+        return tuple(self._planned(region) for region in found)
+
+    def _planned(self, region: Region) -> Region:
+        if region.status is not RegionStatus.CANDIDATE or region.task is None:
+            return region
+        try:
+            plan(region.task, int(self.chip.hbm_bytes))
+        except PlanError as error:
+            return evolve(region, status=RegionStatus.UNSUPPORTED, reason=str(error), task=None)
+        return region
+
+    def estimate(self, region: Region) -> Estimate | None:
+        """Modelled latencies of a candidate region, None for any other."""
+        task = region.task
+        if task is None:
+            return None
+        best = self.memory.best(task.task_id, self.settings.chip, LatencySource.MODELLED)
+        if best is not None and best.verdict.latency is not None:
+            after = best.verdict.latency.us
+        else:
+            after = self._planned_us(task)
+        return Estimate(
+            now_us=eager_us(task, self.chip),
+            after_us=after,
+            bound_us=roofline_us(task, self.chip),
+            chip=self.settings.chip,
+        )
+
+    def _planned_us(self, task: KernelTask) -> float:
+        from evokernel_core.ascendc.estimate import estimate_us
+
+        return estimate_us(task, initial(task, self.chip), self.chip)
+
+    def engine(self) -> Engine:
+        """An engine over this session's parts."""
+        if self._proposer is None:
+            self._proposer = open_proposer(self.settings)
+        policy = open_policy(self.settings.policy)
+        return Engine(self.memory, self.verifier(), self._proposer, policy, self.settings, task_features)
+
+    def synthesise(
+        self,
+        region: Region,
+        budget: int,
+        *,
+        job_id: str = "",
+        kind: JobKind = JobKind.REFINE,
+        on_attempt: Callable[[AttemptEvent], None] = _ignore,
+        cancelled: Callable[[], bool] = never,
+    ) -> SynthesisResult:
+        """Spends the budget on a region's task; ``generate`` stops soon after the first kernel.
+
+        Raises UsageError for a region without a task, VerifierUnavailable while the verifier is away.
+        """
+        return self.engine().run(
+            _task(region),
+            budget,
+            job_id=job_id,
+            refinements=QUICK_REFINEMENTS if kind is JobKind.GENERATE else None,
+            on_attempt=on_attempt,
+            cancelled=cancelled,
+        )
+
+    def package(self, region: Region, source_id: str) -> Package:
+        """Writes the package of a verified kernel beside the user's file; it is complete or absent.
+
+        Raises StoreError where the memory holds no feasible verdict for the kernel.
+        """
+        task = _task(region)
+        stored = self.memory.candidates(task.task_id, chip=self.settings.chip)
+        verified = [item for item in stored if item.source.source_id == source_id and item.verdict.feasible]
+        if not verified:
+            raise StoreError("The kernel is not in the memory as verified; generate it again.")
+        spoken = self._verifier.name if self._verifier else ""
+        best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
+        return self._write(region, task, Candidate(best.source, best.verdict, best.parent))
+
+    def _write(self, region: Region, task: KernelTask, candidate: Candidate) -> Package:
+        name = kernel_name(task)
+        root = import_root(Path(region.file))
+        folder = write_package(root, name, task, candidate.source, candidate.verdict)
+        return Package(name, folder)
+
+    def apply(self, path: Path, region: Region, candidate: Candidate) -> Package:
+        """Writes the package, then puts the call into the file. Raises EditConflict, then the file is
+        as it was."""
+        if not candidate.verdict.feasible:
+            raise UsageError("Only a verified kernel can be applied; this one failed.")
+        text = path.read_text(encoding="utf-8")
+        name = kernel_name(_task(region))
+        edited = plan_edit(text, region, name)
+        package = self._write(region, _task(region), candidate)
+        path.write_text(edited, encoding="utf-8")
+        return package
+
+
+def _task(region: Region) -> KernelTask:
+    if region.task is None:
+        raise UsageError(f"No kernel can be written for {region.symbol}: {region.reason}")
+    return region.task

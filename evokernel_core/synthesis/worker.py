@@ -1,0 +1,240 @@
+"""The child process in which the language server does everything slow: JSON lines on stdin and stdout.
+
+    -> {"id": 0, "method": "configure", "params": <Settings JSON>}
+    -> {"id": n, "method": M, "params": {...}}      M: regions, synthesise, package, edit, revert_edit
+    -> {"method": "cancel", "params": {"id": n}}
+    <- {"id": n, "event": {"kind": "attempt", ...}}
+    <- {"id": n, "result": {...}} or {"id": n, "error": {"reason": CODE, "message": SENTENCE}}
+
+Requests run in threads, so that a cancel is heard while a synthesis runs. At the end of stdin the
+process and all its children end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from evokernel_core.domain.errors import EvoKernelError, UsageError
+from evokernel_core.domain.job import JobKind
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.settings import Settings
+
+Params = Mapping[str, Any]
+
+
+class Worker:
+    """Answers requests with one session, made on the first request that needs it."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+        self._writing = threading.Lock()
+        self._opening = threading.Lock()
+        self._settings = Settings()
+        self._session: Any = None
+        self._cancelled: dict[int, threading.Event] = {}
+        self._methods: Mapping[str, Callable[[int, Params], Mapping[str, Any]]] = {
+            "regions": self._regions,
+            "synthesise": self._synthesise,
+            "package": self._package,
+            "edit": self._edit,
+            "revert_edit": self._revert_edit,
+        }
+
+    def serve(self, lines: IO[str]) -> None:
+        """Reads requests until the end of input."""
+        for line in lines:
+            if line.strip():
+                self._take(line)
+
+    def close(self) -> None:
+        for flag in self._cancelled.values():
+            flag.set()
+
+    def _take(self, line: str) -> None:
+        try:
+            message = json.loads(line)
+            method, params = message["method"], message.get("params") or {}
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            self._send(
+                {"id": None, "error": {"reason": "bad_request", "message": f"Not a request: {error}."}}
+            )
+            return
+        if method == "cancel":
+            if params.get("id") in self._cancelled:
+                self._cancelled[params["id"]].set()
+        elif method == "configure":
+            self._answer(message["id"], lambda: self._configure(params))
+        else:
+            self._start(message["id"], method, params)
+
+    def _start(self, id: int, method: str, params: Params) -> None:
+        self._cancelled[id] = threading.Event()
+
+        def work() -> None:
+            try:
+                self._answer(id, lambda: self._call(id, method, params))
+            finally:
+                self._cancelled.pop(id, None)
+
+        threading.Thread(target=work, name=f"{method}-{id}", daemon=True).start()
+
+    def _call(self, id: int, method: str, params: Params) -> Mapping[str, Any]:
+        if method not in self._methods:
+            raise UsageError(f"The worker has no method {method!r}; use one of {sorted(self._methods)}.")
+        return self._methods[method](id, params)
+
+    def _answer(self, id: int, work: Callable[[], Mapping[str, Any]]) -> None:
+        try:
+            self._send({"id": id, "result": work()})
+        except EvoKernelError as error:
+            self._send({"id": id, "error": {"reason": reason_of(error), "message": str(error)}})
+        except Exception as error:  # the boundary of the process: the server must hear of every failure
+            traceback.print_exc(file=sys.stderr)
+            message = f"The worker failed: {type(error).__name__}: {error}."
+            self._send({"id": id, "error": {"reason": "internal", "message": message}})
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        text = json.dumps(message, allow_nan=False)
+        with self._writing:
+            self._out.write(text + "\n")
+            self._out.flush()
+
+    def _configure(self, params: Params) -> Mapping[str, Any]:
+        self._settings = from_data(dict(params), Settings)
+        with self._opening:
+            session, self._session = self._session, None
+        if session is not None:
+            session.close()
+        return {}
+
+    def _open(self, near: Path) -> Any:
+        from evokernel_core.synthesis.session import Session
+
+        with self._opening:
+            if self._session is None:
+                self._session = Session(self._settings, near)
+            return self._session
+
+    def _regions(self, id: int, params: Params) -> Mapping[str, Any]:
+        path = Path(params["path"])
+        session = self._open(path.parent)
+        found = session.regions(path, params.get("text"))
+        rows = [{"region": to_data(r), "estimate": to_data(session.estimate(r))} for r in found]
+        return {"regions": rows}
+
+    def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
+        region = from_data(params["region"], Region)
+        session = self._open(Path(region.file).parent)
+        result = session.synthesise(
+            region,
+            int(params["budget"]),
+            job_id=str(params.get("job_id", "")),
+            kind=JobKind(params.get("mode", JobKind.GENERATE.value)),
+            on_attempt=lambda event: self._send({"id": id, "event": event_data(event)}),
+            cancelled=self._cancelled[id].is_set,
+        )
+        best = result.best
+        return {
+            "status": result.status.value,
+            "reason": result.reason,
+            "attempts": result.attempts,
+            "first_latency_us": result.first_latency_us,
+            "best": None
+            if best is None
+            else {
+                "source_id": best.source.source_id,
+                "latency": to_data(best.verdict.latency),
+                "verifier": best.verdict.verifier,
+            },
+        }
+
+    def _package(self, id: int, params: Params) -> Mapping[str, Any]:
+        region = from_data(params["region"], Region)
+        package = self._open(Path(region.file).parent).package(region, params["source_id"])
+        return {"name": package.name, "dir": str(package.folder)}
+
+    def _edit(self, id: int, params: Params) -> Mapping[str, Any]:
+        from evokernel_core.capture.edit import minimal_edits, plan_edit
+
+        region = from_data(params["region"], Region)
+        edited = plan_edit(params["text"], region, params["name"])
+        return {"edits": [edit_data(change) for change in minimal_edits(params["text"], edited)]}
+
+    def _revert_edit(self, id: int, params: Params) -> Mapping[str, Any]:
+        from evokernel_core.capture.edit import minimal_edits, revert_edit
+
+        region = from_data(params["region"], Region)
+        edited = revert_edit(params["text"], region, params["name"])
+        return {"edits": [edit_data(change) for change in minimal_edits(params["text"], edited)]}
+
+
+def reason_of(error: EvoKernelError) -> str:
+    """A stable code: the error's own reason, or its class in snake case (verifier_unavailable)."""
+    own = getattr(error, "reason", "")
+    return own or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
+
+
+def event_data(event: Any) -> dict[str, Any]:
+    """An AttemptEvent for the server."""
+    from evokernel_core.synthesis.lessons import summary
+
+    candidate = event.candidate
+    latency = candidate.verdict.latency if candidate else None
+    return {
+        "kind": "attempt",
+        "n": event.n,
+        "budget": event.budget,
+        "stage": event.stage.value,
+        "feasible": candidate is not None and candidate.verdict.feasible,
+        "latency_us": latency.us if latency else None,
+        "best_us": event.best_us,
+        "verdict_summary": summary(candidate.verdict) if candidate else "No kernel was proposed.",
+    }
+
+
+def edit_data(change: Any) -> dict[str, Any]:
+    """A TextChange with a 0-based range, as the server takes it."""
+    return {
+        "range": {
+            "start": {"line": change.line, "character": change.column},
+            "end": {"line": change.end_line, "character": change.end_column},
+        },
+        "new_text": change.text,
+    }
+
+
+def end_children() -> None:
+    """Kills everything that this process started, and what those started."""
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        try:
+            child.kill()
+        except psutil.NoSuchProcess:
+            continue
+
+
+def main() -> None:
+    """Serves stdin until its end. Prints of the product's own code go to stderr."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    worker = Worker(out)
+    try:
+        worker.serve(sys.stdin)
+    finally:
+        worker.close()
+        end_children()
+        os._exit(0)  # threads may be in a call that does not return
+
+
+if __name__ == "__main__":
+    main()
