@@ -29,7 +29,7 @@ NOT_OPERANDS = frozenset(
 
 def audit(task: KernelTask, source: KernelSource) -> GateResult:
     """The gate's result; its code is that of the first finding."""
-    found = sorted(set(findings(task, source)), key=lambda item: (item.file, item.line, item.code))
+    found = sorted(dict.fromkeys(findings(task, source)), key=lambda item: (item.file, item.line))
     if not found:
         return GateResult(GateName.AUDIT, GateStatus.PASSED)
     lines = [f"{item.file}:{item.line}: {item.message}" for item in found[:MAX_FINDINGS]]

@@ -249,6 +249,9 @@ def check_callees(tokens: Sequence[Token], file: str, allowed: frozenset[str]) -
         if token.kind is not Kind.NAME or tokens[index + 1].text != "(":
             continue
         name = token.text
+        is_std = index >= 2 and tokens[index - 2].text == "std"
+        if is_std or name in FORBIDDEN_NAMES or name in FORBIDDEN_KEYWORDS:
+            continue  # said by another rule
         if not name[0].isupper() and name not in known and not name.startswith("__"):
             yield finding(
                 "callee", token, file, f"{name}() is not AscendC's nor the kernel's own; do without it."

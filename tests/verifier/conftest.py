@@ -1,0 +1,123 @@
+"""Tasks, hand-written kernels and a reference in numpy: the verifier without torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.capture.reference import ReferenceCase
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
+from evokernel_core.domain.tensor import TensorSpec
+
+DATA = Path(__file__).parent / "data"
+Function = Callable[..., Any]
+
+
+class NumpyReference:
+    """A ReferenceRunner over functions of numpy arrays, one per task name."""
+
+    def __init__(self, functions: Mapping[str, Function]) -> None:
+        self._functions = functions
+        self.calls: list[tuple[dict[str, int], int, str]] = []
+
+    def reference(
+        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+    ) -> ReferenceCase:
+        self.calls.append((dict(sizes), seed, distribution))
+        rng = np.random.default_rng(seed)
+        tensors = [i for i in task.graph.inputs if i.kind is not InputKind.SCALAR]
+        arrays = [draw(i.spec, sizes, distribution, rng) for i in tensors]
+        results = self._functions[task.name](*arrays)
+        results = results if isinstance(results, tuple) else (results,)
+        inputs = [self._write(folder / f"in{n}.bin", array) for n, array in enumerate(arrays)]
+        outputs = [self._write(folder / f"out{n}.bin", np.asarray(array)) for n, array in enumerate(results)]
+        return ReferenceCase(tuple(inputs), (), tuple(outputs))
+
+    @staticmethod
+    def _write(path: Path, array: Any) -> Path:
+        path.write_bytes(np.ascontiguousarray(array).tobytes())
+        return path
+
+
+def draw(spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.random.Generator) -> Any:
+    shape = spec.sizes(sizes)
+    match distribution:
+        case "normal":
+            values = rng.standard_normal(shape)
+        case "uniform":
+            values = rng.random(shape)
+        case "wide":
+            values = rng.uniform(-50, 50, shape) * (rng.random(shape) > 0.05)
+        case "structured":
+            values = np.linspace(-4, 4, int(np.prod(shape))).reshape(shape)
+        case _:
+            raise ValueError(distribution)
+    return values.astype(spec.dtype)
+
+
+def softmax(x: Any) -> Any:
+    wide = x.astype(np.float64)
+    powers = np.exp(wide - wide.max(-1, keepdims=True))
+    return (powers / powers.sum(-1, keepdims=True)).astype(x.dtype)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "add": lambda x, y: x + y,
+    "relu": lambda x: np.maximum(x, 0),
+    "softmax": softmax,
+}
+
+
+def make_task(name: str) -> KernelTask:
+    """The task of one of the hand-written kernels: generic in every size."""
+    if name == "relu":
+        specs, sizes = [TensorSpec(("s0",), "float32")], {"s0": 100_000}
+    else:
+        specs = [TensorSpec(("s0", "s1"), "float16")] * (2 if name == "add" else 1)
+        sizes = {"s0": 256, "s1": 4096}
+    inputs = tuple(GraphInput("xy"[i], spec) for i, spec in enumerate(specs))
+    op = {"add": "aten.add.Tensor", "relu": "aten.relu.default", "softmax": "aten._softmax.default"}[name]
+    node = Node("z", op, tuple(ValueRef(i.name) for i in inputs), (), (specs[0],))
+    graph = Graph(inputs, (node,), (ValueRef("z"),))
+    symbols = tuple(Symbol(symbol, size) for symbol, size in sizes.items())
+    return KernelTask(name, graph, symbols, TOLERANCES[specs[0].dtype], "elementwise")
+
+
+def read_source(name: str) -> KernelSource:
+    """One of the hand-written kernels."""
+    folder = DATA / name
+    files = [(folder / file).read_text() for file in ("tiling.h", "op_kernel.cpp")]
+    return KernelSource(files[0], files[1], Strategy("hand"))
+
+
+@pytest.fixture(scope="session")
+def twin_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home that tests share: the twin is built once for all of them."""
+    shared = os.environ.get("EVOKERNEL_TEST_HOME")
+    home = Path(shared) if shared else tmp_path_factory.getbasetemp().parent / "evokernel-home"
+    home.mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVOKERNEL_HOME", str(home))
+        yield home
+
+
+@pytest.fixture
+def numpy_reference() -> NumpyReference:
+    return NumpyReference(FUNCTIONS)
+
+
+@pytest.fixture
+def task_of() -> Callable[[str], KernelTask]:
+    return make_task
+
+
+@pytest.fixture
+def source_of() -> Callable[[str], KernelSource]:
+    return read_source

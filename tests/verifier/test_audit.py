@@ -1,0 +1,155 @@
+"""Cheats that reading the two files already shows, each with the code that rejects it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from attrs import evolve
+
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+Tasks = Callable[[str], KernelTask]
+Sources = Callable[[str], KernelSource]
+
+LAUNCH = (
+    "add_kernel<<<tiling.blockDim, nullptr, stream>>>(tensors[0], tensors[1], tensors[2], workspace, tiling);"
+)
+PROCESS = "kernel.Process();"
+INCLUDE = '#include "tiling.h"'
+COVERED = "return true;"
+
+# (what is cheated, the text to replace in op_kernel.cpp, what with, the code)
+KERNEL_CHEATS = [
+    ("host work in the launcher", LAUNCH, "tensors[2][0] = 1; " + LAUNCH, "audit-launcher"),
+    ("a launch only sometimes", LAUNCH, "if (tiling.total > 9) " + LAUNCH, "audit-launcher"),
+    ("two launches", LAUNCH, LAUNCH + LAUNCH, "audit-launcher"),
+    ("another stream", LAUNCH, LAUNCH.replace("stream", "nullptr", 1), "audit-launcher"),
+    ("fewer blocks than the tiling says", LAUNCH, LAUNCH.replace("tiling.blockDim", "1"), "audit-launcher"),
+    ("the output never passed", LAUNCH, LAUNCH.replace("tensors[2]", "tensors[1]"), "audit-output-unused"),
+    ("a tensor beyond the task's", LAUNCH, LAUNCH.replace("tensors[2]", "tensors[3]"), "audit-launcher"),
+    ("a shifted address", LAUNCH, LAUNCH.replace("tensors[2]", "tensors[2] + 4"), "audit-launcher"),
+    ("a file", PROCESS, 'fopen("/etc/passwd", "r");', "audit-forbidden-name"),
+    ("a header of the C library", INCLUDE, INCLUDE + "\n#include <cstdio>", "audit-include"),
+    ("the golden data", INCLUDE, INCLUDE + '\n#include "../golden.h"', "audit-include"),
+    ("a computed include", INCLUDE, INCLUDE + "\n#define H <cstdio>\n#include H", "audit-include"),
+    ("inline assembly", PROCESS, 'asm volatile("nop");', "audit-forbidden-name"),
+    ("a system call", PROCESS, "syscall(60, 0);", "audit-forbidden-name"),
+    ("a compiler intrinsic", PROCESS, "__builtin_trap();", "audit-forbidden-name"),
+    (
+        "a constructor that runs at load",
+        PROCESS,
+        "} [[gnu::constructor]] void early() {",
+        "audit-forbidden-name",
+    ),
+    ("a thread", PROCESS, "std::thread t;", "audit-forbidden-name"),
+    ("the host's mathematics", PROCESS, "float e = expf(1.0f);", "audit-callee"),
+    ("standard algorithms", PROCESS, "std::sort(a, b);", "audit-forbidden-name"),
+    ("a pointer into global memory", PROCESS, "*(__gm__ half *)z = 0;", "audit-raw-pointer"),
+    ("a subscript of an address", PROCESS, "z[0] = 1;", "audit-raw-pointer"),
+    ("a dereferenced address", PROCESS, "kernel.Process(); auto v = *x;", "audit-raw-pointer"),
+    ("a reinterpreted address", PROCESS, "auto p = reinterpret_cast<float *>(x);", "audit-raw-pointer"),
+    ("the buffer's own address", PROCESS, "auto p = tensor.GetPhyAddr();", "audit-forbidden-name"),
+    ("a clock", PROCESS, "auto t = GetSystemCycle();", "audit-forbidden-name"),
+    ("printing", PROCESS, 'printf("x");', "audit-forbidden-name"),
+    ("an exit before the work", PROCESS, "exit(0);", "audit-forbidden-name"),
+    ("an exception", PROCESS, "try { kernel.Process(); } catch (...) {}", "audit-forbidden-name"),
+    ("heap memory", PROCESS, "auto p = new float[4];", "audit-forbidden-name"),
+    ("memory between launches", PROCESS, "static int calls = 0; calls++;", "audit-global-state"),
+    ("a variable of the file", INCLUDE, INCLUDE + "\nint calls = 0;", "audit-global-state"),
+    ("a variable after a class", INCLUDE, INCLUDE + "\nstruct S { int a; } shared;", "audit-global-state"),
+    ("state in a namespace", INCLUDE, INCLUDE + "\nnamespace n { float cache[64]; }", "audit-global-state"),
+    (
+        "a table of results",
+        PROCESS,
+        "const float golden[] = {" + ", ".join(["1.5f"] * 65) + "};",
+        "audit-constant-table",
+    ),
+    ("the twin's own names", PROCESS, "evokernel::twin::Launch();", "audit-forbidden-name"),
+    ("an overload in AscendC", INCLUDE, INCLUDE + "\nnamespace AscendC { void Add(); }", "audit-namespace"),
+    ("an exported symbol", INCLUDE, INCLUDE + '\nextern "C" void write_result();', "audit-extern"),
+    ("a renamed keyword", INCLUDE, INCLUDE + "\n#define private public", "audit-directive"),
+    ("a name joined from parts", INCLUDE, INCLUDE + "\n#define J(a, b) a##b", "audit-obfuscated"),
+    ("a forbidden name in a macro", INCLUDE, INCLUDE + "\n#define F system", "audit-forbidden-name"),
+    ("a name cut in two lines", PROCESS, "ex\\\nit(0);", "audit-obfuscated"),
+    ("a directive in disguise", INCLUDE, INCLUDE + "\n%:include <cstdio>", "audit-obfuscated"),
+    ("a forged line number", INCLUDE, INCLUDE + '\n#line 1 "x"', "audit-directive"),
+    ("a second kernel", INCLUDE, INCLUDE + "\n__global__ __aicore__ void other() {}", "audit-launcher"),
+    ("a macro over the launcher", INCLUDE, INCLUDE + "\n#define LaunchOp Other", "audit-directive"),
+]
+
+TILING_CHEATS = [
+    (
+        "an address in the tiling",
+        COVERED,
+        "auto p = reinterpret_cast<float *>(sizes); return true;",
+        "audit-tiling",
+    ),
+    ("a pointer in the structure", "uint32_t tile;", "uint32_t tile; float *cache;", "audit-tiling"),
+    ("a file in the tiling", COVERED, 'fopen("x", "r"); return true;', "audit-forbidden-name"),
+    ("a header for files", "#include <cstdint>", "#include <cstdint>\n#include <fstream>", "audit-include"),
+    ("the environment", COVERED, 'return getenv("X") != nullptr;', "audit-forbidden-name"),
+    ("state between calls", COVERED, "static int calls = 0; return calls++ == 0;", "audit-global-state"),
+    ("an exported function", "struct OpTiling", 'extern "C" int puts2(int); struct OpTiling', "audit-tiling"),
+]
+
+
+@pytest.mark.parametrize("name", ["add", "relu", "softmax"])
+def test_honest_kernels_pass(name: str, task_of: Tasks, source_of: Sources) -> None:
+    result = audit(task_of(name), source_of(name))
+    assert (result.status, result.feedback) == (GateStatus.PASSED, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"), [c[1:] for c in KERNEL_CHEATS], ids=[c[0] for c in KERNEL_CHEATS]
+)
+def test_cheats_in_the_kernel(old: str, new: str, code: str, task_of: Tasks, source_of: Sources) -> None:
+    source = source_of("add")
+    assert source.op_kernel_cpp.count(old) == 1
+    result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp.replace(old, new)))
+    assert (result.status, result.code) == (GateStatus.FAILED, code), result.feedback
+    assert result.feedback.startswith("op_kernel.cpp:")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"), [c[1:] for c in TILING_CHEATS], ids=[c[0] for c in TILING_CHEATS]
+)
+def test_cheats_in_the_tiling(old: str, new: str, code: str, task_of: Tasks, source_of: Sources) -> None:
+    source = source_of("add")
+    assert source.tiling_h.count(old) == 1
+    result = audit(task_of("add"), evolve(source, tiling_h=source.tiling_h.replace(old, new)))
+    assert (result.status, result.code) == (GateStatus.FAILED, code), result.feedback
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// system(1), asm and goto in a comment\n",
+        "/* fopen __builtin_trap static int x; */\n",
+        "constexpr uint32_t SIZES[4] = {1, 2, 3, 4};\n",
+        "constexpr float FACTOR = 0.5f;\n",
+        "enum class Mode { FAST, SLOW };\n",
+        "template <typename T> struct Wider { using type = float; };\n",
+        "namespace helpers { __aicore__ inline uint32_t Half(uint32_t a) { return a / 2; } }\n",
+        "template <typename T> __aicore__ inline bool IsHalf() { return std::is_same<T, half>::value; }\n",
+        'static_assert(sizeof(half) == 2, "two bytes");\n',
+        "#define TILE 128\n",
+        "using Queue = AscendC::TQue<AscendC::QuePosition::VECIN, 2>;\n",
+        "static constexpr int32_t LANES = 64;\n",
+        "struct Pair { uint32_t a; uint32_t b; };\n",
+    ],
+)
+def test_plain_code_raises_no_alarm(text: str, task_of: Tasks, source_of: Sources) -> None:
+    source = source_of("add")
+    extended = source.op_kernel_cpp.replace(INCLUDE, f"{INCLUDE}\n{text}")
+    result = audit(task_of("add"), evolve(source, op_kernel_cpp=extended))
+    assert result.status is GateStatus.PASSED, result.feedback
+
+
+def test_a_huge_file_is_refused(task_of: Tasks, source_of: Sources) -> None:
+    source = source_of("add")
+    result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp + "\n" * 300_000))
+    assert result.code == "audit-size"
