@@ -1,0 +1,136 @@
+"""The analytic estimate that picks the first schedule: cycles of one core's slowest pipe.
+
+Rates are those of the chip file; the model of the twin is finer. What matters here is the order of
+schedules, not the figure. All estimates are modelled, none is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.families.programs import TileProgram
+from evokernel_core.ascendc.lowering import REDUCTIONS, Domain
+from evokernel_core.ascendc.lowering_program import Instruction
+from evokernel_core.ascendc.schedule_settings import Form
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+
+_START = 22.0
+"""Cycles that a vector instruction costs before its first repeat."""
+_READ_START, _WRITE_START = 189.0, 39.0
+_BYTES_PER_CYCLE = 32.0
+_FLAGS = 40.0
+"""Scalar cycles of one tile's queue operations."""
+_SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
+_L2_SPEEDUP = 1.8
+
+
+@frozen
+class Work:
+    """The tiles that one core runs: how many, their elements, and the rows in each."""
+
+    tiles: float
+    elements: float
+    rows: float
+    cores: int
+
+
+def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds of a kernel at given sizes."""
+    work = _work(kernel, sizes, chip)
+    loads = [
+        _load_cycles(kernel, program, work, chip, first=not i) for i, program in enumerate(kernel.programs)
+    ]
+    vector = sum(_vector_cycles(kernel, program, work) for program in kernel.programs)
+    stores = _store_cycles(kernel, work, chip)
+    pipes = (sum(loads), vector, stores)
+    overlap = max(*pipes, work.tiles * _FLAGS * len(kernel.programs))
+    cycles = overlap if kernel.schedule.buffers > 1 else sum(pipes)
+    fill = (pipes[0] + pipes[2]) / max(work.tiles, 1.0)
+    return (cycles + fill) / chip.mhz + chip.launch_us
+
+
+def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
+    plan, schedule = kernel.plan, kernel.schedule
+    rows, columns = plan.rows.evaluate(sizes), plan.inner.evaluate(sizes)
+    cores = min(schedule.cores or chip.aiv, chip.aiv)
+    if schedule.form in (Form.FLAT, Form.SEGMENTS):
+        share = max(rows * columns / cores, 1.0)
+        tile = min(schedule.tile, share, columns if schedule.form is Form.SEGMENTS else share)
+        return Work(
+            math.ceil(share / tile), min(tile, share), 1.0, min(cores, math.ceil(rows * columns / 128))
+        )
+    per_core = math.ceil(rows / cores)
+    used = math.ceil(rows / per_core)
+    if schedule.form is Form.PACKED:
+        per_tile = max(1, min(schedule.tile // max(columns, 1), schedule.rows, per_core))
+        return Work(math.ceil(per_core / per_tile), per_tile * columns, per_tile, used)
+    tiles = math.ceil(columns / schedule.tile)
+    return Work(per_core * tiles, columns / tiles, 1.0, used)
+
+
+def _rate(chip: Chip, work: Work) -> float:
+    """Bytes a cycle that device memory gives one of the busy cores."""
+    shared = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps * 0.9) * 1e3 / chip.mhz
+    return min(_BYTES_PER_CYCLE, shared / work.cores)
+
+
+def _bytes(domain: Domain, dtype: str, work: Work) -> float:
+    elements = work.elements if domain in (Domain.FULL, Domain.COLUMN) else work.rows
+    return elements * ITEM_SIZE[dtype]
+
+
+def _load_cycles(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, first: bool) -> float:
+    queued = {item.name for item in kernel.queued}
+    total = 0.0
+    rate = _rate(chip, work) * (1.0 if first else _L2_SPEEDUP)
+    for item in program.inputs:
+        if item.name in queued:
+            total += (
+                max(20.6, _bytes(item.domain, item.dtype, work) / rate)
+                + _READ_START / kernel.schedule.buffers
+            )
+    return total * work.tiles
+
+
+def _store_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
+    total = 0.0
+    for item in kernel.plan.outputs:
+        total += max(20.6, _bytes(item.domain, item.dtype, work) / _rate(chip, work)) + _WRITE_START
+    return total * work.tiles
+
+
+def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work) -> float:
+    return work.tiles * sum(_instruction_cycles(kernel, item, work) for item in program.body)
+
+
+def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work) -> float:
+    if item.op == "get_value":
+        return 40.0
+    if item.domain is Domain.ROW:
+        return _START + work.rows / 64
+    repeats = work.elements / 64
+    if item.op in REDUCTIONS:
+        return _reduction_cycles(kernel, work)
+    if item.op in ("expand_rows", "expand_columns"):
+        return repeats + _START * _spread_instructions(kernel, work)
+    return _START + repeats * (2 if item.op in _SLOW else 1)
+
+
+def _spread_instructions(kernel: Kernel, work: Work) -> float:
+    columns = work.elements / max(work.rows, 1.0)
+    return 1 + (work.rows if kernel.schedule.spread == "rows" else math.ceil(columns / 64))
+
+
+def _reduction_cycles(kernel: Kernel, work: Work) -> float:
+    columns = work.elements / max(work.rows, 1.0)
+    if columns <= 64:
+        return _START + 7 * work.rows
+    if kernel.folds_over_rows:
+        return work.elements / 64 + _START * (1 + math.ceil(columns / 64)) + 7 * work.rows
+    levels = math.ceil(math.log(columns / 64, 8))
+    return work.rows * (columns / 64 * 1.15 + _START * (levels + 1) + 7)

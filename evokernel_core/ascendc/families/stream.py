@@ -1,0 +1,288 @@
+"""Rows longer than the unified buffer: one pass over a row for each level of reductions.
+
+A pass keeps one partial result in every lane of an accumulator tile, so that the slow reduction
+runs once a row and long sums lose no precision. A softmax's maximum and sum may share one pass:
+each lane rescales its sum when its maximum grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define, field, frozen
+
+from evokernel_core.ascendc.families.base import Kernel, method
+from evokernel_core.ascendc.families.programs import TileProgram, finish
+from evokernel_core.ascendc.families.text import REDUCTION_NAMES, instruction_lines
+from evokernel_core.ascendc.lowering import Domain, Operand, Value
+from evokernel_core.ascendc.lowering_program import Lowerer, used_inputs
+from evokernel_core.ascendc.plan import Plan, PlanInput, needed
+from evokernel_core.ascendc.schedule_settings import Schedule
+
+_IDENTITY = {"reduce_sum": "0.0f", "reduce_max": "-INFINITE", "reduce_min": "INFINITE"}
+_COMBINE = {"reduce_sum": "Add", "reduce_max": "Max", "reduce_min": "Min"}
+_LOWEST = "-3.40282347e38f"
+"""The start of an online maximum: finite, because infinity less infinity is not a number."""
+
+_ROW_LOOP = """\
+const uint64_t begin = GetBlockIdx() * tiling_.rowsPerCore;
+const uint64_t run = begin + tiling_.rowsPerCore;
+const uint64_t end = run < tiling_.rows ? run : tiling_.rows;
+for (uint64_t row = begin; row < end; ++row) {
+"""
+
+
+@frozen
+class OnlinePair:
+    """``total`` sums exp(``source`` - ``largest``), with ``largest`` the maximum of ``source``."""
+
+    largest: Value
+    total: Value
+    source: Operand
+
+
+def online_pairs(plan: Plan) -> tuple[OnlinePair, ...]:
+    """The maxima and sums of a plan that one pass can compute together."""
+    pairs = []
+    for total in plan.reductions:
+        exponential = total.args[0]
+        if total.op != "reduce_sum" or not isinstance(exponential, Value) or exponential.op != "exp":
+            continue
+        shifted = exponential.args[0]
+        if not isinstance(shifted, Value) or shifted.op != "sub":
+            continue
+        source, largest = shifted.args
+        if isinstance(largest, Value) and largest.op == "reduce_max" and largest.args[0] is source:
+            pairs.append(OnlinePair(largest, total, source))
+    return tuple(pairs)
+
+
+@define
+class Levels:
+    """After how many passes each value can be known."""
+
+    pairs: Sequence[OnlinePair]
+    known: dict[int, int] = field(factory=dict)
+
+    def of(self, operand: Operand) -> int:
+        if not isinstance(operand, Value):
+            return 0
+        for value in needed([operand]):
+            if value.index not in self.known:
+                self.known[value.index] = self._level(value)
+        return self.known[operand.index]
+
+    def _level(self, value: Value) -> int:
+        pair = next((pair for pair in self.pairs if pair.total is value), None)
+        if pair is not None:
+            return self.known[pair.largest.index]
+        below = max((self.known[arg.index] for arg in value.values()), default=0)
+        return below + value.op.startswith("reduce_")
+
+
+def passes(plan: Plan, online: bool) -> int:
+    """How often a row is read: once for each level of reductions, and once to write full rows."""
+    levels = Levels(online_pairs(plan) if online else ())
+    depth = max((levels.of(value) for value in plan.reductions), default=0)
+    return depth + any(output.domain is Domain.FULL for output in plan.outputs)
+
+
+@frozen
+class Accumulation:
+    """One reduction of a pass: its row tensor, its accumulator and the pair it belongs to."""
+
+    value: Value
+    row: str
+    accumulator: str
+
+
+@define
+class _Pass:
+    program: TileProgram
+    accumulations: tuple[Accumulation, ...]
+    pairs: tuple[OnlinePair, ...]
+    number: int
+
+
+def build_stream(plan: Plan, schedule: Schedule) -> Kernel:
+    """The kernel that streams rows through the unified buffer."""
+    lowerer = Lowerer(plan, packed=False)
+    pairs = online_pairs(plan) if schedule.online else ()
+    levels = Levels(pairs)
+    depth = max(levels.of(value) for value in plan.reductions)
+    steps = [_reducing_pass(plan, lowerer, levels, pairs, level) for level in range(1, depth + 1)]
+    final = _final_pass(plan, lowerer)
+    programs = tuple(step.program for step in steps) + (final,)
+    accumulators = max(len(step.accumulations) for step in steps)
+    kernel = Kernel(plan, schedule, programs, accumulators)
+    _write(kernel, steps, final)
+    return kernel
+
+
+def _reducing_pass(
+    plan: Plan, lowerer: Lowerer, levels: Levels, pairs: tuple[OnlinePair, ...], level: int
+) -> _Pass:
+    lowerer.forget_tile()
+    here = [value for value in plan.reductions if levels.of(value) == level]
+    mine = tuple(pair for pair in pairs if pair.total in here)
+    paired = {pair.largest.index for pair in mine} | {pair.total.index for pair in mine}
+    plain = [value for value in here if value.index not in paired]
+    roots = [value.args[0] for value in plain] + [pair.source for pair in mine]
+    lowerer.lower(roots)
+    accumulations: list[Accumulation] = []
+    for value in plain:
+        _accumulate(lowerer, value, accumulations)
+    for pair in mine:
+        _accumulate_online(lowerer, pair, accumulations)
+    program = finish(lowerer, used_inputs(plan, needed_now(roots)), (), split=True)
+    return _Pass(program, tuple(accumulations), mine, level)
+
+
+def _accumulate(lowerer: Lowerer, value: Value, accumulations: list[Accumulation]) -> None:
+    source = lowerer.at(value.args[0], Domain.FULL)
+    name = f"accumulator{len(accumulations)}"
+    accumulator = lowerer.virtual(Domain.FULL, name=name)
+    lowerer.origin = value.origin
+    lowerer.emit(_COMBINE[value.op], accumulator, accumulator, source)
+    accumulations.append(Accumulation(value, lowerer.hold(value).name, name))
+
+
+def _accumulate_online(lowerer: Lowerer, pair: OnlinePair, accumulations: list[Accumulation]) -> None:
+    source = lowerer.at(pair.source, Domain.FULL)
+    names = [f"accumulator{len(accumulations) + i}" for i in range(2)]
+    largest, total = (lowerer.virtual(Domain.FULL, name=name) for name in names)
+    lowerer.origin = pair.total.origin
+    grown = lowerer.emit("Max", lowerer.virtual(Domain.FULL), largest, source)
+    lowerer.emit("Sub", largest, largest, grown)
+    lowerer.emit("Exp", largest, largest)
+    lowerer.emit("Mul", total, total, largest)
+    shifted = lowerer.emit("Sub", lowerer.virtual(Domain.FULL), source, grown)
+    term = lowerer.emit("Exp", lowerer.virtual(Domain.FULL), shifted)
+    lowerer.emit("Add", total, total, term)
+    lowerer.emit("Adds", largest, grown, scalar="0.0f")
+    accumulations.append(Accumulation(pair.largest, lowerer.hold(pair.largest).name, names[0]))
+    accumulations.append(Accumulation(pair.total, lowerer.hold(pair.total).name, names[1]))
+
+
+def _final_pass(plan: Plan, lowerer: Lowerer) -> TileProgram:
+    lowerer.forget_tile()
+    full = [output.value for output in plan.outputs if output.domain is Domain.FULL]
+    lowerer.lower([output.value for output in plan.outputs])
+    return finish(lowerer, used_inputs(plan, needed_now(full)), plan.outputs, split=True)
+
+
+def needed_now(roots: Sequence[Operand]) -> tuple[Value, ...]:
+    """The values that the roots need without going through a reduction."""
+    found: dict[int, Value] = {}
+    waiting = [root for root in roots if isinstance(root, Value)]
+    while waiting:
+        value = waiting.pop()
+        if value.index not in found and value.domain is not Domain.ROW:
+            found[value.index] = value
+            waiting.extend(value.values())
+    return tuple(found.values())
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def _tile_loop(lines: Sequence[str]) -> list[str]:
+    return [
+        "for (uint64_t column = 0; column < tiling_.columns; column += TILE_ELEMENTS) {",
+        "    const uint64_t left = tiling_.columns - column;",
+        "    const uint32_t count = left < TILE_ELEMENTS ? left : TILE_ELEMENTS;",
+        *(f"    {line}" for line in lines),
+        "}",
+    ]
+
+
+def _write(kernel: Kernel, steps: Sequence[_Pass], final: TileProgram) -> None:
+    once, each = kernel.read_numbers()
+    writes_rows = any(output.domain is Domain.FULL for output in kernel.plan.outputs)
+    last = "WriteRow" if writes_rows else "WriteResult"
+    copies: dict[tuple[str, ...], str] = {}
+    for step in steps:
+        _reducing_methods(kernel, step, copies)
+    _final_methods(kernel, final, copies, last)
+    calls = [*each, *(f"Reduce{step.number}(row);" for step in steps), f"{last}(row);"]
+    kernel.process += [*once, *_ROW_LOOP.splitlines(), *(f"    {line}" for line in calls), "}"]
+
+
+def _copy_in(kernel: Kernel, inputs: Sequence[PlanInput], copies: dict[tuple[str, ...], str]) -> str:
+    """The name of the method that loads these inputs, written when it is first needed."""
+    queued = tuple(item for item in inputs if item in kernel.queued)
+    key = tuple(item.name for item in queued)
+    if key not in copies:
+        copies[key] = "CopyIn" if not copies else f"CopyIn{len(copies) + 1}"
+        parameters = "uint64_t row, uint64_t column, uint32_t count"
+        kernel.methods.append(kernel.copy_in(copies[key], queued, parameters))
+    return copies[key]
+
+
+def _reducing_methods(kernel: Kernel, step: _Pass, copies: dict[tuple[str, ...], str]) -> None:
+    program = step.program
+    copy_in = _copy_in(kernel, program.inputs, copies)
+    queued = [item for item in program.inputs if item in kernel.queued]
+    body = instruction_lines(program.body, program.registers, packed=False)
+    kernel.methods.append(
+        method(
+            f"Accumulate{step.number}",
+            "uint32_t count",
+            [*kernel.receive(queued), *body, *kernel.release(queued)],
+        )
+    )
+    lines = instruction_lines(program.prologue, program.registers, packed=False, declare=False)
+    lines += [
+        f"Duplicate({item.accumulator}, {_start(item, step)}, TILE_ELEMENTS);" for item in step.accumulations
+    ]
+    lines += _tile_loop([f"{copy_in}(row, column, count);", f"Accumulate{step.number}(count);"])
+    lines += ["const uint32_t lanes = tiling_.columns < TILE_ELEMENTS ? tiling_.columns : TILE_ELEMENTS;"]
+    lines += _combine(step)
+    kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row", lines))
+
+
+def _start(item: Accumulation, step: _Pass) -> str:
+    if any(pair.largest is item.value for pair in step.pairs):
+        return _LOWEST
+    return _IDENTITY[item.value.op]
+
+
+def _combine(step: _Pass) -> list[str]:
+    """Reduce the lanes of the accumulators to one value a row."""
+    by_value = {item.value.index: item for item in step.accumulations}
+    lines: list[str] = []
+    for item in step.accumulations:
+        pair = next((pair for pair in step.pairs if pair.total is item.value), None)
+        if pair is not None:
+            largest = by_value[pair.largest.index]
+            lines += [
+                "// Bring the lanes' sums to the common maximum.",
+                f"Adds({largest.accumulator}, {largest.accumulator}, -{largest.row}.GetValue(0), lanes);",
+                f"Exp({largest.accumulator}, {largest.accumulator}, lanes);",
+                f"Mul({item.accumulator}, {item.accumulator}, {largest.accumulator}, lanes);",
+            ]
+        lines.append(f"{REDUCTION_NAMES[item.value.op]}Row({item.row}, {item.accumulator}, lanes);")
+    return lines
+
+
+def _final_methods(kernel: Kernel, final: TileProgram, copies: dict[tuple[str, ...], str], name: str) -> None:
+    rows = [output for output in kernel.plan.outputs if output.domain is Domain.ROW]
+    full = [output for output in kernel.plan.outputs if output.domain is Domain.FULL]
+    lines = kernel.allocate_outputs(rows)
+    lines += instruction_lines(final.prologue, final.registers, packed=False, declare=False)
+    lines += kernel.send(rows)
+    if rows:
+        kernel.methods.append(kernel.copy_out("uint64_t row", rows, "CopyOutRow"))
+        lines.append("CopyOutRow(row);")
+    if full:
+        queued = [item for item in final.inputs if item in kernel.queued]
+        body = instruction_lines(final.body, final.registers, packed=False)
+        copy_in = _copy_in(kernel, final.inputs, copies)
+        compute = [*kernel.receive(queued), *kernel.allocate_outputs(full), *body]
+        compute += [*kernel.send(full), *kernel.release(queued)]
+        parameters = "uint64_t row, uint64_t column, uint32_t count"
+        kernel.methods.append(method("Compute", "uint32_t count", compute))
+        kernel.methods.append(kernel.copy_out(parameters, full))
+        steps = [f"{copy_in}(row, column, count);", "Compute(count);", "CopyOut(row, column, count);"]
+        lines += _tile_loop(steps)
+    kernel.methods.append(method(name, "uint64_t row", lines))

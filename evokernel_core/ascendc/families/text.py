@@ -1,0 +1,154 @@
+"""The text of single instructions and of the helper methods that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from evokernel_core.ascendc.lowering import Domain
+from evokernel_core.ascendc.lowering_program import Instruction
+from evokernel_core.ascendc.lowering_registers import Registers
+
+CPP_TYPE = {
+    "float32": "float",
+    "float16": "half",
+    "bfloat16": "bfloat16_t",
+    "bool": "uint8_t",
+    "int32": "int32_t",
+}
+_BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
+_SCALAR = frozenset({"Adds", "Muls", "Maxs", "Mins", "LeakyRelu"})
+_UNARY = frozenset({"Exp", "Ln", "Sqrt", "Abs", "Relu"})
+REDUCTION_NAMES = {"reduce_sum": "Sum", "reduce_max": "Max", "reduce_min": "Min"}
+
+
+def instruction_lines(
+    instructions: Sequence[Instruction],
+    registers: Registers,
+    packed: bool,
+    declare: bool = True,
+) -> list[str]:
+    """C++ statements, with a comment where a new graph node begins. ``declare`` makes the numbers
+    that are read from row tensors local variables, else they are members."""
+    lines: list[str] = []
+    origin = ""
+    for item in instructions:
+        if item.origin and item.origin != origin:
+            origin = item.origin
+            lines.append(f"// {origin}")
+        lines.extend(_statement(item, registers, packed, declare))
+    return lines
+
+
+def _statement(item: Instruction, registers: Registers, packed: bool, declare: bool) -> list[str]:
+    sources = [registers.name(source) for source in item.sources]
+    if item.op == "get_value":
+        return [f"{'const float ' if declare else ''}{item.scalar} = {sources[0]}.GetValue(0);"]
+    assert item.target is not None
+    target = registers.name(item.target)
+    rows = "rows" if packed else "1"
+    count = rows if item.domain is Domain.ROW else "count"
+    if item.op in _BINARY:
+        return [f"{item.op}({target}, {sources[0]}, {sources[1]}, {count});"]
+    if item.op in _SCALAR:
+        return [f"{item.op}({target}, {sources[0]}, {item.scalar}, {count});"]
+    if item.op in _UNARY:
+        return [f"{item.op}({target}, {sources[0]}, {count});"]
+    return _SPECIAL[item.op](item, target, sources, count, packed)
+
+
+_Writer = Callable[[Instruction, str, list[str], str, bool], list[str]]
+
+
+def _duplicate(item: Instruction, target: str, _: list[str], count: str, __: bool) -> list[str]:
+    return [f"Duplicate({target}, {item.scalar}, {count});"]
+
+
+def _round(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    return [f"Cast({target}, {sources[0]}, RoundMode::{item.detail}, {count});"]
+
+
+def _compare_scalar(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    return [
+        f"CompareScalar({target}, {sources[0]}, {item.scalar}, CMPMODE::{item.detail}, WholeRepeats({count}));"
+    ]
+
+
+def _compare(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    return [f"Compare({target}, {sources[0]}, {sources[1]}, CMPMODE::{item.detail}, WholeRepeats({count}));"]
+
+
+def _select(_: Instruction, target: str, sources: list[str], count: str, __: bool) -> list[str]:
+    operands = ", ".join(sources)
+    return [f"Select({target}, {operands}, SELMODE::VSEL_TENSOR_TENSOR_MODE, {count});"]
+
+
+def _select_scalar(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    operands = ", ".join(sources)
+    return [f"Select({target}, {operands}, {item.scalar}, SELMODE::VSEL_TENSOR_SCALAR_MODE, {count});"]
+
+
+def _mask_logic(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    words = ", ".join(f"{name}.ReinterpretCast<uint16_t>()" for name in (target, *sources))
+    return [f"{item.op}({words}, WholeRepeats({count}) / MASK_BITS_PER_WORD);"]
+
+
+def _cast_in(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
+    if item.detail == "bool":
+        return [
+            _cast("boolStage", sources[0], "CAST_NONE", count, packed, item),
+            _cast(target, "boolStage", "CAST_NONE", count, packed, item),
+        ]
+    mode = "CAST_RINT" if item.detail == "int32" else "CAST_NONE"
+    return [_cast(target, sources[0], mode, count, packed, item)]
+
+
+def _cast_out(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
+    if item.detail == "bool":
+        return [
+            _cast("boolStage", sources[0], "CAST_RINT", count, packed, item),
+            _cast(target, "boolStage", "CAST_RINT", count, packed, item),
+        ]
+    return [_cast(target, sources[0], "CAST_RINT", count, packed, item)]
+
+
+def _cast(target: str, source: str, mode: str, count: str, packed: bool, item: Instruction) -> str:
+    if packed and item.domain is Domain.FULL:
+        return f"CastRows({target}, {source}, RoundMode::{mode}, rows);"
+    if item.domain is Domain.COLUMN:
+        count = "tiling_.pitch" if packed else "count"
+    return f"Cast({target}, {source}, RoundMode::{mode}, {count});"
+
+
+def _expand_rows(_: Instruction, target: str, sources: list[str], __: str, ___: bool) -> list[str]:
+    return [f"SpreadRows({target}, {sources[0]}, rows);"]
+
+
+def _expand_columns(_: Instruction, target: str, sources: list[str], __: str, ___: bool) -> list[str]:
+    return [f"RepeatColumns({target}, {sources[0]}, rows);"]
+
+
+def _reduce(item: Instruction, target: str, sources: list[str], _: str, packed: bool) -> list[str]:
+    name = REDUCTION_NAMES[item.op]
+    if packed:
+        return [f"{name}Rows({target}, {sources[0]}, rows);"]
+    return [f"{name}Row({target}, {sources[0]}, count);"]
+
+
+_SPECIAL: dict[str, _Writer] = {
+    "Duplicate": _duplicate,
+    "Round": _round,
+    "CompareScalar": _compare_scalar,
+    "Compare": _compare,
+    "Select": _select,
+    "SelectScalar": _select_scalar,
+    "And": _mask_logic,
+    "Or": _mask_logic,
+    "Not": _mask_logic,
+    "cast_in": _cast_in,
+    "cast_out": _cast_out,
+    "expand_rows": _expand_rows,
+    "expand_columns": _expand_columns,
+    "reduce_sum": _reduce,
+    "reduce_max": _reduce,
+    "reduce_min": _reduce,
+}

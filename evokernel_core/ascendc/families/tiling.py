@@ -1,0 +1,198 @@
+"""The text of tiling.h: what the host computes from sizes before a launch."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.lowering_program import camel, size_field
+from evokernel_core.ascendc.plan import Plan
+from evokernel_core.ascendc.schedule_settings import Form, Schedule
+from evokernel_core.domain.tensor import ITEM_SIZE
+
+_FIELDS = {
+    Form.FLAT: ("uint64_t elements", "uint64_t elementsPerCore", "uint32_t tileElements"),
+    Form.PACKED: (
+        "uint64_t rows",
+        "uint64_t rowsPerCore",
+        "uint32_t rowsPerTile",
+        "uint32_t columns",
+        "uint32_t pitch",
+    ),
+    Form.RESIDENT: ("uint64_t rows", "uint64_t rowsPerCore", "uint32_t columns"),
+    Form.STREAM: ("uint64_t rows", "uint64_t rowsPerCore", "uint64_t columns"),
+    Form.SEGMENTS: (
+        "uint64_t columns",
+        "uint64_t units",
+        "uint64_t unitsPerCore",
+        "uint64_t segments",
+        "uint32_t segmentElements",
+    ),
+}
+
+_FLAT = """\
+// Cores get equal runs, in steps that keep copies aligned; tiles share a run equally.
+tiling.elements = static_cast<uint64_t>(rowCount * columnCount);
+tiling.elementsPerCore = RoundUp(CeilDiv(tiling.elements, cores), STEP);
+const uint64_t tiles = CeilDiv(tiling.elementsPerCore, TILE_ELEMENTS);
+tiling.tileElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.elementsPerCore, tiles), STEP));
+tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.elements, tiling.elementsPerCore));
+"""
+
+_ROWS = """\
+tiling.rows = static_cast<uint64_t>(rowCount);
+tiling.rowsPerCore = CeilDiv(tiling.rows, cores);
+tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.rows, tiling.rowsPerCore));
+"""
+
+_PACKED = """\
+const uint64_t widestPitch = RoundUp(static_cast<uint64_t>(columnCount), WIDEST_STEP);
+if (widestPitch > TILE_ELEMENTS || columnCount > COLUMN_CAPACITY) {
+    return false;
+}
+tiling.columns = static_cast<uint32_t>(columnCount);
+tiling.pitch = static_cast<uint32_t>(RoundUp(tiling.columns, FLOATS_PER_BLOCK));
+uint64_t most = TILE_ELEMENTS / widestPitch;
+most = most < ROW_CAPACITY ? most : ROW_CAPACITY;
+const uint64_t tiles = CeilDiv(tiling.rowsPerCore, most);
+tiling.rowsPerTile = static_cast<uint32_t>(CeilDiv(tiling.rowsPerCore, tiles));
+"""
+
+_RESIDENT = """\
+if (columnCount > TILE_ELEMENTS) {
+    return false;
+}
+tiling.columns = static_cast<uint32_t>(columnCount);
+"""
+
+_STREAM = "tiling.columns = static_cast<uint64_t>(columnCount);\n"
+
+_SEGMENTS = """\
+// A row is cut into equal segments, small enough that every core gets work.
+tiling.columns = static_cast<uint64_t>(columnCount);
+const uint64_t share = RoundUp(CeilDiv(static_cast<uint64_t>(rowCount) * tiling.columns, cores), STEP);
+const uint64_t longest = share < TILE_ELEMENTS ? share : TILE_ELEMENTS;
+tiling.segments = CeilDiv(tiling.columns, longest);
+tiling.segmentElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.columns, tiling.segments), STEP));
+tiling.segments = CeilDiv(tiling.columns, tiling.segmentElements);
+tiling.units = static_cast<uint64_t>(rowCount) * tiling.segments;
+tiling.unitsPerCore = CeilDiv(tiling.units, cores);
+tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCore));
+"""
+
+_BODY = {
+    Form.FLAT: _FLAT,
+    Form.PACKED: _ROWS + _PACKED,
+    Form.RESIDENT: _ROWS + _RESIDENT,
+    Form.STREAM: _ROWS + _STREAM,
+    Form.SEGMENTS: _SEGMENTS,
+}
+
+_CEIL_DIV = """\
+inline uint64_t CeilDiv(uint64_t value, uint64_t divisor)
+{
+    return (value + divisor - 1) / divisor;
+}
+"""
+
+_ROUND_UP = """\
+inline uint64_t RoundUp(uint64_t value, uint64_t step)
+{
+    return CeilDiv(value, step) * step;
+}
+"""
+
+
+def tiling_source(kernel: Kernel) -> str:
+    """tiling.h for a kernel: its constants, the struct and the host function."""
+    plan, schedule = kernel.plan, kernel.schedule
+    extra, assignments = _shape_fields(plan, schedule)
+    fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *_FIELDS[schedule.form], *extra]
+    body = "\n".join(
+        [*_sizes(plan, assignments), *_checks(schedule), *assignments, _BODY[schedule.form].rstrip()]
+    )
+    body += "\ntiling.workspaceBytes = 0;\nreturn true;"
+    helpers = _CEIL_DIV + ("\n" + _ROUND_UP if "RoundUp(" in body else "")
+    return f"""\
+#pragma once
+#include <cstdint>
+
+{_constants(kernel, body)}
+struct OpTiling {{
+{indent("".join(f"{item};{chr(10)}" for item in fields), "    ")}}};
+
+{helpers}
+inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum, uint64_t ubBytes,
+                          OpTiling &tiling)
+{{
+{indent(body, "    ")}
+}}
+"""
+
+
+def _constants(kernel: Kernel, body: str) -> str:
+    schedule = kernel.schedule
+    narrowest = min(
+        (ITEM_SIZE[item.dtype] for item in (*kernel.plan.inputs, *kernel.plan.outputs)), default=4
+    )
+    lines = [
+        f"constexpr uint64_t UB_BYTES_NEEDED = {kernel.buffers.total};",
+        f"constexpr uint32_t TILE_ELEMENTS = {schedule.tile};",
+    ]
+    if schedule.packed or kernel.row_names or kernel.row_masks or _has_row_outputs(kernel.plan):
+        lines.append(f"constexpr uint32_t ROW_CAPACITY = {kernel.row_capacity};")
+    if schedule.packed:
+        lines += [
+            f"constexpr uint32_t COLUMN_CAPACITY = {schedule.columns};",
+            f"constexpr uint64_t WIDEST_STEP = {32 // narrowest}; // elements of the narrowest type in 32 bytes",
+        ]
+    if "STEP)" in body:
+        lines.append("constexpr uint64_t STEP = 128;")
+    if schedule.cores:
+        lines.append(f"constexpr uint32_t MOST_CORES = {schedule.cores};")
+    if schedule.packed:
+        lines.append("constexpr uint64_t FLOATS_PER_BLOCK = 8;")
+    return "\n".join(lines) + "\n"
+
+
+def _has_row_outputs(plan: Plan) -> bool:
+    return any(output.domain == 1 for output in plan.outputs)
+
+
+def _shape_fields(plan: Plan, schedule: Schedule) -> tuple[list[str], list[str]]:
+    """Further fields and what sets them: loops, sizes used as numbers, run-time numbers."""
+    fields: list[str] = []
+    lines: list[str] = []
+    if plan.outer:
+        fields.append("uint64_t mid")
+        lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")
+        for axis, loop in enumerate(plan.outer[1:], 1):
+            fields.append(f"uint64_t outer{axis}")
+            lines.append(f"tiling.outer{axis} = static_cast<uint64_t>({loop.cpp()});")
+    for expression in dict.fromkeys(value.detail for value in plan.values() if value.op == "size"):
+        fields.append(f"float {size_field(expression)}")
+        lines.append(f"tiling.{size_field(expression)} = static_cast<float>({expression});")
+    used = {value.detail for value in plan.values() if value.op == "scalar"}
+    for position, name in enumerate(plan.scalars):
+        if name in used:
+            fields.append(f"float {camel(name)}Scalar")
+            lines.append(f"tiling.{camel(name)}Scalar = scalars[{position}];")
+    return fields, lines
+
+
+def _sizes(plan: Plan, assignments: list[str]) -> list[str]:
+    rows, columns = plan.rows.cpp(), plan.inner.cpp()
+    text = " ".join([rows, columns, *assignments])
+    names = "".join(char if char.isalnum() or char == "_" else " " for char in text).split()
+    lines = [f"const int64_t {name} = sizes[{i}];" for i, name in enumerate(plan.symbols) if name in names]
+    return [*lines, f"const int64_t rowCount = {rows};", f"const int64_t columnCount = {columns};"]
+
+
+def _checks(schedule: Schedule) -> list[str]:
+    cores = "coreNum < MOST_CORES ? coreNum : MOST_CORES" if schedule.cores else "coreNum"
+    return [
+        "if (rowCount < 1 || columnCount < 1 || ubBytes < UB_BYTES_NEEDED) {",
+        "    return false;",
+        "}",
+        f"const uint64_t cores = {cores};",
+    ]

@@ -1,0 +1,178 @@
+"""Lowering of a captured graph: from the outputs back to the inputs, over one iteration space."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from evokernel_core.ascendc.lowering import Builder, Domain, Operand
+from evokernel_core.ascendc.lowering_call import Call
+from evokernel_core.ascendc.lowering_checks import check_result
+from evokernel_core.ascendc.lowering_pointwise import BOOL_RESULTS, COMPARISONS, POINTWISE
+from evokernel_core.ascendc.lowering_reduce import REDUCTIONS, dims_of
+from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
+from evokernel_core.ascendc.lowering_space import Access, Space, broadcast, flatten
+from evokernel_core.ascendc.lowering_views import VIEWS, operand_access
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.tensor import Dim, TensorSpec
+
+Split = tuple[tuple[Dim, ...], tuple[Dim, ...]]
+"""The dimensions of a reduction's operand that stay, and those that go."""
+Output = tuple[Operand, Domain]
+
+
+class GraphLowering:
+    """Knows a graph by name; ``lower`` may be called with finer and finer spaces."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.inputs = {item.name: item for item in graph.inputs}
+        self.nodes = {node.name: node for node in graph.nodes}
+
+    def spec(self, ref: ValueRef) -> TensorSpec:
+        if ref.name in self.inputs:
+            return self.inputs[ref.name].spec
+        return self.nodes[ref.name].outputs[ref.index]
+
+    def reductions(self) -> list[Split]:
+        """Of every reduction, the kept and the reduced dimensions of its operand."""
+        return [self._split(node) for node in self.graph.nodes if node.op in REDUCTIONS]
+
+    def _split(self, node: Node) -> Split:
+        call = _without_operands(self, node)
+        shape, dims = self.spec(call.tensor()).shape, dims_of(call)
+        kept = tuple(dim for i, dim in enumerate(shape) if i not in dims)
+        return kept, tuple(shape[i] for i in dims if i < len(shape))
+
+    def lower(self, space: Space) -> tuple[Builder, list[Output]]:
+        """The values, and for each output its value and domain."""
+        walk = _Walk(self, space)
+        outputs = [walk.output(ref) for ref in self.graph.outputs]
+        return walk.builder, outputs
+
+
+@define
+class _Walk:
+    graph: GraphLowering
+    space: Space
+    builder: Builder = field(factory=Builder)
+    known: dict[tuple[str, int, Access], Operand] = field(factory=dict)
+
+    def output(self, ref: ValueRef) -> Output:
+        shape = self.graph.spec(ref).shape
+        domain = self._output_domain(shape, ref.name)
+        atoms = self.space.everything if domain is Domain.FULL else self.space.rows
+        return self.value(ref, self.space.regroup(atoms, shape, f"the output {ref.name}")), domain
+
+    def _output_domain(self, shape: tuple[Dim, ...], name: str) -> Domain:
+        size = product(map(extent, shape))
+        if size == _total(self.space, self.space.everything):
+            return Domain.FULL
+        if self.space.columns and size == _total(self.space, self.space.rows):
+            return Domain.ROW
+        raise PlanError(f"The output {name} has a size that differs from the rest of the region.")
+
+    def value(self, ref: ValueRef, access: Access) -> Operand:
+        """The value of a graph name where it is read at ``access``."""
+        key = (ref.name, ref.index, access)
+        if key not in self.known:
+            graph_input = self.graph.inputs.get(ref.name)
+            self.known[key] = (
+                self._node(self.graph.nodes[ref.name], ref.index, access)
+                if graph_input is None
+                else self._input(graph_input, access)
+            )
+        return self.known[key]
+
+    def _input(self, item: GraphInput, access: Access) -> Operand:
+        if item.kind is InputKind.SCALAR:
+            return self.builder.emit("scalar", detail=item.name)
+        atoms = flatten(access)
+        if list(atoms) != sorted(set(atoms)):
+            raise PlanError(f"Input {item.name} is combined with itself along two dimensions.")
+        return self.builder.load(item.name, atoms, self._domain(atoms), item.spec.dtype)
+
+    def _domain(self, atoms: tuple[int, ...]) -> Domain:
+        mid = any(self.space.outer_atoms <= atom < self.space.row_atoms for atom in atoms)
+        inner = any(atom >= self.space.row_atoms for atom in atoms)
+        if not self.space.row_atoms:  # one row: a column is every point
+            return Domain.FULL if inner else Domain.SCALAR
+        return Domain(Domain.ROW * mid | Domain.COLUMN * inner)
+
+    def _node(self, node: Node, index: int, access: Access) -> Operand:
+        check_result(node, index, BOOL_RESULTS, VIEWS)
+        if node.op in VIEWS:
+            operand = _only_operand(node)
+            return self.value(operand, operand_access(self.space, node, access, self.graph.spec(operand)))
+        rule = REDUCTIONS[node.op] if node.op in REDUCTIONS else POINTWISE[node.op]
+        self._check_integers(node)
+        result = rule(self._call(node, index, access))
+        return result
+
+    def _check_integers(self, node: Node) -> None:
+        if node.op in COMPARISONS and any(self.graph.spec(ref).dtype == "int32" for ref in node.operands()):
+            raise PlanError(f"{node.op} compares int32 tensors, which float32 cannot do exactly.")
+
+    def _call(self, node: Node, index: int, access: Access) -> Call:
+        shape = node.outputs[index].shape
+
+        def evaluate(ref: ValueRef) -> Operand:
+            operand = self.value(ref, broadcast(access, shape, self.graph.spec(ref).shape))
+            self.builder.origin = node.name
+            return operand
+
+        def evaluate_rows(ref: ValueRef, dims: tuple[int, ...]) -> Operand:
+            operand = self.value(ref, self._rows_access(node, access, self.graph.spec(ref).shape, dims))
+            self.builder.origin = node.name
+            return operand
+
+        self.builder.origin = node.name
+        return Call(node, self.builder, evaluate, evaluate_rows, self.graph.spec, index)
+
+    def _rows_access(
+        self, node: Node, access: Access, shape: tuple[Dim, ...], dims: tuple[int, ...]
+    ) -> Access:
+        """The access of a reduction's operand: the result's rows, and all columns."""
+        _check_trailing(node, shape, dims)
+        reduced = [shape[dim] for dim in dims if dim < len(shape)]
+        columns = iter(self.space.regroup(self.space.columns, reduced, f"what {node.name} reduces"))
+        keeps_rank = len(access) == len(shape)
+        kept = iter(access)
+        operand: list[tuple[int, ...]] = []
+        for dim in range(len(shape)):
+            group = next(kept) if keeps_rank or dim not in dims else ()
+            if dim in dims:
+                operand.append(next(columns))
+            else:
+                self._check_row_atoms(node, group)
+                operand.append(group)
+        return tuple(operand)
+
+    def _check_row_atoms(self, node: Node, group: tuple[int, ...]) -> None:
+        if any(atom >= self.space.row_atoms for atom in group):
+            raise PlanError(f"{node.op} reduces another dimension than the other reductions of the region.")
+
+
+def _check_trailing(node: Node, shape: tuple[Dim, ...], dims: tuple[int, ...]) -> None:
+    long = [dim for dim in range(len(shape)) if not extent(shape[dim]).is_one]
+    reduced = [dim for dim in long if dim in dims]
+    if reduced and any(dim > reduced[0] and dim not in dims for dim in long):
+        raise PlanError(
+            f"{node.op} reduces dimension {reduced[0]} of {len(shape)}, which is not yet covered: "
+            "only trailing dimensions are."
+        )
+
+
+def _only_operand(node: Node) -> ValueRef:
+    return next(iter(node.operands()))
+
+
+def _total(space: Space, atoms: tuple[int, ...]) -> Extent:
+    return product(space.atoms[atom] for atom in atoms)
+
+
+def _without_operands(graph: GraphLowering, node: Node) -> Call:
+    def refuse(*_: object) -> Operand:
+        raise PlanError(f"{node.op} has arguments that are not literals.")
+
+    return Call(node, Builder(), refuse, refuse, graph.spec)

@@ -1,0 +1,225 @@
+"""Plan: a task's graph in the iteration space of one family."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.lowering import Builder, Domain, Load, Operand, Value
+from evokernel_core.ascendc.lowering_checks import check_task
+from evokernel_core.ascendc.lowering_graph import GraphLowering, Output
+from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
+from evokernel_core.ascendc.lowering_space import Refine, Space
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import Dim
+
+MAX_QUEUES = 8
+"""Queue buffers that one position of the pipe may have on this architecture."""
+DEVICE_BYTES = 64 * 2**30
+"""Device memory where no chip is given: 910B1 to 910B3 have 64 GiB."""
+
+
+@frozen
+class PlanInput:
+    """One way in which a tensor input is read: ``value`` is its load.
+
+    ``outer`` says for each outer loop whether the input has that dimension; ``mid`` and ``inner``
+    whether it differs from row to row and from column to column.
+    """
+
+    name: str
+    source: str
+    dtype: str
+    value: Value
+    outer: tuple[bool, ...]
+    mid: bool
+    inner: bool
+
+    @property
+    def domain(self) -> Domain:
+        return self.value.domain
+
+
+@frozen
+class PlanOutput:
+    """One output: ``domain`` FULL for a value at every point, ROW for one value a row."""
+
+    name: str
+    dtype: str
+    value: Operand
+    domain: Domain
+
+
+@frozen
+class Plan:
+    """``outer`` loops x ``mid`` rows of ``inner`` columns. ``tensors`` are the kernel's tensor
+    inputs (name, dtype) in order; ``scalars`` the names of the run-time numbers in order."""
+
+    family: str
+    outer: tuple[Extent, ...]
+    mid: Extent
+    inner: Extent
+    inputs: tuple[PlanInput, ...]
+    outputs: tuple[PlanOutput, ...]
+    tensors: tuple[tuple[str, str], ...]
+    scalars: tuple[str, ...]
+    symbols: tuple[str, ...]
+
+    @property
+    def rows(self) -> Extent:
+        return product((*self.outer, self.mid))
+
+    def values(self) -> tuple[Value, ...]:
+        """Every value that an output needs, operands first."""
+        return needed(output.value for output in self.outputs)
+
+    @property
+    def reductions(self) -> tuple[Value, ...]:
+        return tuple(value for value in self.values() if value.op.startswith("reduce_"))
+
+
+def needed(roots: object) -> tuple[Value, ...]:
+    """The values that ``roots`` (an iterable of operands) depend on, operands first."""
+    found: dict[int, Value] = {}
+    waiting = [root for root in roots if isinstance(root, Value)]  # type: ignore[attr-defined]
+    while waiting:
+        value = waiting.pop()
+        if value.index not in found:
+            found[value.index] = value
+            waiting.extend(value.values())
+    return tuple(found[index] for index in sorted(found))
+
+
+def plan(task: KernelTask, device_bytes: int = DEVICE_BYTES) -> Plan:
+    """Choose the family and lower the graph. Raises PlanError with the reason where none fits."""
+    check_task(task, device_bytes)
+    lowering = GraphLowering(task.graph)
+    splits = lowering.reductions()
+    if not splits:
+        return _lower(task, lowering, "pointwise", Space.of((), _largest_output(task)))
+    rows, columns = max(splits, key=lambda split: _numel(task, (*split[0], *split[1])))
+    return _lower(task, lowering, "rowwise", Space.of(rows, columns))
+
+
+def _largest_output(task: KernelTask) -> tuple[Dim, ...]:
+    specs = task.graph.output_specs()
+    return max((spec.shape for spec in specs), key=lambda shape: _numel(task, shape))
+
+
+def _numel(task: KernelTask, dims: tuple[Dim, ...]) -> int:
+    return math.prod(extent(dim).evaluate(task.sizes) for dim in dims)
+
+
+def _lower(task: KernelTask, lowering: GraphLowering, family: str, space: Space) -> Plan:
+    """Lower until no atom needs a split, then once more with the loops of the collapsed space."""
+    while True:
+        try:
+            builder, _ = lowering.lower(space)
+            break
+        except Refine as refine:
+            space = space.split(refine)
+    space = _with_loops(space, tuple(builder.loads.values()), family)
+    builder, outputs = lowering.lower(space)
+    return _assemble(task, family, space, builder, outputs)
+
+
+def _with_loops(space: Space, loads: tuple[Load, ...], family: str) -> Space:
+    """Merge neighbouring atoms that every input treats alike into outer loops, rows and columns."""
+
+    def presence(atom: int) -> tuple[bool, ...]:
+        return tuple(atom in load.atoms for load in loads if load.atoms)
+
+    if family == "pointwise":
+        groups = [tuple(group) for _, group in groupby(space.everything, presence)]
+        inner = len(groups[-1]) if groups else 0
+        space = evolve(space, row_atoms=len(space.atoms) - inner)
+    elif len({presence(atom) for atom in space.columns}) > 1:
+        raise PlanError("An input is broadcast inside the reduced dimensions, which is not yet covered.")
+    rows = [tuple(group) for _, group in groupby(space.rows, presence)]
+    return evolve(space, outer_atoms=sum(map(len, rows[:-1])))
+
+
+def _assemble(task: KernelTask, family: str, space: Space, builder: Builder, outputs: list[Output]) -> Plan:
+    loops = _loops(space, tuple(builder.loads.values()))
+    used = {value.index for value in needed(value for value, _ in outputs)}
+    dtypes = {item.name: item.spec.dtype for item in task.graph.inputs}
+    inputs = [
+        _input(space, loops, builder.values[index], load, dtypes[load.source])
+        for index, load in builder.loads.items()
+        if index in used
+    ]
+    return Plan(
+        family=family,
+        outer=tuple(product(space.atoms[atom] for atom in loop) for loop in loops),
+        mid=product(space.atoms[atom] for atom in space.rows[space.outer_atoms :]),
+        inner=product(space.atoms[atom] for atom in space.columns),
+        inputs=_unique_names(inputs),
+        outputs=_outputs(task, outputs, builder),
+        tensors=tuple(
+            (item.name, item.spec.dtype) for item in task.graph.inputs if item.kind is not InputKind.SCALAR
+        ),
+        scalars=tuple(item.name for item in task.graph.inputs if item.kind is InputKind.SCALAR),
+        symbols=tuple(symbol.name for symbol in task.symbols),
+    )
+
+
+def _loops(space: Space, loads: tuple[Load, ...]) -> list[tuple[int, ...]]:
+    outer = space.rows[: space.outer_atoms]
+    return [
+        tuple(group)
+        for _, group in groupby(outer, lambda atom: tuple(atom in load.atoms for load in loads if load.atoms))
+    ]
+
+
+def _input(space: Space, loops: list[tuple[int, ...]], value: Value, load: Load, dtype: str) -> PlanInput:
+    return PlanInput(
+        name=load.source,
+        source=load.source,
+        dtype=dtype,
+        value=value,
+        outer=tuple(loop[0] in load.atoms for loop in loops),
+        mid=any(space.outer_atoms <= atom < space.row_atoms for atom in load.atoms),
+        inner=any(atom >= space.row_atoms for atom in load.atoms),
+    )
+
+
+def _unique_names(inputs: list[PlanInput]) -> tuple[PlanInput, ...]:
+    """A tensor that is read in two ways gets a second name, such as ``x_rows``."""
+    suffix = {Domain.FULL: "full", Domain.ROW: "rows", Domain.COLUMN: "columns", Domain.SCALAR: "single"}
+    result: list[PlanInput] = []
+    for item in inputs:
+        name, count = item.source, 2
+        if any(other.name == name for other in result):
+            name = f"{item.source}_{suffix[item.domain]}"
+        while any(other.name == name for other in result):
+            name, count = f"{item.source}_{suffix[item.domain]}{count}", count + 1
+        result.append(evolve(item, name=name))
+    if sum(item.domain is not Domain.SCALAR for item in result) > MAX_QUEUES:
+        raise PlanError(f"The region reads {len(result)} tensors; one kernel has queues for {MAX_QUEUES}.")
+    return tuple(result)
+
+
+def _outputs(task: KernelTask, outputs: list[Output], builder: Builder) -> tuple[PlanOutput, ...]:
+    if len(outputs) > MAX_QUEUES:
+        raise PlanError(f"The region has {len(outputs)} outputs; one kernel has queues for {MAX_QUEUES}.")
+    taken = {item.name for item in task.graph.inputs}
+    stem = next(name for name in ("output", "result", "outcome", "computed") if name not in taken)
+    names = [stem] if len(outputs) == 1 else [f"{stem}_{i}" for i in range(len(outputs))]
+    return tuple(
+        PlanOutput(name, spec.dtype, _at_least(builder, value, domain), domain)
+        for name, spec, (value, domain) in zip(names, task.graph.output_specs(), outputs, strict=True)
+    )
+
+
+def _at_least(builder: Builder, value: Operand, domain: Domain) -> Value:
+    """The output's number, present at every point of its domain."""
+    number = builder.as_number(value)
+    if isinstance(number, Value) and number.domain is domain:
+        return number
+    if isinstance(number, Value) and number.domain is not Domain.SCALAR:
+        return builder.emit("widen", number, domain=domain)
+    return builder.emit("fill", number, domain=domain)

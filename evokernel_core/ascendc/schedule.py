@@ -1,0 +1,239 @@
+"""Schedules as a search space: the analytic best to start from, and named moves from any point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.author import build
+from evokernel_core.ascendc.estimate import estimate_us
+from evokernel_core.ascendc.families.base import LANES, Kernel
+from evokernel_core.ascendc.families.stream import online_pairs, passes
+from evokernel_core.ascendc.plan import MAX_QUEUES, Plan, plan
+from evokernel_core.ascendc.schedule_settings import Form, Schedule
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+_RESERVED = 256
+"""Bytes of the unified buffer that no kernel may use."""
+_TILE_STEP = 256
+"""Tiles are whole repeats, and their masks whole 32-byte blocks."""
+_MOST_TILE = 255 * LANES // _TILE_STEP * _TILE_STEP
+"""BlockReduce takes at most 255 repeats."""
+_MOST_STRIDED = 255 * 8
+"""Columns that the 8-bit repeat stride of a vector instruction can step over."""
+
+
+@frozen
+class Move:
+    """One named refinement step."""
+
+    name: str
+    strategy: Strategy
+
+
+def initial(task: KernelTask, chip: Chip) -> Strategy:
+    """The legal schedule of the lowest estimate. Raises PlanError where the task has none."""
+    planned = plan(task, chip.hbm_bytes)
+    legal = [item for item in _starts(planned, task, chip) if refusal(planned, item, task, chip) is None]
+    if not legal:
+        raise PlanError(
+            "The region needs more unified buffer than a vector core has, even for the smallest tile."
+        )
+    best = min(legal, key=lambda item: estimate_us(build(planned, item), task.sizes, chip))
+    return strategy_of(planned, best, "")
+
+
+def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
+    """Every legal schedule that is one named step away."""
+    planned = plan(task, chip.hbm_bytes)
+    here = Schedule.of(strategy)
+    found: dict[Schedule, str] = {}
+    for name, schedule in _steps(planned, here, task, chip):
+        if schedule != here and schedule not in found and refusal(planned, schedule, task, chip) is None:
+            found[schedule] = name
+    return tuple(Move(name, strategy_of(planned, schedule, name)) for schedule, name in found.items())
+
+
+def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware or of its family; None where it is legal."""
+    columns = planned.inner.evaluate(task.sizes)
+    if schedule.tile < _TILE_STEP or schedule.tile % _TILE_STEP:
+        return f"A tile of {schedule.tile} elements is not a whole number of {_TILE_STEP}."
+    if planned.reductions and schedule.tile > _MOST_TILE:
+        return f"A reduced tile has at most {_MOST_TILE} elements."
+    if schedule.packed and (reason := _packed_refusal(schedule, columns)):
+        return reason
+    if schedule.form is Form.RESIDENT and columns > schedule.tile:
+        return f"A row of {columns} elements does not fit a tile of {schedule.tile}."
+    return _buffer_refusal(build(planned, schedule), chip)
+
+
+def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
+    if columns + 32 > schedule.tile or columns > schedule.columns:
+        return f"A row of {columns} elements does not fit a tile of {schedule.tile}."
+    strided = schedule.reduction == "fold" or schedule.spread == "columns"
+    if strided and columns > _MOST_STRIDED:
+        return f"Rows of {columns} elements are further apart than a repeat stride reaches."
+    return None
+
+
+def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
+    usable = chip.ub_bytes - _RESERVED
+    if kernel.buffers.total > usable:
+        return f"The buffers take {kernel.buffers.total} of {usable} bytes."
+    if len(kernel.queued) * kernel.schedule.buffers + len(kernel.invariants) > MAX_QUEUES:
+        return f"The inputs need more than {MAX_QUEUES} queue buffers."
+    if len(kernel.plan.outputs) * kernel.schedule.buffers > MAX_QUEUES:
+        return f"The outputs need more than {MAX_QUEUES} queue buffers."
+    return None
+
+
+# -- the space ------------------------------------------------------------------------------------
+
+
+def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
+    """The tile forms that a plan may take."""
+    flat = planned.rows.is_one
+    if planned.family == "pointwise":
+        return (Form.FLAT,) if flat else (Form.PACKED, Form.SEGMENTS)
+    whole = (Form.PACKED, Form.RESIDENT) if columns <= _MOST_TILE else ()
+    return (*whole, Form.STREAM)
+
+
+def _starts(planned: Plan, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
+    columns = planned.inner.evaluate(task.sizes)
+    for form in forms(planned, columns):
+        for buffers in (2, 1):
+            yield from _tiled(planned, Schedule(form, 0, buffers), task, chip)
+
+
+def _tiled(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
+    """A form with the largest tile that fits and with halves of it."""
+    columns = planned.inner.evaluate(task.sizes)
+    for variant in _variants(planned, base, columns):
+        most = largest_tile(planned, variant, chip)
+        for tile in (most, most // 2, most // 4):
+            if (tile := tile // _TILE_STEP * _TILE_STEP) >= _TILE_STEP:
+                yield evolve(variant, tile=tile)
+
+
+def _variants(planned: Plan, base: Schedule, columns: int) -> Iterator[Schedule]:
+    if base.form is not Form.PACKED:
+        yield evolve(base, online=bool(base.form is Form.STREAM and online_pairs(planned)))
+        return
+    capacity = -(-columns // LANES) * LANES
+    rows = 64 if columns >= LANES * 2 else 192
+    yield evolve(base, columns=capacity, rows=rows)
+    if columns <= _MOST_STRIDED:
+        yield evolve(base, columns=capacity, rows=rows, reduction="fold", spread="columns")
+        yield evolve(base, columns=capacity, rows=rows, spread="columns")
+
+
+def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
+    """The largest tile whose buffers fit, 0 where none does."""
+    low, high = 0, (_MOST_TILE if planned.reductions else 2**17) // _TILE_STEP
+    while low < high:
+        middle = (low + high + 1) // 2
+        kernel = build(planned, evolve(schedule, tile=middle * _TILE_STEP))
+        if kernel.buffers.total <= chip.ub_bytes - _RESERVED:
+            low = middle
+        else:
+            high = middle - 1
+    return low * _TILE_STEP
+
+
+def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+    most = largest_tile(planned, here, chip)
+    yield "largest tile", evolve(here, tile=most)
+    yield "double tile", evolve(here, tile=min(here.tile * 2, most))
+    yield "halve tile", evolve(here, tile=here.tile // 2 // _TILE_STEP * _TILE_STEP)
+    yield "three quarters of tile", evolve(here, tile=here.tile * 3 // 4 // _TILE_STEP * _TILE_STEP)
+    yield from _buffer_steps(planned, here, chip)
+    yield from _form_steps(planned, here, task, chip)
+    if here.packed:
+        yield from _packed_steps(here)
+    if here.form is Form.STREAM and online_pairs(planned):
+        name = "maximum and sum in two passes" if here.online else "maximum and sum in one pass"
+        yield name, _fitted(planned, evolve(here, online=not here.online), chip)
+    yield "toggle L2 bypass", evolve(here, bypass_l2=not here.bypass_l2)
+    yield "toggle bank stagger", _fitted(planned, evolve(here, stagger=not here.stagger), chip)
+
+
+def _buffer_steps(planned: Plan, here: Schedule, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+    if here.buffers == 2:
+        single = evolve(here, buffers=1)
+        yield "single buffer, larger tile", evolve(single, tile=largest_tile(planned, single, chip))
+    else:
+        yield "double buffer", _fitted(planned, evolve(here, buffers=2), chip)
+
+
+def _form_steps(
+    planned: Plan, here: Schedule, task: KernelTask, chip: Chip
+) -> Iterator[tuple[str, Schedule]]:
+    columns = planned.inner.evaluate(task.sizes)
+    for form in forms(planned, columns):
+        if form is not here.form:
+            base = Schedule(form, 0, here.buffers, cores=here.cores)
+            for schedule in _tiled(planned, base, task, chip):
+                yield f"{form} tiles", schedule
+                break
+
+
+def _packed_steps(here: Schedule) -> Iterator[tuple[str, Schedule]]:
+    other = "fold" if here.reduction == "block" else "block"
+    yield f"reduce by {other}", evolve(here, reduction=other)
+    other = "columns" if here.spread == "rows" else "rows"
+    yield f"spread by {other}", evolve(here, spread=other)
+    yield "twice the rows", evolve(here, rows=min(here.rows * 2, 192))
+    yield "half the rows", evolve(here, rows=max(here.rows // 2 // 64 * 64, 64))
+
+
+def _fitted(planned: Plan, schedule: Schedule, chip: Chip) -> Schedule:
+    return evolve(schedule, tile=min(schedule.tile, largest_tile(planned, schedule, chip)))
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+_FORM_NOTES = {
+    Form.FLAT: "Equal runs of elements for every core.",
+    Form.PACKED: "Several whole rows a tile; values of a row are vectors, spread over the columns.",
+    Form.RESIDENT: "One whole row a tile, loaded once; values of a row are scalars.",
+    Form.SEGMENTS: "Rows cut into equal segments over all cores.",
+    Form.STREAM: "Rows longer than the unified buffer: tiles of a row, lane-wise partial results.",
+}
+
+
+def strategy_of(planned: Plan, schedule: Schedule, move: str) -> Strategy:
+    """The strategy of a schedule: its settings, its words and its archive cell."""
+    return Strategy(
+        family=planned.family,
+        settings=schedule.settings(),  # type: ignore[arg-type]
+        notes=_notes(planned, schedule),
+        descriptor=_descriptor(planned, schedule),
+        move=move,
+    )
+
+
+def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
+    notes = [
+        f"Tile of {schedule.tile} elements, {schedule.buffers} buffer{'s' if schedule.buffers > 1 else ''} a queue.",
+        _FORM_NOTES[schedule.form],
+    ]
+    if schedule.form is Form.STREAM:
+        notes.append(f"{passes(planned, schedule.online)} passes over a row.")
+    if planned.reductions:
+        notes.append("A row stays on one core; with fewer rows than cores some cores idle.")
+    return tuple(notes)
+
+
+def _descriptor(planned: Plan, schedule: Schedule) -> Descriptor:
+    memory = 3 if schedule.buffers > 1 else 2
+    algorithm = 0
+    if planned.reductions:
+        algorithm = min(passes(planned, schedule.online), 3) if schedule.form is Form.STREAM else 1
+    parallelism = {Form.FLAT: 2, Form.SEGMENTS: 3}.get(schedule.form, 1)
+    return Descriptor(memory, algorithm, parallelism)

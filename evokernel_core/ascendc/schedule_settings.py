@@ -1,0 +1,59 @@
+"""The numbers of a schedule, as the families read them from a Strategy."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from attrs import asdict, frozen
+
+from evokernel_core.domain.kernel import Setting, Strategy
+
+
+class Form(StrEnum):
+    """What one tile is."""
+
+    FLAT = "flat"
+    """A run of elements; rows do not matter."""
+    PACKED = "packed"
+    """Several whole rows; values of a row are vectors."""
+    RESIDENT = "resident"
+    """One whole row, kept in the unified buffer from load to store."""
+    SEGMENTS = "segments"
+    """Part of one row, element-wise work only."""
+    STREAM = "stream"
+    """Part of one row; a reduction reads the row once more for each pass."""
+
+
+@frozen
+class Schedule:
+    """``tile``: float32 elements of one tile register. ``buffers``: of each queue, 1 or 2.
+    ``rows``: most rows of a packed tile. ``reduction``: ``block`` or ``fold`` (see the families).
+    ``spread``: whether row values are spread over ``rows`` or over ``columns`` of a packed tile.
+    ``online``: softmax's maximum and sum in one pass. ``cores``: most vector cores, 0 for all.
+    ``stagger``: put queue tensors and registers in alternating bank groups.
+    ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors."""
+
+    form: Form
+    tile: int
+    buffers: int = 2
+    rows: int = 64
+    columns: int = 0
+    reduction: str = "block"
+    spread: str = "rows"
+    online: bool = False
+    cores: int = 0
+    stagger: bool = False
+    bypass_l2: bool = False
+
+    @property
+    def packed(self) -> bool:
+        return self.form is Form.PACKED
+
+    def settings(self) -> dict[str, Setting]:
+        return {key: str(value) if isinstance(value, Form) else value for key, value in asdict(self).items()}
+
+    @staticmethod
+    def of(strategy: Strategy) -> Schedule:
+        values = dict(strategy.settings)
+        values["form"] = Form(str(values["form"]))
+        return Schedule(**values)  # type: ignore[arg-type]
