@@ -44,7 +44,7 @@ RULES: Mapping[str, str] = {
 }
 """One sentence per hazard of the hardware."""
 
-_API_NAME = re.compile(r"(?:has no member|no member|not declared)[^'‘`]*", re.IGNORECASE)
+_API_NAME = re.compile(r"no member named|is not a member of", re.IGNORECASE)
 _QUOTED = re.compile(r"[‘'`]([A-Za-z_][A-Za-z0-9_:]*)[’'`]")
 
 

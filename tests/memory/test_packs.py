@@ -1,0 +1,82 @@
+"""A pack carries experiences and values to another memory, and only whole packs are taken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.packs import Imported, export_pack, import_pack
+from evokernel_core.memory.store import Memory
+
+ITEM = make_experience(ExperienceKind.PRACTICE, "double buffering", "body", features={"ops": 1.5})
+OTHER = make_experience(ExperienceKind.RULE, "You cannot fly.", "You cannot fly.")
+
+
+@pytest.fixture
+def pack(memory: Memory) -> list[str]:
+    for item in (ITEM, OTHER):
+        memory.add_experience(item)
+    memory.update_q(Stage.REFINE, "softmax", [ITEM.id], 1.0)
+    return list(export_pack(memory))
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Memory:
+    return Memory(tmp_path / "other.db")
+
+
+def test_there_and_back(memory: Memory, pack: list[str], other: Memory) -> None:
+    assert import_pack(other, pack) == Imported(2, 2)
+    assert other.experiences() == memory.experiences()
+    assert set(other.values()) == set(memory.values())
+    assert import_pack(other, pack) == Imported(2, 0)
+
+
+def test_own_values_win(pack: list[str], other: Memory) -> None:
+    other.update_q(Stage.REFINE, "softmax", [ITEM.id], -1.0)
+    import_pack(other, pack)
+    assert other.q(Stage.REFINE, "softmax", ITEM.id) == pytest.approx(-0.3)
+
+
+def test_kinds_can_be_chosen(memory: Memory, pack: list[str]) -> None:
+    assert len(list(export_pack(memory, [ExperienceKind.RULE]))) == 2
+
+
+def changed(line: str, **changes: object) -> str:
+    data = json.loads(line)
+    data["experience"] |= changes
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [
+        (0, "{}"),
+        (0, "no json"),
+        (1, "[]"),
+        (1, '{"experience": {"id": 3}}'),
+        (1, '{"values": []}'),
+    ],
+)
+def test_a_bad_pack_adds_nothing(pack: list[str], other: Memory, number: int, line: str) -> None:
+    pack[number] = line
+    with pytest.raises(UsageError):
+        import_pack(other, [*pack, "no json either"])
+    assert other.counts()["experiences"] == 0
+
+
+def test_an_edited_experience_is_refused(pack: list[str], other: Memory) -> None:
+    with pytest.raises(UsageError, match="line 2 was changed"):
+        import_pack(other, [pack[0], changed(pack[1], body="something else")])
+
+
+def test_values_beyond_the_bounds_are_clipped(pack: list[str], other: Memory) -> None:
+    line = json.loads(pack[1])
+    line["values"] = [{"stage": "refine", "op_category": "softmax", "q": 1e9, "n": 1}]
+    import_pack(other, [pack[0], json.dumps(line)])
+    assert other.q(Stage.REFINE, "softmax", ITEM.id) == 3.0
