@@ -10,11 +10,14 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.author import build
 from evokernel_core.ascendc.emit.package import import_root, kernel_name, write_package
+from evokernel_core.ascendc.estimate import estimate_us
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fusible_ops
 from evokernel_core.ascendc.plan import plan
 from evokernel_core.ascendc.schedule import initial
+from evokernel_core.ascendc.schedule_settings import Schedule
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import PlanError, StoreError, UsageError
 from evokernel_core.domain.job import JobKind
@@ -114,7 +117,7 @@ class Session:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
             return region
         try:
-            plan(region.task, int(self.chip.hbm_bytes))
+            plan(region.task, self.chip.hbm_bytes)
         except PlanError as error:
             return evolve(region, status=RegionStatus.UNSUPPORTED, reason=str(error), task=None)
         return region
@@ -137,9 +140,8 @@ class Session:
         )
 
     def _planned_us(self, task: KernelTask) -> float:
-        from evokernel_core.ascendc.estimate import estimate_us
-
-        return estimate_us(task, initial(task, self.chip), self.chip)
+        schedule = Schedule.of(initial(task, self.chip))
+        return estimate_us(build(plan(task, self.chip.hbm_bytes), schedule), task.sizes, self.chip)
 
     def engine(self) -> Engine:
         """An engine over this session's parts."""

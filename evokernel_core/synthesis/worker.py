@@ -202,11 +202,12 @@ def event_data(event: Any) -> dict[str, Any]:
 
 
 def edit_data(change: Any) -> dict[str, Any]:
-    """A TextChange with a 0-based range, as the server takes it."""
+    """A TextChange with a range of 0-based lines and characters, as the server takes it."""
+    span = change.span
     return {
         "range": {
-            "start": {"line": change.line, "character": change.column},
-            "end": {"line": change.end_line, "character": change.end_column},
+            "start": {"line": span.line - 1, "character": span.column},
+            "end": {"line": span.end_line - 1, "character": span.end_column},
         },
         "new_text": change.text,
     }

@@ -21,6 +21,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
+from evokernel_core.synthesis.proposers.transfer import adapt
 from evokernel_core.twin.chip import Chip
 
 ANALYTIC = "analytic schedule"
@@ -74,10 +75,9 @@ class ScheduleProposer:
             raise ProposalsExhausted(str(error)) from error
         for item in context.experiences:
             strategy = _strategy(item)
-            if strategy is not None and strategy.family == analytic.family:
-                source = self._legal(task, evolve(strategy, move=""))
-                if source is not None:
-                    yield _Option(item, source)
+            fitting = adapt(task, strategy, self.chip) if strategy else None
+            if fitting is not None:
+                yield _Option(item, write(task, fitting, self.chip))
         title = f"{ANALYTIC} for {analytic.family}"
         item = make_experience(ExperienceKind.PRACTICE, title, "Start from sizes computed from the chip.")
         yield _Option(item, write(task, analytic, self.chip))
@@ -88,26 +88,22 @@ class ScheduleProposer:
             return ()
         found: dict[str, _Option] = {}
         for name, strategy in self._steps(task, start.source.strategy):
-            source = self._legal(task, evolve(strategy, move=name))
-            if source is not None and source.source_id not in context.tried:
+            source = write(task, evolve(strategy, move=name), self.chip)
+            if source.source_id not in context.tried:
                 found.setdefault(source.source_id, _Option(practice(name, start), source))
         return tuple(found.values())
 
     def _steps(self, task: KernelTask, strategy: Strategy) -> Iterator[tuple[str, Strategy]]:
-        """Legal next strategies; a kernel that did not begin from the analytic one may turn to it."""
+        """Legal next strategies; a kernel that did not begin from the analytic one may turn to it.
+        What a language model wrote has no schedule to step from, only that turn."""
         try:
-            for move in moves(task, strategy, self.chip):
-                yield move.name, move.strategy
-            yield ANALYTIC, initial(task, self.chip)
+            analytic = initial(task, self.chip)
+            if strategy.family == analytic.family:
+                for move in moves(task, strategy, self.chip):
+                    yield move.name, move.strategy
+            yield ANALYTIC, analytic
         except PlanError as error:
             raise ProposalsExhausted(str(error)) from error
-
-    def _legal(self, task: KernelTask, strategy: Strategy) -> KernelSource | None:
-        """The kernel of a strategy, None where the rules reject it for this task."""
-        try:
-            return write(task, strategy, self.chip)
-        except PlanError:
-            return None
 
 
 def practice(move: str, start: Candidate) -> Experience:
