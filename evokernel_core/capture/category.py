@@ -32,18 +32,24 @@ def op_category(graph: Graph) -> str:
         return "loss"
     if _SOFTMAX.intersection(ops):
         return "softmax"
-    if _NORM.intersection(ops) or _normalises(graph, ops, reductions):
+    if _NORM.intersection(ops) or _normalises(graph):
         return "normalization"
     if reductions:
         return "reduction"
     return "activation" if _is_activation(graph, ops) else "elementwise"
 
 
-def _normalises(graph: Graph, ops: list[str], reductions: list[str]) -> bool:
+def _normalises(graph: Graph) -> bool:
     """A statistic of the input divides it again: RMS, L1, L2 norms and their like."""
-    scaled = {"div", "rsqrt", "reciprocal"}.intersection(ops)
-    reduced_again = any(packet(node.op) in _REDUCTION for node in graph.nodes[-1:])
-    return bool(reductions and scaled and not reduced_again)
+    statistics: set[str] = set()
+    for node in graph.nodes:
+        name, operands = packet(node.op), [ref.name for ref in node.operands()]
+        divisors = operands[1:] if name == "div" else operands
+        if name in ("div", "rsqrt", "reciprocal") and statistics.intersection(divisors):
+            return True
+        if name in _REDUCTION or statistics.intersection(operands):
+            statistics.add(node.name)
+    return False
 
 
 def _is_activation(graph: Graph, ops: list[str]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from evokernel_core.capture import agent
 from evokernel_core.capture.channel import Channel
 from evokernel_core.capture.reference import ReferenceCase
-from evokernel_core.capture.regions import annotations_of, regions_of
+from evokernel_core.capture.regions import Outline, regions_of
 from evokernel_core.domain.errors import (
     AgentFailed,
     CaptureError,
@@ -67,14 +67,15 @@ class AgentClient:
         """
         path = path.absolute()
         text = path.read_text(encoding="utf-8") if text is None else text
+        outline = Outline.of(text)
         params = {
             "path": str(path), "text": text, "fusible": dict(fusible),
-            "annotations": annotations_of(text), "symbol": symbol,
+            "annotations": outline.annotations, "symbol": symbol,
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:
             answer = self._call("capture", params)
-            self._captures[key] = regions_of(path, text, answer, symbol)
+            self._captures[key] = regions_of(path, text, answer, outline, symbol)
             while len(self._captures) > _CACHE_SIZE:
                 self._captures.pop(next(iter(self._captures)))
         return self._captures[key]

@@ -7,28 +7,88 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from attrs import frozen
+
+from evokernel_core.capture.annotation import parse_annotation
 from evokernel_core.capture.category import op_category, task_name
+from evokernel_core.capture.finder import Definition, Document, find
+from evokernel_core.capture.text import text_at
+from evokernel_core.domain.errors import ShapesNeeded
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.region import Region, RegionStatus, Span
-from evokernel_core.domain.serial import from_data
+from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol, Tolerance
 
 
-def annotations_of(text: str) -> dict[str, dict[str, Any]]:
-    """Qualified name to the arguments that its ``# evokernel:`` comment gives."""
-    return {}
+@frozen
+class Outline:
+    """What a file says without being run: its definitions, the arguments that their shape comments
+    give in the agent's form, and the comments that do not parse."""
+
+    definitions: tuple[Definition, ...]
+    annotations: dict[str, dict[str, Any]]
+    malformed: dict[str, str]
+
+    @classmethod
+    def of(cls, text: str) -> Outline:
+        definitions = find(Document(text))
+        annotations, malformed = {}, {}
+        for item in definitions:
+            if item.annotation:
+                try:
+                    annotations[item.qualname] = _arguments(item.annotation)
+                except ShapesNeeded as error:
+                    malformed[item.qualname] = str(error)
+        return cls(definitions, annotations, malformed)
 
 
-def regions_of(path: Path, text: str, answer: Any, symbol: str | None) -> tuple[Region, ...]:
-    """The regions of one capture, in source order."""
-    lines = text.splitlines(keepends=True)
+def _arguments(annotation: str) -> dict[str, Any]:
+    return {name: to_data(value) for name, value in parse_annotation(annotation).items()}
+
+
+def regions_of(
+    path: Path, text: str, answer: Any, outline: Outline, symbol: str | None
+) -> tuple[Region, ...]:
+    """The regions of one capture, in source order. A definition that nothing gave shapes to, or that
+    could not be called, is one region on its name that says why."""
     seen: Counter[str] = Counter()
-    return tuple(_region(path, lines, item, seen) for item in answer["regions"])
+    captured = [_region(path, text, item, seen) for item in answer["regions"]]
+    problems = {item["symbol"]: (item["reason"], item["message"]) for item in answer["problems"]}
+    for definition in outline.definitions:
+        name = definition.qualname
+        reason, message = problems.get(name, ("needs_shapes", outline.malformed.get(name, "")))
+        executed = any(item == name or item.startswith(name + ".") for item in answer["executed"])
+        wanted = not symbol or name == symbol or symbol.startswith(name + ".")
+        if wanted and not executed:
+            captured.append(_unknown(path, text, definition, reason, message))
+    return tuple(sorted(captured, key=lambda region: (region.span.line, region.span.column)))
 
 
-def _region(path: Path, lines: list[str], item: dict[str, Any], seen: Counter[str]) -> Region:
+def _unknown(path: Path, text: str, definition: Definition, reason: str, message: str) -> Region:
+    source = text_at(text, definition.name_span)
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    needs_shapes = reason == ShapesNeeded.reason
+    default = (
+        f"Nothing says the shapes of {definition.qualname}'s inputs: "
+        "add a comment such as '# evokernel: x=f16[32,1024]' above it."
+    )
+    return Region(
+        id=_identity(definition.qualname, digest, Counter()),
+        file=str(path),
+        symbol=definition.qualname,
+        span=definition.name_span,
+        source=source,
+        source_hash=digest,
+        replacement="",
+        op_category="other",
+        status=RegionStatus.NEEDS_SHAPES if needs_shapes else RegionStatus.UNSUPPORTED,
+        reason=message or default,
+    )
+
+
+def _region(path: Path, text: str, item: dict[str, Any], seen: Counter[str]) -> Region:
     span = Span(*item["span"])
-    source = text_of(lines, span)
+    source = text_at(text, span)
     digest = hashlib.sha256(source.encode()).hexdigest()
     task = _task(item) if item["graph"] is not None else None
     return Region(
@@ -51,15 +111,6 @@ def _identity(symbol: str, digest: str, seen: Counter[str]) -> str:
     key = f"{symbol}\0{digest}"
     seen[key] += 1
     return hashlib.sha256(f"{key}\0{seen[key]}".encode()).hexdigest()[:16]
-
-
-def text_of(lines: list[str], span: Span) -> str:
-    """The text of a span."""
-    if span.line == span.end_line:
-        return lines[span.line - 1][span.column : span.end_column]
-    first = lines[span.line - 1][span.column :]
-    middle = lines[span.line : span.end_line - 1]
-    return "".join([first, *middle, lines[span.end_line - 1][: span.end_column]])
 
 
 def _task(item: dict[str, Any]) -> KernelTask:

@@ -34,6 +34,7 @@ class Absorber:
         self.evaluations = evaluations
         self.fusibility = fusibility
         self.blocked = blocked
+        self._shallow = False
         self._changing = _attributes_set_late(source, function)
 
     def evaluation(self, node: ast.AST) -> Evaluation | None:
@@ -53,10 +54,26 @@ class Absorber:
             return None
         if evaluation.calls_user or evaluation.ops_differ or self.fusibility.obstacle(evaluation):
             return None
+        own = Parts(
+            work=self.fusibility.work(evaluation),
+            numbers=(number_of(node),),
+            rows=self.fusibility.rows(evaluation),
+        )
         parts = self._inside(node, evaluation, assigned)
-        if parts is None:
-            return None
-        return parts + Parts(work=self.fusibility.work(evaluation), numbers=(number_of(node),))
+        if parts is None or len((parts + own).rows) <= 1:
+            return None if parts is None else parts + own
+        return self._without_inner_reductions(node, evaluation, assigned, own)
+
+    def _without_inner_reductions(
+        self, node: ast.expr, evaluation: Evaluation, assigned: frozenset[str], own: Parts
+    ) -> Parts | None:
+        """Reductions over different rows do not share a kernel: those further in become arguments."""
+        self._shallow = True
+        try:
+            parts = self._inside(node, evaluation, assigned)
+        finally:
+            self._shallow = False
+        return parts + own if parts is not None and len((parts + own).rows) <= 1 else None
 
     def _inside(  # noqa: PLR0911 - one return a kind of expression
         self, node: ast.expr, evaluation: Evaluation, assigned: frozenset[str]
@@ -77,7 +94,11 @@ class Absorber:
 
     def part(self, node: ast.expr, parent: ast.AST, assigned: frozenset[str]) -> Parts | None:
         """The child as computed inside, or else as an argument of the region."""
+        shallow, self._shallow = self._shallow, False
         absorbed = self.absorb(node, assigned)
+        self._shallow = shallow
+        if shallow and absorbed is not None and absorbed.rows:
+            absorbed = None
         return absorbed if absorbed is not None else self._leaf(node, parent, assigned)
 
     def _leaf(self, node: ast.expr, parent: ast.AST, assigned: frozenset[str]) -> Parts | None:

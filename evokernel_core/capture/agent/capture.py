@@ -30,7 +30,7 @@ _OUTPUT_DTYPES = ("float32", "float16", "bfloat16")
 def capture(
     path: str, text: str, fusible: dict[str, str], annotations: Annotations, symbol: str | None
 ) -> dict[str, Any]:
-    """``{"regions": [...], "executed": [qualnames]}``. Raises AgentError.
+    """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "reason", "graph", "symbols"}``; graph and symbols
     are None where the reason says why no kernel can take it.
@@ -44,14 +44,15 @@ def capture(
     with isolation(Path(path)):
         with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
-            failures = [_run(trial, recorder, source) for trial in trials(module, source, annotations)]
+            calls, problems = trials(module, source, annotations)
+            failures = [_run(trial, recorder, source) for trial in calls]
         request = _Request(source, module, recorder, Fusibility(fusible))
         wanted = [item for item in source.functions if _matches(item, symbol)]
         regions = [region for function in wanted for region in request.regions(function)]
     regions += [failure for failure in failures if failure and not _covers(regions, failure)]
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
     regions.sort(key=lambda region: region["span"])
-    return {"regions": regions, "executed": executed}
+    return {"regions": regions, "executed": executed, "problems": [vars(item) for item in problems]}
 
 
 def _matches(function: Function, symbol: str | None) -> bool:
@@ -158,7 +159,7 @@ class _Request:
         return None
 
     def _graph(self, plan: Plan, function: RegionFunction) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        program = export(function)
+        program = export(function, self.fusibility.table)
         converter = Converter(program, function.inputs, self.source.path)
         graph = converter.convert()
         _check_ops(graph, self.fusibility)

@@ -121,26 +121,30 @@ def example(leaf: Leaf) -> torch.Tensor:
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
 
 
-def export(function: RegionFunction) -> ExportedProgram:
+def export(function: RegionFunction, table: dict[Any, Any]) -> ExportedProgram:
     """Core ATen with as many symbolic sizes as hold for every value. Raises what torch raises.
 
     A size stays symbolic only if the traced graph is right for all its values from some minimum on:
-    sizes that appear in any other guard are pinned, and the region exported again.
+    sizes that appear in any other guard are pinned, and the region exported again. ``table`` are the
+    decompositions to apply.
     """
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         inputs = tuple(example(leaf) for leaf in function.inputs)
     pinned: set[tuple[int, int]] = set()
     for _ in range(_MAX_ROUNDS):
-        program = _export_once(function, inputs, pinned)
+        program = _export_once(function, inputs, table, pinned)
         guarded = _guarded_dims(program)
         if guarded <= pinned:
             return program
         pinned |= guarded
-    return _export_once(function, inputs, None)
+    return _export_once(function, inputs, table, None)
 
 
 def _export_once(
-    function: RegionFunction, inputs: tuple[torch.Tensor, ...], pinned: set[tuple[int, int]] | None
+    function: RegionFunction,
+    inputs: tuple[torch.Tensor, ...],
+    table: dict[Any, Any],
+    pinned: set[tuple[int, int]] | None,
 ) -> ExportedProgram:
     """``pinned`` are (input, dimension) pairs with fixed sizes; None pins all."""
     shapes = tuple(
@@ -153,7 +157,7 @@ def _export_once(
     )
     with torch.no_grad():
         program = torch.export.export(_Wrapper(function.call), inputs, dynamic_shapes=(shapes,), strict=False)
-        return program.run_decompositions()
+        return program.run_decompositions(table)
 
 
 def placeholders(program: ExportedProgram) -> list[Any]:

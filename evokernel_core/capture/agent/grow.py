@@ -69,6 +69,8 @@ def _longest_run(
         if step is None:
             break
         steps.append(step)
+        if len(frozenset().union(*(item.parts.rows for item in steps))) > 1:
+            break
         if len(steps) >= 2 and _is_closed(absorber, steps, body, index, outer):
             best = _run_plan(absorber, steps) or best
         if isinstance(body[index], ast.Return):
@@ -126,7 +128,7 @@ def _value(step: _Step) -> ast.expr:
 def _run_plan(absorber: Absorber, steps: list[_Step]) -> Plan | None:
     parts = total(step.parts for step in steps)
     last = steps[-1].statement
-    if parts is None or not _worthwhile(absorber, parts):
+    if parts is None or len(parts.rows) > 1 or not _worthwhile(absorber, parts):
         return None
     # statements that only lead up to the first computing one belong in front of the region
     if not steps[0].parts.work and not steps[0].assigns:
@@ -225,9 +227,11 @@ def _refusal(absorber: Absorber, statement: ast.stmt) -> Iterator[Refusal]:
 
 def _reason(absorber: Absorber, node: ast.expr) -> str:
     evaluation = absorber.evaluation(node)
-    obstacle = absorber.fusibility.obstacle(evaluation) if evaluation and not evaluation.calls_user else ""
-    if not obstacle or evaluation is None:
+    if evaluation is None or evaluation.calls_user:
         return ""
-    if any(call.mutates and call.name == obstacle for call in evaluation.ops):
-        return f"{obstacle} at line {node.lineno} changes a tensor in place: use the out-of-place form."
-    return f"{obstacle} at line {node.lineno} is not an op that the kernel families cover."
+    call = absorber.fusibility.obstacle(evaluation)
+    if call is None or call.func.is_view:
+        return ""  # rearranging alone is no work for a kernel
+    if call.mutates:
+        return f"{call.name} at line {node.lineno} changes a tensor in place: use the out-of-place form."
+    return f"{call.name} at line {node.lineno} is not an op that the kernel families cover."

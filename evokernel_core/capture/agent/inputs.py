@@ -30,20 +30,34 @@ class Trial:
         self.function(*self.args, **self.kwargs)
 
 
-def trials(module: types.ModuleType, source: Source, annotations: Annotations) -> list[Trial]:
+@dataclass(frozen=True)
+class Problem:
+    """Why a definition with a shape comment could not be called."""
+
+    symbol: str
+    reason: str
+    message: str
+
+
+def trials(
+    module: types.ModuleType, source: Source, annotations: Annotations
+) -> tuple[list[Trial], list[Problem]]:
     """Every call that the file gives shapes for. Raises AgentError(needs_shapes) if there is none."""
-    found = []
+    found, problems = [], []
     if callable(getattr(module, "get_inputs", None)):
         found.append(_convention(module, source))
     for qualname, values in annotations.items():
-        found.append(_annotated(module, source, qualname, values))
-    if not found:
+        try:
+            found.append(_annotated(module, source, qualname, values))
+        except AgentError as error:
+            problems.append(Problem(qualname, error.reason, str(error)))
+    if not found and not problems:
         raise AgentError(
             "needs_shapes",
             "Nothing in the file says the input shapes: add get_inputs(), or a comment such as "
             "'# evokernel: x=f16[32,1024]' above the class or function.",
         )
-    return found
+    return found, problems
 
 
 def _convention(module: types.ModuleType, source: Source) -> Trial:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -28,54 +30,115 @@ def decompositions() -> dict[Any, Any]:
     return dict(torch.export.default_decompositions().items())
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The shape of a reduction: ``kept`` results of ``extent`` elements each. One kernel works on one
+    such grid of rows; ``trailing`` says that the reduced dimensions are the innermost ones."""
+
+    kept: int
+    extent: int
+    trailing: bool
+
+
+@dataclass(frozen=True)
+class CoreOp:
+    """A core-ATen op of a dispatched call; ``rows`` is None unless it reduces."""
+
+    name: str
+    rows: Rows | None = None
+
+
 class Fusibility:
     """Answers for one request; ``categories`` maps op names to pointwise, reduction or view."""
 
     def __init__(self, categories: Mapping[str, str]) -> None:
         self.categories = categories
-        self._known: dict[str, tuple[str, ...]] = {}
+        self.table = {func: rule for func, rule in decompositions().items() if not self.fits(str(func))}
+        self._known: dict[str, tuple[CoreOp, ...]] = {}
 
     def fits(self, name: str) -> bool:
-        """Whether a core-ATen op can be in a kernel."""
+        """Whether an op can be in a kernel as it is."""
         return name in self.categories or name in NO_OPS
 
     def computes(self, name: str) -> bool:
         """Whether the op is work for a kernel, rather than a view, a cast or nothing at all."""
         return self.categories.get(name) in ("pointwise", "reduction") and name not in CASTS
 
-    def core_ops(self, call: OpCall) -> tuple[str, ...]:
+    def core_ops(self, call: OpCall) -> tuple[CoreOp, ...]:
         """The core-ATen ops that a call decomposes into; itself where nothing is known."""
-        if self.fits(call.name):
-            return (call.name,)
         key = _key(call)
         if key not in self._known:
-            self._known[key] = _decompose(call)
+            direct = self.fits(call.name) or call.func not in self.table
+            self._known[key] = (
+                (self._core_op(call.name, call.args, call.kwargs),) if direct else (self._decomposed(call))
+            )
         return self._known[key]
 
-    def obstacle(self, evaluation: Evaluation) -> str:
-        """The first op of an evaluation that no kernel computes, empty if all fit."""
+    def _decomposed(self, call: OpCall) -> tuple[CoreOp, ...]:
+        nodes = _trace(call, self.table)
+        if nodes is None:
+            return (CoreOp(call.name),)
+        found = []
+        for node in nodes:
+            name = str(node.target)
+            if name.startswith(("aten.", "prims.")):
+                args, kwargs = pytree.tree_map(_meta, (node.args, node.kwargs))
+                found.append(self._core_op(name, args, kwargs))
+        return tuple(found)
+
+    def _core_op(self, name: str, args: Any, kwargs: Any) -> CoreOp:
+        reduces = self.categories.get(name) == "reduction"
+        return CoreOp(name, _rows(name, args, kwargs) if reduces else None)
+
+    def obstacle(self, evaluation: Evaluation) -> OpCall | None:
+        """The first call of an evaluation that no kernel computes, None if all fit."""
         for call in evaluation.ops:
-            if call.mutates:
-                return call.name
-            if any(not self.fits(name) for name in self.core_ops(call)):
-                return call.name
-        return ""
+            if call.mutates or any(not self.fits(op.name) for op in self.core_ops(call)):
+                return call
+        return None
 
     def work(self, evaluation: Evaluation) -> int:
         """How many of the evaluation's core ops compute something."""
-        return sum(self.computes(name) for call in evaluation.ops for name in self.core_ops(call))
+        return sum(self.computes(op.name) for call in evaluation.ops for op in self.core_ops(call))
+
+    def rows(self, evaluation: Evaluation) -> frozenset[Rows]:
+        """The grids of rows that the evaluation's reductions work on."""
+        ops = (op for call in evaluation.ops for op in self.core_ops(call))
+        return frozenset(op.rows for op in ops if op.rows is not None)
+
+
+def _rows(name: str, args: Any, kwargs: Any) -> Rows:
+    shape = tuple(args[0].shape)
+    dims = _reduced_dims(name, len(shape), args, kwargs)
+    extent = math.prod(shape[dim] for dim in dims)
+    kept = math.prod(size for dim, size in enumerate(shape) if dim not in dims)
+    return Rows(kept, extent, dims == set(range(len(shape) - len(dims), len(shape))))
+
+
+def _reduced_dims(name: str, rank: int, args: Any, kwargs: Any) -> set[int]:
+    if "layer_norm" in name:
+        return set(range(rank - len(args[1]), rank))
+    position = 2 if "vector_norm" in name else 1
+    given = kwargs.get("dim", args[position] if len(args) > position else None)
+    if given is None or (isinstance(given, (list, tuple)) and not given):
+        return set(range(rank))
+    dims = [given] if isinstance(given, int) else given
+    return {dim % max(rank, 1) for dim in dims}
+
+
+def _meta(value: Any) -> Any:
+    return value.meta["val"] if isinstance(value, torch.fx.Node) else value
 
 
 def _key(call: OpCall) -> str:
     def describe(value: Any) -> str:
-        return f"{value.dtype}{value.dim()}" if isinstance(value, torch.Tensor) else repr(value)
+        return f"{value.dtype}{tuple(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
 
     return f"{call.name}{pytree.tree_map(describe, (call.args, call.kwargs))}"
 
 
-def _decompose(call: OpCall) -> tuple[str, ...]:
-    if call.func not in decompositions():
-        return (call.name,)
+def _trace(call: OpCall, table: dict[Any, Any]) -> list[Any] | None:
+    """The call's decomposition as graph nodes; None if it does not trace on its own."""
     flat, spec = pytree.tree_flatten((call.args, call.kwargs))
     tensors = [value for value in flat if isinstance(value, torch.Tensor)]
 
@@ -85,17 +148,11 @@ def _decompose(call: OpCall) -> tuple[str, ...]:
         args, kwargs = pytree.tree_unflatten(values, spec)
         return call.func(*args, **kwargs)
 
-    mode = _mode_of(tensors)
+    fake = (tensor for tensor in tensors if isinstance(tensor, FakeTensor))
+    mode = next((tensor.fake_mode for tensor in fake), FakeTensorMode())
     try:
-        with mode:
-            graph = make_fx(run, decomposition_table=decompositions())(*tensors).graph
+        with mode, torch.no_grad():
+            graph = make_fx(run, decomposition_table=table)(*tensors).graph
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
-        # an op whose decomposition does not trace on its own stays what it is
-        return (call.name,)
-    names = tuple(str(node.target) for node in graph.nodes if node.op == "call_function")
-    return tuple(name for name in names if name.startswith(("aten.", "prims.")))
-
-
-def _mode_of(tensors: list[torch.Tensor]) -> Any:
-    fake: Iterator[FakeTensor] = (tensor for tensor in tensors if isinstance(tensor, FakeTensor))
-    return next((tensor.fake_mode for tensor in fake), FakeTensorMode())
+        return None
+    return [node for node in graph.nodes if node.op == "call_function"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .ops import Rows
 from .source import Function, number_of
 
 TENSOR, PARAMETER, SCALAR = "tensor", "parameter", "scalar"
@@ -50,12 +51,14 @@ class ModuleCall:
 
 @dataclass(frozen=True)
 class Parts:
-    """What absorbing an expression into a region brings along; ``work`` counts computing ops."""
+    """What absorbing an expression into a region brings along; ``work`` counts computing ops and
+    ``rows`` are the grids that its reductions work on: a kernel has at most one."""
 
     leaves: tuple[Leaf, ...] = ()
     modules: tuple[ModuleCall, ...] = ()
     work: int = 0
     numbers: tuple[int, ...] = ()
+    rows: frozenset[Rows] = frozenset()
 
     def __add__(self, other: Parts) -> Parts:
         return Parts(
@@ -63,6 +66,7 @@ class Parts:
             self.modules + other.modules,
             self.work + other.work,
             self.numbers + other.numbers,
+            self.rows | other.rows,
         )
 
 

@@ -1,0 +1,229 @@
+"""Find the definitions of a file that hold tensor code, while the person types and without torch.
+
+The syntax tree is tree-sitter's: it is updated incrementally and survives syntax errors.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import tree_sitter_python
+from attrs import frozen
+from tree_sitter import Language, Node, Parser, Point, Tree
+
+from evokernel_core.capture.annotation import COMMENT
+from evokernel_core.capture.text import TextChange, line_starts, offset_of
+from evokernel_core.domain.region import Span
+
+_LANGUAGE = Language(tree_sitter_python.language())
+_CONTAINERS = frozenset({
+    "module", "if_statement", "else_clause", "elif_clause", "try_statement", "except_clause",
+    "finally_clause", "with_statement", "block", "ERROR",
+})  # fmt: skip
+_TORCH_IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
+_PLAIN_IMPORT = re.compile(r"^[ \t]*import[ \t]+(torch(?:\.\w+)*)(?:[ \t]+as[ \t]+(\w+))?", re.MULTILINE)
+_FROM_IMPORT = re.compile(r"^[ \t]*from[ \t]+torch(?:\.\w+)*[ \t]+import[ \t]+(.+)$", re.MULTILINE)
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_SUPPLIERS = frozenset({"get_inputs", "get_init_inputs"})
+
+
+@frozen
+class Definition:
+    """A class or function with tensor code. ``span`` covers it with its decorators, ``name_span``
+    its name. ``has_inputs`` says that the file has get_inputs(); ``annotation`` is the text of its
+    ``# evokernel:`` comment, empty without one."""
+
+    qualname: str
+    kind: Literal["class", "function"]
+    span: Span
+    name_span: Span
+    has_inputs: bool
+    annotation: str = ""
+
+
+def imports_torch(text: str) -> bool:
+    """Whether the text imports torch or something below it; other files cost nothing more."""
+    return "torch" in text and _TORCH_IMPORT.search(text) is not None
+
+
+class Document:
+    """A text with its syntax tree.
+
+    After updates the tree equals a fresh one wherever the text parses. In between, recovery from
+    syntax errors may depend on what was there before, which keeps definitions stable while typing.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._parser = Parser(_LANGUAGE)
+        self._text = text
+        self._starts = line_starts(text)
+        self._bytes = text.encode()
+        self._byte_starts = _byte_line_starts(self._bytes)
+        self._tree = self._parser.parse(self._bytes)
+
+    @property
+    def text(self) -> str:
+        return self._text
+
+    @property
+    def tree(self) -> Tree:
+        return self._tree
+
+    @property
+    def source(self) -> bytes:
+        """The text in UTF-8, which the tree's offsets count in."""
+        return self._bytes
+
+    def position(self, byte: int) -> tuple[int, int]:
+        """1-based line and column in characters of a byte offset."""
+        line = bisect_right(self._byte_starts, byte)
+        return line, len(self._bytes[self._byte_starts[line - 1] : byte].decode())
+
+    def update(self, changes: Iterable[TextChange]) -> None:
+        """Apply changes one after the other, each to the text that the previous ones left."""
+        for change in changes:
+            self._change(change)
+        self._byte_starts = _byte_line_starts(self._bytes)
+        self._tree = self._parser.parse(self._bytes, self._tree)
+
+    def _change(self, change: TextChange) -> None:
+        span = change.span
+        start = offset_of(self._starts, self._text, span.line, span.column)
+        end = max(start, offset_of(self._starts, self._text, span.end_line, span.end_column))
+        first = len(self._text[:start].encode())
+        old_last = first + len(self._text[start:end].encode())
+        new = change.text.encode()
+        old_point, first_point = _point(self._bytes, old_last), _point(self._bytes, first)
+        self._text = self._text[:start] + change.text + self._text[end:]
+        self._bytes = self._bytes[:first] + new + self._bytes[old_last:]
+        self._starts = line_starts(self._text)
+        last = first + len(new)
+        self._tree.edit(first, old_last, last, first_point, old_point, _point(self._bytes, last))
+
+
+def _byte_line_starts(source: bytes) -> list[int]:
+    return [0, *(match.end() for match in _LINE_END.finditer(source))]
+
+
+def _point(source: bytes, offset: int) -> Point:
+    """tree-sitter counts rows by line feeds alone, and columns in bytes."""
+    line = source.rfind(b"\n", 0, offset) + 1
+    return Point(source.count(b"\n", 0, offset), offset - line)
+
+
+def find(document: Document) -> tuple[Definition, ...]:
+    """The definitions with tensor code, in source order."""
+    names = _torch_names(document.text)
+    if not names:
+        return ()
+    pattern = re.compile(rb"(?<![\w.])(?:" + b"|".join(sorted(names)) + rb")\b")
+    nodes = list(_definitions(document.tree.root_node, ""))
+    has_inputs = any(name == "get_inputs" for _, name in nodes)
+    found = []
+    for node, qualname in nodes:
+        annotation = _annotation(document, node)
+        if qualname in _SUPPLIERS or not (annotation or _holds_tensor_code(document, node, pattern)):
+            continue
+        found.append(_definition(document, node, qualname, has_inputs, annotation))
+    return tuple(found)
+
+
+def _torch_names(text: str) -> frozenset[bytes]:
+    """The names that the file's imports bind to torch, its modules and their members."""
+    names = {alias or module.split(".")[0] for module, alias in _PLAIN_IMPORT.findall(text)}
+    for clause in _FROM_IMPORT.findall(text):
+        for item in re.sub(r"[()\\]|#.*", "", clause).split(","):
+            words = item.split()
+            if words:
+                names.add(words[-1])
+    return frozenset(re.escape(name).encode() for name in names)
+
+
+def _definitions(node: Node, prefix: str) -> Iterator[tuple[Node, str]]:
+    """Classes and functions outside functions and, for classes, inside classes too."""
+    for child in node.named_children:
+        inner = child.child_by_field_name("definition") if child.type == "decorated_definition" else child
+        if inner is None:
+            continue
+        name = inner.child_by_field_name("name")
+        if inner.type == "class_definition" and name is not None:
+            qualname = prefix + _decode(name)
+            yield child, qualname
+            body = inner.child_by_field_name("body")
+            for node_, inner_name in _definitions(body, qualname + ".") if body else ():
+                if _inner(node_).type == "class_definition":
+                    yield node_, inner_name
+        elif inner.type == "function_definition" and name is not None:
+            yield child, prefix + _decode(name)
+        elif child.type in _CONTAINERS:
+            yield from _definitions(child, prefix)
+
+
+def _inner(node: Node) -> Node:
+    """The class or function itself where the node includes its decorators."""
+    return node.child_by_field_name("definition") or node
+
+
+def _decode(node: Node) -> str:
+    return (node.text or b"").decode()
+
+
+def _holds_tensor_code(document: Document, node: Node, pattern: re.Pattern[bytes]) -> bool:
+    """A class with a forward method, or a function whose text uses a name that torch gave."""
+    inner = _inner(node)
+    if inner.type == "class_definition":
+        return b"def forward" in document.source[inner.start_byte : inner.end_byte]
+    return pattern.search(document.source, inner.start_byte, inner.end_byte) is not None
+
+
+def _definition(
+    document: Document, node: Node, qualname: str, has_inputs: bool, annotation: str
+) -> Definition:
+    inner = _inner(node)
+    name = inner.child_by_field_name("name") or inner
+    kind: Literal["class", "function"] = "class" if inner.type == "class_definition" else "function"
+    return Definition(qualname, kind, _span(document, node), _span(document, name), has_inputs, annotation)
+
+
+def _span(document: Document, node: Node) -> Span:
+    return Span(*document.position(node.start_byte), *document.position(node.end_byte))
+
+
+def _annotation(document: Document, node: Node) -> str:
+    """The comment right above, on the line of the colon, or first in the body; for a class, in the
+    same places of its forward method."""
+    inner = _inner(node)
+    places = [node, *_methods(inner, b"forward")]
+    for place in places:
+        for comment in _nearby_comments(place):
+            match = COMMENT.match(_decode(comment))
+            if match:
+                return match["values"]
+    return ""
+
+
+def _methods(node: Node, name: bytes) -> Iterator[Node]:
+    body = node.child_by_field_name("body")
+    if node.type != "class_definition" or body is None:
+        return
+    for child in body.named_children:
+        found = _inner(child).child_by_field_name("name")
+        if found is not None and found.text == name:
+            yield child
+
+
+def _nearby_comments(node: Node) -> Iterator[Node]:
+    row, previous = node.start_point.row, node.prev_named_sibling
+    while previous is not None and previous.type == "comment" and previous.start_point.row == row - 1:
+        yield previous
+        row, previous = row - 1, previous.prev_named_sibling
+    inner = _inner(node)
+    yield from (child for child in inner.children if child.type == "comment")
+    body = inner.child_by_field_name("body")
+    for child in body.named_children if body else ():
+        if child.type != "comment":
+            break
+        yield child

@@ -1,0 +1,57 @@
+"""Positions in Python text: lines as Python counts them, spans, offsets."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from attrs import frozen
+
+from evokernel_core.domain.region import Span
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@frozen
+class TextChange:
+    """Replace a span (in the text before the change) by ``text``."""
+
+    span: Span
+    text: str
+
+
+def line_starts(text: str) -> list[int]:
+    """The offset of each line. Form feeds and Unicode separators end no line, unlike in splitlines."""
+    return [0, *(match.end() for match in _LINE_END.finditer(text))]
+
+
+def offset_of(starts: list[int], text: str, line: int, column: int) -> int:
+    """The offset of a position, clamped to the text; ``line`` is 1-based."""
+    if line > len(starts):
+        return len(text)
+    return min(starts[line - 1] + column, len(text))
+
+
+def span_offsets(text: str, span: Span) -> tuple[int, int]:
+    """Start and end offsets of a span."""
+    starts = line_starts(text)
+    start = offset_of(starts, text, span.line, span.column)
+    return start, max(start, offset_of(starts, text, span.end_line, span.end_column))
+
+
+def span_of(text: str, start: int, end: int) -> Span:
+    """The span between two offsets."""
+    starts = line_starts(text)
+    first, last = bisect_right(starts, start) - 1, bisect_right(starts, end) - 1
+    return Span(first + 1, start - starts[first], last + 1, end - starts[last])
+
+
+def text_at(text: str, span: Span) -> str:
+    """The text of a span."""
+    start, end = span_offsets(text, span)
+    return text[start:end]
+
+
+def apply_change(text: str, change: TextChange) -> str:
+    start, end = span_offsets(text, change.span)
+    return text[:start] + change.text + text[end:]
