@@ -95,7 +95,9 @@ def prepare() -> Twin:
 
 
 def _twin_folder(compiler: Compiler) -> Path:
-    return cache_dir() / "twin" / _content_hash(compiler)
+    """The cache's own folder, or one that several homes share where EVOKERNEL_TWIN_DIR names it."""
+    shared = os.environ.get("EVOKERNEL_TWIN_DIR")
+    return (Path(shared) if shared else cache_dir() / "twin") / _content_hash(compiler)
 
 
 def _content_hash(compiler: Compiler) -> str:

@@ -88,12 +88,16 @@ class Case:
 
 @frozen
 class Execution:
-    """What came of a case: how it ended, in which words, and the rules that it broke."""
+    """What came of a case: how it ended, in which words, and the rules that it broke.
+
+    ``us`` is the modelled latency of one launch on this data, 0 where the backend has none.
+    """
 
     status: RunStatus
     message: str = ""
     hazards: tuple[Hazard, ...] = ()
     seconds: float = 0.0
+    us: float = 0.0
 
 
 @frozen

@@ -74,7 +74,7 @@ class _Judgement:
         if not self._passes(checked.result, started):
             return
         started = time.monotonic()
-        result, self._latency = latency.measure(self._task, built, self._backend, checked.scalars)
+        result, self._latency = latency.measure(self._task, built, self._backend, checked.witness)
         self._passes(result, started)
 
     def _passes(self, result: GateResult, started: float) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,11 +97,9 @@ def read_source(name: str) -> KernelSource:
 
 
 @pytest.fixture(scope="session")
-def twin_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home that tests share: the twin is built once for all of them."""
-    shared = os.environ.get("EVOKERNEL_TEST_HOME")
-    home = Path(shared) if shared else tmp_path_factory.getbasetemp().parent / "evokernel-home"
-    home.mkdir(parents=True, exist_ok=True)
+def kernel_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home that the tests of a session share, so that each kernel is compiled once."""
+    home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EVOKERNEL_HOME", str(home))
         yield home

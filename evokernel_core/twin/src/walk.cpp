@@ -244,11 +244,19 @@ void StoreTile(const Operand &operand, const Walk &walk, uint32_t repeat, const 
 
 namespace {
 
+}  // namespace
+
+bool AllDefined(const Operand &operand, const Walk &walk)
+{
+    return !AnyUndefined(operand.ref.address, ExtentOf(operand, walk));
+}
+
+namespace {
+
 bool SourcesDefined(const Operand *const *sources, int count, const Walk &walk)
 {
     for (int i = 0; i < count; ++i) {
-        const Operand &source = *sources[i];
-        if (AnyUndefined(source.ref.address, ExtentOf(source, walk))) {
+        if (!AllDefined(*sources[i], walk)) {
             return false;
         }
     }

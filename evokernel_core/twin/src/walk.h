@@ -59,6 +59,9 @@ void CheckOverlap(const Operand &dst, const Operand &src, const Walk &walk, bool
 void LoadTile(const Operand &operand, const Walk &walk, uint32_t repeat, void *tile);
 void StoreTile(const Operand &operand, const Walk &walk, uint32_t repeat, const void *tile);
 
+// Whether every byte between the operand's first and last is defined: the cheap test.
+bool AllDefined(const Operand &operand, const Walk &walk);
+
 // Definedness: dst lanes become undefined where any source lane is.
 void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk);
 

@@ -60,7 +60,8 @@ class TwinBackend:
         )
         limits = evolve(self._limits, address_space=self._limits.address_space + COPIES * case.total_bytes)
         result = self._run(built, request, limits, case.outputs[0].parent)
-        return Execution(RunStatus(result.status), result.message, result.hazards, result.seconds)
+        us = result.launches[0].latency_us if result.launches else 0.0
+        return Execution(RunStatus(result.status), result.message, result.hazards, result.seconds, us)
 
     def measure(self, built: BuiltKernel, request: TimingRequest) -> Timing:
         """The modelled latency at full size. Raises CandidateError where the run has none."""

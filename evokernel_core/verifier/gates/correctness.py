@@ -26,12 +26,24 @@ MAX_FEEDBACK_HAZARDS = 5
 
 
 @frozen
+class Witness:
+    """The last and largest case that ran: its sizes and scalars, and its modelled latency on real data.
+
+    ``us`` is 0 where the backend models none.
+    """
+
+    sizes: tuple[tuple[str, int], ...] = ()
+    scalars: tuple[float, ...] = ()
+    us: float = 0.0
+
+
+@frozen
 class Checked:
-    """The gate's result, the sizes that ran, and the scalars that the inputs came with."""
+    """The gate's result, the sizes that ran, and the last case as a witness for the latency gate."""
 
     result: GateResult
     shapes: Shapes = ()
-    scalars: tuple[float, ...] = ()
+    witness: Witness = Witness()
 
 
 def check(
@@ -43,7 +55,7 @@ def check(
     except Unverifiable as error:
         return Checked(error.result)
     ran: list[tuple[tuple[str, int], ...]] = []
-    scalars: tuple[float, ...] = ()
+    witness = Witness()
     warnings: dict[tuple[str, int], Hazard] = {}
     for plan in plans:
         if cancelled():
@@ -52,14 +64,14 @@ def check(
             case_reference = _reference(task, plan, reference, Path(folder), plan is plans[-1] and not ran)
             if case_reference is None:
                 continue
-            outcome = _run_case(task, plan, case_reference, backend, built, Path(folder))
+            outcome, us = _run_case(task, plan, case_reference, backend, built, Path(folder))
         ran.append(plan.sizes)
-        scalars = scalars or case_reference.scalars
+        witness = Witness(plan.sizes, case_reference.scalars, us)
         warnings.update({(h.code, h.line): h for h in outcome.hazards})
         if outcome.status is GateStatus.FAILED:
-            return Checked(outcome, tuple(dict.fromkeys(ran)), scalars)
+            return Checked(outcome, tuple(dict.fromkeys(ran)), witness)
     passed = GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=tuple(warnings.values()))
-    return Checked(passed, tuple(dict.fromkeys(ran)), scalars)
+    return Checked(passed, tuple(dict.fromkeys(ran)), witness)
 
 
 def _reference(
@@ -80,16 +92,17 @@ def _reference(
 
 def _run_case(
     task: KernelTask, plan: CasePlan, reference: ReferenceCase, backend: Backend, built: Any, folder: Path
-) -> GateResult:
+) -> tuple[GateResult, float]:
+    """The result of one case, and the microseconds that its launch took."""
     case = _case(task, plan, reference, folder)
     execution = backend.execute(built, case)
     failure = _execution_failure(execution, plan)
     if failure is not None:
-        return failure
+        return failure, execution.us
     problems = list(_differences(task, plan, reference, case))
     if problems:
-        return _failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards)
-    return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=execution.hazards)
+        return _failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards), execution.us
+    return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=execution.hazards), execution.us
 
 
 def _case(task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Path) -> Case:

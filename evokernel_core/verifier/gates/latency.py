@@ -2,42 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Severity
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
-from evokernel_core.verifier.gates.cases import tensor_bytes
+from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
+from evokernel_core.verifier.gates.correctness import Witness
 
+AGREEMENT = 0.02
+"""How far the modelled time of a launch may depend on whether data moves, as a share."""
 SLACK = 0.98
 """A latency below this share of the roofline is no speed but a kernel that does not do its work."""
 
 
 def measure(
-    task: KernelTask, built: Any, backend: Backend, scalars: tuple[float, ...]
+    task: KernelTask, built: Any, backend: Backend, witness: Witness
 ) -> tuple[GateResult, Latency | None]:
     """The gate's result and the latency, None where it failed."""
-    inputs, outputs = tensor_bytes(task, task.sizes)
-    if sum(inputs) + sum(outputs) > backend.chip.hbm_bytes:
-        gib = (sum(inputs) + sum(outputs)) / 1024**3
-        return _failed(
-            "device-memory", f"The tensors take {gib:.1f} GiB, more than {backend.chip.name} has."
-        ), None
-    wanted = sum(item.kind is InputKind.SCALAR for item in task.graph.inputs)
-    request = TimingRequest(
-        sizes=tuple(symbol.size for symbol in task.symbols),
-        scalars=scalars if len(scalars) == wanted else (1.0,) * wanted,
-        input_bytes=inputs,
-        output_bytes=outputs,
-    )
+    total = total_bytes(task, task.sizes)
+    if total > backend.chip.hbm_bytes:
+        feedback = f"The tensors take {total / 1024**3:.1f} GiB, more than {backend.chip.name} has."
+        return _failed("device-memory", feedback), None
     try:
-        timing = backend.measure(built, request)
+        timing = backend.measure(built, _request(task, task.sizes, witness))
+        lazy = _depends_on_data(task, built, backend, witness, timing)
     except CandidateError as error:
         return _failed(error.code, f"{error.feedback} (at full size)"), None
-    return judge(task, backend, timing)
+    return (_failed("data-dependent", lazy), None) if lazy else judge(task, backend, timing)
+
+
+def _request(task: KernelTask, sizes: Mapping[str, int], witness: Witness) -> TimingRequest:
+    inputs, outputs = tensor_bytes(task, sizes)
+    bound = tuple(sizes[symbol.name] for symbol in task.symbols)
+    return TimingRequest(bound, witness.scalars, inputs, outputs)
+
+
+def _depends_on_data(task: KernelTask, built: Any, backend: Backend, witness: Witness, timing: Timing) -> str:
+    """What is wrong where a launch without data takes another time than the same launch had with data.
+
+    Timing moves no data: a kernel that looks at its tensors to do less would otherwise seem fast.
+    """
+    if not witness.us:
+        return ""
+    sizes = dict(witness.sizes)
+    timed = timing if sizes == task.sizes else backend.measure(built, _request(task, sizes, witness))
+    if abs(timed.us - witness.us) <= AGREEMENT * witness.us:
+        return ""
+    return (
+        f"The same launch takes {witness.us:.4g} us on data and {timed.us:.4g} us without "
+        f"({sizes or 'the sizes of the file'}): control flow must not depend on tensor values."
+    )
 
 
 def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResult, Latency | None]:

@@ -133,7 +133,7 @@ void CheckStatic(uint32_t address, uint64_t bytes, At at);
 enum class Math : uint8_t {
     Tanh, Sigmoid, Erf, Erfc, Gelu, FasterGelu, FasterGeluV2, Silu, Swish, Log, Log2, Log10, Sin, Cos, Tan, Asin, Acos,
     Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Ceil, Floor, Round, Trunc, Frac, Sign, ClampMax, ClampMin, Power, PowerScalar,
-    ScalarPower, Xor, Fmod, HighPrecisionExp,
+    ScalarPower,
 };
 void MathCall(Math op, const LocalRef &dst, const LocalRef &src0, const LocalRef *src1, Scalar scalar, int64_t count,
               At at);
@@ -143,10 +143,5 @@ void PatternReduce(Reduce op, bool mean, bool rows_kept, const LocalRef &dst, co
                    bool padded, At at);
 void BroadcastTensor(const LocalRef &dst, const LocalRef &src, const uint32_t *dst_shape, const uint32_t *src_shape,
                      int dims, int axis, At at);
-void SoftMaxRows(const LocalRef &dst, const LocalRef *sum, const LocalRef *max, const LocalRef &src, uint32_t rows,
-                 uint32_t stride, uint32_t n, At at);
-void NormRows(bool layer_norm, const LocalRef &dst, const LocalRef *mean, const LocalRef *variance,
-              const LocalRef &src, const LocalRef &gamma, const LocalRef *beta, float epsilon, uint32_t rows,
-              uint32_t stride, uint32_t n, At at);
 
 }  // namespace evokernel::twin
