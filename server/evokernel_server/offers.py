@@ -45,6 +45,11 @@ class Offer:
         return Placement(self.file, self.name, self.region.id, self.region.task.task_id, self.source_id, at)
 
     @property
+    def key(self) -> tuple[Path, str, str]:
+        """The same kernel may be offered in several places: each is a decision of its own."""
+        return self.file, self.region.id, self.source_id
+
+    @property
     def words(self) -> str:
         """Evidence in one line: what, from, to, and the source of the figures."""
         was = f"{microseconds(self.old.us)} → " if self.old else ""
@@ -80,8 +85,8 @@ class Offers:
     is_open: Callable[[Path], bool]
     changed: Callable[[int], None]
     pending: dict[tuple[Path, str], Offer] = field(factory=dict)
-    _shown: set[str] = field(factory=set)
-    _snoozed: dict[str, float] = field(factory=dict)
+    _shown: set[tuple[Path, str, str]] = field(factory=set)
+    _snoozed: dict[tuple[Path, str, str], float] = field(factory=dict)
     _toasts: list[float] = field(factory=list)
     _gathering: asyncio.Task[None] | None = None
 
@@ -128,8 +133,8 @@ class Offers:
         self.changed(len(self.pending))
 
     def snooze(self, offer: Offer) -> None:
-        self._snoozed[offer.source_id] = time.monotonic() + self.options().snooze_s
-        self._shown.discard(offer.source_id)
+        self._snoozed[offer.key] = time.monotonic() + self.options().snooze_s
+        self._shown.discard(offer.key)
 
     def soon(self) -> None:
         """Tells the person, together with what else arrives in a moment."""
@@ -143,14 +148,14 @@ class Offers:
             return
         self._toasts.append(time.monotonic())
         for offer in group:
-            self._shown.add(offer.source_id)
+            self._shown.add(offer.key)
             await self.outcomes.record(OutcomeKind.SHOWN, offer.placement(0.0))
         self._gathering = None  # a message may stay unanswered for long; the next group does not wait
         await self.ask(group)
 
     def _may_show(self, offer: Offer) -> bool:
-        awake = self._snoozed.get(offer.source_id, 0.0) <= time.monotonic()
-        return awake and offer.source_id not in self._shown and self.is_open(offer.file)
+        awake = self._snoozed.get(offer.key, 0.0) <= time.monotonic()
+        return awake and offer.key not in self._shown and self.is_open(offer.file)
 
     def _allowed(self) -> bool:
         options = self.options()
@@ -161,5 +166,5 @@ class Offers:
     async def expire(self) -> None:
         """The session ends: what was shown and not answered says nothing about the kernel."""
         for offer in self.pending.values():
-            if offer.source_id in self._shown:
+            if offer.key in self._shown:
                 await self.outcomes.record(OutcomeKind.EXPIRED, offer.placement(0.0))

@@ -339,3 +339,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(name="capabilities")
 def capabilities_fixture() -> Callable[..., types.ClientCapabilities]:
     return capabilities
+
+
+@pytest.fixture
+def test_settings() -> dict[str, Any]:
+    return dict(TEST_SETTINGS)

@@ -45,7 +45,7 @@ def send(message: dict[str, object]) -> None:
 
 
 def make_region(path: str, text: str, match: re.Match[str], ordinal: int) -> Region:
-    spec = TensorSpec((1024, 4096 + ordinal), "float16")
+    spec = TensorSpec((1024, 4096 + ord(match[1][0])), "float16")
     node = Node("y", "aten._softmax.default", (ValueRef("x"), -1, False), (), (spec,))
     graph = Graph((GraphInput("x", spec, expression=match[1]),), (node,), (ValueRef("y"),))
     task = KernelTask("softmax", graph, (), TOLERANCES["float16"], "softmax")

@@ -1,0 +1,80 @@
+"""The story in headless Neovim, a client that none of ours wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STORY = Path(__file__).with_name("neovim_story.lua")
+EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
+MODEL = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, y):
+        # µ😀 before the operations: Neovim counts in utf-16
+        first = ("😀", torch.softmax(x, dim=-1))
+        second = ("😀", torch.softmax(y, dim=-1))
+        return first[1], second[1]
+"""
+
+
+async def tell(tmp_path: Path, workspace: Path, settings: dict[str, Any], answers: list[str]) -> Any:
+    """Runs the story; gives Neovim's record of it."""
+    neovim = shutil.which("nvim")
+    assert neovim, "Neovim is missing: apt-get install neovim"
+    cast = {
+        "cmd": [EVOKERNEL, "lsp", "--stdio"],
+        "root": str(workspace),
+        "file": str(workspace / "model.py"),
+        "settings": settings,
+        "answers": answers,
+        "places": ["torch.softmax(x", "torch.softmax(y"],
+        "patience_ms": 20_000,
+        "settle_ms": 700,
+        "out": str(tmp_path / "out.json"),
+    }
+    (tmp_path / "story.json").write_text(json.dumps(cast), "utf-8")
+    process = await asyncio.create_subprocess_exec(
+        neovim, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-c", f"luafile {STORY}",
+        env={**os.environ, "STORY": str(tmp_path / "story.json"), "HOME": str(tmp_path)},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    output, _ = await asyncio.wait_for(process.communicate(), 180)
+    assert (tmp_path / "out.json").exists(), output.decode()
+    return json.loads((tmp_path / "out.json").read_text("utf-8"))
+
+
+@pytest.mark.usefixtures("scripted")
+async def test_the_story_in_neovim(
+    tmp_path: Path, workspace: Path, database: Any, test_settings: dict[str, Any]
+) -> None:
+    (workspace / "model.py").write_text(MODEL, "utf-8")
+    log = await tell(tmp_path, workspace, test_settings, ["Apply", "Reject"])
+    assert log.get("failure") is None, log
+    assert log["encoding"] == "utf-16"
+    assert all("modelled" in label for label in log["hints"])
+    first, second = (answer["name"] for answer in log["answers"][:2])
+    generated, reverted = log["texts"]
+    assert f'("😀", torch.ops.evokernel.{first}(x))' in generated
+    assert f'("😀", torch.ops.evokernel.{second}(y))' in generated
+    assert '("😀", torch.softmax(x, dim=-1))' in reverted
+    assert f'("😀", torch.ops.evokernel.{second}(y))' in reverted
+    assert any(line.startswith("begin EvoKernel") for line in log["progress"])
+    assert any("attempt 1/30" in line for line in log["progress"])
+    kinds = [kind for kind, _ in database.outcomes()]
+    assert kinds.count("accepted") == 3  # two generated, one refined
+    assert {"shown", "rejected", "reverted"} <= set(kinds)
+    values = database.values()
+    assert values["item-1"] > 0
+    assert min(values.values()) < 0
