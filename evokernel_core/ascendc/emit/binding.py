@@ -1,0 +1,132 @@
+"""The C++ binding of a kernel: what its templates need from the task's contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evokernel_core.ascendc.emit.reference import python_name, symbol_sources, tensor_inputs
+from evokernel_core.domain.graph import GraphInput, InputKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import Dim, TensorSpec
+
+_AT_DTYPE = {
+    "float32": "at::kFloat",
+    "float16": "at::kHalf",
+    "bfloat16": "at::kBFloat16",
+    "bool": "at::kBool",
+    "int32": "at::kInt",
+}
+RESERVED_UB_BYTES = 8 * 1024
+"""Of the unified buffer, what Select and other APIs reserve for themselves."""
+
+
+def schema_arguments(task: KernelTask) -> str:
+    return ", ".join(_schema_argument(item) for item in task.graph.inputs)
+
+
+def schema_results(task: KernelTask) -> str:
+    count = len(task.graph.outputs)
+    return "Tensor" if count == 1 else "(" + ", ".join(["Tensor"] * count) + ")"
+
+
+def _schema_argument(item: GraphInput) -> str:
+    kind = "float" if item.kind is InputKind.SCALAR else "Tensor"
+    return f"{kind} {python_name(item.name)}"
+
+
+def context(task: KernelTask) -> Mapping[str, Any]:
+    """The variables of op_torch.cpp.jinja."""
+    tensors = [python_name(item.name) for item in tensor_inputs(task)]
+    scalars = [python_name(item.name) for item in task.graph.inputs if item.kind is InputKind.SCALAR]
+    results = [f"result{i}" for i in range(len(task.graph.outputs))]
+    sources = symbol_sources(task)
+    several = len(results) > 1
+    return {
+        "cpp_parameters": ", ".join(_parameter(item) for item in task.graph.inputs),
+        "cpp_types": ", ".join(_type(item) for item in task.graph.inputs),
+        "cpp_names": ", ".join(python_name(item.name) for item in task.graph.inputs),
+        "cpp_result": f"std::tuple<{', '.join(['at::Tensor'] * len(results))}>" if several else "at::Tensor",
+        "checks": [check for item in tensor_inputs(task) for check in _checks(item, sources)],
+        "symbol_lines": _symbol_lines(task, sources),
+        "allocation_lines": [
+            f"at::Tensor {name} = at::empty({{{_dims(spec)}}}, {tensors[0]}.options().dtype({_AT_DTYPE[spec.dtype]}));"
+            for name, spec in zip(results, task.graph.output_specs(), strict=True)
+        ],
+        "returned": f"std::make_tuple({', '.join(results)})" if several else results[0],
+        "sizes_length": max(len(task.symbols), 1),
+        "size_values": ", ".join(f"{sources[s.name][0]}.size({sources[s.name][1]})" for s in task.symbols)
+        or "0",
+        "scalars_length": max(len(scalars), 1),
+        "scalar_values": ", ".join(f"static_cast<float>({name})" for name in scalars) or "0.0f",
+        "contiguous_lines": [f"const at::Tensor {name}Dense = {name}.contiguous();" for name in tensors],
+        "first_tensor": tensors[0],
+        "addresses": ", ".join(
+            [*(_address(f"{name}Dense") for name in tensors), *_result_addresses(len(results))]
+        ),
+        "reserved_bytes": RESERVED_UB_BYTES,
+    }
+
+
+def _type(item: GraphInput) -> str:
+    return "double" if item.kind is InputKind.SCALAR else "const at::Tensor &"
+
+
+def _parameter(item: GraphInput) -> str:
+    kind = _type(item)
+    return f"{kind}{'' if kind.endswith('&') else ' '}{python_name(item.name)}"
+
+
+def _address(tensor: str) -> str:
+    return f"static_cast<uint8_t *>({tensor}.data_ptr())"
+
+
+def _result_addresses(count: int) -> list[str]:
+    if count == 1:
+        return [_address("results")]
+    return [_address(f"std::get<{i}>(results)") for i in range(count)]
+
+
+def _checks(item: GraphInput, sources: Mapping[str, tuple[str, int]]) -> list[str]:
+    """Conditions under which an argument is outside the contract."""
+    name = python_name(item.name)
+    checks = [
+        f"{name}.scalar_type() != {_AT_DTYPE[item.spec.dtype]}",
+        f"{name}.dim() != {item.spec.rank}",
+    ]
+    for axis, dim in enumerate(item.spec.shape):
+        if sources.get(str(dim)) != (name, axis):
+            checks.append(f"{name}.size({axis}) != {_size(dim, sources)}")
+    return checks
+
+
+def _size(dim: Dim, sources: Mapping[str, tuple[str, int]]) -> str:
+    text = str(dim).replace("//", "/")
+    for symbol, (name, axis) in sources.items():
+        text = _replace_word(text, symbol, f"{name}.size({axis})")
+    return text
+
+
+def _replace_word(text: str, word: str, replacement: str) -> str:
+    parts: list[str] = []
+    current = ""
+    for char in [*text, " "]:
+        if char.isalnum() or char == "_":
+            current += char
+            continue
+        parts += [replacement if current == word else current, char]
+        current = ""
+    return "".join(parts).strip()
+
+
+def _symbol_lines(task: KernelTask, sources: Mapping[str, tuple[str, int]]) -> list[str]:
+    text = " ".join(_dims(spec) for spec in task.graph.output_specs())
+    return [
+        f"const int64_t {symbol} = {name}.size({axis});"
+        for symbol, (name, axis) in sources.items()
+        if _replace_word(text, symbol, "") != text
+    ]
+
+
+def _dims(spec: TensorSpec) -> str:
+    return ", ".join(str(dim).replace("//", "/") for dim in spec.shape)
