@@ -65,7 +65,7 @@ def command(
     if as_json:
         click.echo(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
     else:
-        Console().print(_table(file, rows))
+        _print(file, rows)
     complaint = _complaint(file, rows)
     if complaint:
         click.echo(f"evokernel: {complaint}", err=True)
@@ -160,22 +160,20 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
     )
 
 
-def _table(file: Path, rows: Iterable[Row]) -> Table:
-    table = Table("line", "op", "attempts", "eager", "first", "best", "bound", "status", title=file.name)
-    for row in rows:
-        latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
-        table.add_row(
-            str(row.line),
-            row.op_category,
-            str(row.attempts or ""),
-            *("" if us is None else f"{us:,.1f} us" for us in latencies),
-            _status(row),
-        )
-    return table
-
-
-def _status(row: Row) -> str:
-    if row.status == RegionStatus.VERIFIED:
-        place = f", applied: {row.kernel_dir}" if row.kernel_dir else ""
-        return f"verified, {row.latency_source} on {row.chip}{place}"
-    return f"{row.status}: {row.reason}"
+def _print(file: Path, rows: Iterable[Row]) -> None:
+    """The verified kernels as a table, then a line for each region without one."""
+    found = list(rows)
+    table = Table("line", "op", "attempts", "eager", "first", "best", "bound", "evidence", title=file.name)
+    for row in found:
+        if row.status == RegionStatus.VERIFIED:
+            latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
+            shown = [f"{us:,.1f} us" if us is not None else "" for us in latencies]
+            evidence = f"{row.latency_source} on {row.chip}"
+            table.add_row(str(row.line), row.op_category, str(row.attempts), *shown, evidence)
+    if table.row_count:
+        Console().print(table)
+    for row in found:
+        if row.kernel_dir:
+            click.echo(f"line {row.line}: {row.kernel_dir}")
+        elif row.status != RegionStatus.VERIFIED:
+            click.echo(f"line {row.line}: {row.status}: {row.reason}")

@@ -110,9 +110,9 @@ class Experiences(Values):
         ids = self._matching(query)
         if choice.mode is RetrievalName.RANDOM:
             return Retrieved(self._load(rng.sample(sorted(ids), min(choice.n, len(ids)))))
-        pool = self._most_similar(query, ids)[: choice.k]
         if choice.mode is RetrievalName.SIMILARITY:
-            return Retrieved(self._load(pool[: choice.n]))
+            return Retrieved(self._load(self._most_similar(query, ids)[: choice.n]))
+        pool = self._pool(query, ids)[: choice.k]
         values = self.q_of(query.stage, query.op_category, pool)
         chosen = epsilon_greedy(pool, values, choice.n, choice.epsilon, rng)
         return Retrieved(self._load(chosen), values)
@@ -129,6 +129,12 @@ class Experiences(Values):
             sql += f" AND id IN ({marks(query.ids)})"
             given = (*given, *query.ids)
         return {row["id"]: row["features"] for row in self.rows(f"{sql} ORDER BY seq DESC", given)}
+
+    def _pool(self, query: Query, features: Mapping[str, str]) -> list[str]:
+        """The most similar items; items asked for by id need no search and keep their order."""
+        if query.ids:
+            return [id for id in query.ids if id in features]
+        return self._most_similar(query, features)
 
     def _most_similar(self, query: Query, features: Mapping[str, str]) -> list[str]:
         words = self._relevance(query.text)

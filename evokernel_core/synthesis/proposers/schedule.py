@@ -43,7 +43,8 @@ class ScheduleProposer:
     name: str = field(default="schedule", init=False)
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
-        """The first untried of: schedules of retrieved kernels of this family, the analytic one.
+        """The first untried of: schedules of retrieved kernels of this family, the analytic one, and
+        those one move away from it.
 
         Raises ProposalsExhausted when all were tried or no family covers the task.
         """
@@ -78,9 +79,14 @@ class ScheduleProposer:
             fitting = adapt(task, strategy, self.chip) if strategy else None
             if fitting is not None:
                 yield _Option(item, write(task, fitting, self.chip))
-        title = f"{ANALYTIC} for {analytic.family}"
-        item = make_experience(ExperienceKind.PRACTICE, title, "Start from sizes computed from the chip.")
-        yield _Option(item, write(task, analytic, self.chip))
+        yield self._drafted(task, ANALYTIC, analytic)
+        for move in moves(task, analytic, self.chip):
+            yield self._drafted(task, f"{ANALYTIC}, then {move.name}", evolve(move.strategy, move=""))
+
+    def _drafted(self, task: KernelTask, words: str, strategy: Strategy) -> _Option:
+        body = f"Start a {strategy.family} kernel: {words}."
+        item = make_experience(ExperienceKind.PRACTICE, f"{words} for {strategy.family}", body)
+        return _Option(item, write(task, strategy, self.chip))
 
     def _moves(self, task: KernelTask, context: Context) -> tuple[_Option, ...]:
         start = context.start

@@ -1,0 +1,75 @@
+"""The memory and report commands on a small memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from evokernel_core.cli.main import cli
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.experience import ExperienceKind, Stage
+from evokernel_core.memory.experiences import make_experience
+from evokernel_core.memory.store import Memory
+from evokernel_core.paths import memory_path
+
+ITEM = make_experience(ExperienceKind.PRACTICE, "double buffer", "Use two buffers.")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path))
+    with Memory(memory_path()) as memory:
+        memory.add_experience(ITEM)
+        memory.update_q(Stage.REFINE, "softmax", [ITEM.id], 1.0)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+
+
+def test_stats() -> None:
+    assert json.loads(run("memory", "stats", "--json").output)["counts"]["experiences.practice"] == 1
+    assert "1  experiences" in run("memory", "stats").output
+
+
+def test_top() -> None:
+    rows = json.loads(run("memory", "top", "--stage", "refine", "--json").output)
+    assert {row["op_category"] for row in rows} == {"softmax", ""}
+    assert all("double buffer" in row["title"] for row in rows)
+    assert "+0.300" in run("memory", "top").output
+
+
+def test_show() -> None:
+    assert json.loads(run("memory", "show", ITEM.id[:8], "--json").output)["experience"]["id"] == ITEM.id
+    assert "Use two buffers." in run("memory", "show", ITEM.id).output
+    with pytest.raises(UsageError, match="no item"):
+        run("memory", "show", "zzz")
+
+
+def test_export_forget_import(tmp_path: Path) -> None:
+    pack = str(tmp_path / "pack.jsonl")
+    assert run("memory", "export", pack).exit_code == 0
+    assert run("memory", "forget", "--all", "--yes").exit_code == 0
+    assert json.loads(run("memory", "top", "--json").output) == []
+    assert "1 of 1 experiences were new" in run("memory", "import", pack).output
+    assert len(json.loads(run("memory", "top", "--json").output)) == 2
+
+
+def test_forget_asks_what() -> None:
+    with pytest.raises(UsageError, match="Say what to forget"):
+        run("memory", "forget")
+    with pytest.raises(UsageError, match="no task"):
+        run("memory", "forget", "--task", "none")
+    assert "Forgotten" in run("memory", "forget", "--item", ITEM.id[:10]).output
+
+
+def test_report(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert "double buffer" in run("report").output
+    assert run("report", "--html", str(page)).exit_code == 0
+    text = page.read_text()
+    assert "double buffer" in text
+    assert "http" not in text, "the page needs nothing else"
