@@ -12,6 +12,7 @@ namespace evokernel::twin {
 namespace {
 
 constexpr uint64_t kGuard = 4096;
+constexpr uint64_t kBackedInTiming = uint64_t{64} << 20;
 constexpr uint8_t kPoison = 0xFF;
 constexpr uint8_t kGuardByte = 0xA7;
 
@@ -37,6 +38,13 @@ void ForgetLinesOf(Allocation &block)
     }
 }
 
+// Whether a line last touched at `seen` KB (0: never) is more than `reach` KB away.
+bool Missed(uint32_t seen, uint32_t progress, uint32_t reach)
+{
+    const uint32_t distance = progress > seen ? progress - seen : seen - progress;
+    return (seen == 0) | (distance >= reach);
+}
+
 }  // namespace
 
 GlobalMemory::~GlobalMemory() { Clear(); }
@@ -48,11 +56,16 @@ Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind
     block->kind = kind;
     block->bytes = bytes;
     block->mapped = (bytes + 4095) / 4096 * 4096 + 2 * kGuard;
-    block->mapping = Map(block->mapped);
-    if (block->mapping == nullptr) {
-        return nullptr;
+    if (timing && bytes > kBackedInTiming) {
+        block->base = reinterpret_cast<uint8_t *>(next_address_);
+        next_address_ += block->mapped;
+    } else {
+        block->mapping = Map(block->mapped);
+        if (block->mapping == nullptr) {
+            return nullptr;
+        }
+        block->base = block->mapping + kGuard;
     }
-    block->base = block->mapping + kGuard;
     if (!timing) {
         std::memset(block->mapping, kGuardByte, kGuard);
         std::memset(block->base, kPoison, bytes);
@@ -72,7 +85,9 @@ bool GlobalMemory::Release(void *base)
         return false;
     }
     Allocation &block = **found;
-    ::munmap(block.mapping, block.mapped);
+    if (block.mapping != nullptr) {
+        ::munmap(block.mapping, block.mapped);
+    }
     if (block.written != nullptr) {
         ::munmap(block.written, block.bytes);
     }
@@ -126,17 +141,18 @@ uint64_t GlobalMemory::Touch(Allocation &block, uint64_t offset, uint64_t bytes,
             return bytes;
         }
     }
-    uint64_t missed = 0;
-    const uint64_t end = offset + bytes;
-    for (uint64_t line = offset / kL2Line; line * kL2Line < end; ++line) {
-        const uint32_t seen = block.lines[line];
-        const uint32_t distance = progress > seen ? progress - seen : seen - progress;
-        if (seen == 0 || distance >= reach) {
-            missed += std::min(end, (line + 1) * kL2Line) - std::max(offset, line * kL2Line);
-        }
+    const uint64_t first = offset / kL2Line;
+    const uint64_t last = (offset + bytes - 1) / kL2Line;
+    const bool first_missed = Missed(block.lines[first], progress, reach);
+    const bool last_missed = Missed(block.lines[last], progress, reach);
+    uint64_t lines = 0;
+    for (uint64_t line = first; line <= last; ++line) {
+        lines += Missed(block.lines[line], progress, reach) ? 1 : 0;
         block.lines[line] = progress;
     }
-    return missed;
+    const uint64_t before = first_missed ? offset - first * kL2Line : 0;
+    const uint64_t after = last_missed ? (last + 1) * kL2Line - (offset + bytes) : 0;
+    return lines * kL2Line - before - after;
 }
 
 Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address, uint64_t bytes, bool write,
@@ -174,7 +190,7 @@ void GlobalMemory::CheckGuards()
 {
     for (const auto &block : all_) {
         const uint8_t *end = block->base + block->bytes;
-        if (block->kind == Kind::Device) {
+        if (block->kind == Kind::Device || block->mapping == nullptr) {
             continue;
         }
         const bool tail = std::any_of(end, static_cast<const uint8_t *>(block->mapping + block->mapped),

@@ -20,7 +20,7 @@ struct Allocation {
     Kind kind;
     uint8_t *base;        // first usable byte
     uint64_t bytes;
-    uint8_t *mapping;     // with guards
+    uint8_t *mapping;     // with guards; null where there is no memory behind the addresses
     uint64_t mapped;
     uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode
     bool write_reported;
@@ -31,8 +31,8 @@ class GlobalMemory {
 public:
     ~GlobalMemory();
 
-    // A block of device memory. Contents: poison (all bytes 0xFF), except in timing mode, where
-    // memory exists only once touched.
+    // A block of device memory, poisoned with 0xFF. In timing mode nothing reads or writes it: small
+    // blocks are zero memory that costs nothing until touched, large ones are addresses only.
     Allocation *Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing);
     bool Release(void *base);
     void Clear();
@@ -53,6 +53,7 @@ public:
 private:
     std::vector<std::unique_ptr<Allocation>> all_;
     Allocation *last_ = nullptr;
+    uint64_t next_address_ = uint64_t{0x6000} << 32;  // outside what the system hands out
 };
 
 GlobalMemory &Gm();
