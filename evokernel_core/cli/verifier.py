@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from evokernel_core import __version__
 from evokernel_core.domain.errors import StoreError, UsageError
 from evokernel_core.paths import data_dir
 
@@ -28,6 +29,7 @@ def command() -> None:
     "--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Kernels at a time."
 )
 @click.option("--token-file", type=click.Path(path_type=Path, dir_okay=False), help="File with the token.")
+@click.option("--backend", type=click.Choice(["twin", "cann"]), default="twin", show_default=True)
 @click.option("--chip", default="ascend910b1", show_default=True, help="Chip that the twin models.")
 @click.option("--interpreter", default="", help="Python with torch for the references; found if not given.")
 @click.option("--tls-cert", default="", help="PEM certificate; with --tls-key the service speaks https.")
@@ -39,6 +41,7 @@ def serve(  # noqa: PLR0913, PLR0917
     data: Path | None,
     workers: int,
     token_file: Path | None,
+    backend: str,
     chip: str,
     interpreter: str,
     tls_cert: str,
@@ -62,9 +65,11 @@ def serve(  # noqa: PLR0913, PLR0917
     config = ServiceConfig(
         folder=folder,
         token=_environment_token() or read_token(path, create=token_file is None),
+        name=f"{backend} {__version__}",
+        backend=backend,
         chip=chip,
         workers=workers,
-        arguments={"chip": chip, "interpreter": interpreter},
+        arguments={"backend": backend, "chip": chip, "interpreter": interpreter},
     )
     scheme = "https" if tls_cert else "http"
     click.echo(

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import httpx2
 import stamina
-import structlog
 from attrs import evolve
 from cattrs.errors import BaseValidationError
 from pydantic import BaseModel, ValidationError
@@ -17,11 +16,12 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.logs import get_logger
 from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
 from evokernel_core.verifier.base import Cancelled, never
 from evokernel_core.verifier.schema import JobView, Problem, StatusView
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 View = TypeVar("View", bound=BaseModel)
 

@@ -15,7 +15,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import structlog
 import uvicorn
 from attrs import field, frozen
 from fastapi import Depends, FastAPI, Query, Request, Response
@@ -28,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import dumps
+from evokernel_core.logs import get_logger
 from evokernel_core.verifier.queue import JobQueue, QueuedJob, QueueFull, QueueLock, QueueState
 from evokernel_core.verifier.schema import (
     CancelView,
@@ -42,7 +42,7 @@ from evokernel_core.verifier.schema import (
 )
 from evokernel_core.verifier.workers import Workers
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LONGEST_WAIT_S = 60.0
 DEFAULT_FACTORY = "evokernel_core.verifier.service_worker:local_verifier"

@@ -29,7 +29,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.verifier.base import Verifier
 
 
-def local_verifier(chip: str, interpreter: str) -> Verifier:
+def local_verifier(backend: str, chip: str, interpreter: str) -> Verifier:
     """The verifier of this machine, with its reference in the first interpreter that has torch."""
     from pathlib import Path
 
@@ -39,7 +39,7 @@ def local_verifier(chip: str, interpreter: str) -> Verifier:
 
     settings = Settings(interpreter=interpreter, chip=chip)
     found = find_interpreter(interpreter, Path.cwd())
-    return open_verifier(settings, AgentClient(str(found.path)))
+    return open_verifier(settings, AgentClient(str(found.path)), backend)
 
 
 def resolve(factory: str) -> Callable[..., Verifier]:

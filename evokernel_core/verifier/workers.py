@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import psutil
-import structlog
 
+from evokernel_core.logs import get_logger
 from evokernel_core.verifier.queue import Claim, JobQueue
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LONGEST_ANSWER = 2**26
 """Bytes of the longest line that a worker may answer with."""

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import json
 
-import structlog
-
 from evokernel_core.domain.errors import BudgetExhausted, ProposerError
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.logs import get_logger
 from evokernel_core.synthesis.proposers.base import Context, Proposal
 from evokernel_core.synthesis.proposers.llm_answer import SCHEMA, WrittenKernel, read_answer
 from evokernel_core.synthesis.proposers.llm_endpoint import Answer, ChatModel, estimate_tokens
 from evokernel_core.synthesis.proposers.llm_prompt import Prompt, draft_prompt, refine_prompt
 from evokernel_core.twin.chip import DEFAULT_CHIP, load_chip
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LONGEST_ANSWER = 16_384
 """Tokens of the longest answer that is asked for."""

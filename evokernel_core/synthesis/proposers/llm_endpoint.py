@@ -10,15 +10,15 @@ from typing import Any
 import httpx2
 import openai
 import stamina
-import structlog
 from attrs import frozen
 from pydantic import BaseModel, Field, ValidationError
 
 from evokernel_core.domain.errors import EndpointError
 from evokernel_core.domain.settings import ModelEndpoint
+from evokernel_core.logs import get_logger
 from evokernel_core.network import is_loopback, is_untrusted_certificate, tls_context
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 LARGEST_ANSWER = 2 * 2**20
 """Bytes of the largest HTTP answer that is read."""
