@@ -73,8 +73,11 @@ class TwinBackend:
             inputs=tuple(TensorFile(None, nbytes) for nbytes in request.input_bytes),
             outputs=tuple(TensorFile(None, nbytes) for nbytes in request.output_bytes),
         )
+        # Addresses are reserved for tensors of any size, but no page of them is ever touched.
+        reserved = 2 * sum(request.input_bytes) + 2 * sum(request.output_bytes)
+        limits = evolve(self._limits, address_space=self._limits.address_space + reserved)
         with tempfile.TemporaryDirectory(prefix="evokernel-time-") as folder:
-            result = self._run(built, run, self._limits, Path(folder))
+            result = self._run(built, run, limits, Path(folder))
         if result.status is not Status.OK:
             raise CandidateError(result.status, result.message)
         return _timing(result)

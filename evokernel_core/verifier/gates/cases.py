@@ -15,6 +15,8 @@ FULL_LIMIT = 64 * MIB
 """Bytes up to which the sizes in the user's file are run too, where the task is generic in sizes."""
 RUN_LIMIT = 512 * MIB
 """Bytes beyond which nothing is run."""
+LARGE = 16 * MIB
+"""Bytes of the largest case where the sizes in the user's file are beyond that limit."""
 MODEST = MIB
 """Bytes of a case that is there for its odd sizes."""
 REPEAT_LIMIT = 32 * MIB
@@ -98,7 +100,8 @@ def _bindings(task: KernelTask) -> Iterator[tuple[dict[str, int], str]]:
     yield shrink(task, odd, MODEST), "wide"
     one_long = {s.name: odd[s.name] if s.name == longest else max(3, s.minimum) for s in symbols}
     yield shrink(task, one_long, MODEST), "structured"
-    yield shrink(task, task.sizes, FULL_LIMIT), "normal"
+    fits = total_bytes(task, task.sizes) <= FULL_LIMIT
+    yield task.sizes if fits else shrink(task, task.sizes, LARGE), "normal"
 
 
 def _odd(symbol: Symbol) -> int:

@@ -49,7 +49,7 @@ class Comparison:
 
 def read_elements(path: Path, dtype: str) -> npt.NDArray[Any]:
     """The raw elements of a file, mapped and not loaded; bfloat16 stays as its 16 bits."""
-    kind = {"bfloat16": "<u2", "bool": "u1"}.get(dtype, np.dtype(dtype).newbyteorder("<"))
+    kind = np.dtype({"bfloat16": "uint16", "bool": "uint8"}.get(dtype, dtype)).newbyteorder("<")
     if path.stat().st_size == 0:
         return np.empty(0, kind)
     return np.memmap(path, kind, mode="r")

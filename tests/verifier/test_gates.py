@@ -1,0 +1,291 @@
+"""The gates' own arithmetic: what is compared, with which sizes, and against which bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.domain.errors import AgentFailed, UnsupportedRegion, VerifierError
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.verdict import GateStatus, Hazard, LatencySource, Severity
+from evokernel_core.twin.build import CandidateError
+from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest, never
+from evokernel_core.verifier.gates import cases, compare, correctness, latency
+from evokernel_core.verifier.gates.cases import Unverifiable, plan_cases, shrink, total_bytes
+from evokernel_core.verifier.gates.correctness import Witness
+
+Tasks = Callable[[str], KernelTask]
+HALF, SINGLE = Tolerance(1e-2, 1e-2), Tolerance(1e-4, 1e-4)
+
+
+def compared(
+    tmp_path: Path, left: Any, right: Any, dtype: str = "float32", tolerance: Tolerance = SINGLE
+) -> compare.Comparison:
+    for name, array in (("left", left), ("right", right)):
+        (tmp_path / name).write_bytes(np.ascontiguousarray(array).tobytes())
+    return compare.compare(tmp_path / "left", tmp_path / "right", np.shape(right), dtype, tolerance)
+
+
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [
+        ([1.0], [1.0], True),
+        ([1.0001], [1.0], True),
+        ([1.001], [1.0], False),
+        ([0.0], [1e-5], True),
+        ([NAN], [NAN], True),
+        ([NAN], [1.0], False),
+        ([1.0], [NAN], False),
+        ([INF], [INF], True),
+        ([INF], [-INF], False),
+        ([INF], [3e38], False),
+        ([3e38], [INF], False),
+        ([-0.0], [0.0], True),
+    ],
+)
+def test_floats(left: list[float], right: list[float], equal: bool, tmp_path: Path) -> None:
+    assert compared(tmp_path, np.float32(left), np.float32(right)).equal is equal
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64", "bool"])
+def test_integers_must_be_equal(dtype: str, tmp_path: Path) -> None:
+    right = np.array([0, 1, 1, 0]).astype(dtype)
+    left = right.copy()
+    assert compared(tmp_path, left, right, dtype).equal
+    left[2] = 0
+    found = compared(tmp_path, left, right, dtype, Tolerance(1.0, 1.0))
+    assert (found.wrong, found.first, found.max_abs) == (1, (2,), 1.0)
+
+
+def test_bfloat16_is_compared_by_value(tmp_path: Path) -> None:
+    right = (np.float32([1.0, -2.5, 3.0]).view(np.uint32) >> 16).astype(np.uint16)
+    assert compared(tmp_path, right, right, "bfloat16", HALF).equal
+    assert compared(tmp_path, right + np.uint16(1), right, "bfloat16", HALF).equal
+    assert compared(tmp_path, right ^ np.uint16(0x8000), right, "bfloat16", HALF).wrong == 3
+
+
+def test_the_wrong_region_is_boxed_and_a_tail_is_named(tmp_path: Path) -> None:
+    right = np.ones((4, 100), np.float32)
+    left = right.copy()
+    left[1:3, 96:] = 0
+    found = compared(tmp_path, left, right)
+    assert (found.wrong, found.first, found.box) == (8, (1, 96), ((1, 2), (96, 99)))
+    words = compare.words(found, 0, (4, 100), SINGLE)
+    for part in ("8 of 400", "2 %", "[1, 96]", "1:3, 96:100", "end of dimension 1", "zero"):
+        assert part in words
+
+
+def test_a_comparison_spans_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "CHUNK", 7)
+    right = np.arange(60, dtype=np.float32).reshape(5, 12)
+    left = right.copy()
+    left[0, 5] += 1
+    left[4, 2] = NAN
+    found = compared(tmp_path, left, right)
+    assert (found.wrong, found.first, found.box) == (2, (0, 5), ((0, 4), (2, 5)))
+    assert any("NaN" in note for note in found.notes)
+
+
+def test_a_scalar_and_an_empty_output(tmp_path: Path) -> None:
+    assert compared(tmp_path, np.float32(2), np.float32(2)).equal
+    found = compared(tmp_path, np.float32(1), np.float32(2))
+    assert compare.words(found, 0, (), SINGLE).startswith("Output 0 of shape []")
+    assert compared(tmp_path, np.empty((0, 3), np.float32), np.empty((0, 3), np.float32)).equal
+
+
+def test_an_output_of_another_size(tmp_path: Path) -> None:
+    assert "8 bytes instead of 12" in compared(tmp_path, np.float32([1, 2]), np.float32([1, 2, 3])).notes[0]
+
+
+@given(
+    st.lists(st.floats(width=32), min_size=1, max_size=30),
+    st.lists(st.floats(width=32), min_size=1, max_size=30),
+)
+def test_comparison_agrees_with_numpy(left: list[float], right: list[float]) -> None:
+    import tempfile
+
+    size = min(len(left), len(right))
+    a, b = np.float32(left[:size]), np.float32(right[:size])
+    with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
+        found = compared(Path(folder), a, b)
+        expected = np.isclose(a.astype(np.float64), b.astype(np.float64), 1e-4, 1e-4, equal_nan=True)
+    assert found.wrong == int((~expected).sum())
+
+
+# --- sizes ---
+
+
+@pytest.mark.parametrize("name", ["add", "relu", "softmax"])
+def test_cases_cover_tails_distributions_and_the_full_size(name: str, task_of: Tasks) -> None:
+    task = task_of(name)
+    plans = plan_cases(task)
+    assert {plan.distribution for plan in plans} == {"normal", "uniform", "wide", "structured"}
+    assert len({plan.seed for plan in plans}) == len(plans)
+    assert tuple(task.sizes.items()) in {plan.sizes for plan in plans}
+    assert any(size % 2 and size > 64 for plan in plans for _, size in plan.sizes)
+    assert any(plan.repeat == 2 for plan in plans)
+
+
+def test_a_huge_task_is_run_at_smaller_sizes(task_of: Tasks) -> None:
+    task = evolve(task_of("softmax"), symbols=(Symbol("s0", 4096), Symbol("s1", 393_216)))
+    assert all(total_bytes(task, dict(plan.sizes)) <= cases.FULL_LIMIT for plan in plan_cases(task))
+
+
+def test_a_huge_task_without_symbols_cannot_be_verified(task_of: Tasks) -> None:
+    task = task_of("relu")
+    spec = TensorSpec((200_000_000,), "float32")
+    graph = evolve(
+        task.graph,
+        inputs=(evolve(task.graph.inputs[0], spec=spec),),
+        nodes=(evolve(task.graph.nodes[0], outputs=(spec,)),),
+    )
+    with pytest.raises(Unverifiable) as error:
+        plan_cases(evolve(task, graph=graph, symbols=()))
+    assert error.value.result.code == "unverifiable"
+    assert "512 MiB" in error.value.result.feedback
+
+
+@given(
+    st.integers(1, 10**6),
+    st.integers(1, 10**6),
+    st.integers(1, 8),
+    st.integers(1, 8),
+    st.integers(1000, 10**7),
+)
+def test_shrinking_keeps_minima_and_fits_or_is_least(s0: int, s1: int, m0: int, m1: int, limit: int) -> None:
+    symbols = (Symbol("s0", max(s0, m0), m0), Symbol("s1", max(s1, m1), m1))
+    task = KernelTask("t", _matrix_graph(), symbols, HALF, "elementwise")
+    sizes = shrink(task, task.sizes, limit)
+    assert sizes["s0"] >= m0
+    assert sizes["s1"] >= m1
+    assert total_bytes(task, sizes) <= limit or sizes == {"s0": m0, "s1": m1}
+
+
+def _matrix_graph() -> Any:
+    from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+
+    spec = TensorSpec(("s0", "s1"), "float16")
+    node = Node("y", "aten.relu.default", (ValueRef("x"),), (), (spec,))
+    return Graph((GraphInput("x", spec),), (node,), (ValueRef("y"),))
+
+
+# --- the correctness gate with a backend that answers as told ---
+
+
+class FakeBackend:
+    """Copies the expected outputs, or what the test says."""
+
+    latency_source = LatencySource.MODELLED
+    name = "fake"
+
+    def __init__(self, us: float = 50.0, hazards: tuple[Hazard, ...] = ()) -> None:
+        self.chip: Chip = load_chip()
+        self._us, self._hazards = us, hazards
+        self.cases: list[Case] = []
+        self.seen_by_candidate: set[str] = set()
+        self.error: CandidateError | None = None
+
+    def build(self, task: KernelTask, source: KernelSource) -> Any:
+        return None
+
+    def execute(self, built: Any, case: Case) -> Execution:
+        self.cases.append(case)
+        folders = {path.parent for path in (*case.inputs, *case.outputs)}
+        self.seen_by_candidate |= {path.name for folder in folders for path in folder.iterdir()}
+        for path, nbytes in zip(case.outputs, case.output_bytes, strict=True):
+            right = case.inputs[0].parent.parent / "reference" / "out0.bin"
+            path.write_bytes(right.read_bytes()[:nbytes])
+        return Execution(RunStatus.OK, hazards=self._hazards, us=self._us)
+
+    def measure(self, built: Any, request: TimingRequest) -> Timing:
+        if self.error:
+            raise self.error
+        return Timing(self._us, 48, (("V", 1.0),), "V-bound", self._hazards)
+
+
+def test_the_candidate_sees_no_expected_output(task_of: Tasks, numpy_reference: Any) -> None:
+    backend = FakeBackend()
+    checked = correctness.check(task_of("add"), None, backend, numpy_reference, never)
+    assert checked.result.status is GateStatus.PASSED
+    assert backend.seen_by_candidate == {"0.bin", "1.bin"}
+    assert checked.witness.us == 50.0
+
+
+def test_a_warning_passes_and_is_kept_an_error_fails(task_of: Tasks, numpy_reference: Any) -> None:
+    for severity, status in ((Severity.WARNING, GateStatus.PASSED), (Severity.ERROR, GateStatus.FAILED)):
+        hazard = Hazard("overlap", severity, "Add overlaps.", "op_kernel.cpp", 7)
+        backend = FakeBackend(hazards=(hazard,))
+        result = correctness.check(task_of("add"), None, backend, numpy_reference, never).result
+        assert (result.status, result.hazards) == (status, (hazard,))
+        assert status is GateStatus.PASSED or "op_kernel.cpp:7: overlap: Add overlaps." in result.feedback
+
+
+class FailingReference:
+    """Raises for the sizes that it is told to."""
+
+    def __init__(self, inner: Any, error: Exception, refuse: Callable[[dict[str, int]], bool]) -> None:
+        self._inner, self._error, self._refuse = inner, error, refuse
+
+    def reference(self, task: Any, sizes: Any, seed: int, distribution: str, folder: Path) -> Any:
+        if self._refuse(dict(sizes)):
+            raise self._error
+        return self._inner.reference(task, sizes, seed, distribution, folder)
+
+
+def test_sizes_that_pytorch_refuses_are_left_out(task_of: Tasks, numpy_reference: Any) -> None:
+    error = UnsupportedRegion("no odd sizes")
+    runner = FailingReference(numpy_reference, error, lambda sizes: sizes["s1"] % 2 == 1)
+    checked = correctness.check(task_of("add"), None, FakeBackend(), runner, never)
+    assert checked.result.status is GateStatus.PASSED
+    assert all(dict(shape)["s1"] % 2 == 0 for shape in checked.shapes)
+
+
+@pytest.mark.parametrize("error", [UnsupportedRegion("no"), AgentFailed("The agent died.")])
+def test_without_a_reference_there_is_no_verdict(
+    error: Exception, task_of: Tasks, numpy_reference: Any
+) -> None:
+    runner = FailingReference(numpy_reference, error, lambda sizes: True)
+    with pytest.raises(VerifierError):
+        correctness.check(task_of("add"), None, FakeBackend(), runner, never)
+
+
+# --- latency ---
+
+
+@pytest.mark.parametrize(
+    ("us", "witness_us", "code"),
+    [(50.0, 50.0, ""), (0.1, 0.1, "implausible"), (50.0, 80.0, "data-dependent"), (50.0, 0.0, "")],
+)
+def test_latency_has_a_floor_and_a_witness(us: float, witness_us: float, code: str, task_of: Tasks) -> None:
+    task = task_of("add")
+    witness = Witness(tuple(task.sizes.items()), (), witness_us)
+    result, found = latency.measure(task, None, FakeBackend(us), witness)
+    assert result.code == code
+    assert (found is None) == bool(code)
+
+
+def test_a_candidate_that_fails_in_timing(task_of: Tasks) -> None:
+    backend = FakeBackend()
+    backend.error = CandidateError("timeout", "The kernel did not finish.")
+    result, found = latency.measure(task_of("add"), None, backend, Witness())
+    assert (result.code, found) == ("timeout", None)
+
+
+def test_tensors_beyond_device_memory(task_of: Tasks) -> None:
+    task = evolve(task_of("relu"), symbols=(Symbol("s0", 10**11),))
+    result, _ = latency.measure(task, None, FakeBackend(), Witness())
+    assert result.code == "device-memory"
