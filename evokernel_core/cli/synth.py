@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from evokernel_core.cli.options import settings_from, synthesis_options
-from evokernel_core.domain.errors import ShapesNeeded
+from evokernel_core.domain.errors import ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
 from evokernel_core.synthesis.session import Session
@@ -104,7 +104,15 @@ def _synthesise(session: Session, file: Path, regions: list[Region], apply_: boo
                 best = f"best {event.best_us:.1f} us" if event.best_us else "no kernel yet"
                 progress.update(bar, completed=event.n, best=best)
 
-            result = session.synthesise(region, session.settings.budget, on_attempt=advance)
+            try:
+                result = session.synthesise(region, session.settings.budget, on_attempt=advance)
+            except VerifierUnavailable:
+                raise
+            except VerifierError as error:  # this region could not be judged; others may
+                rows[region.id] = evolve(
+                    _unsupported(region), status=RegionStatus.INFEASIBLE.value, reason=str(error)
+                )
+                continue
             progress.update(bar, total=result.attempts)
             rows[region.id] = _row(session, region, result)
             results.append((region, result))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from evokernel_core.domain.errors import CaptureError, UsageError, VerifierError
+from evokernel_core.domain.errors import CaptureError, UsageError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region
 from evokernel_core.synthesis.coverage import uncovered
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
@@ -78,6 +78,8 @@ def solve(
         return failed("capture", reason)
     try:
         result = session.synthesise(region, budget, job_id=job_id, on_attempt=on_attempt)
+    except VerifierUnavailable:
+        raise
     except VerifierError as error:
         return failed("verifier", str(error))
     return _result(file.stem, result, _since(started))
