@@ -60,9 +60,9 @@ def _tensor(match: re.Match[str], values: str) -> TensorShape:
 
 
 def _literal(rest: str, values: str) -> tuple[Any, str]:
-    """The longest prefix up to a comma that Python reads as a literal."""
+    """The shortest prefix up to a comma that Python reads as a literal."""
     ends = [match.start() for match in re.finditer(",", rest)] + [len(rest)]
-    for end in reversed(ends):
+    for end in ends:
         try:
             return ast.literal_eval(rest[:end].strip()), rest[end:]
         except (ValueError, SyntaxError):

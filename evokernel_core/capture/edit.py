@@ -113,7 +113,7 @@ def _digest(text: str) -> str:
 def _replacement(text: str, place: Span, region: Region, kernel_name: str) -> str:
     if region.task is None:
         raise EditConflict(f"The region in {region.symbol} has no kernel: {region.reason}")
-    arguments = [item.expression for item in region.task.graph.inputs]
+    arguments = _expressions(region)
     line = text_at(text, Span(place.line, 0, place.line, place.column))
     flat = region.replacement.format(call=f"{_NAMESPACE}.{kernel_name}({', '.join(arguments)})")
     if len(line) + len(flat) <= _WIDTH:
@@ -122,6 +122,10 @@ def _replacement(text: str, place: Span, region: Region, kernel_name: str) -> st
     newline = _newline(text)
     rows = "".join(f"{indent}    {argument},{newline}" for argument in arguments)
     return region.replacement.format(call=f"{_NAMESPACE}.{kernel_name}({newline}{rows}{indent})")
+
+
+def _expressions(region: Region) -> list[str]:
+    return [item.expression for item in region.task.graph.inputs] if region.task else []
 
 
 def _newline(text: str) -> str:
@@ -224,12 +228,23 @@ class _Module:
         return (span.line, span.column) in starts and (span.end_line, span.end_column) in ends
 
     def calls(self, kernel_name: str, region: Region) -> Iterator[Span]:
-        """What to replace to undo each call of the kernel in the region's symbol."""
+        """What to replace to undo each call of the kernel in the region's symbol; only calls with the
+        region's arguments where there are such."""
         name = f"{_NAMESPACE}.{kernel_name}"
-        for place in self.places:
-            node = place.node
-            if isinstance(node, cst.Call) and place.holder == region.symbol and _dotted(node.func) == name:
-                yield place.span if region.replacement == "{call}" else self._statement(place.span)
+        places = [
+            place
+            for place in self.places
+            if isinstance(place.node, cst.Call)
+            and place.holder == region.symbol
+            and _dotted(place.node.func) == name
+        ]
+        exact = [place for place in places if self._arguments(place.node) == _expressions(region)]
+        for place in exact or places:
+            yield place.span if region.replacement == "{call}" else self._statement(place.span)
+
+    def _arguments(self, call: cst.CSTNode) -> list[str]:
+        arguments = call.args if isinstance(call, cst.Call) else ()
+        return [self.tree.code_for_node(item.value) for item in arguments]
 
     def _statement(self, inner: Span) -> Span:
         """The smallest statement around a span."""

@@ -100,7 +100,7 @@ def _region(path: Path, text: str, item: dict[str, Any], seen: Counter[str]) -> 
         source_hash=digest,
         replacement=item["replacement"],
         op_category=task.op_category if task else "other",
-        status=RegionStatus.CANDIDATE if task else RegionStatus.UNSUPPORTED,
+        status=RegionStatus(item["status"]),
         reason=item["reason"],
         task=task,
     )

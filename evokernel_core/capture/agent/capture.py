@@ -10,14 +10,17 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.export import ExportedProgram
 
 from .absorb import Absorber
-from .convert import Converter, Unsupported
+from .convert import Converter, InexpressibleSize, Unsupported
+from .devices import on_host
 from .errors import AgentError, describe
-from .export import RegionFunction, export, region_function
-from .grow import grow
+from .export import RegionFunction, export, export_static, region_function
+from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
 from .load import execute, isolation, line_of
+from .ones import least_sizes
 from .ops import Fusibility
 from .parts import SCALAR, Plan, Refusal
 from .record import Recorder
@@ -32,8 +35,8 @@ def capture(
 ) -> dict[str, Any]:
     """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
 
-    A region is ``{"symbol", "span", "replacement", "reason", "graph", "symbols"}``; graph and symbols
-    are None where the reason says why no kernel can take it.
+    A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
+    symbols are None unless the status is candidate, and the reason then says why.
     """
     try:
         source = parse(path, text)
@@ -42,13 +45,14 @@ def capture(
         raise AgentError("import_failed", message) from error
     recorder = Recorder(source)
     with isolation(Path(path)):
-        with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations)
             failures = [_run(trial, recorder, source) for trial in calls]
         request = _Request(source, module, recorder, Fusibility(fusible))
         wanted = [item for item in source.functions if _matches(item, symbol)]
         regions = [region for function in wanted for region in request.regions(function)]
+        regions += [region for function in wanted for region in request.applied(function)]
     regions += [failure for failure in failures if failure and not _covers(regions, failure)]
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
     regions.sort(key=lambda region: region["span"])
@@ -127,6 +131,15 @@ class _Request:
             blocked |= more
         return [item for item in results if isinstance(item, dict)]
 
+    def applied(self, function: Function) -> Iterator[dict[str, Any]]:
+        """The calls of generated kernels."""
+        for number in _numbers(function):
+            evaluation = self.recorder.evaluations.get(number)
+            if evaluation and any(call.name.startswith(OWN_OPS) for call in evaluation.ops):
+                node = self.source.nodes[number]
+                reason = f"Line {node.lineno} already calls a generated kernel."
+                yield {**_region(self.source, function, [node], "{call}", reason), "status": "applied"}
+
     def _result(self, item: Plan | Refusal) -> dict[str, Any] | frozenset[int]:
         if isinstance(item, Refusal):
             return _region(self.source, item.function, [item.node], "{call}", item.reason)
@@ -145,7 +158,7 @@ class _Request:
             reason = f"torch.export could not trace it ({describe(error)})."
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), plan.replacement, "")
-        return {**region, "graph": graph, "symbols": symbols}
+        return {**region, "status": "candidate", "graph": graph, "symbols": symbols}
 
     def _refused(self, plan: Plan, reason: str) -> dict[str, Any]:
         return _region(self.source, plan.function, list(plan.body), plan.replacement, reason)
@@ -159,12 +172,20 @@ class _Request:
         return None
 
     def _graph(self, plan: Plan, function: RegionFunction) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        program = export(function, self.fusibility.table)
+        """Raises Unsupported, or what torch raises."""
+        try:
+            return self._converted(plan, function, export(function, self.fusibility.table))
+        except InexpressibleSize:
+            return self._converted(plan, function, export_static(function, self.fusibility.table))
+
+    def _converted(
+        self, plan: Plan, function: RegionFunction, program: ExportedProgram
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         converter = Converter(program, function.inputs, self.source.path)
         graph = converter.convert()
         _check_ops(graph, self.fusibility)
         _check_outputs(graph, plan)
-        return graph, _symbols(converter, function)
+        return graph, _symbols(converter, function, graph)
 
 
 def _numbers(function: Function) -> Iterator[int]:
@@ -203,23 +224,22 @@ def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
 
 
-def _symbols(converter: Converter, function: RegionFunction) -> list[dict[str, Any]]:
+def _symbols(converter: Converter, function: RegionFunction, graph: dict[str, Any]) -> list[dict[str, Any]]:
     sizes = converter.sizes
-    one_works = _works_with_ones(function, sizes)
-    return [
-        {
-            "name": name,
-            "size": sizes.hints[symbol],
-            "minimum": 1 if one_works and sizes.minimums[symbol] <= 2 else sizes.minimums[symbol],
-        }
-        for symbol, name in sizes.names.items()
-    ]
+    captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
+    traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
+    specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
+    outputs = [specs[item["ref"]][item["index"]]["shape"] for item in graph["outputs"]]
+    specs_of_inputs = [_bound(spec, converter) for spec in converter.input_specs]
+    least = least_sizes(function, specs_of_inputs, outputs, captured, traced)
+    return [{"name": name, "size": size, "minimum": least[name]} for name, size in captured.items()]
 
 
-def _works_with_ones(function: RegionFunction, sizes: Any) -> bool:
-    """torch traces for sizes of two and more. Broadcasting keeps the graph right for one too, unless
-    the code looks at sizes of one, as ``squeeze()`` does: then tracing such sizes fails or differs."""
-    return True
+def _bound(spec: dict[str, Any], converter: Converter) -> dict[str, Any]:
+    """The spec with numbers for the sizes of inputs that the graph does not take."""
+    known = set(converter.sizes.names.values())
+    hints = {name: size for name, size in converter.all_sizes.items() if name not in known}
+    return {**spec, "shape": [hints.get(dim, dim) for dim in spec["shape"]]}
 
 
 def _region(
@@ -231,7 +251,7 @@ def _region(
     span = [first.lineno, start, last.end_lineno, end]
     return {
         "symbol": function.qualname, "span": span, "replacement": replacement,
-        "reason": reason, "graph": None, "symbols": None,
+        "status": "unsupported", "reason": reason, "graph": None, "symbols": None,
     }  # fmt: skip
 
 

@@ -23,6 +23,10 @@ class Unsupported(Exception):
     """The region is outside what the product covers; the message is one sentence."""
 
 
+class InexpressibleSize(Unsupported):
+    """A size is no arithmetic expression of the input sizes; with plain sizes it is a number."""
+
+
 @dataclass
 class Sizes:
     """torch's symbols (s77, s27) under our names (s0, s1), by order of appearance in the inputs."""
@@ -56,7 +60,7 @@ class Sizes:
             return f"({self._factor(e.args[0])} // {self._factor(e.args[1])})"
         if isinstance(e, (Mod, PythonMod)):
             return f"({self._factor(e.args[0])} % {self._factor(e.args[1])})"
-        raise Unsupported(f"The size {e} is not an arithmetic expression of the input sizes.")
+        raise InexpressibleSize(f"The size {e} is not an arithmetic expression of the input sizes.")
 
     def _factor(self, e: Any) -> str:
         text = self._print_part(e)
@@ -119,6 +123,8 @@ class Converter:
         self._program = program
         self._path = path
         self._leaves = leaves
+        self.all_sizes = {name: self.sizes.hints[key] for key, name in self.sizes.names.items()}
+        self.input_specs: list[dict[str, Any]] = []
         self._values: dict[str, Any] = {}
         self._nodes: list[dict[str, Any]] = []
 
@@ -133,9 +139,21 @@ class Converter:
             elif node.op == "output":
                 outputs = [self._argument(item) for item in node.args[0]]
         self._drop_dead(outputs)
+        return {"inputs": self._needed(inputs, outputs), "nodes": self._nodes, "outputs": outputs}
+
+    def _needed(self, inputs: list[dict[str, Any]], outputs: list[Any]) -> list[dict[str, Any]]:
+        """The inputs that are read, and those that alone tell a size which is used."""
         used = _names_read(self._nodes) | {item["ref"] for item in outputs if isinstance(item, dict)}
-        kept = [item for item in inputs if item["name"] in used]
-        return {"inputs": kept, "nodes": self._nodes, "outputs": outputs}
+        read = [item for item in inputs if item["name"] in used]
+        missing = _sizes_named(self._nodes) - _sizes_named(read)
+        for item in inputs:
+            if item not in read and missing & _sizes_named([item]):
+                read.append(item)
+                missing -= _sizes_named([item])
+        kept = [item for item in inputs if item in read]
+        known = _sizes_named(kept)
+        self.sizes.names = {key: name for key, name in self.sizes.names.items() if name in known}
+        return kept
 
     def _inputs(self) -> list[dict[str, Any]]:
         inputs: list[dict[str, Any]] = []
@@ -145,6 +163,8 @@ class Converter:
             taken.add(name)
             self._values[node.name] = {"ref": name, "index": 0}
             value_spec = spec(node.meta["val"], self.sizes)
+            value_spec["contiguous"] = leaf.kind == SCALAR or leaf.value.is_contiguous()
+            self.input_specs.append(value_spec)
             inputs.append(
                 {"name": name, "spec": value_spec, "kind": leaf.kind, "expression": leaf.expression}
             )
@@ -233,6 +253,24 @@ class Converter:
                 wanted |= _names_read([node])
                 kept.append(node)
         self._nodes = kept[::-1]
+
+
+def _sizes_named(items: list[dict[str, Any]]) -> set[str]:
+    """Every symbol in the items' shapes and size arguments."""
+    found: set[str] = set()
+
+    def visit(value: Any, key: str) -> None:
+        if isinstance(value, dict):
+            for name, item in value.items():
+                visit(item, name)
+        elif isinstance(value, list):
+            for item in value:
+                visit(item, key)
+        elif isinstance(value, str) and key in ("shape", "sym"):
+            found.update(re.findall(r"s\d+", value))
+
+    visit(items, "")
+    return found
 
 
 def _names_read(nodes: list[dict[str, Any]]) -> set[str]:

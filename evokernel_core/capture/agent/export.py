@@ -114,11 +114,11 @@ def _definition(plan: Plan, replaced: dict[int, ast.expr], arguments: list[str])
 
 
 def example(leaf: Leaf) -> torch.Tensor:
-    """A tensor like the recorded value; a Python number becomes a 0-d float32 tensor."""
+    """A tensor of the recorded shape, contiguous as kernels get it; a Python number becomes a 0-d
+    float32 tensor."""
     if leaf.kind == SCALAR:
         return torch.empty((), dtype=torch.float32)
-    value = leaf.value
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+    return torch.empty(leaf.value.shape, dtype=leaf.value.dtype)
 
 
 def export(function: RegionFunction, table: dict[Any, Any]) -> ExportedProgram:
@@ -128,16 +128,28 @@ def export(function: RegionFunction, table: dict[Any, Any]) -> ExportedProgram:
     sizes that appear in any other guard are pinned, and the region exported again. ``table`` are the
     decompositions to apply.
     """
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        inputs = tuple(example(leaf) for leaf in function.inputs)
+    inputs = _examples(function)
     pinned: set[tuple[int, int]] = set()
     for _ in range(_MAX_ROUNDS):
-        program = _export_once(function, inputs, table, pinned)
+        try:
+            program = _export_once(function, inputs, table, pinned)
+        except Exception:
+            break  # symbolic sizes are not for every op; with plain sizes the same error is final
         guarded = _guarded_dims(program)
         if guarded <= pinned:
             return program
         pinned |= guarded
     return _export_once(function, inputs, table, None)
+
+
+def export_static(function: RegionFunction, table: dict[Any, Any]) -> ExportedProgram:
+    """Core ATen with every size as captured. Raises what torch raises."""
+    return _export_once(function, _examples(function), table, None)
+
+
+def _examples(function: RegionFunction) -> tuple[torch.Tensor, ...]:
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        return tuple(example(leaf) for leaf in function.inputs)
 
 
 def _export_once(
@@ -176,7 +188,8 @@ def shape_environment(program: ExportedProgram) -> Any:
 
 
 def _guarded_dims(program: ExportedProgram) -> set[tuple[int, int]]:
-    """Dimensions whose symbols appear in a guard that a least value does not express."""
+    """Dimensions whose symbols appear in a guard that a least value does not express, and those
+    whose size is an expression, as ``2*s0``."""
     environment = shape_environment(program)
     if environment is None:
         return set()
@@ -191,7 +204,10 @@ def _guarded_dims(program: ExportedProgram) -> set[tuple[int, int]]:
     found = set()
     for index, node in enumerate(placeholders(program)):
         for dim, size in enumerate(node.meta["val"].shape):
-            if isinstance(size, torch.SymInt) and size.node.expr.free_symbols & symbols:
+            if not isinstance(size, torch.SymInt):
+                continue
+            expression = size.node.expr
+            if expression.free_symbols & symbols or not (expression.is_Symbol or expression.is_number):
                 found.add((index, dim))
     return found
 

@@ -11,7 +11,11 @@ import torch
 from .absorb import Absorber, names_in
 from .liveness import Place, is_live
 from .parts import Parts, Plan, Refusal, total
+from .record import OpCall
 from .source import OPAQUE, number_of
+
+OWN_OPS = "evokernel."
+"""The namespace of the generated kernels' ops."""
 
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -210,10 +214,10 @@ def _expression_plan(absorber: Absorber, node: ast.expr) -> Plan | None:
 def _refusal(absorber: Absorber, statement: ast.stmt) -> Iterator[Refusal]:
     """Why a statement with tensor work of its own has no region; silent where it only calls on."""
     if isinstance(statement, ast.AugAssign):
-        if isinstance(absorber.value(statement.value), torch.Tensor):
+        if _adds_to_tensor(absorber, statement):
             target = ast.unparse(statement.target)
             reason = f"Line {statement.lineno} changes {target} in place: assign a new value instead."
-            yield Refusal(absorber.function, statement.value, reason)
+            yield Refusal(absorber.function, statement, reason)
         return
     for expression in _own_expressions(statement):
         for node in ast.walk(expression):
@@ -225,13 +229,37 @@ def _refusal(absorber: Absorber, statement: ast.stmt) -> Iterator[Refusal]:
                 return
 
 
+def _adds_to_tensor(absorber: Absorber, statement: ast.AugAssign) -> bool:
+    """Whether either side is known to be a tensor; the target itself is not recorded."""
+    names = {statement.target.id} if isinstance(statement.target, ast.Name) else set()
+    same = (
+        node
+        for node in ast.walk(absorber.function.node)
+        if isinstance(node, ast.Name) and node.id in names and node.lineno <= statement.lineno
+    )
+    return any(isinstance(absorber.value(node), torch.Tensor) for node in (statement.value, *same))
+
+
+def _telling(calls: list[OpCall]) -> OpCall | None:
+    """The call to name: work on tensors, rather than bookkeeping, making or rearranging them."""
+    # views alone are no work for a kernel, and a kernel in place is no obstacle
+    real = [call for call in calls if not call.func.is_view and not call.name.startswith(OWN_OPS)]
+    for call in real:
+        if not call.mutates and any(isinstance(value, torch.Tensor) for value in call.args):
+            return call
+    return real[0] if real else None
+
+
 def _reason(absorber: Absorber, node: ast.expr) -> str:
     evaluation = absorber.evaluation(node)
     if evaluation is None or evaluation.calls_user:
         return ""
-    call = absorber.fusibility.obstacle(evaluation)
-    if call is None or call.func.is_view:
-        return ""  # rearranging alone is no work for a kernel
+    obstacles = absorber.fusibility.obstacles(evaluation)
+    if not obstacles and len(absorber.fusibility.rows(evaluation)) > 1:
+        return f"Line {node.lineno} reduces over more than one shape of rows: split the expression."
+    call = _telling(obstacles)
+    if call is None:
+        return ""
     if call.mutates:
         return f"{call.name} at line {node.lineno} changes a tensor in place: use the out-of-place form."
     return f"{call.name} at line {node.lineno} is not an op that the kernel families cover."

@@ -44,6 +44,7 @@ def isolation(path: Path) -> Iterator[None]:
     finally:
         os.chdir(folder)
         sys.path[:] = kept_path
+        torch.set_default_device(None)
         torch.set_default_dtype(dtype)
         torch.set_grad_enabled(gradients)
         random.setstate(state)

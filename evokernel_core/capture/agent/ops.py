@@ -42,10 +42,12 @@ class Rows:
 
 @dataclass(frozen=True)
 class CoreOp:
-    """A core-ATen op of a dispatched call; ``rows`` is None unless it reduces."""
+    """A core-ATen op of a dispatched call. ``rows`` is None unless it reduces; ``reads`` says that it
+    takes a tensor, unlike the ops that make one."""
 
     name: str
     rows: Rows | None = None
+    reads: bool = True
 
 
 class Fusibility:
@@ -88,18 +90,21 @@ class Fusibility:
 
     def _core_op(self, name: str, args: Any, kwargs: Any) -> CoreOp:
         reduces = self.categories.get(name) == "reduction"
-        return CoreOp(name, _rows(name, args, kwargs) if reduces else None)
+        reads = any(isinstance(value, torch.Tensor) for value in pytree.tree_leaves((args, kwargs)))
+        return CoreOp(name, _rows(name, args, kwargs) if reduces else None, reads)
 
-    def obstacle(self, evaluation: Evaluation) -> OpCall | None:
-        """The first call of an evaluation that no kernel computes, None if all fit."""
-        for call in evaluation.ops:
-            if call.mutates or any(not self.fits(op.name) for op in self.core_ops(call)):
-                return call
-        return None
+    def obstacles(self, evaluation: Evaluation) -> list[OpCall]:
+        """The calls of an evaluation that no kernel computes."""
+        return [
+            call
+            for call in evaluation.ops
+            if call.mutates or any(not self.fits(op.name) for op in self.core_ops(call))
+        ]
 
     def work(self, evaluation: Evaluation) -> int:
-        """How many of the evaluation's core ops compute something."""
-        return sum(self.computes(op.name) for call in evaluation.ops for op in self.core_ops(call))
+        """How many of the evaluation's core ops compute something from a tensor."""
+        ops = (op for call in evaluation.ops for op in self.core_ops(call))
+        return sum(op.reads and self.computes(op.name) for op in ops)
 
     def rows(self, evaluation: Evaluation) -> frozenset[Rows]:
         """The grids of rows that the evaluation's reductions work on."""

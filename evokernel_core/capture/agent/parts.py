@@ -115,5 +115,5 @@ class Refusal:
     """A top-level statement whose tensor work no kernel can take, and why."""
 
     function: Function
-    node: ast.expr
+    node: ast.AST
     reason: str

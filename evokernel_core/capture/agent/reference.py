@@ -36,7 +36,7 @@ def reference(
             values[item["name"]] = scalar
             scalars.append(float(scalar))
             continue
-        shape = tuple(_size(dim, sizes) for dim in item["spec"]["shape"])
+        shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
         values[item["name"]] = draw(shape, item["spec"]["dtype"], distribution, generator)
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
     with torch.no_grad():
@@ -69,13 +69,14 @@ def _argument(value: Any, values: dict[str, Any], sizes: dict[str, int]) -> Any:
         found = values[value["ref"]]
         return found[value["index"]] if isinstance(found, (tuple, list)) else found
     if "sym" in value:
-        return _size(value["sym"], sizes)
+        return size_of(value["sym"], sizes)
     if "dtype" in value:
         return getattr(torch, value["dtype"])
     return float(value["float"])
 
 
-def _size(dim: int | str, sizes: Mapping[str, int]) -> int:
+def size_of(dim: int | str, sizes: Mapping[str, int]) -> int:
+    """The value of a size expression."""
     return dim if isinstance(dim, int) else _evaluate(ast.parse(dim, mode="eval").body, sizes)
 
 
@@ -138,7 +139,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
 def _write(value: torch.Tensor, path: Path) -> str:
     """Raw row-major elements, without numpy: the user's interpreter may not have it."""
     value = value.detach().contiguous()
-    size = value.numel() * value.element_size()
+    size = value.numel() * value.elementsize_of()
     with path.open("wb") as file:
         if size:
             file.write((ctypes.c_char * size).from_address(value.data_ptr()))

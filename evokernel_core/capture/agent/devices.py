@@ -1,0 +1,91 @@
+"""Let code that names an accelerator run where there is none: shapes and dtypes do not depend on it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_ACCELERATOR = re.compile(r"(cuda|npu|xpu|hpu|mps|privateuseone)(:\d+)?")
+_MOVES = ("cuda", "npu", "xpu", "hpu")
+
+
+def learn_npu() -> None:
+    """Without torch_npu, "npu" is no device to torch: give its reserved device that name."""
+    if importlib.util.find_spec("torch_npu") is None and torch._C._get_privateuse1_backend_name() != "npu":
+        torch.utils.rename_privateuse1_backend("npu")
+
+
+def _to_host(value: Any) -> Any:
+    if isinstance(value, str) and _ACCELERATOR.fullmatch(value):
+        return "cpu"
+    if isinstance(value, torch.device) and _ACCELERATOR.fullmatch(str(value)):
+        return torch.device("cpu")
+    return value
+
+
+class _HostMode(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in _MOVES:
+            return args[0]
+        args = tuple(_to_host(value) for value in args)
+        return func(*args, **{name: _to_host(value) for name, value in (kwargs or {}).items()})
+
+
+@contextmanager
+def on_host() -> Iterator[None]:
+    """Everything that would go to an accelerator stays on the CPU, and modules can be converted."""
+    learn_npu()
+    module = torch.nn.Module
+    to = module.to
+
+    def to_host(self: Any, *args: Any, **kwargs: Any) -> Any:
+        moved = {name: _to_host(value) for name, value in kwargs.items()}
+        return to(self, *(_to_host(value) for value in args), **moved)
+
+    with ExitStack() as patches:
+        patches.enter_context(_patched(module, "to", to_host))
+        patches.enter_context(_patched(module, "_apply", _apply))
+        for name in _MOVES:
+            patches.enter_context(_patched(module, name, _stay))
+            if not hasattr(torch.Tensor, name):
+                patches.enter_context(_patched(torch.Tensor, name, _stay))
+        patches.enter_context(_HostMode())
+        yield
+
+
+def _stay(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return self
+
+
+def _apply(self: Any, function: Any, recurse: bool = True) -> Any:
+    """Module._apply with new parameters: torch's own swaps tensors, which fake ones do not allow."""
+    if recurse:
+        for child in self.children():
+            child._apply(function)
+    for name, value in self._parameters.items():
+        if value is not None:
+            self._parameters[name] = torch.nn.Parameter(function(value.detach()), value.requires_grad)
+    for name, value in self._buffers.items():
+        if value is not None:
+            self._buffers[name] = function(value)
+    return self
+
+
+@contextmanager
+def _patched(owner: Any, name: str, value: Any) -> Iterator[None]:
+    missing = object()
+    before = owner.__dict__.get(name, missing)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if before is missing:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)

@@ -1,0 +1,178 @@
+"""The finder: which definitions hold tensor code, found incrementally."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evokernel_core.capture.annotation import TensorShape, parse_annotation
+from evokernel_core.capture.finder import Document, find, imports_torch
+from evokernel_core.capture.text import TextChange, apply_change, span_of, text_at
+from evokernel_core.domain.errors import ShapesNeeded
+
+MODEL = dedent('''
+    """Docstring."""
+    import torch
+    import torch.nn as nn
+    from torch.nn import functional as F
+
+
+    # evokernel: x=f16[32,1024]
+    @torch.compile
+    class Block(nn.Module):
+        def forward(self, x):
+            return F.silu(x)
+
+        class Inner(nn.Module):
+            def forward(self, x):
+                return x
+
+
+    def loss(a, b):  # evokernel: a=f32[8], b=f32[8]
+        return (a - b).abs()
+
+
+    def helper(größe):
+        return größe * 2
+
+
+    try:
+        def guarded(x):
+            # evokernel: x=f32[4]
+            return torch.relu(x)
+    except ImportError:
+        pass
+
+
+    def get_inputs():
+        return [torch.rand(4)]
+''').lstrip()
+
+
+def names(text: str) -> list[str]:
+    return [item.qualname for item in find(Document(text))]
+
+
+def test_definitions_with_tensor_code_are_found() -> None:
+    found = {item.qualname: item for item in find(Document(MODEL))}
+    assert list(found) == ["Block", "Block.Inner", "loss", "guarded"]
+    assert found["Block"].kind == "class"
+    assert found["Block"].annotation == "x=f16[32,1024]"
+    assert found["loss"].annotation == "a=f32[8], b=f32[8]"
+    assert found["guarded"].annotation == "x=f32[4]"
+    assert all(item.has_inputs for item in found.values())
+    assert text_at(MODEL, found["Block"].span).startswith("@torch.compile\nclass Block")
+    assert text_at(MODEL, found["guarded"].name_span) == "guarded"
+
+
+def test_columns_are_characters() -> None:
+    text = 'import torch\nif "größe": \n    def ä(x): return torch.relu(x)\n'
+    (found,) = find(Document(text))
+    assert text_at(text, found.name_span) == "ä"
+    assert text_at(text, found.span) == "def ä(x): return torch.relu(x)"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import torch", True),
+        ("  import torch.nn as nn", True),
+        ("from torch.nn import functional", True),
+        ("import torchvision", False),
+        ("x = 'import torch'", False),
+        ("# torch", False),
+        ("", False),
+    ],
+)
+def test_imports_torch(text: str, expected: bool) -> None:
+    assert imports_torch(text) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch\ndef f(x:\n    return torch.relu(x)\n",
+        "import torch\nclass A(\n",
+        "import torch\ndef f(x):\n    return torch.relu(x\n\n\ndef g(x):\n    return torch.relu(x)\n",
+        "import torch\n\t\x0c\0def",
+        "import torch\r\ndef f(x):\r    return torch.relu(x)\r\n",
+    ],
+)
+def test_broken_text_never_raises(text: str) -> None:
+    find(Document(text))
+
+
+def test_a_syntax_error_hides_only_its_surroundings() -> None:
+    broken = MODEL.replace("return (a - b).abs()", "return (a - b")
+    assert "Block" in names(broken)
+
+
+EDITS = st.tuples(
+    st.integers(0, 10_000),
+    st.integers(0, 12),
+    st.sampled_from(
+        ["", "x", "\n", "    ", "(", ")", "'", '"""', "é", "𝛼", "\r\n", "#", ":", "\t",
+         "def f(x):\n    return torch.relu(x)\n", "# evokernel: x=f32[2]\n",
+         "class A(nn.Module):\n    def forward(self): pass\n"]
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(EDITS, max_size=12))
+def test_incremental_equals_from_scratch(edits: list[tuple[int, int, str]]) -> None:
+    """After any edits the text is right; where it parses, so are the definitions."""
+    document, text = Document(MODEL), MODEL
+    for at, length, new in edits:
+        start = at % (len(text) + 1)
+        change = TextChange(span_of(text, start, min(len(text), start + length)), new)
+        text = apply_change(text, change)
+        document.update([change])
+        fresh = Document(text)
+        assert document.text == text
+        assert document.source == fresh.source
+        if not fresh.tree.root_node.has_error:
+            assert find(document) == find(fresh)
+
+
+def test_several_changes_in_one_update() -> None:
+    document = Document(MODEL)
+    first = MODEL.index("silu")
+    line = span_of(MODEL, first, first + 4)
+    document.update([TextChange(line, "gelu"), TextChange(span_of(MODEL, 0, 0), "# first\n")])
+    assert document.text == "# first\n" + MODEL.replace("silu", "gelu")
+    assert find(document) == find(Document(document.text))
+
+
+@pytest.mark.parametrize("name", ["transformer_block.py", "cnn_head.py", "training_loss.py"])
+def test_examples_are_found(name: str) -> None:
+    text = (Path(__file__).parents[2] / "examples" / name).read_text()
+    assert imports_torch(text)
+    assert find(Document(text))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ("x=f16[32,1024]", {"x": TensorShape((32, 1024), "float16")}),
+        ("x = bf16 [ 2, 3 ], s=3.14", {"x": TensorShape((2, 3), "bfloat16"), "s": 3.14}),
+        ("x=float32[], flag=True", {"x": TensorShape((), "float32"), "flag": True}),
+        ("x=i64[1_000], shape=(2, 3), mode='a,b'", {
+            "x": TensorShape((1000,), "int64"), "shape": (2, 3), "mode": "a,b"}),
+        ("x=bool[4], none=None,", {"x": TensorShape((4,), "bool"), "none": None}),
+    ],
+)  # fmt: skip
+def test_annotations_parse(values: str, expected: dict[str, object]) -> None:
+    assert parse_annotation(values) == expected
+
+
+@pytest.mark.parametrize(
+    "values", ["x", "x=", "x=f16[32", "x=f99[3]", "x=f16[3] y=f16[3]", "x=f16[-1]", "3=f16[1]"]
+)
+def test_malformed_annotations_say_where(values: str) -> None:
+    with pytest.raises(ShapesNeeded, match="does not parse at"):
+        parse_annotation(values)
