@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from evokernel_server.notices import Notices
 from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
 from evokernel_server.outcomes import OutcomeLog
-from evokernel_server.packages import FOLDER
+from evokernel_server.packages import FOLDER, heal
 from evokernel_server.progress import Operations
 from evokernel_server.protocol import EvoKernelProtocol
 from evokernel_server.status import Mode, Status
@@ -83,6 +84,7 @@ class EvoKernelServer(LanguageServer):
         self.kernels = Kernels(
             self, self.documents, self.worker, self.jobs, self.outcomes, self.offers, self.operations,
             self.store, lambda: self.options, self.read_packages,
+            verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
         self.notices = Notices(self, self.kernels, lambda: self.own_client)
         self.watcher = Watcher(self.path_changed)
@@ -122,6 +124,7 @@ class EvoKernelServer(LanguageServer):
         """What is known of a file from before: its packages, acceptances, jobs and offers."""
         if not self.options.trusted:
             return
+        await asyncio.to_thread(heal, document.path, time.time())
         await asyncio.to_thread(self.watcher.cover, document.path)
         await self.read_packages(document)
         await self.outcomes.restore(document)

@@ -18,14 +18,13 @@ from attrs import define, field
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
 from evokernel_server.text import Text
-from evokernel_server.worker import Worker, WorkerDied, WorkerError
+from evokernel_server.worker import Worker, WorkerError
 from evokernel_server.workspace import Document, Estimate, Found, Problem, text_hash
 
 log = logging.getLogger(__name__)
 
 CACHE_SIZE = 64
 """Texts whose regions are kept; a region is a few kilobytes."""
-_TRIES = 3
 
 
 @define(eq=False)
@@ -79,7 +78,9 @@ class Capture:
             self.changed(document)
             return
         try:
-            found = self._cached(key) or await self._ask(document, text)
+            found = self._cached(key)
+            if found is None:
+                found = await self._ask(document, text)
         except WorkerError as error:
             document.problem = Problem(error.reason, str(error))
             log.info("No regions for %s: %s", document.path, error)
@@ -92,18 +93,12 @@ class Capture:
 
     async def _ask(self, document: Document, text: Text) -> tuple[Found, ...]:
         params = {"path": str(document.path), "text": text.content}
-        for attempt in range(_TRIES):
-            try:
-                return read_regions(await self.worker.request("regions", params))
-            except WorkerDied:
-                if attempt == _TRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+        return read_regions(await self.worker.request_again("regions", params))
 
-    def _cached(self, key: str) -> tuple[Found, ...]:
+    def _cached(self, key: str) -> tuple[Found, ...] | None:
         if key in self._cache:
             self._cache.move_to_end(key)
-        return self._cache.get(key, ())
+        return self._cache.get(key)
 
     def _keep(self, key: str, found: tuple[Found, ...]) -> None:
         self._cache[key] = found

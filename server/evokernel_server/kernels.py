@@ -54,6 +54,7 @@ class Kernels:
     store: Store
     options: Callable[[], Options]
     installed_changed: Callable[[Document], Awaitable[None]]
+    verified_by: Callable[[str], None]
 
     async def generate(self, uri: str, region_id: str) -> dict[str, Any]:
         """Writes, verifies and puts in place a kernel for a region. Gives ``{"status", "message", ...}``."""
@@ -90,7 +91,11 @@ class Kernels:
         if report.best is None:
             return {"status": "infeasible", "message": _infeasible(report), "attempts": report.attempts}
         operation.report("verified; writing the package", 1.0)
-        return await self.place(document.uri, region, report.best, job)
+        try:
+            return await self.place(document.uri, region, report.best, job)
+        except EvoKernelError as error:
+            await self.jobs.finish(job, JobState.FAILED, str(error))
+            raise
 
     async def place(self, uri: str, region: Region, best: Best, job: Job | None) -> dict[str, Any]:
         """Writes the package of a verified kernel and puts its call into the document."""
@@ -102,13 +107,14 @@ class Kernels:
         if isinstance(before, Refusal):
             await self._withdraw(document, name, fresh, job, before)
             return {"status": "refused", "message": before.reason, "name": name}
+        self.verified_by(best.verifier)
         placement = Placement(
             document.path, name, region.id, _task_id(region), best.source_id, time.time(), before
         )
         await self.outcomes.accept(placement, job)
         if job is not None:
             self.jobs.claims.release(job.id, finished=True)
-        await self._after_change(document)
+        await self.installed_changed(document)
         if self.options().settings.refine_in_background:
             await self.refine(document.path, region)
         return {
@@ -122,7 +128,9 @@ class Kernels:
     async def _package(self, file: Path, region: Region, source_id: str) -> tuple[str, bool]:
         """The package's name, and whether it was not there before."""
         before = await asyncio.to_thread(_package_names, file)
-        result = await self.worker.request("package", {"region": to_data(region), "source_id": source_id})
+        result = await self.worker.request_again(
+            "package", {"region": to_data(region), "source_id": source_id}
+        )
         name = str(result["name"])
         return name, name not in before
 
@@ -149,7 +157,7 @@ class Kernels:
             text, version = document.text, document.version
             params = {"text": text.content, "region": to_data(anchored), "name": name}
             try:
-                result = await self.worker.request("edit", params)
+                result = await self.worker.request_again("edit", params)
             except WorkerError as error:
                 return Refusal(str(error))
             if document.version != version:
@@ -162,9 +170,6 @@ class Kernels:
             if document.version == version:
                 return refusal
         return Refusal("The file changes too fast for an edit; ask again when you pause.")
-
-    async def _after_change(self, document: Document) -> None:
-        await self.installed_changed(document)
 
     async def refine(self, file: Path, region: Region) -> Job:
         """Queues background refinement of a region's kernel."""
@@ -209,7 +214,7 @@ class Kernels:
         offer = self.offers.find(document.path, region.id)
         if offer is not None:
             self.offers.take(offer)
-        await self._after_change(document)
+        await self.installed_changed(document)
         return {"status": "reverted", "message": f"{name} was taken out; your code is back."}
 
     async def _revert_edit(self, document: Document, region: Region, name: str) -> Refusal | None:
@@ -217,7 +222,7 @@ class Kernels:
             text, version = document.text, document.version
             params = {"text": text.content, "region": to_data(region), "name": name}
             try:
-                result = await self.worker.request("revert_edit", params)
+                result = await self.worker.request_again("revert_edit", params)
             except WorkerError as error:
                 return Refusal(str(error))
             if document.version == version:
@@ -240,7 +245,7 @@ class Kernels:
         old = self.outcomes.find(offer.file, offer.name)
         await self.outcomes.accept(evolve(placement, before=old.before if old else ""))
         if document is not None:
-            await self._after_change(document)
+            await self.installed_changed(document)
         return {"status": "applied", "message": f"{offer.name} is now {microseconds(offer.new.us)}.",
                 "name": offer.name, "sourceId": offer.source_id}  # fmt: skip
 
@@ -264,7 +269,7 @@ class Kernels:
         if placed is None:
             raise Refused(f"No accepted kernel of {name} is known; revert it and generate it again.")
         await self._package(document.path, region, placed.source_id)
-        await self._after_change(document)
+        await self.installed_changed(document)
         return {"status": "applied", "message": f"The package of {name} is back."}
 
     async def resumed(self, job: Job, report: Report) -> None:

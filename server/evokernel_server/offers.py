@@ -135,16 +135,25 @@ class Offers:
     def snooze(self, offer: Offer) -> None:
         self._snoozed[offer.key] = time.monotonic() + self.options().snooze_s
         self._shown.discard(offer.key)
+        self._later(self.options().snooze_s)
 
     def soon(self) -> None:
         """Tells the person, together with what else arrives in a moment."""
         if self._gathering is None or self._gathering.done():
             self._gathering = spawn(self._tell(), "offers")
 
+    def _later(self, seconds: float) -> None:
+        """Looks again at what is pending, where that can still lead to a message in this session."""
+        if len(self._toasts) < self.options().toasts_per_session:
+            asyncio.get_running_loop().call_later(seconds, self.soon)
+
     async def _tell(self) -> None:
         await asyncio.sleep(_GATHER_S)
         group = [offer for offer in self.pending.values() if self._may_show(offer)]
-        if not group or not self._allowed():
+        if not group:
+            return
+        if not self._allowed():
+            self._later(self.options().toast_interval_s)
             return
         self._toasts.append(time.monotonic())
         for offer in group:

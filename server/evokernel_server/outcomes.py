@@ -70,7 +70,7 @@ class OutcomeLog:
     async def record(self, kind: OutcomeKind, placement: Placement, detail: str = "") -> None:
         """Saves one outcome of a kernel; it is durable when this returns."""
         outcome = Outcome(kind, placement.key, placement.task_id, placement.source_id, self.clock(), detail)
-        await self.store(lambda memory: memory.record_outcome(outcome))
+        await self.store(lambda memory: _record(memory, outcome, placement.at))
         log.info("%s %s %s", kind.value, placement.name, detail)
 
     async def accept(self, placement: Placement, job: Job | None = None) -> None:
@@ -162,16 +162,9 @@ class OutcomeLog:
             await self.record(OutcomeKind.REVERTED, placement, "undo" if undone else how)
 
     async def _survive(self, placement: Placement) -> None:
-        past = await self.store(lambda memory: memory.outcomes(placement.key))
-        known = {
-            o.detail
-            for o in past
-            if o.kind is OutcomeKind.SURVIVED and o.source_id == placement.source_id and o.at >= placement.at
-        }
         for horizon, seconds in zip(HORIZONS, self.survival_s(), strict=True):
             await asyncio.sleep(max(0.0, placement.at + seconds - self.clock()))
-            if horizon not in known:
-                await self.record(OutcomeKind.SURVIVED, placement, horizon)
+            await self.record(OutcomeKind.SURVIVED, placement, horizon)
 
     async def restore(self, document: Document) -> None:
         """Takes up the watch over a reopened file, and settles what happened while nobody looked.
@@ -219,6 +212,16 @@ class OutcomeLog:
             if installed is not None and installed.task_id == job.task_id:
                 return installed
         return None
+
+
+def _record(memory: Any, outcome: Outcome, since: float) -> None:
+    """What two windows see of one placement counts once."""
+    with memory.transaction():
+        known = {
+            (o.kind, o.source_id, o.detail) for o in memory.outcomes(outcome.region_id) if o.at >= since > 0
+        }
+        if (outcome.kind, outcome.source_id, outcome.detail) not in known:
+            memory.record_outcome(outcome)
 
 
 def _placement(file: Path, job: Job, installed: Installed, at: float) -> Placement:

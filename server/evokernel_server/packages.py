@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from attrs import frozen
@@ -12,6 +13,9 @@ from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, Verdict
 
 FOLDER = "evokernel_kernels"
+MANIFEST = "kernel.json"
+_STAGING_S = 30.0
+"""Writing a package takes milliseconds; a hidden folder older than this belongs to nobody."""
 
 
 @frozen
@@ -38,11 +42,31 @@ def package_folder(file: Path, name: str) -> Path:
     return import_root(file) / FOLDER / name
 
 
+def heal(file: Path, now: float) -> tuple[str, ...]:
+    """Finishes what a process was killed in: gives the names of packages that were put back.
+
+    A package is replaced by moving the old one into ``.NAME-old-*`` and the new one into place. Where
+    the second step is missing, the old one is put back. Staging folders of the dead are removed.
+    """
+    parent = import_root(file) / FOLDER
+    back = []
+    for hidden in sorted(parent.glob(".*-*")) if parent.is_dir() else ():
+        if not hidden.is_dir() or now - hidden.stat().st_mtime < _STAGING_S:
+            continue
+        for kept in hidden.iterdir() if "-old-" in hidden.name else ():
+            target = parent / kept.name
+            if (kept / MANIFEST).exists() and not target.exists():
+                kept.rename(target)
+                back.append(target.name)
+        shutil.rmtree(hidden, ignore_errors=True)
+    return tuple(back)
+
+
 def read_installed(file: Path, name: str) -> Installed | None:
     """The package of a generated call in ``file``; None where it is missing or unreadable."""
     folder = package_folder(file, name)
     try:
-        manifest = json.loads((folder / "kernel.json").read_text("utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
         verdict = from_data(manifest["verdict"], Verdict)
     except (OSError, ValueError, KeyError, TypeError, EvoKernelError, ExceptionGroup):
         return None

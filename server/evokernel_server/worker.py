@@ -51,6 +51,7 @@ COMMAND_VARIABLE = "EVOKERNEL_WORKER_COMMAND"
 """An environment variable with another command line for the worker, for tests and debugging."""
 _LINE_LIMIT = 64 * 1024 * 1024
 _CANCEL_GRACE_S = 5.0
+_TRIES = 3
 _BACKOFF_S = (0.5, 30.0)
 _STEADY_S = 60.0
 """A worker that lived this long died of something new: the pauses start from the least again."""
@@ -117,6 +118,13 @@ class Worker:
         finally:
             if self._calls.pop(number, None) and not call.future.done():
                 self._write({"method": "cancel", "params": {"id": number}})
+
+    async def request_again(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """As ``request`` for a short request, asked again of the next worker where one died."""
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(WorkerDied):
+                return await self.request(method, params)
+        return await self.request(method, params)
 
     async def _wait(self, number: int, call: _Call, cancel: asyncio.Event) -> dict[str, Any]:
         flag = asyncio.ensure_future(cancel.wait())

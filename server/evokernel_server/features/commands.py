@@ -35,7 +35,8 @@ def register(server: EvoKernelServer) -> None:
 def _register(server: EvoKernelServer, name: str, work: Work) -> None:
     @server.command(name)
     async def command(*arguments: Any) -> Answer:
-        given = arguments[0] if arguments and isinstance(arguments[0], dict) else {}
+        first = arguments[0] if arguments else {}
+        given = first if isinstance(first, dict) else {"token": first}
         try:
             return await work(server, given)
         except EvoKernelError as error:
