@@ -265,7 +265,8 @@ def _mismatches(launch: LaunchFile, cwd: Path) -> Iterator[str]:
         if not close.all():
             wrong = np.flatnonzero(~close)
             first = int(wrong[0])
-            worst = float(np.nanmax(np.abs(left.ravel()[wrong] - right.ravel()[wrong])))
+            gaps = np.abs(left.ravel()[wrong] - right.ravel()[wrong])
+            worst = float(np.max(gaps, where=np.isfinite(gaps), initial=0.0))
             yield (
                 f"{name} differs from {golden} in {wrong.size} of {left.size} elements, first at {first} "
                 f"({left.ravel()[first]:.6g} instead of {right.ravel()[first]:.6g}), at most by {worst:.4g}."

@@ -93,7 +93,7 @@ _CONTEXT = re.compile(
 _NOISE = (
     (re.compile(r"‘|’|'"), "'"),
     (re.compile(r"\bstd::__cxx11::"), "std::"),
-    (re.compile(r"::?evokernel::twin::(?:detail::)?"), ""),
+    (re.compile(r"(?:::)?\bevokernel::twin::(?:detail::)?"), ""),
     (re.compile(r"\b(?:evokernel::)?AscendC::"), ""),
     (re.compile(r"\s*\[with .*\]"), ""),
     (re.compile(r"\s*\[-[WfF][\w=-]+\]"), ""),

@@ -104,7 +104,7 @@ def _find(tokens: Sequence[Token], start: int, text: str, line: int) -> int:
 def _callee_start(tokens: Sequence[Token], opening: int) -> int:
     """The index of the first token of ``ns::kernel<T, 2>`` that stands before ``<<<``."""
     index = opening - 1
-    if index >= 0 and tokens[index].text == ">":
+    if index >= 0 and tokens[index].text in (">", ">>>"):
         index = _template_start(tokens, index) - 1
     if index < 0 or tokens[index].kind is not Kind.NAME:
         raise LaunchSyntaxError(f"The launch on line {tokens[opening].line} names no kernel before <<<.")

@@ -1,0 +1,101 @@
+"""Chips from TOML, and the modelled bounds of a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import Chip, chip_names, load_chip, parse_chip, runner_text
+from evokernel_core.twin.roofline import eager_us, launch_us, op_name, roofline_us
+
+REQUIRED = "aic=1\naiv=2\nmhz=1000\nub_bytes=1024\nhbm_bytes=4096\nhbm_gbps=100\nl2_bytes=64\nlaunch_us=0.5\n"
+
+
+def test_the_910b1() -> None:
+    chip = load_chip("ascend910b1")
+    assert (chip.aic, chip.aiv, chip.mhz) == (24, 48, 1850)
+    assert 180_000 < chip.ub_bytes <= 192 * 1024
+    assert chip.hbm_bytes == 64 * 1024**3
+    assert "ascend910b1" in chip_names()
+
+
+def test_unknown_keys_are_kept_and_reach_the_runner(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(f'name = "c"\n{REQUIRED}[vector]\nstartup = {{ value = 22, source = "s" }}\n')
+    chip = parse_chip("c", path)
+    assert chip.constants["vector.startup"] == 22
+    assert "vector.startup 22\n" in runner_text(chip)
+    assert "aiv 2\n" in runner_text(chip)
+
+
+def test_a_chip_that_lacks_a_constant_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(REQUIRED.replace("aiv=2\n", ""))
+    with pytest.raises(UsageError, match="lacks aiv"):
+        parse_chip("c", path)
+
+
+def test_an_unknown_chip_names_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="ascend910b1"):
+        load_chip("tpu")
+
+
+def task_of(*ops: str, dtype: str = "float32") -> KernelTask:
+    """A chain of unary ops over [s0, 4096]."""
+    spec = TensorSpec(("s0", 4096), dtype)
+    names = ["x", *(f"v{i}" for i in range(len(ops)))]
+    nodes = tuple(
+        Node(names[i + 1], f"aten.{op}.default", (ValueRef(names[i]),), (), (spec,))
+        for i, op in enumerate(ops)
+    )
+    graph = Graph((GraphInput("x", spec), GraphInput("unused", spec)), nodes, (ValueRef(names[-1]),))
+    return KernelTask("chain", graph, (Symbol("s0", 4096),), TOLERANCES[dtype], "elementwise")
+
+
+@pytest.fixture
+def chip() -> Chip:
+    return load_chip()
+
+
+def test_the_bound_is_bytes_over_bandwidth(chip: Chip) -> None:
+    nbytes = 2 * 4096 * 4096 * 4
+    assert roofline_us(task_of("relu"), chip) == pytest.approx(nbytes / (chip.hbm_gbps * 1e3))
+
+
+def test_the_bound_scales_with_sizes(chip: Chip) -> None:
+    task = task_of("relu")
+    assert roofline_us(task, chip, {"s0": 2048}) == pytest.approx(roofline_us(task, chip) / 2)
+
+
+def test_many_transcendentals_are_bound_by_the_vector_cores(chip: Chip) -> None:
+    task = task_of(*["tanh"] * 40)
+    cycles = 40 * 4096 * 4096 / 32 / chip.aiv
+    assert roofline_us(task, chip) == pytest.approx(cycles / chip.mhz)
+
+
+def test_cheap_ops_never_raise_the_bound(chip: Chip) -> None:
+    assert roofline_us(task_of(*["relu"] * 400), chip) == roofline_us(task_of("relu"), chip)
+
+
+def test_eager_pays_for_each_op_and_views_are_free(chip: Chip) -> None:
+    one, two = eager_us(task_of("relu"), chip), eager_us(task_of("relu", "exp"), chip)
+    assert one > launch_us(chip) + roofline_us(task_of("relu"), chip)
+    assert two > one + launch_us(chip)
+    assert eager_us(task_of("relu", "view"), chip) == one
+
+
+def test_an_intermediate_may_come_from_l2(chip: Chip) -> None:
+    small = task_of("relu", "relu", dtype="float16")
+    assert eager_us(small, chip) < 2 * eager_us(task_of("relu", dtype="float16"), chip)
+
+
+@pytest.mark.parametrize(
+    ("op", "name"), [("aten.exp.default", "exp"), ("aten.add.Tensor", "add"), ("exp", "exp")]
+)
+def test_names_of_ops(op: str, name: str) -> None:
+    assert op_name(op) == name

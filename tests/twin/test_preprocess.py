@@ -1,0 +1,109 @@
+"""Launches are rewritten where they are code, and nothing else changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.twin.lexer import Kind, tokenize
+from evokernel_core.twin.preprocess import LaunchSyntaxError, find_launches, rewrite_launches
+
+CALL = '::evokernel::twin::Launch("{}", {}, [=]() {{ {}; }})'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("k<<<8, nullptr, s>>>(x, y);", CALL.format("k", "(8), (nullptr), (s)", "k(x, y)") + ";"),
+        ("k <<< 8 , 0 , s >>> ( );", CALL.format("k", "(8), (0), (s)", "k ( )") + ";"),
+        (
+            "ns::k<half, 2><<<f(1, 2), nullptr, s>>>(x);",
+            CALL.format("ns::k<half,2>", "(f(1, 2)), (nullptr), (s)", "ns::k<half, 2>(x)") + ";",
+        ),
+        (
+            "k<A<B<int>>><<<1, 0, s>>>(x);",
+            CALL.format("k<A<B<int>>>", "(1), (0), (s)", "k<A<B<int>>>(x)") + ";",
+        ),
+        ("::k<<<1, 0, s>>>(x[0], {a, b});", CALL.format("::k", "(1), (0), (s)", "::k(x[0], {a, b})") + ";"),
+        ("k<<<a >> 2, 0, s>>>(x);", CALL.format("k", "(a >> 2), (0), (s)", "k(x)") + ";"),
+        ("k<<<1, 0, s>>>(/* <<< */ x);", CALL.format("k", "(1), (0), (s)", "k(/* <<< */ x)") + ";"),
+    ],
+)
+def test_launches_become_calls(text: str, expected: str) -> None:
+    assert rewrite_launches(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// k<<<1, 0, s>>>(x);\n",
+        "/* k<<<1, 0, s>>>(x);\n */",
+        'const char *s = "k<<<1, 0, s>>>(x)";',
+        'auto s = R"(k<<<1, 0, s>>>(x))";',
+        'auto s = R"end(k<<<1)" , 0, s>>>(x))end";',
+        "#define NOTE k<<<1, 0, s>>>(x)\n",
+        "int a = b << 3 < c;",
+        "std::vector<std::vector<std::array<int, 2>>> v;",
+        "char c = '\"'; // <<<\n",
+    ],
+)
+def test_what_is_no_launch_stays(text: str) -> None:
+    assert rewrite_launches(text) == text
+
+
+def test_lines_stay_where_they_are() -> None:
+    text = "a;\nk\n <<<1,\n   nullptr,\n   s>>>\n (x,\n  y);\nlast;\n"
+    rewritten = rewrite_launches(text)
+    assert rewritten.count("\n") == text.count("\n")
+    assert rewritten.splitlines()[7] == "last;"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a;\nk<<<1, 0>>>(x);", "line 2 has 2 parameters"),
+        ("k<<<1, 0, s>>>;", "lacks its argument list"),
+        ("k<<<1, 0, s>>>(x;", "never closed"),
+        ("k<<<1, 0, s(x);", "lacks its >>>"),
+        ("(<<<1, 0, s>>>(x);", "names no kernel"),
+        ("k<<<1, , s>>>(x);", "parameters"),
+        ("; b><<<1, 0, s>>>(x);", "do not match"),
+    ],
+)
+def test_a_launch_cut_short_is_explained(text: str, words: str) -> None:
+    with pytest.raises(LaunchSyntaxError, match=words):
+        rewrite_launches(text)
+
+
+def test_several_launches() -> None:
+    found = find_launches("k<<<1, 0, s>>>(x);\nif (a) { j<<<2, 0, s>>>(y); }\n")
+    assert [(launch.name, launch.line) for launch in found] == [("k", 1), ("j", 2)]
+
+
+@given(st.text(alphabet="ab(){}[]<>,;:\"'/*\\#\n R_1.", max_size=80))
+def test_tokens_cover_the_text_in_order(text: str) -> None:
+    position, tokens = 0, tokenize(text)
+    for token in tokens:
+        assert token.start >= position
+        assert text[token.start : token.end] == token.text
+        assert token.line == text.count("\n", 0, token.start) + 1
+        position = token.end
+    assert all(token.text for token in tokens)
+
+
+@given(st.text(max_size=60))
+def test_text_without_a_launch_is_never_touched(text: str) -> None:
+    cleaned = text.replace("<<<", "")
+    assert rewrite_launches(cleaned) == cleaned
+
+
+def test_kinds() -> None:
+    tokens = tokenize('#include <x>\nint a1 = 1\'000.5e-3f + \'c\'; // end\n"s\\"" R"(r)" ::')
+    kinds = [(token.kind, token.text) for token in tokens]
+    assert kinds[0] == (Kind.DIRECTIVE, "#include <x>")
+    assert (Kind.NUMBER, "1'000.5e-3f") in kinds
+    assert (Kind.CHARACTER, "'c'") in kinds
+    assert (Kind.STRING, '"s\\""') in kinds
+    assert (Kind.STRING, 'R"(r)"') in kinds
+    assert kinds[-1] == (Kind.PUNCTUATION, "::")

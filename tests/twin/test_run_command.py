@@ -1,0 +1,175 @@
+"""``evokernel twin run`` on bare kernels and on whole programs."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from evokernel_core.cli.main import cli
+from evokernel_core.domain.errors import UsageError
+
+pytestmark = pytest.mark.usefixtures("kernel_home")
+
+ARGS: list[dict[str, Any]] = [
+    {"in": "x.npy"},
+    {"out": "z.npy", "shape": [8, 256], "dtype": "float32"},
+    {"scalar": "uint32", "value": 2048},
+    {"scalar": "float32", "value": 3},
+    {"bytes": "tiling.bin"},
+    {"workspace": 0},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    x = np.random.default_rng(0).standard_normal((8, 256)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "golden.npy", x * 6)
+    (tmp_path / "tiling.bin").write_bytes(struct.pack("If", 2048, 2.0))
+    return tmp_path
+
+
+def launch(folder: Path, source: Path, *options: str, **changes: Any) -> Result:
+    content = {"block_dim": 8, "args": ARGS, "expect": {"z.npy": "golden.npy"}, **changes}
+    (folder / "launch.json").write_text(json.dumps(content))
+    words = ["twin", "run", str(source), "--entry", "scale", "--launch", str(folder / "launch.json")]
+    return CliRunner().invoke(cli, [*words, *options])
+
+
+def test_a_bare_kernel_on_npy_files(folder: Path, data: Path) -> None:
+    done = launch(folder, data / "scale.cpp", "--json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.output)
+    assert result["ok"] is True
+    assert result["hazards"] == []
+    assert [item["kernel"] for item in result["launches"]] == ["scale"]
+    assert result["launches"][0]["block_dim"] == 8
+    assert result["latency_us"] == pytest.approx(sum(item["latency_us"] for item in result["launches"]))
+    assert {"exit_code", "compile_s", "run_s"} <= set(result)
+    np.testing.assert_allclose(np.load(folder / "z.npy"), np.load(folder / "golden.npy"), rtol=1e-6)
+
+
+def test_the_time_mode_and_a_timeline(folder: Path, data: Path) -> None:
+    trace = folder / "trace.json"
+    done = launch(folder, data / "scale.cpp", "--json", "--mode", "time", "--trace", str(trace))
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["latency_us"] > 0
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert not (folder / "z.npy").exists()
+
+
+def test_a_result_that_is_not_as_expected(folder: Path, data: Path) -> None:
+    np.save(folder / "golden.npy", np.load(folder / "golden.npy") + 1)
+    done = launch(folder, data / "scale.cpp")
+    assert done.exit_code == 1
+    assert "z.npy differs from golden.npy in 2048 of 2048 elements" in done.output
+    assert "modelled" in done.output
+
+
+def test_a_loose_tolerance(folder: Path, data: Path) -> None:
+    np.save(folder / "golden.npy", np.load(folder / "golden.npy") + 1)
+    assert launch(folder, data / "scale.cpp", atol=1.5).exit_code == 0
+
+
+def test_a_hazard_fails(folder: Path, data: Path, tmp_path: Path) -> None:
+    source = tmp_path / "short.cpp"
+    source.write_text(
+        (data / "scale.cpp").read_text().replace("DataCopy(zGm, b, share);", "DataCopy(zGm, b, 8);")
+    )
+    done = launch(folder, source, "--json")
+    assert done.exit_code == 1
+    result = json.loads(done.output)
+    assert "output-not-written" in {hazard["code"] for hazard in result["hazards"]}
+
+
+def test_a_compile_error_names_the_file_and_line(folder: Path, data: Path, tmp_path: Path) -> None:
+    source = tmp_path / "broken.cpp"
+    source.write_text((data / "scale.cpp").read_text().replace("Muls(b, a,", "Mulls(b, a,"))
+    done = launch(folder, source)
+    line = next(i for i, text in enumerate(source.read_text().splitlines(), 1) if "Mulls" in text)
+    assert done.exit_code == 1
+    assert f"broken.cpp:{line}: 'Mulls' was not declared" in done.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"args": ARGS[:3]}, "6 parameters"),
+        ({"args": [{"in": "nothing.npy"}, *ARGS[1:]]}, "does not exist"),
+        ({"args": [{"input": "x.npy"}]}, "exactly one of"),
+        ({"args": [{"out": "z.npy", "shape": [1], "dtype": "complex"}]}, "dtype"),
+        ({"args": [{"scalar": "complex", "value": 1}]}, "type"),
+        ({"args": "x.npy"}, "no list"),
+        ({"expect": {"y.npy": "golden.npy"}}, "no output"),
+    ],
+)
+def test_a_wrong_launch_file_is_explained(
+    changes: dict[str, Any], words: str, folder: Path, data: Path
+) -> None:
+    done = launch(folder, data / "scale.cpp", **changes)
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.exit_status == 2
+    assert words in str(done.exception)
+
+
+def test_an_unknown_entry(folder: Path, data: Path) -> None:
+    launch(folder, data / "scale.cpp")
+    words = ["twin", "run", str(data / "scale.cpp"), "--entry", "no", "--launch", str(folder / "launch.json")]
+    done = CliRunner().invoke(cli, words)
+    assert isinstance(done.exception, UsageError)
+
+
+def test_entry_needs_launch(data: Path) -> None:
+    done = CliRunner().invoke(cli, ["twin", "run", str(data / "scale.cpp"), "--entry", "scale"])
+    assert isinstance(done.exception, UsageError)
+    assert "go together" in str(done.exception)
+
+
+# --- whole programs ---
+
+
+def program(data: Path, *words: str) -> Result:
+    return CliRunner().invoke(cli, ["twin", "run", str(data / "program.cpp"), *words])
+
+
+def test_a_program_with_its_own_main(data: Path) -> None:
+    done = program(data, "--json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.output)
+    assert (result["ok"], result["exit_code"]) == (True, 0)
+    assert result["launches"][0]["kernel"] == "add_one"
+    assert result["latency_us"] > 0
+
+
+def test_its_output_and_a_macro(data: Path) -> None:
+    done = program(data, "-D", "COUNT=512")
+    assert done.exit_code == 0, done.output
+    assert "512 values of 3" in done.output
+
+
+def test_its_arguments_and_exit_status(data: Path) -> None:
+    done = program(data, "--json", "--", "fail")
+    assert done.exit_code == 1
+    assert json.loads(done.output)["exit_code"] == 7
+
+
+def test_a_program_that_launches_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty.cpp").write_text("int main() { return 0; }\n")
+    done = CliRunner().invoke(cli, ["twin", "run", str(tmp_path / "empty.cpp")])
+    assert done.exit_code == 1
+
+
+def test_a_missing_source_and_a_bad_macro(tmp_path: Path, data: Path) -> None:
+    missing = CliRunner().invoke(cli, ["twin", "run", str(tmp_path / "no.cpp")])
+    assert isinstance(missing.exception, UsageError)
+    assert isinstance(program(data, "-D", "1=2").exception, UsageError)
+
+
+def test_wrong_usage_is_status_2(data: Path) -> None:
+    assert program(data, "--mode", "fast").exit_code == 2
