@@ -1,0 +1,128 @@
+"""Kernels of a few lines, compiled against the twin and run on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from attrs import frozen
+
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.twin.build import BuiltKernel, build_kernel
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.run import Mode, RunRequest, RunResult, TensorFile, run_kernel
+
+Array = npt.NDArray[np.generic]
+
+TILING = """#pragma once
+#include <cstdint>
+struct OpTiling {{ uint32_t blockDim; uint64_t workspaceBytes; int64_t size[24]; float scalar[4]; }};
+inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t, uint64_t, OpTiling &tiling)
+{{
+    tiling.blockDim = {blocks};
+    tiling.workspaceBytes = {workspace};
+    for (int i = 0; i < {sizes}; ++i) {{ tiling.size[i] = sizes[i]; }}
+    for (int i = 0; i < {scalars}; ++i) {{ tiling.scalar[i] = scalars[i]; }}
+    return true;
+}}
+"""
+
+KERNEL = """#include "kernel_operator.h"
+#include "tiling.h"
+using namespace AscendC;
+{prelude}
+extern "C" __global__ __vector__ void tested(GM_ADDR *t, GM_ADDR workspace, OpTiling tiling)
+{{
+{body}
+}}
+extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling)
+{{
+    tested<<<tiling.blockDim, nullptr, stream>>>(const_cast<GM_ADDR *>(tensors), workspace, tiling);
+}}
+"""
+
+
+@frozen
+class Ran:
+    """What came of one run."""
+
+    result: RunResult
+    outputs: tuple[Array, ...]
+
+    def codes(self, severity: str = "error") -> set[str]:
+        """The hazard codes of that severity."""
+        return {hazard.code for hazard in self.result.hazards if hazard.severity == severity}
+
+
+@frozen
+class Tested:
+    """A compiled kernel whose body sees tensors ``t[i]`` (inputs, then outputs) and ``tiling``."""
+
+    built: BuiltKernel
+    folder: Path
+
+    def run(
+        self,
+        inputs: Sequence[Array],
+        outputs: Sequence[tuple[int, npt.DTypeLike]],
+        sizes: Sequence[int] = (),
+        scalars: Sequence[float] = (),
+        mode: Mode = Mode.CHECK,
+    ) -> Ran:
+        """Runs on the arrays; ``outputs``: (elements, dtype) of each."""
+        files = [self._file(f"in{i}.bin", array) for i, array in enumerate(inputs)]
+        wanted = [
+            TensorFile(self.folder / f"out{i}.bin", count * np.dtype(dtype).itemsize)
+            for i, (count, dtype) in enumerate(outputs)
+        ]
+        request = RunRequest(
+            mode=mode,
+            chip=load_chip(),
+            sizes=tuple(sizes),
+            scalars=tuple(scalars),
+            inputs=tuple(files),
+            outputs=tuple(wanted),
+        )
+        result = run_kernel(self.built, request)
+        arrays = (
+            ()
+            if mode is Mode.TIME
+            else tuple(self._read(w, o[1]) for w, o in zip(wanted, outputs, strict=True))
+        )
+        return Ran(result, arrays)
+
+    def _file(self, name: str, array: Array) -> TensorFile:
+        path = self.folder / name
+        np.ascontiguousarray(array).tofile(path)
+        return TensorFile(path, array.nbytes)
+
+    def _read(self, file: TensorFile, dtype: npt.DTypeLike) -> Array:
+        assert file.path is not None
+        return np.fromfile(file.path, dtype)
+
+
+Compile = Callable[..., Tested]
+
+
+@pytest.fixture(scope="session")
+def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compiles a kernel body (see ``Tested``); the same text is compiled once."""
+
+    def build(
+        body: str, *, sizes: int = 0, scalars: int = 0, blocks: int = 1, workspace: int = 0, prelude: str = ""
+    ) -> Tested:
+        tiling = TILING.format(blocks=blocks, workspace=workspace, sizes=sizes, scalars=scalars)
+        source = KernelSource(tiling, KERNEL.format(prelude=prelude, body=body), Strategy("test"))
+        return Tested(build_kernel(source), tmp_path_factory.mktemp("kernel"))
+
+    return build
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
