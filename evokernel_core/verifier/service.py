@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import socket
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -321,14 +323,38 @@ def _first_mistake(error: RequestValidationError) -> str:
 
 
 def serve(config: ServiceConfig, *, host: str, port: int, certificate: str = "", key: str = "") -> None:
-    """Serves until a signal ends it; with ``certificate`` and ``key`` (PEM files) over https."""
-    uvicorn.run(
+    """Serves until a signal ends it; with ``certificate`` and ``key`` (PEM files) over https.
+
+    Raises UsageError for an address or certificate that cannot be used, StoreError for the folder.
+    """
+    if certificate:
+        _check_certificate(certificate, key)
+    listener = _listen(host, port)
+    settings = uvicorn.Config(
         create_app(config),
-        host=host,
-        port=port,
-        ssl_certfile=certificate or None,
-        ssl_keyfile=key or None,
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=3,
+        ssl_certfile=certificate or None,
+        ssl_keyfile=key or None,
     )
+    uvicorn.Server(settings).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"The verifier cannot listen on {host} port {port} ({error}); choose another --port or --host."
+        ) from error
+
+
+def _check_certificate(certificate: str, key: str) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            f"The certificate {certificate} or its key cannot be read ({error}); give both as PEM files."
+        ) from error

@@ -19,7 +19,7 @@ serve(
         factory=factory,
         arguments={"journal": str(folder / "journal")} if factory.endswith(":scripted") else {},
         job_timeout_s=3.0,
-        max_queued=200,
+        max_queued=20,
     ),
     host="127.0.0.1",
     port=int(sys.argv[2]),

@@ -38,8 +38,8 @@ def finish(server: Any, kernel: tuple[Any, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "header", ["", "Bearer wrong", "Basic right-token", "bearer right-token", "right-token"]
 )
-def test_without_the_token_nothing_is_told(server: Any, header: str) -> None:
-    with server.client() as http:
+def test_without_the_token_nothing_is_told(shared_server: Any, header: str) -> None:
+    with shared_server.client() as http:
         http.headers["Authorization"] = header
         for path in ("/v1/status", "/v1/openapi.json", "/nothing"):
             answer = http.get(path)
@@ -80,12 +80,12 @@ def test_a_job_goes_from_question_to_verdict_and_asking_again_is_asking_once(
     ],
 )
 def test_what_goes_wrong_is_a_sentence_and_the_service_goes_on(
-    server: Any, make_kernel: Kernel, script: str, sentence: str
+    shared_server: Any, make_kernel: Kernel, script: str, sentence: str
 ) -> None:
-    view = finish(server, make_kernel(script=script))
+    view = finish(shared_server, make_kernel(script=script))
     assert (view["state"], view["verdict"]) == ("done", None)
     assert sentence in view["error"]
-    assert finish(server, make_kernel("next"))["verdict"]
+    assert finish(shared_server, make_kernel(f"after {script}"))["verdict"]
 
 
 def test_an_error_may_be_asked_again(server: Any, make_kernel: Kernel) -> None:
@@ -193,9 +193,9 @@ def test_a_body_without_a_length_is_measured_as_it_comes(shared_server: Any) -> 
 
 def test_a_full_queue_is_429(server: Any, make_kernel: Kernel) -> None:
     with server.client() as http:
-        http.post("/v1/jobs", json=body(make_kernel("slow", "sleep 3")))
+        http.post("/v1/jobs", json=body(make_kernel("slow", "sleep 2.5")))
         until(lambda: server.journal)
-        for number in range(200):
+        for number in range(20):
             assert http.post("/v1/jobs", json=body(make_kernel(f"n{number}"))).status_code == 201
         answer = http.post("/v1/jobs", json=body(make_kernel("last")))
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "5")
