@@ -55,6 +55,9 @@ export class Connection {
   readonly client: LanguageClient;
   private child: ChildProcess | undefined;
   private state: "starting" | "running" | "stopping" = "starting";
+  /** Rejects when the process ends. */
+  private readonly died: Promise<never>;
+  private reportDeath: (reason: Error) => void = () => undefined;
 
   constructor(private readonly options: ConnectionOptions) {
     this.client = new QuietClient(
@@ -64,6 +67,11 @@ export class Connection {
       this.clientOptions(),
     );
     this.client.registerFeature(ownCapability);
+    this.died = new Promise((_, reject) => {
+      this.reportDeath = reject;
+    });
+    // Once the server is up, its end is told by the connection.
+    this.died.catch(() => undefined);
   }
 
   private clientOptions(): LanguageClientOptions {
@@ -97,27 +105,34 @@ export class Connection {
 
   private launch(): ChildProcess {
     const { candidate, environment } = this.options;
-    this.child = spawn(candidate.command, [...candidate.args, "--stdio"], {
+    const child = spawn(candidate.command, [...candidate.args, "--stdio"], {
       cwd: os.homedir(),
       env: { ...process.env, ...environment },
       stdio: "pipe",
       windowsHide: true,
     });
-    return this.child;
+    child.once("error", (error) => {
+      this.reportDeath(new Error(`The server could not be started: ${error.message}`));
+    });
+    child.once("exit", (code, signal) => {
+      this.reportDeath(new Error(`The server ended at its start (${signal ?? `exit status ${code ?? "unknown"}`})`));
+    });
+    this.child = child;
+    return child;
   }
 
-  /** Resolves when the server is initialised; rejects with one sentence otherwise. */
+  /** Resolves when the server is initialised; rejects with a reason in words otherwise. */
   async start(): Promise<void> {
     let giveUp: NodeJS.Timeout | undefined;
     const failed = new Promise<never>((_, reject) => {
       giveUp = setTimeout(() => {
-        reject(new Error(`The server gave no answer within ${INITIALIZE_TIMEOUT_MS / 1000} s.`));
+        reject(new Error(`The server gave no answer within ${INITIALIZE_TIMEOUT_MS / 1000} s`));
       }, INITIALIZE_TIMEOUT_MS);
     });
     try {
-      const started = this.client.start();
-      const died = this.death();
-      await Promise.race([started, failed, died]);
+      // The library's promise may also resolve for a server that has ended meanwhile.
+      const started = this.client.start().then(() => (this.client.isRunning() ? undefined : this.died));
+      await Promise.race([started, failed, this.died]);
       this.state = "running";
     } catch (error) {
       await this.stop();
@@ -125,18 +140,6 @@ export class Connection {
     } finally {
       clearTimeout(giveUp);
     }
-  }
-
-  /** Rejects when the process ends before the server has been initialised. */
-  private death(): Promise<never> {
-    return new Promise((_, reject) => {
-      this.child?.once("error", (error) => {
-        reject(new Error(`The server could not be started: ${error.message}.`));
-      });
-      this.child?.once("exit", (code, signal) => {
-        reject(new Error(`The server ended at its start (${signal ?? `exit status ${code ?? "unknown"}`}).`));
-      });
-    });
   }
 
   private closed(): void {

@@ -67,19 +67,19 @@ function figure(value: unknown): number {
   return typeof value === "number" ? value : 0;
 }
 
-/** `412 → 35.2 µs modelled`; the figure before it is the same graph run op by op. */
+/** Short enough that the word at its end is not cut off in a narrow side bar. */
 export function latencyLine({ latency }: Kernel): string {
-  if (latency === undefined) return "no latency";
-  const before = latency.baselineUs > 0 ? `${digits(latency.baselineUs)} → ` : "";
-  return `${before}${digits(latency.us)} µs ${latency.source}`;
+  return latency === undefined ? "no latency" : `${digits(latency.us)} µs ${latency.source}`;
 }
 
 /** Evidence, one fact a line. */
 export function evidence(kernel: Kernel): string[] {
   const { latency } = kernel;
+  const before = latency !== undefined && latency.baselineUs > 0 ? `op by op ${digits(latency.baselineUs)} µs` : "";
   const bound = latency !== undefined && latency.rooflineUs > 0 ? `bound ${digits(latency.rooflineUs)} µs` : "";
   return [
     latencyLine(kernel),
+    before,
     bound,
     latency === undefined || latency.chip === "" ? "" : `chip ${latency.chip}`,
     kernel.verifier === "" ? "" : `verifier ${kernel.verifier}`,

@@ -90,16 +90,17 @@ export class Server implements vscode.Disposable {
     this.passedOver.length = 0;
     const interpreter = await selectedInterpreter(this.output);
     let remaining = candidates(surroundings(interpreter));
+    let launched = false;
     for (;;) {
       const choice = await choose(remaining, attempt);
       for (const passed of choice.passedOver) this.passOver(passed);
-      if (choice.chosen === undefined) {
-        this.nothingWorks();
-        return;
-      }
+      if (choice.chosen === undefined) break;
+      launched = true;
       if (await this.launch(choice.chosen, choice.version, interpreter)) return;
       remaining = remaining.slice(remaining.indexOf(choice.chosen) + 1);
     }
+    if (launched) this.crashed("The server ended at its start");
+    else this.nothingFound();
   }
 
   private passOver(passed: PassedOver): void {
@@ -137,7 +138,7 @@ export class Server implements vscode.Disposable {
       output: this.output,
       log: this.log,
       lost: () => {
-        if (this.connection === connection) this.crashed();
+        if (this.connection === connection) this.crashed("The server ended unexpectedly");
       },
     });
     // Handlers are there before the server can speak.
@@ -160,12 +161,12 @@ export class Server implements vscode.Disposable {
       .map(({ candidate, reason }) => `${candidate.how} (${reason})`);
   }
 
-  private crashed(): void {
+  private crashed(how: string): void {
     this.connection = undefined;
     void vscode.commands.executeCommand("setContext", "evokernel.ready", false);
     this.lastTraceback = this.log.lastTraceback();
     const wait = this.backoff.crashed(Date.now());
-    const said = `The server ended unexpectedly; it starts again in ${Math.round(wait / 1000)} s.`;
+    const said = `${how}; it is started again in ${Math.round(wait / 1000)} s.`;
     this.output.error(said);
     this.item.failed(said);
     this.timer = setTimeout(() => void this.enqueue(() => this.connect()), wait);
@@ -174,7 +175,7 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  private nothingWorks(): void {
+  private nothingFound(): void {
     this.chosen = "none";
     const said = "No EvoKernel server was found. Install it with: pip install evokernel-lsp";
     this.output.error(said);

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The main job in a real VS Code; screenshots land in .e2e/shots. `--picture` also renews docs/images/vscode.png.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(cd "$HERE/../../.." && pwd)
+export EVOKERNEL_E2E_DIR=${EVOKERNEL_E2E_DIR:-$ROOT/.e2e}
+E2E=$EVOKERNEL_E2E_DIR
+
+bash "$HERE/setup.sh"
+
+# A new memory for each run; the compiled twin is kept.
+export EVOKERNEL_HOME=$E2E/evokernel-home
+mkdir -p "$EVOKERNEL_HOME"
+find "$EVOKERNEL_HOME" -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} +
+"$ROOT/.venv/bin/evokernel" doctor --prepare
+
+timeout --kill-after=20 600 "$E2E/bin/node" "$HERE/story.mjs" "$E2E" "$ROOT/.venv/bin/evokernel" lsp
+
+if [ "${1:-}" = --picture ]; then
+  mkdir -p "$ROOT/docs/images"
+  cp "$E2E/shots/2-code-action.png" "$ROOT/docs/images/vscode.png"
+fi
