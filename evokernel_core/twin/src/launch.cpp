@@ -63,13 +63,21 @@ std::string CopySizes(const PipeUse &use)
     return text;
 }
 
+// The scalar unit counts as the bottleneck only where it hardly ever waits for another pipe.
+int BusiestPipe(const BlockTime &time)
+{
+    int busiest = 1;
+    for (int p = 2; p < kPipes; ++p) {
+        busiest = time.use[p].busy > time.use[busiest].busy ? p : busiest;
+    }
+    const double scalar = time.use[0].busy;
+    return scalar > time.use[busiest].busy && scalar > 0.5 * time.cycles ? 0 : busiest;
+}
+
 // One sentence: the busiest pipe, what it waits for, and what the vector pipe waits for.
 std::string Bottleneck(const BlockTime &time)
 {
-    int busiest = 0;
-    for (int p = 1; p < kPipes; ++p) {
-        busiest = time.use[p].busy > time.use[busiest].busy ? p : busiest;
-    }
+    const int busiest = BusiestPipe(time);
     const double share = time.cycles > 0 ? 100 * time.use[busiest].busy / time.cycles : 0;
     char head[64];
     std::snprintf(head, sizeof(head), "%s-bound: %.0f %% busy", PipeName(static_cast<Pipe>(busiest)), share);

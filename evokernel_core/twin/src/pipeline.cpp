@@ -113,9 +113,29 @@ void Pipeline::RunMove(const Move &move, const char *name, int line, const char 
     const double latency = !move.load            ? chip.store_latency
                            : move.hbm_bytes == 0 ? chip.load_hit_latency
                                                  : chip.load_latency;
-    port_ = std::max(port_, start) + (l2_bytes / l2_share_ + hbm_bytes / hbm_share_) / efficiency;
-    const double until = std::max(start + occupied, port_);
+    const double shared = port_.Take(start, (l2_bytes / l2_share_ + hbm_bytes / hbm_share_) / efficiency);
+    const double until = std::max(start + occupied, shared);
     Finish(move.pipe, start, until, until + latency, name, line, file, move.bytes);
+}
+
+double Port::Take(double start, double cycles)
+{
+    if (start < gap_end_) {
+        const double begin = std::max(start, gap_start_);
+        const double used = std::min(cycles, gap_end_ - begin);
+        gap_start_ = begin + used;
+        cycles -= used;
+        if (cycles <= 0) {
+            return gap_start_;
+        }
+    }
+    if (start > free_) {
+        gap_start_ = free_;
+        gap_end_ = start;
+        free_ = start;
+    }
+    free_ += cycles;
+    return free_;
 }
 
 void Pipeline::DrainAll()

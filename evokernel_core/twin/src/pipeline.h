@@ -46,6 +46,19 @@ struct Move {
     bool aligned;         // the GM side starts on a multiple of the chip's efficient alignment
 };
 
+// The core's share of the way to global memory. Instructions reach it in program order, not in the
+// order in which they start, so the last stretch that it stood idle can still be used.
+class Port {
+public:
+    // Reserves `cycles` from `start` on and returns when they are over.
+    double Take(double start, double cycles);
+
+private:
+    double free_ = 0;
+    double gap_start_ = 0;
+    double gap_end_ = 0;
+};
+
 class Pipeline {
 public:
     void Start(const Chip &chip, int active_cores);
@@ -81,7 +94,7 @@ private:
     PipeUse use_[kPipes];
     double begun_[kPipes][kMaxDepth] = {};  // start times of the last instructions, for the queue depth
     uint32_t issued_[kPipes] = {};
-    double port_ = 0;                 // the core's share of the way to global memory
+    Port port_;
     double hbm_share_ = 0;            // bytes per cycle
     double l2_share_ = 0;
     std::vector<TraceEvent> *events_ = nullptr;
