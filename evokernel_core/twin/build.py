@@ -34,6 +34,8 @@ LAUNCHER_SOURCE = "launcher.c"
 LIBRARY_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-w")
 KERNEL_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-w", "-fmax-errors=20")
 COMPILE_SECONDS = 120
+MAX_KERNELS = 2000
+"""Compiled kernels kept on disk for one twin."""
 
 
 class CandidateError(EvoKernelError):
@@ -209,6 +211,7 @@ def build_files(
     key = hashlib.sha256(repr((sorted(everything.items()), list(options), label)).encode()).hexdigest()[:24]
     folder = cache_dir() / "kernels" / twin.folder.name / key
     if (folder / "kernel.so").exists():
+        os.utime(folder)
         return BuiltKernel(folder / "kernel.so", twin)
     started = time.monotonic()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -221,6 +224,7 @@ def build_files(
         command = (*command_prefix, *twin.compiler.argv, *flags)
         _build_in(work, twin, command, (label, *files))
         _publish(work / "result", folder)
+    _evict(folder.parent)
     return BuiltKernel(folder / "kernel.so", twin, time.monotonic() - started)
 
 
@@ -239,6 +243,17 @@ def _publish(result: Path, folder: Path) -> None:
     with _locked(folder.with_suffix(".lock")):
         if not folder.exists():
             result.rename(folder)
+
+
+def _evict(cache: Path) -> None:
+    """Keeps the cache of kernels bounded: the least recently used quarter goes when it is full."""
+    kernels = [path for path in cache.iterdir() if path.is_dir() and not path.name.startswith("building-")]
+    if len(kernels) <= MAX_KERNELS:
+        return
+    kernels.sort(key=lambda path: path.stat().st_mtime)
+    for path in kernels[: MAX_KERNELS // 4]:
+        shutil.rmtree(path, ignore_errors=True)
+        path.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def _as_unit(name: str, text: str, label: str) -> str:

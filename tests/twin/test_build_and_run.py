@@ -94,6 +94,13 @@ def test_a_kernel_is_compiled_once() -> None:
     assert other.library != first.library
 
 
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "MAX_KERNELS", 4)
+    built = [build_kernel(source(KERNEL.replace("1.0f", f"{n}.5f"))).library for n in range(6)]
+    assert built[-1].exists()
+    assert len([path for path in built[-1].parent.parent.iterdir() if path.is_dir()]) <= 4
+
+
 def test_two_builders_of_one_kernel_agree() -> None:
     text = KERNEL.replace("1.0f", "3.0f")
     found: list[Path] = []
