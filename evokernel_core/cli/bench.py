@@ -26,6 +26,7 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import data_dir, memory_path
 from evokernel_core.synthesis.problems import ProblemResult, problem_files, solve
+from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.session import Session
 
 
@@ -47,12 +48,11 @@ class Journal:
         folder = data_dir() / "bench"
         folder.mkdir(exist_ok=True)
         path = folder / f"{key}.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []  # a cut last line goes
         if not lines:
-            run = f"{key}-{_next_number(folder)}"
-            path.write_text(json.dumps({"run": run}) + "\n")
-            return cls(path, run)
-        results = (ProblemResult(**json.loads(line)) for line in lines[1:] if line.endswith("}"))
+            lines = [json.dumps({"run": f"{key}-{_next_number(folder)}"})]
+        path.write_text("".join(f"{line}\n" for line in lines))
+        results = (ProblemResult(**json.loads(line)) for line in lines[1:])
         return cls(path, json.loads(lines[0])["run"], {result.name: result for result in results})
 
     def add(self, result: ProblemResult) -> None:
@@ -87,6 +87,7 @@ def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | N
     An interrupted run goes on where it stopped when the same command is given again.
     """
     settings = settings_from(options)
+    open_proposer(settings)  # wrong settings are wrong usage, whatever the suite holds
     files = problem_files(suite_dir, _levels(levels), pattern)
     key = _key(settings, files)
     journal = Journal.open(key)

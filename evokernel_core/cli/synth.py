@@ -56,6 +56,7 @@ def command(
     file = file.absolute()
     settings = settings_from(options)
     with Session(settings, file.parent) as session:
+        session.proposer()  # wrong settings are wrong usage, whatever the file holds
         try:
             regions = [region for region in session.regions(file, symbol=symbol) if _on(region, line)]
         except ShapesNeeded as error:

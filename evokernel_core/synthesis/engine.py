@@ -73,6 +73,10 @@ def _no_features(task: KernelTask) -> Mapping[str, float]:
     return {}
 
 
+def _unsatisfied(search: Search) -> bool:
+    return False
+
+
 def _ignore(event: AttemptEvent) -> None:
     return
 
@@ -94,18 +98,18 @@ class Engine:
         budget: int,
         *,
         job_id: str = "",
-        refinements: int | None = None,
+        satisfied: Callable[[Search], bool] = _unsatisfied,
         on_attempt: Callable[[AttemptEvent], None] = _ignore,
         cancelled: Callable[[], bool] = never,
     ) -> SynthesisResult:
         """Spends up to ``budget`` attempts; fewer at the bound, when nothing new is left, when
-        cancelled, or after ``refinements`` attempts past the first feasible kernel.
+        cancelled, or when ``satisfied`` says after an attempt that a verified kernel will do.
 
         A ``job_id`` that the memory knows goes on after its recorded attempts. Raises VerifierError
         when the verifier cannot judge; the attempts so far stay recorded.
         """
         run = _Run(self, Search(task, budget), job_id or uuid.uuid4().hex, on_attempt, cancelled)
-        return run.to_end(refinements)
+        return run.to_end(satisfied)
 
 
 class _Run:
@@ -129,20 +133,20 @@ class _Run:
         )
         self.empty = 0
 
-    def to_end(self, refinements: int | None) -> SynthesisResult:
+    def to_end(self, satisfied: Callable[[Search], bool]) -> SynthesisResult:
         self._resume()
-        reason = self._stop_reason(refinements)
+        reason = self._stop_reason(satisfied)
         try:
             if not reason and not self.search.spent and self._start_from_what_is_known():
-                reason = self._stop_reason(refinements)
+                reason = self._stop_reason(satisfied)
             while not reason:
-                reason = self._attempt() or self._stop_reason(refinements)
+                reason = self._attempt() or self._stop_reason(satisfied)
         except VerifierError:
             if not self.cancelled():
                 raise
         return self._result(reason)
 
-    def _stop_reason(self, refinements: int | None) -> str:
+    def _stop_reason(self, satisfied: Callable[[Search], bool]) -> str:
         search = self.search
         if self.cancelled():
             return "Cancelled."
@@ -150,8 +154,8 @@ class _Run:
             return "The best kernel is within 3 % of the bound."
         if search.spent >= search.budget:
             return f"The budget of {search.budget} attempts is spent."
-        if refinements is not None and 0 < search.first_at <= search.spent - refinements:
-            return "The first verified kernel was asked for."
+        if search.first_at and satisfied(search):
+            return "A verified kernel is there, and no more was asked for."
         if not search.starts and not search.can_draft:
             return "The proposer has nothing new left to try."
         return ""

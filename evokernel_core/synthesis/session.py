@@ -5,6 +5,9 @@ The command line and the language server's worker use the same session, so that 
 
 from __future__ import annotations
 
+import shutil
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,13 +35,16 @@ from evokernel_core.synthesis.engine import AttemptEvent, Engine, SynthesisResul
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
+from evokernel_core.synthesis.search import Search
 from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
 
 QUICK_REFINEMENTS = 2
-"""Attempts past the first verified kernel while a person waits for it."""
+"""Most attempts past the first verified kernel while a person waits for it."""
+QUICK_S = 1.0
+"""Seconds after which a person who waits gets the first verified kernel as it is."""
 
 
 @frozen
@@ -80,6 +86,7 @@ class Session:
         self.agent = SharedAgent(settings.interpreter, workspace)
         self._own_memory = memory is None
         self.memory = memory or Memory(memory_path())
+        self._opening = threading.Lock()
         self._verifier: Verifier | None = None
         self._proposer: Proposer | None = None
 
@@ -100,13 +107,14 @@ class Session:
 
     def verifier(self) -> Verifier:
         """The verifier, asked once who it is. Raises VerifierUnavailable while a remote one is away."""
-        if self._verifier is None:
-            verifier = open_verifier(self.settings, self.agent)
-            status = getattr(verifier, "status", None)
-            if status is not None:
-                status()  # until it has answered once, a remote verifier's name is unknown
-            self._verifier = verifier
-        return self._verifier
+        with self._opening:
+            if self._verifier is None:
+                verifier = open_verifier(self.settings, self.agent)
+                status = getattr(verifier, "status", None)
+                if status is not None:
+                    status()  # until it has answered once, a remote verifier's name is unknown
+                self._verifier = verifier
+            return self._verifier
 
     def regions(self, path: Path, text: str | None = None, symbol: str | None = None) -> tuple[Region, ...]:
         """The regions of a file; those that no family covers are unsupported, with the reason."""
@@ -143,12 +151,17 @@ class Session:
         schedule = Schedule.of(initial(task, self.chip))
         return estimate_us(build(plan(task, self.chip.hbm_bytes), schedule), task.sizes, self.chip)
 
+    def proposer(self) -> Proposer:
+        """The proposer that the settings name. Raises UsageError for a model without an endpoint."""
+        with self._opening:
+            if self._proposer is None:
+                self._proposer = open_proposer(self.settings)
+            return self._proposer
+
     def engine(self) -> Engine:
         """An engine over this session's parts."""
-        if self._proposer is None:
-            self._proposer = open_proposer(self.settings)
         policy = open_policy(self.settings.policy)
-        return Engine(self.memory, self.verifier(), self._proposer, policy, self.settings, task_features)
+        return Engine(self.memory, self.verifier(), self.proposer(), policy, self.settings, task_features)
 
     def synthesise(
         self,
@@ -168,7 +181,7 @@ class Session:
             _task(region),
             budget,
             job_id=job_id,
-            refinements=QUICK_REFINEMENTS if kind is JobKind.GENERATE else None,
+            satisfied=_for_a_person() if kind is JobKind.GENERATE else _never_satisfied,
             on_attempt=on_attempt,
             cancelled=cancelled,
         )
@@ -198,12 +211,34 @@ class Session:
         as it was."""
         if not candidate.verdict.feasible:
             raise UsageError("Only a verified kernel can be applied; this one failed.")
-        text = path.read_text(encoding="utf-8")
-        name = kernel_name(_task(region))
-        edited = plan_edit(text, region, name)
+        text = path.read_bytes().decode("utf-8")  # bytes: the file keeps its line ends
+        edited = plan_edit(text, region, kernel_name(_task(region)))
         package = self._write(region, _task(region), candidate)
-        path.write_text(edited, encoding="utf-8")
+        _replace(path, edited)
         return package
+
+
+def _replace(path: Path, text: str) -> None:
+    """Puts a new text in place of a file's at once, so that no crash leaves half of it."""
+    staged = path.with_name(f".{path.name}.evokernel")
+    staged.write_bytes(text.encode("utf-8"))
+    shutil.copymode(path, staged)
+    staged.replace(path)
+
+
+def _never_satisfied(search: Search) -> bool:
+    return False
+
+
+def _for_a_person() -> Callable[[Search], bool]:
+    """Satisfied by a verified kernel as soon as more attempts would make a person wait."""
+    started = time.monotonic()
+
+    def satisfied(search: Search) -> bool:
+        refined = search.spent - search.first_at
+        return refined >= QUICK_REFINEMENTS or time.monotonic() - started > QUICK_S
+
+    return satisfied
 
 
 def _task(region: Region) -> KernelTask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import ProposerName, Settings
 from evokernel_core.synthesis.proposers.base import Proposer
 from evokernel_core.twin.chip import load_chip
@@ -16,8 +17,13 @@ def open_proposer(settings: Settings) -> Proposer:
     schedule = ScheduleProposer(load_chip(settings.chip))
     if settings.proposer is ProposerName.SCHEDULE:
         return schedule
+    if not (settings.endpoint.base_url and settings.endpoint.model):
+        raise UsageError(
+            f"The {settings.proposer.value} proposer needs a model endpoint; give its URL and model, or use"
+            " the schedule proposer."
+        )
     from evokernel_core.synthesis.proposers.hybrid import HybridProposer
     from evokernel_core.synthesis.proposers.llm import LlmProposer
 
-    model = LlmProposer(settings.endpoint)
+    model = LlmProposer(settings.endpoint, settings.chip)
     return model if settings.proposer is ProposerName.LLM else HybridProposer(schedule, model)

@@ -1,0 +1,112 @@
+"""`evokernel bench`: which problems, what counts, and going on after an interruption."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from click.testing import CliRunner
+
+from evokernel_core.cli.bench import Journal, summary
+from evokernel_core.cli.main import cli
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.synthesis.problems import ProblemResult, problem_files
+
+POINTWISE = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+
+def get_inputs():
+    return [torch.rand(40, 33)]
+
+
+def get_init_inputs():
+    return []
+"""
+MATMUL = POINTWISE.replace("torch.relu(x) + 1", "torch.relu(x @ x.T)")
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    folder = tmp_path / "suite"
+    for level, name, text in ((1, "10_late", MATMUL), (1, "2_early", POINTWISE), (2, "1_other", POINTWISE)):
+        path = folder / f"level{level}" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize(
+    ("levels", "pattern", "names"),
+    [
+        ((), "*", ["2_early", "10_late", "1_other"]),
+        ((1,), "*", ["2_early", "10_late"]),
+        ((), "*_o*", ["1_other"]),
+        ((), "2_early", ["2_early"]),
+    ],
+)
+def test_problems_come_in_the_order_of_their_numbers(
+    suite: Path, levels: tuple[int, ...], pattern: str, names: list[str]
+) -> None:
+    assert [file.stem for file in problem_files(suite, levels, pattern)] == names
+
+
+def test_a_plain_folder_is_a_suite(suite: Path) -> None:
+    assert [file.stem for file in problem_files(suite / "level2", (), "*")] == ["1_other"]
+    with pytest.raises(UsageError, match="no problem"):
+        problem_files(suite, (7,), "*")
+
+
+DONE = ProblemResult("2_early", True, 4, 20.0, 10.0, 40.0, 5.0, 0, "", "done", 1.5)
+FAILED = ProblemResult("10_late", False, failed_gate="capture", reason="matmul", seconds=0.5)
+
+
+def test_the_summary() -> None:
+    found = summary([DONE, evolve(DONE, best_latency_us=20.0, attempts=2), FAILED])
+    assert (found["problems"], found["feasible"], found["median_attempts"]) == (3, 2, 3)
+    assert found["geomean_baseline_over_best"] == pytest.approx(8**0.5)
+    assert found["geomean_first_over_best"] == pytest.approx(2**0.5)
+    assert summary([])["feasible_rate"] == 0.0
+
+
+def test_the_journal_outlives_an_interruption() -> None:
+    journal = Journal.open("key")
+    journal.add(DONE)
+    journal.add(FAILED)
+    with journal.path.open("a") as file:
+        file.write('{"name": "cut sho')  # the process was killed in the middle of a line
+    Journal.open("key").add(evolve(DONE, name="3_next"))
+    again = Journal.open("key")
+    assert again.run == journal.run
+    assert set(again.done) == {"2_early", "10_late", "3_next"}
+    assert again.done["10_late"] == FAILED
+    again.close()
+    assert Journal.open("key").run != journal.run
+
+
+def test_real_problems(suite: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    arguments = ["bench", str(suite), "--levels", "1", "--budget", "2", "--json", str(out)]
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    data = json.loads(out.read_text())
+    early, late = data["problems"]
+    assert (early["feasible"], early["attempts"], early["failed_gate"]) == (True, 2, "")
+    assert early["best_latency_us"] <= early["first_latency_us"]
+    assert (late["feasible"], late["failed_gate"]) == (False, "capture")
+    assert late["reason"]
+    assert data["summary"]["feasible"] == 1
+    assert "1 of 2 verified." in done.output

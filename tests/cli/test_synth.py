@@ -1,0 +1,121 @@
+"""`evokernel synth` on a small model, with nothing replaced: capture, kernels, twin, edit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MODEL = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def forward(self, x):
+        h = torch.relu(x) * 2.0 + 1.0
+        return torch.fft.fft(h)
+
+
+def get_inputs():
+    return [torch.rand(48, 100)]
+
+
+def get_init_inputs():
+    return []
+"""
+NO_SHAPES = "import torch\n\n\ndef f(x):\n    return torch.relu(x) + 1\n"
+
+
+def run(home: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    start = "from evokernel_core.cli.main import main; main()"
+    command = [sys.executable, "-c", start, *map(str, arguments)]
+    environment = os.environ | {"EVOKERNEL_HOME": str(home)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def regions(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    data: dict[str, Any] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = data["regions"]
+    return found
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "project" / "model.py"
+    path.parent.mkdir()
+    path.write_text(MODEL)
+    return path
+
+
+def test_from_file_to_applied_kernel_and_on(model: Path, tmp_path: Path) -> None:
+    first = run(tmp_path / "home", "synth", model, "--budget", "3", "--json")
+    assert first.returncode == 0, first.stderr
+    (row,) = [row for row in regions(first) if row["status"] == "verified"]
+    assert row["line"] == 8
+    assert row["attempts"] == 3
+    assert row["latency_source"] == "modelled"
+    assert row["best_latency_us"] <= row["first_latency_us"]
+    assert row["roofline_us"] <= row["best_latency_us"]
+    assert row["kernel_dir"] is None
+    assert model.read_text() == MODEL, "no edit unasked"
+
+    second = run(tmp_path / "home", "synth", model, "--budget", "1", "--apply", "--json")
+    (again,) = [row for row in regions(second) if row["status"] == "verified"]
+    assert again["first_latency_us"] == row["best_latency_us"], "it starts from what the first run learned"
+    folder = Path(again["kernel_dir"])
+    assert (folder / "op_kernel.cpp").is_file()
+    assert folder.parent == model.parent / "evokernel_kernels"
+    assert f"torch.ops.evokernel.{folder.name}(" in model.read_text()
+    same_results(model)
+
+    third = run(tmp_path / "home", "synth", model, "--budget", "1", "--json")
+    assert not [row for row in regions(third) if row["status"] == "verified"], "nothing is left to replace"
+
+
+def same_results(edited: Path) -> None:
+    original = edited.with_name("original.py")
+    original.write_text(MODEL)
+    script = (
+        "import torch, original, model\n"
+        "x = torch.rand(48, 100)\n"
+        "torch.testing.assert_close(model.Block()(x), original.Block()(x), rtol=0, atol=0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=edited.parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_unsupported_says_why(model: Path, tmp_path: Path) -> None:
+    done = run(tmp_path / "home", "synth", model, "--line", "9", "--json")
+    assert done.returncode == 1
+    assert done.stderr.startswith("evokernel: ")
+    assert all(row["status"] == "unsupported" and row["reason"] for row in regions(done))
+
+
+def test_missing_shapes(tmp_path: Path) -> None:
+    path = tmp_path / "plain.py"
+    path.write_text(NO_SHAPES)
+    done = run(tmp_path / "home", "synth", path, "--json")
+    assert done.returncode == 1
+    assert {row["status"] for row in regions(done)} == {"needs_shapes"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.py"], "does not exist"),
+        (["--budget", "0"], "budget"),
+        (["--proposer", "llm", "model.py"], ""),
+    ],
+)
+def test_wrong_usage(model: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    done = run(tmp_path / "home", "synth", *[model if item == "model.py" else item for item in arguments])
+    assert done.returncode == 2
+    assert message in done.stderr
