@@ -16,8 +16,9 @@ from evokernel_core.twin.chip import Chip
 
 def build(planned: Plan, schedule: Schedule) -> Kernel:
     """The kernel of a plan under a schedule, before it becomes text."""
-    family = rowwise if planned.family == "rowwise" else pointwise
-    return family.build(planned, schedule)
+    if planned.family == "rowwise":
+        return rowwise.build(planned, schedule)
+    return pointwise.build(planned, schedule)
 
 
 def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:

@@ -25,6 +25,8 @@ _READ_START, _WRITE_START = 189.0, 39.0
 _BYTES_PER_CYCLE = 32.0
 _FLAGS = 40.0
 """Scalar cycles of one tile's queue operations."""
+_NUMBER = 60.0
+"""Scalar cycles to read one number from device memory through the data cache."""
 _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
 _L2_SPEEDUP = 1.8
 
@@ -48,7 +50,8 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     vector = sum(_vector_cycles(kernel, program, work) for program in kernel.programs)
     stores = _store_cycles(kernel, work, chip)
     pipes = (sum(loads), vector, stores)
-    overlap = max(*pipes, work.tiles * _FLAGS * len(kernel.programs))
+    scalar = work.tiles * (_FLAGS * len(kernel.programs) + _NUMBER * len(kernel.numbers))
+    overlap = max(*pipes, scalar)
     cycles = overlap if kernel.schedule.buffers > 1 else sum(pipes)
     fill = (pipes[0] + pipes[2]) / max(work.tiles, 1.0)
     return (cycles + fill) / chip.mhz + chip.launch_us

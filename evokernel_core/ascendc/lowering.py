@@ -226,6 +226,10 @@ class Builder:
         """``a`` where the mask is set, else ``b``."""
         if domain_of(a) is Domain.SCALAR and domain_of(b) is Domain.SCALAR:
             a = self.emit("fill", a, domain=mask.domain)
+        if domain_of(a) is Domain.SCALAR and mask.op == "compare" and mask.detail in _OPPOSITE:
+            # Select takes a scalar in its second place only.
+            opposite = self.compare(_OPPOSITE[mask.detail], *mask.args)
+            return self.emit("select", opposite, b, a)
         return self.emit("select", mask, a, b)
 
     # -- reductions ---------------------------------------------------------------------------
@@ -237,6 +241,8 @@ class Builder:
         return self.emit(f"reduce_{op}", a, domain=Domain.ROW)
 
 
+_OPPOSITE = {"EQ": "NE", "NE": "EQ"}
+"""Comparisons that are each other's complement for NaN too."""
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 

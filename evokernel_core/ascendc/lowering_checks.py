@@ -21,7 +21,8 @@ def check_task(task: KernelTask, device_bytes: int) -> None:
         raise PlanError("The region computes nothing.")
     if len(task.graph.nodes) > MAX_NODES:
         raise PlanError(
-            f"The region has {len(task.graph.nodes)} operations, more than the {MAX_NODES} that one kernel fuses."
+            f"The region has {len(task.graph.nodes)} operations, "
+            f"more than the {MAX_NODES} that one kernel fuses."
         )
     for graph_input in task.graph.inputs:
         _check_input(graph_input, task)
@@ -74,5 +75,6 @@ def _check_memory(task: KernelTask, device_bytes: int) -> None:
     total = sum(spec.nbytes(task.sizes) for spec in (*tensors, *task.graph.output_specs()))
     if total > device_bytes:
         raise PlanError(
-            f"Inputs and outputs take {total / 2**30:.1f} GiB, more than the {device_bytes / 2**30:.0f} GiB of device memory."
+            f"Inputs and outputs take {total / 2**30:.1f} GiB, "
+            f"more than the {device_bytes / 2**30:.0f} GiB of device memory."
         )

@@ -106,8 +106,7 @@ class _Walk:
             return self.value(operand, operand_access(self.space, node, access, self.graph.spec(operand)))
         rule = REDUCTIONS[node.op] if node.op in REDUCTIONS else POINTWISE[node.op]
         self._check_integers(node)
-        result = rule(self._call(node, index, access))
-        return result
+        return rule(self._call(node, index, access))
 
     def _check_integers(self, node: Node) -> None:
         if node.op in COMPARISONS and any(self.graph.spec(ref).dtype == "int32" for ref in node.operands()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from evokernel_core.ascendc.lowering import Builder, Operand
+from evokernel_core.ascendc.lowering import Builder, Operand, Value
 from evokernel_core.domain.errors import PlanError
 
 _EXP_CAP = 80.0
@@ -103,7 +103,17 @@ def expm1(b: Builder, x: Operand) -> Operand:
 
 
 def log1p(b: Builder, x: Operand) -> Operand:
-    """ln(1 + x) less what the rounding of 1 + x added, which matters for small x only."""
+    """ln(1 + x) less what the rounding of 1 + x added, which matters for small x only.
+
+    ln(1 + exp(z)) becomes max(z, 0) + ln(1 + exp(-|z|)), whose exponential cannot overflow.
+    """
+    if isinstance(x, Value) and x.op == "exp":
+        z = x.args[0]
+        return b.add(b.relu(z), _log1p_small(b, b.exp(b.neg(b.abs(z)))))
+    return _log1p_small(b, x)
+
+
+def _log1p_small(b: Builder, x: Operand) -> Operand:
     small = b.min(x, 1.0)
     lost = b.sub(b.add(b.add(small, 1.0), -1.0), small)
     return b.sub(b.ln(b.add(x, 1.0)), lost)
@@ -112,7 +122,7 @@ def log1p(b: Builder, x: Operand) -> Operand:
 def softplus(b: Builder, x: Operand, beta: float, threshold: float) -> Operand:
     """(max(z, 0) + log1p(exp(-|z|))) / beta with z = beta * x; x itself where z > threshold."""
     z = b.mul(x, beta)
-    smooth = b.add(b.relu(z), log1p(b, b.exp(b.neg(b.abs(z)))))
+    smooth = log1p(b, b.exp(z))
     result = b.mul(smooth, 1.0 / beta)
     if threshold >= 20.0:  # there exp(-z) is below float32's resolution of z
         return result

@@ -208,26 +208,26 @@ class Lowerer:
         return name
 
     def _make(self, value: Value) -> Virtual:
+        domain = Domain.ROW if value.domain is Domain.ROW else Domain.FULL
         if value.op == "load":
             return self._load(value)
-        domain = Domain.ROW if value.domain is Domain.ROW else Domain.FULL
         if value.op in REDUCTIONS:
             source = self.at(value.args[0], Domain.FULL)
             return self.emit(value.op, self._new(Domain.ROW, value), source)
-        if value.op in BINARY:
-            return self._binary(value, domain)
-        if value.op in ("fill", "widen"):
-            return self._copy(value, domain)
-        if value.op == "compare":
-            return self._compare(value, domain)
-        if value.op == "select":
-            return self._select(value, domain)
-        if value.op == "to_number":
-            return self._to_number(value, domain)
-        if value.op in _MASK_OPS:
-            masks = [self.at(arg, domain) for arg in value.args]
-            return self.emit(_MASK_OPS[value.op], self._new(domain, value, Kind.MASK), *masks)
-        return self._unary(value, domain)
+        make = {
+            **dict.fromkeys(BINARY, self._binary),
+            **dict.fromkeys(_MASK_OPS, self._logical),
+            "fill": self._copy,
+            "widen": self._copy,
+            "compare": self._compare,
+            "select": self._select,
+            "to_number": self._to_number,
+        }
+        return make.get(value.op, self._unary)(value, domain)
+
+    def _logical(self, value: Value, domain: Domain) -> Virtual:
+        masks = [self._mask(arg, domain) for arg in value.args]
+        return self.emit(_MASK_OPS[value.op], self._new(domain, value, Kind.MASK), *masks)
 
     def _load(self, value: Value) -> Virtual:
         item = self.inputs[value.index]

@@ -211,7 +211,7 @@ def strategy_of(planned: Plan, schedule: Schedule, move: str) -> Strategy:
     """The strategy of a schedule: its settings, its words and its archive cell."""
     return Strategy(
         family=planned.family,
-        settings=schedule.settings(),  # type: ignore[arg-type]
+        settings=schedule.settings(),
         notes=_notes(planned, schedule),
         descriptor=_descriptor(planned, schedule),
         move=move,
@@ -220,7 +220,7 @@ def strategy_of(planned: Plan, schedule: Schedule, move: str) -> Strategy:
 
 def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
     notes = [
-        f"Tile of {schedule.tile} elements, {schedule.buffers} buffer{'s' if schedule.buffers > 1 else ''} a queue.",
+        f"Tile of {schedule.tile} elements, {schedule.buffers} buffer(s) a queue.",
         _FORM_NOTES[schedule.form],
     ]
     if schedule.form is Form.STREAM:

@@ -50,7 +50,8 @@ def context(task: KernelTask) -> Mapping[str, Any]:
         "checks": [check for item in tensor_inputs(task) for check in _checks(item, sources)],
         "symbol_lines": _symbol_lines(task, sources),
         "allocation_lines": [
-            f"at::Tensor {name} = at::empty({{{_dims(spec)}}}, {tensors[0]}.options().dtype({_AT_DTYPE[spec.dtype]}));"
+            f"at::Tensor {name} = at::empty({{{_dims(spec)}}}, "
+            f"{tensors[0]}.options().dtype({_AT_DTYPE[spec.dtype]}));"
             for name, spec in zip(results, task.graph.output_specs(), strict=True)
         ],
         "returned": f"std::make_tuple({', '.join(results)})" if several else results[0],

@@ -153,9 +153,8 @@ def read_package(folder: Path) -> tuple[KernelTask, KernelSource, dict[str, Any]
 def _test_context(task: KernelTask) -> dict[str, Any]:
     full = task.sizes
     candidates = [full]
-    for size in (3, 17):
-        if full:
-            candidates.append({s.name: max(min(size, s.size), s.minimum) for s in task.symbols})
+    if full:
+        candidates += [{s.name: max(min(size, s.size), s.minimum) for s in task.symbols} for size in (3, 17)]
     specs = [item.spec for item in tensor_inputs(task)]
     small = [sizes for sizes in candidates if max(spec.nbytes(sizes) for spec in specs) <= 4 * _LARGEST_TEST]
     return {

@@ -88,6 +88,11 @@ class Kernel:
         return tuple(item for item in self.plan.inputs if item.name not in others)
 
     @property
+    def tensors(self) -> tuple[PlanInput | PlanOutput, ...]:
+        """Every tensor in device memory, inputs first."""
+        return (*self.plan.inputs, *self.plan.outputs)
+
+    @property
     def row_capacity(self) -> int:
         return self.schedule.rows if self.schedule.packed else SINGLE_ROW_FLOATS
 
@@ -244,6 +249,8 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspa
             "FOLD_ODD": f"uint32_t FOLD_ODD = {_fold(self.schedule.tile, 64)};",
             "INFINITE": "float INFINITE = __builtin_inff();",
         }
+        if self.schedule.packed:
+            del known["FLOATS_PER_BLOCK"]  # tiling.h has it
         lines.extend(f"constexpr {known[key]}" for key in known if _mentions(text, key))
         return "\n".join(lines) + "\n"
 
@@ -260,7 +267,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _globals(self) -> list[str]:
         lines = []
-        for item in (*self.plan.inputs, *self.plan.outputs):
+        for item in self.tensors:
             source = item.source if isinstance(item, PlanInput) else item.name
             cpp_type, name = CPP_TYPE[item.dtype], camel(item.name)
             lines.append(
@@ -268,15 +275,15 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             )
         if self.schedule.bypass_l2:
             lines.append("// Every element is used once: keep it out of the shared L2 cache.")
-            for item in (*self.queued, *self.plan.outputs):
-                if item.domain is Domain.FULL:
-                    lines.append(f"{camel(item.name)}Global.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);")
+            lines += [
+                f"{camel(item.name)}Global.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);"
+                for item in self._queue_owners()
+                if item.domain is Domain.FULL
+            ]
         return lines
 
     def _init_buffers(self) -> list[str]:
-        queues = {
-            f"{camel(item.name)}Queue": item for item in (*self.queued, *self.plan.outputs, *self.invariants)
-        }
+        queues = {f"{camel(item.name)}Queue": item for item in self._queue_owners()}
         lines = []
         for name, number, elements, cpp_type, _ in self.buffers.entries:
             size = (
@@ -287,6 +294,9 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             count = "BUFFER_NUM, " if number == self.schedule.buffers else f"{number}, "
             lines.append(f"pipe->InitBuffer({name}, {count if name in queues else ''}{size});")
         return lines
+
+    def _queue_owners(self) -> tuple[PlanInput | PlanOutput, ...]:
+        return (*self.queued, *self.plan.outputs, *self.invariants)
 
     def _locals(self) -> list[str]:
         """Names for the registers inside the buffers."""
@@ -319,6 +329,9 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             lines.append(
                 f"Duplicate({self.row_names[0]}, 0.0f, {_times(len(self.row_names), 'ROW_CAPACITY')});"
             )
+        if self.compares:
+            text, _ = self._capacity(Domain.COLUMN)
+            lines += [f"Duplicate({name}, 0.0f, {text});" for name in column_tensors(self.programs)]
         return lines
 
     def _process(self) -> str:
@@ -346,12 +359,12 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
-        for item in (*self.queued, *self.invariants):
-            lines.append(f"TQue<TPosition::VECIN, 1> {camel(item.name)}Queue;")
+        loaded = (*self.queued, *self.invariants)
+        lines += [f"TQue<TPosition::VECIN, 1> {camel(item.name)}Queue;" for item in loaded]
         lines += [f"TQue<TPosition::VECOUT, 1> {camel(item.name)}Queue;" for item in self.plan.outputs]
         queues = len(self.queued) + len(self.invariants) + len(self.plan.outputs)
         lines += [f"TBuf<TPosition::VECCALC> {name};" for name, *_ in self.buffers.entries[queues:]]
-        for item in (*self.plan.inputs, *self.plan.outputs):
+        for item in self.tensors:
             lines.append(f"GlobalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Global;")
         lines += self._local_members()
         lines += [f"float {name};" for name in self._number_members()]
@@ -380,7 +393,8 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def read_numbers(self) -> tuple[list[str], list[str]]:
         """Statements that read single numbers: those read once, and those read for each row."""
-        once, each = [], []
+        once: list[str] = []
+        each: list[str] = []
         for item in self.numbers:
             line = f"{camel(item.name)}Value = {access.read_number(self.plan, item)};"
             (each if "row" in access.row_index(self.plan, item) else once).append(line)
@@ -393,9 +407,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             name, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
             lines += [
                 f"{name}Local = {name}Queue.AllocTensor<{cpp_type}>();",
-                f"DataCopyPad({name}Local, {name}Global, "
-                f"DataCopyExtParams{{1, static_cast<uint32_t>(tiling_.columns * sizeof({cpp_type})), 0, 0, 0}}, "
-                f"DataCopyPadExtParams<{cpp_type}>{{false, 0, 0, 0}});",
+                *copy_call(f"{name}Local", f"{name}Global", _piece("tiling_.columns", cpp_type), cpp_type),
                 f"{name}Queue.EnQue({name}Local);",
                 f"{name}Local = {name}Queue.DeQue<{cpp_type}>();",
             ]
@@ -411,8 +423,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             start = access.offset(self.plan, item, self.form)
             lines += [
                 f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
-                f"DataCopyPad({stem}Local, {stem}Global[{start}], {self._copy(item)}, "
-                f"DataCopyPadExtParams<{cpp_type}>{{false, 0, 0, 0}});",
+                *copy_call(f"{stem}Local", f"{stem}Global[{start}]", self._copy(item), cpp_type),
                 f"{stem}Queue.EnQue({stem}Local);",
             ]
         return method(name, parameters, lines)
@@ -424,7 +435,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             start = access.output_offset(item, self.form)
             lines += [
                 f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
-                f"DataCopyPad({stem}Global[{start}], {stem}Local, {self._copy(item)});",
+                *copy_call(f"{stem}Global[{start}]", f"{stem}Local", self._copy(item)),
                 f"{stem}Queue.FreeTensor({stem}Local);",
             ]
         return method(name, parameters, lines)
@@ -438,7 +449,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             elements = "rows" if self.schedule.packed else "1"
         elif self.schedule.packed:
             elements = "tiling_.columns"
-        return f"DataCopyExtParams{{1, static_cast<uint32_t>({elements} * sizeof({cpp_type})), 0, 0, 0}}"
+        return _piece(elements, cpp_type)
 
     def receive(self, inputs: Sequence[PlanInput]) -> list[str]:
         return [
@@ -464,6 +475,19 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 def method(name: str, parameters: str, lines: Sequence[str]) -> str:
     body = indent("\n".join(lines), "    ")
     return f"__aicore__ inline void {name}({parameters})\n{{\n{body}\n}}\n"
+
+
+def _piece(elements: str, cpp_type: str) -> str:
+    """The parameters of a copy of one piece."""
+    if elements == "1":
+        return f"DataCopyExtParams{{1, sizeof({cpp_type}), 0, 0, 0}}"
+    return f"DataCopyExtParams{{1, static_cast<uint32_t>({elements} * sizeof({cpp_type})), 0, 0, 0}}"
+
+
+def copy_call(target: str, source: str, shape: str, padded: str = "") -> list[str]:
+    """A DataCopyPad, broken where it is long; ``padded`` is the type of a copy into the core."""
+    tail = f", DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});" if padded else ");"
+    return [f"DataCopyPad({target}, {source},", f"    {shape}{tail}"]
 
 
 def _mentions(text: str, name: str) -> bool:

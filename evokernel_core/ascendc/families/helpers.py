@@ -35,7 +35,8 @@ __aicore__ inline void {name}Row(const LocalTensor<float> &dst, const LocalTenso
             BlockReduce{name}(to, from, repeats, LANES, 1, 1, BLOCKS_PER_REPEAT);
         }}
         if (tail > 0) {{
-            BlockReduce{name}(to[repeats * BLOCKS_PER_REPEAT], from[repeats * LANES], 1, tail, 1, 1, BLOCKS_PER_REPEAT);
+            BlockReduce{name}(to[repeats * BLOCKS_PER_REPEAT], from[repeats * LANES], 1, tail, 1, 1,
+                BLOCKS_PER_REPEAT);
         }}
         width = (width + FLOATS_PER_BLOCK - 1) / FLOATS_PER_BLOCK;
         from = to;
@@ -56,7 +57,8 @@ def _reduce_rows_by_row(name: str) -> str:
 __aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
 {{
     if (tiling_.columns <= LANES) {{ // one repeat a row
-        WholeReduce{name}(dst, src, tiling_.columns, rows, 1, 1, tiling_.pitch / FLOATS_PER_BLOCK{_ONLY_VALUE[name]});
+        WholeReduce{name}(dst, src, tiling_.columns, rows, 1, 1,
+            tiling_.pitch / FLOATS_PER_BLOCK{_ONLY_VALUE[name]});
         return;
     }}
     for (uint32_t row = 0; row < rows; ++row) {{
@@ -136,7 +138,8 @@ __aicore__ inline void SpreadRows(const LocalTensor<float> &dst, const LocalTens
 def repeat_columns(schedule: Schedule) -> str:
     head = """\
 // Give every row of the tile the same columns.
-__aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
+__aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalTensor<float> &src,
+                                     uint32_t rows)
 {
 """
     if schedule.spread == "columns":
@@ -179,7 +182,8 @@ def cast_rows() -> str:
 // Convert a tile. Rows of types of different width start at different distances unless a row fills
 // its blocks.
 template <typename To, typename From>
-__aicore__ inline void CastRows(const LocalTensor<To> &dst, const LocalTensor<From> &src, RoundMode mode, uint32_t rows)
+__aicore__ inline void CastRows(const LocalTensor<To> &dst, const LocalTensor<From> &src, RoundMode mode,
+                                uint32_t rows)
 {
     const uint32_t dstPitch = RowPitch<To>();
     const uint32_t srcPitch = RowPitch<From>();

@@ -112,7 +112,7 @@ def build_stream(plan: Plan, schedule: Schedule) -> Kernel:
     depth = max(levels.of(value) for value in plan.reductions)
     steps = [_reducing_pass(plan, lowerer, levels, pairs, level) for level in range(1, depth + 1)]
     final = _final_pass(plan, lowerer)
-    programs = tuple(step.program for step in steps) + (final,)
+    programs = (*(step.program for step in steps), final)
     accumulators = max(len(step.accumulations) for step in steps)
     kernel = Kernel(plan, schedule, programs, accumulators)
     _write(kernel, steps, final)

@@ -68,9 +68,8 @@ def _round(item: Instruction, target: str, sources: list[str], count: str, _: bo
 
 
 def _compare_scalar(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
-    return [
-        f"CompareScalar({target}, {sources[0]}, {item.scalar}, CMPMODE::{item.detail}, WholeRepeats({count}));"
-    ]
+    mode = f"CMPMODE::{item.detail}"
+    return [f"CompareScalar({target}, {sources[0]}, {item.scalar}, {mode}, WholeRepeats({count}));"]
 
 
 def _compare(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:

@@ -132,9 +132,7 @@ inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t c
 
 def _constants(kernel: Kernel, body: str) -> str:
     schedule = kernel.schedule
-    narrowest = min(
-        (ITEM_SIZE[item.dtype] for item in (*kernel.plan.inputs, *kernel.plan.outputs)), default=4
-    )
+    narrowest = min((ITEM_SIZE[item.dtype] for item in kernel.tensors), default=4)
     lines = [
         f"constexpr uint64_t UB_BYTES_NEEDED = {kernel.buffers.total};",
         f"constexpr uint32_t TILE_ELEMENTS = {schedule.tile};",
@@ -144,14 +142,14 @@ def _constants(kernel: Kernel, body: str) -> str:
     if schedule.packed:
         lines += [
             f"constexpr uint32_t COLUMN_CAPACITY = {schedule.columns};",
-            f"constexpr uint64_t WIDEST_STEP = {32 // narrowest}; // elements of the narrowest type in 32 bytes",
+            f"constexpr uint64_t WIDEST_STEP = {32 // narrowest}; // of the narrowest type in 32 bytes",
         ]
     if "STEP)" in body:
         lines.append("constexpr uint64_t STEP = 128;")
     if schedule.cores:
         lines.append(f"constexpr uint32_t MOST_CORES = {schedule.cores};")
     if schedule.packed:
-        lines.append("constexpr uint64_t FLOATS_PER_BLOCK = 8;")
+        lines.append("constexpr uint32_t FLOATS_PER_BLOCK = 8;")
     return "\n".join(lines) + "\n"
 
 
