@@ -63,8 +63,15 @@ def chip() -> Chip:
 
 
 def test_the_bound_is_bytes_over_bandwidth(chip: Chip) -> None:
-    nbytes = 2 * 4096 * 4096 * 4
-    assert roofline_us(task_of("relu"), chip) == pytest.approx(nbytes / (chip.hbm_gbps * 1e3))
+    task = task_of("relu")
+    small = 4096 * 4096 * 4
+    assert small < chip.l2_bytes  # what is written stays in L2
+    assert roofline_us(task, chip) == pytest.approx(small / (chip.hbm_gbps * 1e3))
+    large = 16 * small
+    spilled = large - chip.l2_bytes
+    assert roofline_us(task, chip, {"s0": 16 * 4096}) == pytest.approx(
+        (large + spilled) / (chip.hbm_gbps * 1e3)
+    )
 
 
 def test_the_bound_scales_with_sizes(chip: Chip) -> None:
