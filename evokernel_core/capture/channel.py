@@ -13,13 +13,16 @@ from collections import deque
 from collections.abc import Sequence
 from typing import IO, Any
 
-from evokernel_core.domain.errors import AgentFailed
+from evokernel_core.domain.errors import AgentFailed, InterpreterUnavailable
 
 LINES_KEPT = 20
 
 
 class Channel:
-    """One running child. Every failure to answer ends the child and raises AgentFailed."""
+    """One running child. Every failure to answer ends the child and raises AgentFailed.
+
+    Starting raises InterpreterUnavailable where the command is no program.
+    """
 
     def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
         try:
@@ -32,8 +35,8 @@ class Channel:
                 start_new_session=True,
             )
         except OSError as error:
-            raise AgentFailed(
-                f"The interpreter {command[0]} could not be started ({error}): set another one."
+            raise InterpreterUnavailable(
+                f"The interpreter {command[0]} could not be started ({error.strerror}): set another one."
             ) from error
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)

@@ -35,13 +35,13 @@ _CACHE_SIZE = 64
 class AgentClient:
     """Owns one agent process, started on first use and again after it failed.
 
-    Captures of the same text are answered from a cache; so are references while their files exist.
-    Not for use by several threads at once.
+    Captures of the same text are answered from a cache. ``timeout_s`` bounds each call. Not for use
+    by several threads at once.
     """
 
     def __init__(self, interpreter: str, *, timeout_s: float = 60) -> None:
         self._interpreter = interpreter
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._channel: Channel | None = None
         self._captures: dict[str, tuple[Region, ...]] = {}
 
@@ -94,6 +94,7 @@ class AgentClient:
             inputs=tuple(map(Path, answer["inputs"])),
             scalars=tuple(answer["scalars"]),
             outputs=tuple(map(Path, answer["outputs"])),
+            precise=tuple(map(Path, answer["precise"])),
         )
 
     def close(self) -> None:
@@ -111,7 +112,7 @@ class AgentClient:
             self.close()
             self._channel = self._spawn()
         try:
-            answer = self._channel.request(method, params, self._timeout_s)
+            answer = self._channel.request(method, params, self.timeout_s)
         except AgentFailed:
             self._channel = None
             raise

@@ -23,9 +23,14 @@ _CONTAINERS = frozenset({
     "module", "if_statement", "else_clause", "elif_clause", "try_statement", "except_clause",
     "finally_clause", "with_statement", "block", "ERROR",
 })  # fmt: skip
-_TORCH_IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
-_PLAIN_IMPORT = re.compile(r"^[ \t]*import[ \t]+(torch(?:\.\w+)*)(?:[ \t]+as[ \t]+(\w+))?", re.MULTILINE)
-_FROM_IMPORT = re.compile(r"^[ \t]*from[ \t]+torch(?:\.\w+)*[ \t]+import[ \t]+(.+)$", re.MULTILINE)
+_TORCH_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+torch\b|import[ \t]+(?:[\w. \t,]*,[ \t]*)?torch\b)", re.MULTILINE
+)
+_PLAIN_IMPORT = re.compile(r"^[ \t]*import[ \t]+([\w. \t,]+)", re.MULTILINE)
+_FROM_IMPORT = re.compile(
+    r"^[ \t]*from[ \t]+torch(?:\.\w+)*[ \t]+import[ \t]*(\([^)]*\)|[^\n(]+)", re.MULTILINE
+)
+_COMMENT_OR_BRACKET = re.compile(r"#.*|[()\\]")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _SUPPLIERS = frozenset({"get_inputs", "get_init_inputs"})
 
@@ -133,10 +138,13 @@ def find(document: Document) -> tuple[Definition, ...]:
 
 def _torch_names(text: str) -> frozenset[bytes]:
     """The names that the file's imports bind to torch, its modules and their members."""
-    names = {alias or module.split(".")[0] for module, alias in _PLAIN_IMPORT.findall(text)}
+    names = set()
+    for clause in _PLAIN_IMPORT.findall(text):
+        for words in map(str.split, clause.split(",")):
+            if words and words[0].split(".")[0] == "torch":
+                names.add(words[-1] if len(words) == 3 else "torch")
     for clause in _FROM_IMPORT.findall(text):
-        for item in re.sub(r"[()\\]|#.*", "", clause).split(","):
-            words = item.split()
+        for words in map(str.split, _COMMENT_OR_BRACKET.sub("", clause).split(",")):
             if words:
                 names.add(words[-1])
     return frozenset(re.escape(name).encode() for name in names)

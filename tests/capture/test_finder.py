@@ -77,12 +77,28 @@ def test_columns_are_characters() -> None:
 
 
 @pytest.mark.parametrize(
+    ("imports", "use"),
+    [
+        ("import os, torch.nn as n, sys", "n.functional.relu(x)"),
+        ("import torch.nn.functional", "torch.nn.functional.relu(x)"),
+        ("from torch.nn.functional import (\n    silu,  # one\n    relu as r,\n)", "r(x)"),
+        ("from torch import relu, exp", "exp(x)"),
+    ],
+)
+def test_names_that_imports_bind(imports: str, use: str) -> None:
+    assert names(f"{imports}\ndef f(x):\n    return {use}\n") == ["f"]
+    assert names(f"{imports}\ndef f(x):\n    return other(x)\n") == []
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("import torch", True),
         ("  import torch.nn as nn", True),
         ("from torch.nn import functional", True),
+        ("import os, torch as t", True),
         ("import torchvision", False),
+        ("import os, torchvision", False),
         ("x = 'import torch'", False),
         ("# torch", False),
         ("", False),

@@ -10,13 +10,12 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.export import ExportedProgram
 
 from .absorb import Absorber
 from .convert import Converter, InexpressibleSize, Unsupported
 from .devices import on_host
 from .errors import AgentError, describe
-from .export import RegionFunction, export, export_static, region_function
+from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
 from .load import execute, isolation, line_of
@@ -89,7 +88,8 @@ def _failed_statement(trial: Trial, error: BaseException, source: Source) -> dic
 
 def _explain(error: BaseException, line: int) -> str:
     name = type(error).__name__
-    if "DataDependent" in name or "Bool" in str(error) or "_local_scalar_dense" in str(error):
+    signs = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense")
+    if any(sign in f"{name}: {error}" for sign in signs):
         return f"Line {line} depends on the values of a tensor, which are not known before it runs."
     if isinstance(error, RecursionError):
         return f"Line {line} recurses without end."
@@ -179,9 +179,9 @@ class _Request:
             return self._converted(plan, function, export_static(function, self.fusibility.table))
 
     def _converted(
-        self, plan: Plan, function: RegionFunction, program: ExportedProgram
+        self, plan: Plan, function: RegionFunction, traced: Traced
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        converter = Converter(program, function.inputs, self.source.path)
+        converter = Converter(traced, function.inputs, self.source.path)
         graph = converter.convert()
         _check_ops(graph, self.fusibility)
         _check_outputs(graph, plan)

@@ -1,4 +1,4 @@
-"""An exported program as a Graph in domain.serial's JSON form."""
+"""A traced region as a Graph in domain.serial's JSON form."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 
 import sympy
 import torch
-from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
 from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
 
-from .export import placeholders, shape_environment
+from .export import Traced
 from .ops import NO_OPS
 from .parts import SCALAR, Leaf
 
@@ -73,11 +71,10 @@ class Sizes:
         return int(size.node.expr.xreplace({k: sympy.Integer(v) for k, v in self.hints.items()}))
 
 
-def sizes_of(program: ExportedProgram, leaves: tuple[Leaf, ...]) -> Sizes:
+def sizes_of(traced: Traced, leaves: tuple[Leaf, ...]) -> Sizes:
     """Names, captured values and least values of the symbols in the inputs."""
     sizes = Sizes({}, {}, {})
-    environment = shape_environment(program)
-    for node, leaf in zip(placeholders(program), leaves, strict=True):
+    for node, leaf in zip(traced.inputs, leaves, strict=True):
         shape = () if leaf.kind == SCALAR else tuple(leaf.value.shape)
         for size, value in zip(node.meta["val"].shape, shape, strict=True):
             if not isinstance(size, torch.SymInt) or not size.node.expr.is_Symbol:
@@ -86,7 +83,7 @@ def sizes_of(program: ExportedProgram, leaves: tuple[Leaf, ...]) -> Sizes:
             if symbol not in sizes.names:
                 sizes.names[symbol] = f"s{len(sizes.names)}"
                 sizes.hints[symbol] = int(value)
-                sizes.minimums[symbol] = int(environment.var_to_range[symbol].lower)
+                sizes.minimums[symbol] = int(traced.environment.var_to_range[symbol].lower)
     return sizes
 
 
@@ -116,11 +113,11 @@ def _is_contiguous(value: Any, sizes: Sizes) -> bool:
 
 
 class Converter:
-    """Turns the nodes of one program into the domain's nodes, dropping those that change nothing."""
+    """Turns the nodes of one traced region into the domain's nodes, dropping those that change nothing."""
 
-    def __init__(self, program: ExportedProgram, leaves: tuple[Leaf, ...], path: str) -> None:
-        self.sizes = sizes_of(program, leaves)
-        self._program = program
+    def __init__(self, traced: Traced, leaves: tuple[Leaf, ...], path: str) -> None:
+        self.sizes = sizes_of(traced, leaves)
+        self._traced = traced
         self._path = path
         self._leaves = leaves
         self.all_sizes = {name: self.sizes.hints[key] for key, name in self.sizes.names.items()}
@@ -133,7 +130,7 @@ class Converter:
         inputs = self._inputs()
         self._constants()
         outputs: list[Any] = []
-        for node in self._program.graph.nodes:
+        for node in self._traced.graph.nodes:
             if node.op == "call_function":
                 self._call(node)
             elif node.op == "output":
@@ -157,8 +154,8 @@ class Converter:
 
     def _inputs(self) -> list[dict[str, Any]]:
         inputs: list[dict[str, Any]] = []
-        taken = {node.name for node in self._program.graph.nodes if node.op == "call_function"}
-        for node, leaf in zip(placeholders(self._program), self._leaves, strict=True):
+        taken = {node.name for node in self._traced.graph.nodes if node.op == "call_function"}
+        for node, leaf in zip(self._traced.inputs, self._leaves, strict=True):
             name = input_name(leaf.expression, taken)
             taken.add(name)
             self._values[node.name] = {"ref": name, "index": 0}
@@ -172,13 +169,8 @@ class Converter:
 
     def _constants(self) -> None:
         """Captured tensors: one element becomes a number, larger ones have no place in a kernel."""
-        by_name = {item.arg.name: item for item in self._program.graph_signature.input_specs}
-        state = {**self._program.state_dict, **self._program.constants}
-        for name, item in by_name.items():
-            if item.kind is InputKind.USER_INPUT:
-                continue
-            value = state.get(item.target)
-            self._values[name] = _constant(value, item.target)
+        for name, value in self._traced.constants.items():
+            self._values[name] = _constant(value, name)
 
     def _call(self, node: Any) -> None:
         name = str(node.target)

@@ -6,13 +6,17 @@ import ast
 import copy
 import types
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
 
 from .parts import SCALAR, Leaf, ModuleCall, Plan
 from .source import number_of
@@ -121,7 +125,7 @@ def example(leaf: Leaf) -> torch.Tensor:
     return torch.empty(leaf.value.shape, dtype=leaf.value.dtype)
 
 
-def export(function: RegionFunction, table: dict[Any, Any]) -> ExportedProgram:
+def export(function: RegionFunction, table: dict[Any, Any]) -> Traced:
     """Core ATen with as many symbolic sizes as hold for every value. Raises what torch raises.
 
     A size stays symbolic only if the traced graph is right for all its values from some minimum on:
@@ -132,17 +136,17 @@ def export(function: RegionFunction, table: dict[Any, Any]) -> ExportedProgram:
     pinned: set[tuple[int, int]] = set()
     for _ in range(_MAX_ROUNDS):
         try:
-            program = _export_once(function, inputs, table, pinned)
+            traced = _export_once(function, inputs, table, pinned)
         except Exception:
             break  # symbolic sizes are not for every op; with plain sizes the same error is final
-        guarded = _guarded_dims(program)
+        guarded = _guarded_dims(traced)
         if guarded <= pinned:
-            return program
+            return traced
         pinned |= guarded
     return _export_once(function, inputs, table, None)
 
 
-def export_static(function: RegionFunction, table: dict[Any, Any]) -> ExportedProgram:
+def export_static(function: RegionFunction, table: dict[Any, Any]) -> Traced:
     """Core ATen with every size as captured. Raises what torch raises."""
     return _export_once(function, _examples(function), table, None)
 
@@ -157,7 +161,7 @@ def _export_once(
     inputs: tuple[torch.Tensor, ...],
     table: dict[Any, Any],
     pinned: set[tuple[int, int]] | None,
-) -> ExportedProgram:
+) -> Traced:
     """``pinned`` are (input, dimension) pairs with fixed sizes; None pins all."""
     shapes = tuple(
         {
@@ -169,28 +173,53 @@ def _export_once(
     )
     with torch.no_grad():
         program = torch.export.export(_Wrapper(function.call), inputs, dynamic_shapes=(shapes,), strict=False)
-        return program.run_decompositions(table)
+        return _decomposed(program, table)
 
 
-def placeholders(program: ExportedProgram) -> list[Any]:
-    """The graph nodes of the user's inputs, in order."""
-    wanted = program.graph_signature.user_inputs
-    by_name = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    return [by_name[name] for name in wanted]
+@dataclass(frozen=True)
+class Traced:
+    """Core ATen. ``inputs`` are the graph's nodes of the region's inputs in order; ``constants`` are
+    captured tensors by the name of their node."""
+
+    graph: torch.fx.Graph
+    inputs: tuple[torch.fx.Node, ...]
+    constants: dict[str, Any]
+
+    @property
+    def environment(self) -> Any:
+        """The shape environment, None where every size is a number."""
+        for node in self.inputs:
+            for size in node.meta["val"].shape:
+                if isinstance(size, torch.SymInt):
+                    return size.node.shape_env
+        return None
 
 
-def shape_environment(program: ExportedProgram) -> Any:
-    for node in placeholders(program):
-        for size in node.meta["val"].shape:
-            if isinstance(size, torch.SymInt):
-                return size.node.shape_env
-    return None
+def _decomposed(program: ExportedProgram, table: dict[Any, Any]) -> Traced:
+    """What program.run_decompositions(table) computes, traced directly: that method first registers
+    every composite op anew, which takes a second for each region."""
+    module = program.graph_module
+    given = [node for node in module.graph.nodes if node.op == "placeholder"]
+    values = [node.meta["val"] for node in given]
+    modes = [value.fake_mode for value in values if isinstance(value, FakeTensor)]
+    with modes[0] if modes else nullcontext(), preserve_node_meta(), torch.no_grad():
+        run = torch.fx.Interpreter(module).run
+        graph = make_fx(run, decomposition_table=table)(*values).graph
+    traced = [node for node in graph.nodes if node.op == "placeholder"]
+    state = {**program.state_dict, **program.constants}
+    inputs, constants = [], {}
+    for node, spec in zip(traced, program.graph_signature.input_specs, strict=True):
+        if spec.kind is InputKind.USER_INPUT:
+            inputs.append(node)
+        else:
+            constants[node.name] = state.get(spec.target)
+    return Traced(graph, tuple(inputs), constants)
 
 
-def _guarded_dims(program: ExportedProgram) -> set[tuple[int, int]]:
+def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
     """Dimensions whose symbols appear in a guard that a least value does not express, and those
     whose size is an expression, as ``2*s0``."""
-    environment = shape_environment(program)
+    environment = traced.environment
     if environment is None:
         return set()
     symbols: set[Any] = set()
@@ -202,7 +231,7 @@ def _guarded_dims(program: ExportedProgram) -> set[tuple[int, int]]:
         if bounds.upper.is_integer and bounds.upper < 2**40:
             symbols.add(symbol)
     found = set()
-    for index, node in enumerate(placeholders(program)):
+    for index, node in enumerate(traced.inputs):
         for dim, size in enumerate(node.meta["val"].shape):
             if not isinstance(size, torch.SymInt):
                 continue

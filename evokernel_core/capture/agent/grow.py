@@ -233,9 +233,7 @@ def _adds_to_tensor(absorber: Absorber, statement: ast.AugAssign) -> bool:
     """Whether either side is known to be a tensor; the target itself is not recorded."""
     names = {statement.target.id} if isinstance(statement.target, ast.Name) else set()
     same = (
-        node
-        for node in ast.walk(absorber.function.node)
-        if isinstance(node, ast.Name) and node.id in names and node.lineno <= statement.lineno
+        node for node in ast.walk(absorber.function.node) if isinstance(node, ast.Name) and node.id in names
     )
     return any(isinstance(absorber.value(node), torch.Tensor) for node in (statement.value, *same))
 
@@ -260,6 +258,8 @@ def _reason(absorber: Absorber, node: ast.expr) -> str:
     call = _telling(obstacles)
     if call is None:
         return ""
+    if any(torch.Tag.nondeterministic_seeded in item.func.tags for item in obstacles):
+        return f"Line {node.lineno} draws random numbers, which a kernel cannot repeat."
     if call.mutates:
         return f"{call.name} at line {node.lineno} changes a tensor in place: use the out-of-place form."
     return f"{call.name} at line {node.lineno} is not an op that the kernel families cover."

@@ -19,6 +19,7 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+_HALF = ("float16", "bfloat16")
 _EXTREME = 30.0
 _INTEGER_LIMIT = 8
 
@@ -41,8 +42,40 @@ def reference(
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
     with torch.no_grad():
         results = run(graph, values, sizes)
+        precise = run_widened(graph, values, sizes, results) if _has_half(graph) else []
     outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
-    return {"inputs": inputs, "scalars": scalars, "outputs": outputs}
+    widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
+    return {"inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened}
+
+
+def _has_half(graph: dict[str, Any]) -> bool:
+    specs = [item["spec"] for item in graph["inputs"]]
+    specs += [spec for node in graph["nodes"] for spec in node["outputs"]]
+    return any(spec["dtype"] in _HALF for spec in specs)
+
+
+def run_widened(
+    graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int], results: list[torch.Tensor]
+) -> list[torch.Tensor]:
+    """The same graph with float32 wherever it has a half type, rounded once at the end."""
+    halves = (torch.float16, torch.bfloat16)
+    wide = {
+        name: value.float() if isinstance(value, torch.Tensor) and value.dtype in halves else value
+        for name, value in values.items()
+    }
+    outputs = run(_widened(graph), wide, sizes)
+    return [output.to(result.dtype) for output, result in zip(outputs, results)]  # noqa: B905
+
+
+def _widened(data: Any) -> Any:
+    """A graph's JSON with ``float32`` in place of each half dtype argument."""
+    if isinstance(data, list):
+        return [_widened(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if set(data) == {"dtype"} and data["dtype"] in _HALF:
+        return {"dtype": "float32"}
+    return {key: _widened(value) for key, value in data.items()}
 
 
 def run(graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int]) -> list[torch.Tensor]:
@@ -139,7 +172,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
 def _write(value: torch.Tensor, path: Path) -> str:
     """Raw row-major elements, without numpy: the user's interpreter may not have it."""
     value = value.detach().contiguous()
-    size = value.numel() * value.elementsize_of()
+    size = value.numel() * value.element_size()
     with path.open("wb") as file:
         if size:
             file.write((ctypes.c_char * size).from_address(value.data_ptr()))

@@ -1,0 +1,116 @@
+"""References: the captured graph computes what the user's code computes, at other sizes too."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.reference import DISTRIBUTIONS, ReferenceCase
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
+
+
+def load(path: Path, spec: TensorSpec, sizes: dict[str, int]) -> torch.Tensor:
+    """A .bin file as the tensor that its spec describes."""
+    shape, data = spec.sizes(sizes), path.read_bytes()
+    assert len(data) == spec.nbytes(sizes)
+    if not data:
+        return torch.empty(shape, dtype=getattr(torch, spec.dtype))
+    return torch.frombuffer(bytearray(data), dtype=getattr(torch, spec.dtype)).reshape(shape)
+
+
+def arguments(task: KernelTask, case: ReferenceCase, sizes: dict[str, int]) -> dict[str, Any]:
+    """The case's inputs by the expressions that they stand for."""
+    files, scalars = iter(case.inputs), iter(case.scalars)
+    return {
+        item.expression: next(scalars)
+        if item.kind is InputKind.SCALAR
+        else load(next(files), item.spec, sizes)
+        for item in task.graph.inputs
+    }
+
+
+BODIES = [
+    ("x=f32[8,16]", "torch.softmax(x, dim=1)"),
+    ("x=f16[8,16]", "F.log_softmax(x * 2 - 1, dim=-1)"),
+    ("x=bf16[8,16]", "(x.float() / x.float().norm(dim=-1, keepdim=True)).to(torch.bfloat16)"),
+    ("x=f32[8,16], y=f32[16]", "F.silu(x) * y + x.abs().sqrt()"),
+    ("x=f32[8,16]", "torch.where(x > 0, x, torch.exp(x) - 1)"),
+    ("x=f32[8,16]", "F.layer_norm(x, (16,), eps=1e-3)"),
+    ("x=f32[8,16,4]", "x.flatten(1).sum(dim=1, keepdim=True) * 0.5"),
+    ("x=f32[8,16], m=bool[8,16]", "x.masked_fill(m, 0.0) + m"),
+    ("x=f32[8,16], n=i64[8,16]", "x * n"),
+    ("x=f32[8,16]", "x.t().exp()"),
+    ("x=f32[8,16], s=0.5", "torch.tanh(x * s)"),
+    ("x=f32[8,16]", "x / x.shape[0]"),
+    ("x=f32[8,16]", "x.mean() - x"),
+]
+
+
+@pytest.mark.parametrize(("shapes", "body"), BODIES)
+@pytest.mark.parametrize("distribution", ["normal", "structured"])
+def test_references_equal_the_users_code(
+    agent: AgentClient, capture_body: Any, tmp_path: Path, shapes: str, body: str, distribution: str
+) -> None:
+    names = ", ".join(part.split("=")[0].strip() for part in shapes.split(", "))
+    (region,) = capture_body(shapes, names, f"return {body}")
+    task = region.task
+    assert task, region.reason
+    for sizes in (task.sizes, {item.name: 3 + 4 * k for k, item in enumerate(task.symbols)}):
+        case = agent.reference(task, sizes, 7, distribution, tmp_path / "case")
+        scope = {"torch": torch, "F": F, "math": math, **arguments(task, case, sizes)}
+        expected = eval(body, scope)
+        (output,) = (
+            load(path, spec, sizes)
+            for path, spec in zip(case.outputs, task.graph.output_specs(), strict=True)
+        )
+        assert output.dtype == expected.dtype
+        torch.testing.assert_close(output, expected, equal_nan=True)
+
+
+@pytest.fixture
+def task(capture_body: Any) -> KernelTask:
+    (region,) = capture_body("x=f32[64,128]", "x", "return x.exp()")
+    assert region.task
+    return region.task
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_seeds_decide_the_inputs(
+    agent: AgentClient, task: KernelTask, tmp_path: Path, distribution: str
+) -> None:
+    first, again, other = (
+        agent.reference(task, task.sizes, seed, distribution, tmp_path / name)
+        for seed, name in ((1, "a"), (1, "b"), (2, "c"))
+    )
+    assert first.inputs[0].read_bytes() == again.inputs[0].read_bytes()
+    assert first.outputs[0].read_bytes() == again.outputs[0].read_bytes()
+    if distribution != "structured":
+        assert first.inputs[0].read_bytes() != other.inputs[0].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("distribution", "low", "high"),
+    [("normal", -8, 8), ("uniform", 0, 1), ("wide", -50, 50), ("structured", -30, 30)],
+)
+def test_distributions(
+    agent: AgentClient, task: KernelTask, tmp_path: Path, distribution: str, low: float, high: float
+) -> None:
+    case = agent.reference(task, task.sizes, 3, distribution, tmp_path)
+    values = load(case.inputs[0], task.graph.inputs[0].spec, task.sizes)
+    assert low <= values.min()
+    assert values.max() <= high
+    assert bool((values == 0).any()) is (distribution in ("wide", "structured"))
+
+
+@pytest.mark.parametrize("sizes", [{"s0": 0, "s1": 4}, {"s0": 1, "s1": 1}])
+def test_small_sizes(agent: AgentClient, task: KernelTask, tmp_path: Path, sizes: dict[str, int]) -> None:
+    case = agent.reference(task, sizes, 3, "normal", tmp_path)
+    assert case.outputs[0].stat().st_size == 4 * sizes["s0"] * sizes["s1"]
