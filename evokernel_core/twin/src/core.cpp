@@ -100,6 +100,8 @@ void RunVector(const char *name, double cycles, At at)
     core.time.Run(Pipe::V, CurrentChip().startup + cycles, name, at.line, at.file);
 }
 
+At LastPlace() { return TheCore().last_at; }
+
 uint32_t DTypeBytes(DType dtype)
 {
     switch (dtype) {

@@ -209,3 +209,29 @@ def test_every_form_matches_numpy(kernels, run) -> None:
         )
     else:
         np.testing.assert_array_equal(ran.outputs[0], wanted)
+
+
+def test_operators_run_over_the_whole_destination(compile_kernel) -> None:
+    kernel = compile_kernel(
+        """
+    LocalMemAllocator allocator;
+    LocalTensor<float> a = allocator.Alloc<float>(256), b = allocator.Alloc<float>(256);
+    LocalTensor<float> d = allocator.Alloc<float>(256);
+    GlobalTensor<float> x, y, z;
+    x.SetGlobalBuffer((__gm__ float *)t[0]);
+    y.SetGlobalBuffer((__gm__ float *)t[1]);
+    z.SetGlobalBuffer((__gm__ float *)t[2]);
+    DataCopy(a, x, 256);
+    DataCopy(b, y, 256);
+    PipeBarrier<PIPE_ALL>();
+    d = a + b;
+    d = d * b;
+    d = d - a;
+    d = d / b;
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(z, d, 256);"""
+    )
+    x, y = (np.random.default_rng(i).uniform(1, 2, 256).astype(np.float32) for i in (0, 1))
+    ran = kernel.run([x, y], [(256, np.float32)])
+    assert not ran.codes(), ran.result.hazards
+    np.testing.assert_array_equal(ran.outputs[0], ((x + y) * y - x) / y)

@@ -25,6 +25,14 @@ struct VecCall {
     bool flag = false;  // ShiftRight: round
 };
 void Vector(const VecCall &call, const Form &form, At at);
+
+// `dst = a + b`: an operator cannot tell where it was called, so the place is that of the last call.
+template <typename T> struct Expression {
+    VecOp op;
+    LocalRef a;
+    LocalRef b;
+};
+At LastPlace();
 void FusedCast(Fusion op, const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form, At at);
 void Cast(const LocalRef &dst, const LocalRef &src, AscendC::RoundMode mode, const Form &form, At at);
 void CastDequant(const LocalRef &dst, const LocalRef &src, const Form &form, At at);

@@ -48,6 +48,13 @@ public:
         ref_.dtype = twin::kDType<T>;
     }
 
+    // Runs over the whole of this tensor.
+    LocalTensor &operator=(const twin::Expression<T> &sum)
+    {
+        twin::Vector({sum.op, ref_, sum.a, sum.b, {}, false}, twin::Form::Count(GetSize()), twin::LastPlace());
+        return *this;
+    }
+
     template <typename U> LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(ref_); }
 
     LocalTensor operator[](uint32_t offset) const
@@ -101,6 +108,20 @@ private:
     twin::LocalRef ref_;
     uint32_t tag_ = 0;
 };
+
+#define EVK_OPERATOR(Symbol, Name)                                                                       \
+    template <typename T>                                                                                \
+    twin::Expression<T> operator Symbol(const LocalTensor<T> &a, const LocalTensor<T> &b)                \
+    {                                                                                                    \
+        return {twin::VecOp::Name, a.Ref(), b.Ref()};                                                    \
+    }
+EVK_OPERATOR(+, Add)
+EVK_OPERATOR(-, Sub)
+EVK_OPERATOR(*, Mul)
+EVK_OPERATOR(/, Div)
+EVK_OPERATOR(&, And)
+EVK_OPERATOR(|, Or)
+#undef EVK_OPERATOR
 
 template <typename T> class GlobalTensor {
 public:
