@@ -34,7 +34,8 @@ def compared(
 ) -> compare.Comparison:
     for name, array in (("left", left), ("right", right)):
         (tmp_path / name).write_bytes(np.ascontiguousarray(array).tobytes())
-    return compare.compare(tmp_path / "left", tmp_path / "right", np.shape(right), dtype, tolerance)
+    expected = compare.Expected(tmp_path / "right")
+    return compare.compare(tmp_path / "left", expected, np.shape(right), dtype, tolerance)
 
 
 NAN, INF = math.nan, math.inf
@@ -76,6 +77,30 @@ def test_bfloat16_is_compared_by_value(tmp_path: Path) -> None:
     assert compared(tmp_path, right, right, "bfloat16", HALF).equal
     assert compared(tmp_path, right + np.uint16(1), right, "bfloat16", HALF).equal
     assert compared(tmp_path, right ^ np.uint16(0x8000), right, "bfloat16", HALF).wrong == 3
+
+
+@pytest.mark.parametrize(
+    ("left", "eager", "precise", "equal"),
+    [
+        (12.0, INF, 12.0, True),
+        (12.0, NAN, 12.0, True),
+        (INF, INF, 12.0, True),
+        (13.0, INF, 12.0, False),
+        (1.0, 1.0, 1.1, True),
+        (1.1, 1.0, 1.1, True),
+        (1.05, 1.0, 1.1, False),
+        (NAN, INF, 12.0, False),
+        (NAN, 1.0, NAN, True),
+        (INF, NAN, INF, True),
+    ],
+)
+def test_a_half_result_may_be_the_more_precise_one(
+    left: float, eager: float, precise: float, equal: bool, tmp_path: Path
+) -> None:
+    for name, value in (("left", left), ("eager", eager), ("precise", precise)):
+        (tmp_path / name).write_bytes(np.float16([value]).tobytes())
+    expected = compare.Expected(tmp_path / "eager", tmp_path / "precise")
+    assert compare.compare(tmp_path / "left", expected, (1,), "float16", HALF).equal is equal
 
 
 def test_the_wrong_region_is_boxed_and_a_tail_is_named(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
 from evokernel_core.verifier.base import Backend, Cancelled, Case, Execution, ReferenceRunner, RunStatus
 from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases, tensor_bytes
-from evokernel_core.verifier.gates.compare import FLOATS, LEAST_AGREEMENT, compare, words
+from evokernel_core.verifier.gates.compare import FLOATS, LEAST_AGREEMENT, Expected, compare, words
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -151,7 +151,8 @@ def _hazard_words(hazards: list[Hazard]) -> str:
 def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, case: Case) -> Iterator[str]:
     for index, spec in enumerate(task.graph.output_specs()):
         shape = spec.sizes(dict(plan.sizes))
-        found = compare(case.outputs[index], reference.outputs[index], shape, spec.dtype, task.tolerance)
+        right = Expected(reference.outputs[index], reference.precise[index] if reference.precise else None)
+        found = compare(case.outputs[index], right, shape, spec.dtype, task.tolerance)
         if not found.equal:
             yield words(found, index, shape, task.tolerance)
         elif _is_unrelated(found.rms_ratio, spec.dtype, plan):
