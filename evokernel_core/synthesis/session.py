@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,11 +39,6 @@ from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
-
-QUICK_REFINEMENTS = 2
-"""Most attempts past the first verified kernel while a person waits for it."""
-QUICK_S = 1.0
-"""Seconds after which a person who waits gets the first verified kernel as it is."""
 
 
 @frozen
@@ -173,7 +167,8 @@ class Session:
         on_attempt: Callable[[AttemptEvent], None] = _ignore,
         cancelled: Callable[[], bool] = never,
     ) -> SynthesisResult:
-        """Spends the budget on a region's task; ``generate`` stops soon after the first kernel.
+        """Spends the budget on a region's task; ``generate`` stops at the first verified kernel,
+        because a person waits for it.
 
         Raises UsageError for a region without a task, VerifierUnavailable while the verifier is away.
         """
@@ -181,7 +176,7 @@ class Session:
             _task(region),
             budget,
             job_id=job_id,
-            satisfied=_for_a_person() if kind is JobKind.GENERATE else _never_satisfied,
+            satisfied=_satisfied if kind is JobKind.GENERATE else _never_satisfied,
             on_attempt=on_attempt,
             cancelled=cancelled,
         )
@@ -230,15 +225,8 @@ def _never_satisfied(search: Search) -> bool:
     return False
 
 
-def _for_a_person() -> Callable[[Search], bool]:
-    """Satisfied by a verified kernel as soon as more attempts would make a person wait."""
-    started = time.monotonic()
-
-    def satisfied(search: Search) -> bool:
-        refined = search.spent - search.first_at
-        return refined >= QUICK_REFINEMENTS or time.monotonic() - started > QUICK_S
-
-    return satisfied
+def _satisfied(search: Search) -> bool:
+    return True
 
 
 def _task(region: Region) -> KernelTask:
