@@ -68,7 +68,7 @@ bool SameTypeSupported(VecOp op, DType type)
 // Rsqrt and Reciprocal are documented as low precision: half results are not within 1e-3 and float
 // results not within 1e-4 of the true value. The twin keeps as many bits as these statements leave.
 constexpr int kApproximateBitsHalf = 9;
-constexpr int kApproximateBitsFloat = 12;
+constexpr int kApproximateBitsFloat = 13;
 
 float KeepBits(float value, int bits)
 {
