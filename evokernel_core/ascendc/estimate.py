@@ -121,6 +121,8 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work) -> float:
         return _reduction_cycles(kernel, work)
     if item.op in ("expand_rows", "expand_columns"):
         return repeats + _START * _spread_instructions(kernel, work)
+    if item.op == "rounded":
+        return 2 * (_START + repeats)
     return _START + repeats * (2 if item.op in _SLOW else 1)
 
 

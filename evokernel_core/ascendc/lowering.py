@@ -194,6 +194,12 @@ class Builder:
     def _unary(self, op: str, a: Operand, number: float = 0.0, detail: str = "") -> Value:
         return self.emit(op, self.spread(a), number=number, detail=detail)
 
+    def rounded(self, a: Operand, dtype: str) -> Operand:
+        """The nearest number of a 16-bit type."""
+        if not isinstance(a, Value) or a.domain is Domain.SCALAR or a.kind is Kind.MASK:
+            return a
+        return self.emit("rounded", a, detail=dtype)
+
     # -- masks --------------------------------------------------------------------------------
 
     def compare(self, mode: str, a: Operand, b: Operand) -> Value:

@@ -7,7 +7,12 @@ from attrs import define, field
 from evokernel_core.ascendc.lowering import Builder, Domain, Operand
 from evokernel_core.ascendc.lowering_call import Call
 from evokernel_core.ascendc.lowering_checks import check_result
-from evokernel_core.ascendc.lowering_pointwise import BOOL_RESULTS, COMPARISONS, POINTWISE
+from evokernel_core.ascendc.lowering_pointwise import (
+    BOOL_RESULTS,
+    COMPARISONS,
+    KEEPS_PRECISION,
+    POINTWISE,
+)
 from evokernel_core.ascendc.lowering_reduce import REDUCTIONS, dims_of
 from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
 from evokernel_core.ascendc.lowering_space import Access, Space, broadcast, flatten
@@ -16,6 +21,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
+HALF = frozenset({"float16", "bfloat16"})
 Split = tuple[tuple[Dim, ...], tuple[Dim, ...]]
 """The dimensions of a reduction's operand that stay, and those that go."""
 Output = tuple[Operand, Domain]
@@ -106,7 +112,14 @@ class _Walk:
             return self.value(operand, operand_access(self.space, node, access, self.graph.spec(operand)))
         rule = REDUCTIONS[node.op] if node.op in REDUCTIONS else POINTWISE[node.op]
         self._check_integers(node)
-        return rule(self._call(node, index, access))
+        return self._rounded(node, index, rule(self._call(node, index, access)))
+
+    def _rounded(self, node: Node, index: int, result: Operand) -> Operand:
+        """Note where PyTorch, op by op, rounds to a 16-bit type; a schedule may follow it or not."""
+        dtype = node.outputs[index].dtype
+        if dtype not in HALF or node.op in KEEPS_PRECISION:
+            return result
+        return self.builder.rounded(result, dtype)
 
     def _check_integers(self, node: Node) -> None:
         if node.op in COMPARISONS and any(self.graph.spec(ref).dtype == "int32" for ref in node.operands()):

@@ -256,6 +256,17 @@ BOOL_RESULTS = frozenset(
 )
 """The operations whose result may be bool; arithmetic on bool tensors means something else."""
 
+_EXACT = (
+    "abs ceil clamp clamp_max clamp_min floor hardtanh masked_fill maximum minimum neg relu relu6 round "
+    "sign trunc where amax amin max min full full_like ones_like zeros_like scalar_tensor fill"
+)
+KEEPS_PRECISION = frozenset(
+    f"aten.{name}.{overload}"
+    for name in _EXACT.split()
+    for overload in ("default", "Tensor", "Scalar", "self", "ScalarSelf", "ScalarOther", "dim")
+)
+"""Operations whose result has no more digits than their operands: no rounding follows them."""
+
 COMPARISONS = frozenset(
     name for name in POINTWISE if name.split(".")[1] in {"eq", "ne", "lt", "le", "gt", "ge"}
 )

@@ -66,10 +66,11 @@ def literal(value: float) -> str:
 @define
 class Lowerer:
     """Appends instructions for values on demand. ``packed`` is the form with several rows a tile;
-    ``held`` are values that an earlier pass left in named row tensors."""
+    ``eager`` rounds intermediate results to 16 bits where PyTorch does, op by op."""
 
     plan: Plan
     packed: bool
+    eager: bool
     instructions: list[Instruction] = field(factory=list)
     inputs: dict[int, PlanInput] = field(factory=dict)
     initialised: set[int] = field(factory=set)
@@ -118,10 +119,20 @@ class Lowerer:
         self._tensors[value.index] = self.virtual(Domain.ROW, name=self.row_name(value))
         return self._tensors[value.index]
 
+    def plain(self, operand: Operand) -> Operand:
+        """The operand itself, or what it rounds where the schedule keeps float32."""
+        return self._plain_value(operand) if isinstance(operand, Value) else operand
+
+    def _plain_value(self, value: Value) -> Value:
+        while value.op == "rounded" and not self.eager:
+            value = value.values()[0]
+        return value
+
     # -- scalars ------------------------------------------------------------------------------
 
     def scalar(self, operand: Operand) -> str | None:
         """A C++ expression where the operand is one number for the tile, else None."""
+        operand = self.plain(operand)
         if isinstance(operand, float):
             return literal(operand)
         if operand.domain is Domain.SCALAR:
@@ -159,7 +170,7 @@ class Lowerer:
     def lower(self, roots: Iterable[Operand]) -> None:
         """Instructions for every tensor value that the roots still need, in graph order."""
         for value in self._missing(roots):
-            if value.domain is not Domain.SCALAR and value.op != "load":
+            if value.domain is not Domain.SCALAR and value.op != "load" and self.plain(value) is value:
                 self.tensor(value)
 
     def _missing(self, roots: Iterable[Operand]) -> list[Value]:
@@ -174,6 +185,7 @@ class Lowerer:
 
     def tensor(self, value: Value) -> Virtual:
         """The tensor of a value in its own domain."""
+        value = self._plain_value(value)
         if value.index not in self._tensors:
             self.origin = value.origin or self.origin
             self._tensors[value.index] = self._make(value)
@@ -181,6 +193,7 @@ class Lowerer:
 
     def at(self, operand: Operand, domain: Domain) -> Virtual:
         """A tensor of an operand in the given domain (ROW or FULL)."""
+        operand = self.plain(operand)
         scalar = self.scalar(operand) if domain is Domain.FULL or not _is_vector_row(operand) else None
         if scalar is not None:
             return self._fill(scalar, domain)
@@ -249,6 +262,7 @@ class Lowerer:
         return scalars, tensors
 
     def _usable_scalar(self, operand: Operand, domain: Domain) -> str | None:
+        operand = self.plain(operand)
         if domain is Domain.ROW and _is_vector_row(operand):
             return None
         return self.scalar(operand)
@@ -285,6 +299,8 @@ class Lowerer:
         target = self._new(domain, value)
         if value.op == "leaky_relu":
             return self.emit("LeakyRelu", target, source, scalar=literal(value.number))
+        if value.op == "rounded":
+            return self.emit("rounded", target, source, detail=value.detail)
         if value.op == "round":
             return self.emit("Round", target, source, detail=value.detail)
         return self.emit(_UNARY[value.op], target, source)

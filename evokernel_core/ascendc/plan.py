@@ -78,6 +78,11 @@ class Plan:
         return needed(output.value for output in self.outputs)
 
     @property
+    def rounds(self) -> bool:
+        """Whether PyTorch, op by op, rounds intermediate results to a 16-bit type."""
+        return any(value.op == "rounded" for value in self.values())
+
+    @property
     def reductions(self) -> tuple[Value, ...]:
         return tuple(value for value in self.values() if value.op.startswith("reduce_"))
 
@@ -217,6 +222,8 @@ def _outputs(task: KernelTask, outputs: list[Output], builder: Builder) -> tuple
 
 def _at_least(builder: Builder, value: Operand, domain: Domain) -> Value:
     """The output's number, present at every point of its domain."""
+    while isinstance(value, Value) and value.op == "rounded":
+        value = value.args[0]  # storing rounds anyway
     number = builder.as_number(value)
     if isinstance(number, Value) and number.domain is domain:
         return number

@@ -108,7 +108,8 @@ def _starts(planned: Plan, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
     columns = planned.inner.evaluate(task.sizes)
     for form in forms(planned, columns):
         for buffers in (2, 1):
-            yield from _tiled(planned, Schedule(form, 0, buffers), task, chip)
+            base = Schedule(form, 0, buffers, eager_rounding=planned.rounds)
+            yield from _tiled(planned, base, task, chip)
 
 
 def _tiled(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
@@ -159,6 +160,9 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     if here.form is Form.STREAM and online_pairs(planned):
         name = "maximum and sum in two passes" if here.online else "maximum and sum in one pass"
         yield name, _fitted(planned, evolve(here, online=not here.online), chip)
+    if planned.rounds:
+        name = "float32 intermediates" if here.eager_rounding else "intermediates rounded like PyTorch's"
+        yield name, _fitted(planned, evolve(here, eager_rounding=not here.eager_rounding), chip)
     yield "toggle L2 bypass", evolve(here, bypass_l2=not here.bypass_l2)
     yield "toggle bank stagger", _fitted(planned, evolve(here, stagger=not here.stagger), chip)
 
@@ -177,7 +181,7 @@ def _form_steps(
     columns = planned.inner.evaluate(task.sizes)
     for form in forms(planned, columns):
         if form is not here.form:
-            base = Schedule(form, 0, here.buffers, cores=here.cores)
+            base = Schedule(form, 0, here.buffers, cores=here.cores, eager_rounding=here.eager_rounding)
             for schedule in _tiled(planned, base, task, chip):
                 yield f"{form} tiles", schedule
                 break

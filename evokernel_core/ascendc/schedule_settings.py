@@ -31,7 +31,8 @@ class Schedule:
     ``spread``: whether row values are spread over ``rows`` or over ``columns`` of a packed tile.
     ``online``: softmax's maximum and sum in one pass. ``cores``: most vector cores, 0 for all.
     ``stagger``: put queue tensors and registers in alternating bank groups.
-    ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors."""
+    ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors.
+    ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op."""
 
     form: Form
     tile: int
@@ -44,6 +45,7 @@ class Schedule:
     cores: int = 0
     stagger: bool = False
     bypass_l2: bool = False
+    eager_rounding: bool = False
 
     @property
     def packed(self) -> bool:

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from evokernel_core.ascendc.families import access, helpers
 from evokernel_core.ascendc.families.programs import TileProgram, column_tensors, row_tensors
-from evokernel_core.ascendc.families.text import CPP_TYPE
+from evokernel_core.ascendc.families.text import CPP_TYPE, STAGES
 from evokernel_core.ascendc.lowering import Domain, Kind
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
@@ -112,6 +112,15 @@ class Kernel:
         )
 
     @property
+    def stages(self) -> dict[str, str]:
+        """The 16-bit tiles by name, with their type."""
+        used = ["bool"] if self.bools else []
+        for program in self.programs:
+            used += [item.detail for item in program.instructions if item.op == "rounded"]
+        types = {"halfStage": "half", "bfloat16Stage": "bfloat16_t"}
+        return {STAGES[dtype]: types[STAGES[dtype]] for dtype in used}
+
+    @property
     def reduction_names(self) -> list[str]:
         names = {"reduce_sum": "Sum", "reduce_max": "Max", "reduce_min": "Min"}
         return [name for op, name in names.items() if any(value.op == op for value in self.plan.reductions)]
@@ -146,8 +155,8 @@ class Kernel:
             add("workBuffer", 1, _times(registers, "TILE_ELEMENTS"), "float", registers * tile * 4)
         if self.masks:
             add("maskBuffer", 1, _times(self.masks, "MASK_BYTES"), "uint8_t", self.masks * tile // 8)
-        if self.bools:
-            add("boolStageBuffer", 1, "TILE_ELEMENTS", "half", tile * 2)
+        for stage, cpp_type in self.stages.items():
+            add(f"{stage}Buffer", 1, "TILE_ELEMENTS", cpp_type, tile * 2)
         self._allocate_rows()
         for name in column_tensors(self.programs):
             text, elements = self._capacity(Domain.COLUMN)
@@ -304,7 +313,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         names = [f"work{i}" for i in range(self.work)] + [f"accumulator{i}" for i in range(self.accumulators)]
         lines += _parts("workBuffer", names, "float", "TILE_ELEMENTS")
         lines += _parts("maskBuffer", [f"mask{i}" for i in range(self.masks)], "uint8_t", "MASK_BYTES")
-        lines += ["boolStage = boolStageBuffer.Get<half>();"] if self.bools else []
+        lines += [f"{stage} = {stage}Buffer.Get<{kind}>();" for stage, kind in self.stages.items()]
         lines += _parts("rowBuffer", self.row_names, "float", "ROW_CAPACITY")
         lines += _parts("rowMaskBuffer", self.row_masks, "uint8_t", "ROW_MASK_BYTES")
         lines += ["blocks = blockBuffer.Get<float>();"] if self.calls("expand_rows") else []
@@ -387,7 +396,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         lines += [f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local;" for item in self.invariants]
         lines += [f"LocalTensor<uint8_t> mask{i};" for i in range(self.masks)]
         lines += [f"LocalTensor<uint8_t> {name};" for name in self.row_masks]
-        return lines + (["LocalTensor<half> boolStage;"] if self.bools else [])
+        return lines + [f"LocalTensor<{kind}> {stage};" for stage, kind in self.stages.items()]
 
     # -- steps that the forms share -----------------------------------------------------------
 

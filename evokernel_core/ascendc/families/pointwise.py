@@ -39,7 +39,7 @@ for (uint64_t unit = begin; unit < end; ++unit) {
 
 def build(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel of a pointwise plan."""
-    kernel = Kernel(plan, schedule, (whole_program(plan, schedule.packed),))
+    kernel = Kernel(plan, schedule, (whole_program(plan, schedule),))
     if schedule.form is Form.FLAT:
         return _flat(kernel)
     if schedule.form is Form.PACKED:

@@ -10,6 +10,7 @@ from evokernel_core.ascendc.lowering import Domain, Kind, Value
 from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, Virtual, used_inputs
 from evokernel_core.ascendc.lowering_registers import Registers, Target, assign
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput, needed
+from evokernel_core.ascendc.schedule_settings import Schedule
 
 
 @frozen
@@ -59,9 +60,9 @@ def column_tensors(programs: Sequence[TileProgram]) -> list[str]:
     )
 
 
-def whole_program(plan: Plan, packed: bool) -> TileProgram:
+def whole_program(plan: Plan, schedule: Schedule) -> TileProgram:
     """All of the plan as one program: load, compute, store."""
-    lowerer = Lowerer(plan, packed)
+    lowerer = Lowerer(plan, schedule.packed, schedule.eager_rounding)
     roots = [output.value for output in plan.outputs]
     lowerer.lower(roots)
     return finish(lowerer, used_inputs(plan, needed(roots)), plan.outputs)

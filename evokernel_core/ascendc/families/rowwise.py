@@ -19,7 +19,7 @@ def build(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel of a rowwise plan."""
     if schedule.form is Form.STREAM:
         return build_stream(plan, schedule)
-    kernel = Kernel(plan, schedule, (whole_program(plan, schedule.packed),))
+    kernel = Kernel(plan, schedule, (whole_program(plan, schedule),))
     if schedule.form is Form.PACKED:
         single_pass(kernel, "uint64_t row, uint32_t rows", PACKED_LOOP)
         kernel.methods.insert(0, packed_rows_method(kernel))

@@ -106,7 +106,7 @@ class _Pass:
 
 def build_stream(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel that streams rows through the unified buffer."""
-    lowerer = Lowerer(plan, packed=False)
+    lowerer = Lowerer(plan, packed=False, eager=schedule.eager_rounding)
     pairs = online_pairs(plan) if schedule.online else ()
     levels = Levels(pairs)
     depth = max(levels.of(value) for value in plan.reductions)

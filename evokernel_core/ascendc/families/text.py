@@ -15,6 +15,8 @@ CPP_TYPE = {
     "bool": "uint8_t",
     "int32": "int32_t",
 }
+STAGES = {"float16": "halfStage", "bool": "halfStage", "bfloat16": "bfloat16Stage"}
+"""Tiles in a 16-bit type, through which bool tensors and rounded numbers pass."""
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
 _SCALAR = frozenset({"Adds", "Muls", "Maxs", "Mins", "LeakyRelu"})
 _UNARY = frozenset({"Exp", "Ln", "Sqrt", "Abs", "Relu"})
@@ -91,11 +93,19 @@ def _mask_logic(item: Instruction, target: str, sources: list[str], count: str, 
     return [f"{item.op}({words}, WholeRepeats({count}) / MASK_BITS_PER_WORD);"]
 
 
+def _rounded(item: Instruction, target: str, sources: list[str], count: str, _: bool) -> list[str]:
+    stage = STAGES[item.detail]
+    return [
+        f"Cast({stage}, {sources[0]}, RoundMode::CAST_RINT, {count});",
+        f"Cast({target}, {stage}, RoundMode::CAST_NONE, {count});",
+    ]
+
+
 def _cast_in(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
     if item.detail == "bool":
         return [
-            _cast("boolStage", sources[0], "CAST_NONE", count, packed, item),
-            _cast(target, "boolStage", "CAST_NONE", count, packed, item),
+            _cast(STAGES["bool"], sources[0], "CAST_NONE", count, packed, item),
+            _cast(target, STAGES["bool"], "CAST_NONE", count, packed, item),
         ]
     mode = "CAST_RINT" if item.detail == "int32" else "CAST_NONE"
     return [_cast(target, sources[0], mode, count, packed, item)]
@@ -104,8 +114,8 @@ def _cast_in(item: Instruction, target: str, sources: list[str], count: str, pac
 def _cast_out(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
     if item.detail == "bool":
         return [
-            _cast("boolStage", sources[0], "CAST_RINT", count, packed, item),
-            _cast(target, "boolStage", "CAST_RINT", count, packed, item),
+            _cast(STAGES["bool"], sources[0], "CAST_RINT", count, packed, item),
+            _cast(target, STAGES["bool"], "CAST_RINT", count, packed, item),
         ]
     return [_cast(target, sources[0], "CAST_RINT", count, packed, item)]
 
@@ -136,6 +146,7 @@ def _reduce(item: Instruction, target: str, sources: list[str], _: str, packed: 
 _SPECIAL: dict[str, _Writer] = {
     "Duplicate": _duplicate,
     "Round": _round,
+    "rounded": _rounded,
     "CompareScalar": _compare_scalar,
     "Compare": _compare,
     "Select": _select,
