@@ -68,7 +68,7 @@ double GeluTanh(double x)
     return 0.5 * x * (1 + std::tanh(scale * (x + 0.044715 * x * x * x)));
 }
 
-// The piecewise form that the documentation gives for FasterGeluV2.
+// FastGeluV2 as published: x (sgn(x) (a (min(|x| / sqrt 2, -b) + b)^2 + 0.5) + 0.5), a = -0.1444, b = -1.769.
 double GeluV2(double x)
 {
     const double scaled = 0.7071067811865476 * x;
