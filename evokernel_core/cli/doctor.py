@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -33,7 +34,8 @@ class Check:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(prepare: bool, interpreter: str, verifier_url: str, as_json: bool) -> None:
     """Check the compiler, interpreter, twin, memory, verifier and sandbox of this machine."""
-    settings = Settings(interpreter=interpreter, verifier_url=verifier_url)
+    token = os.environ.get("EVOKERNEL_VERIFIER_TOKEN", "")
+    settings = Settings(interpreter=interpreter, verifier_url=verifier_url, verifier_token=token)
     checks = tuple(run_checks(settings, prepare))
     ok = all(check.ok for check in checks)
     if as_json:
@@ -111,7 +113,9 @@ def check_verifier(settings: Settings) -> Check:
         return Check("verifier", True, f"in process, twin {__version__} (latencies are modelled)")
     from evokernel_core.verifier.client import RemoteVerifier
 
-    return Check("verifier", True, RemoteVerifier(settings.verifier_url, settings.verifier_token).name)
+    remote = RemoteVerifier(settings.verifier_url, settings.verifier_token)
+    status = remote.status()
+    return Check("verifier", True, f"{status.name} at {settings.verifier_url}, {status.queued} jobs waiting")
 
 
 def check_sandbox() -> Check:

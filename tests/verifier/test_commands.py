@@ -99,6 +99,14 @@ def test_an_interpreter_without_torch(tmp_path: Path) -> None:
     assert checks["interpreter"]["advice"]
 
 
+def test_a_verifier_that_is_away() -> None:
+    done = CliRunner().invoke(cli, ["doctor", "--verifier-url", "http://127.0.0.1:9", "--json"])
+    checks = {check["name"]: check for check in json.loads(done.output)["checks"]}
+    assert done.exit_code == 1
+    assert not checks["verifier"]["ok"]
+    assert checks["verifier"]["advice"]
+
+
 def test_a_memory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "memory.db").mkdir()
     monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path))
