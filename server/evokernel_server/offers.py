@@ -95,7 +95,7 @@ class Offers:
         best = await self.store(
             lambda memory: memory.best(installed.task_id, installed.latency.chip, installed.latency.source)
         )
-        if best is None or best.verdict.latency is None:
+        if best is None or best.verdict.latency is None or best.source.source_id == installed.source_id:
             return None
         offer = Offer(
             uri, file, region, installed.name, best.source.source_id,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,8 @@ class Watcher:
                     self._heard(event.src_path)
                     self._heard(event.dest_path)
 
+        # a package that is replaced by a rename makes watchdog warn about its own bookkeeping
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="watchdog")
         if self._observer is None:
             self._observer = Observer()
             self._observer.daemon = True
