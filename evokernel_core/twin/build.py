@@ -31,8 +31,10 @@ RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
 LAUNCHER_SOURCE = "launcher.c"
 
-LIBRARY_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-w")
-KERNEL_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-w", "-fmax-errors=20")
+_ROUNDING = "-ffp-contract=off"  # a fused multiply-add would skip the rounding that the chip does
+LIBRARY_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-w", _ROUNDING)
+KERNEL_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-Werror=narrowing", "-fmax-errors=20", _ROUNDING)
+"""Narrowing inside braces is an error, as it is for the device compiler."""
 COMPILE_SECONDS = 120
 MAX_KERNELS = 2000
 """Compiled kernels kept on disk for one twin."""
