@@ -341,6 +341,77 @@ def test_nothing_is_allocated_and_defaults_are_restored(agent: AgentClient, capt
     assert region.task.graph.inputs[0].spec.dtype == "float32"
 
 
+def test_constructors_may_read_small_known_tensors(capture: Any) -> None:
+    (region,) = capture(
+        """
+        import torch
+        from torch import nn
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rates = [rate.item() for rate in torch.linspace(0, 0.5, 3)]
+                self.weight = nn.Parameter(torch.empty(1_000_000, 100_000))
+
+            def forward(self, x):
+                return torch.relu(x) * self.rates[1]
+
+        def get_inputs():
+            return [torch.randn(4, 8)]
+        """
+    )
+    assert region.task
+    assert region.task.graph.nodes[-1].args[1] == 0.25
+
+
+def test_random_values_are_never_known(capture: Any) -> None:
+    text = "import torch\nx = torch.zeros(3)\nx += torch.rand(3)\nif x.sum().item() > 1: pass\n"
+    with pytest.raises(ImportFailed, match="line 4"):
+        capture(text)
+
+
+def test_a_recurrent_layer_is_no_kernel(capture: Any) -> None:
+    found = capture(
+        """
+        import torch
+        from torch import nn
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rnn = nn.GRU(4, 4)
+
+            def forward(self, x):
+                return torch.relu(self.rnn(x)[0])
+
+        def get_inputs():
+            return [torch.randn(64, 2, 4)]
+        """
+    )
+    assert sources(found) == ["torch.relu(self.rnn(x)[0])"]
+
+
+def test_calls_of_generated_kernels_are_marked(capture: Any) -> None:
+    found = capture(
+        """
+        import torch
+
+        library = torch.library.Library("evokernel", "FRAGMENT")
+        library.define("made_by_test(Tensor x) -> Tensor")
+        library.impl("made_by_test", torch.exp, "CompositeExplicitAutograd")
+
+        # evokernel: x=f32[4,4]
+        def f(x):
+            y = torch.ops.evokernel.made_by_test(x)
+            return y + 1
+        """
+    )
+    assert [(item.status, item.source) for item in found] == [
+        (RegionStatus.APPLIED, "torch.ops.evokernel.made_by_test(x)"),
+        (RegionStatus.CANDIDATE, "y + 1"),
+    ]
+
+
 def test_user_output_does_not_reach_the_channel(agent: AgentClient, capture: Any) -> None:
     found = capture(
         """

@@ -102,6 +102,14 @@ def test_changed_modules_of_the_project_are_read_again(
         assert region.task.sizes["s0"] == size
 
 
+def test_a_file_may_be_called_like_a_library(
+    agent: AgentClient, model: Path, fusible: dict[str, str]
+) -> None:
+    for name in ("random.py", "types.py"):
+        assert agent.capture(model.with_name(name), GOOD, fusible)[0].task
+    assert agent.ping()["torch"]
+
+
 def test_secrets_do_not_reach_the_users_code(
     model: Path, fusible: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,7 @@ class Absorber:
         evaluation = self.evaluation(node)
         if evaluation is None or isinstance(node, OPAQUE) or number_of(node) in self.blocked:
             return None
-        if evaluation.calls_user or evaluation.ops_differ or self.fusibility.obstacles(evaluation):
+        if not evaluation.comparable or self.fusibility.obstacles(evaluation):
             return None
         own = Parts(
             work=self.fusibility.work(evaluation),

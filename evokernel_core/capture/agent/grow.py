@@ -252,14 +252,20 @@ def _reason(absorber: Absorber, node: ast.expr) -> str:
     evaluation = absorber.evaluation(node)
     if evaluation is None or evaluation.calls_user:
         return ""
+    if evaluation.too_long:
+        return f"Line {node.lineno} runs too many ops for one kernel."
     obstacles = absorber.fusibility.obstacles(evaluation)
     if not obstacles and len(absorber.fusibility.rows(evaluation)) > 1:
         return f"Line {node.lineno} reduces over more than one shape of rows: split the expression."
+    return _obstacle_reason(obstacles, node.lineno)
+
+
+def _obstacle_reason(obstacles: list[OpCall], line: int) -> str:
     call = _telling(obstacles)
     if call is None:
         return ""
     if any(torch.Tag.nondeterministic_seeded in item.func.tags for item in obstacles):
-        return f"Line {node.lineno} draws random numbers, which a kernel cannot repeat."
+        return f"Line {line} draws random numbers, which a kernel cannot repeat."
     if call.mutates:
-        return f"{call.name} at line {node.lineno} changes a tensor in place: use the out-of-place form."
-    return f"{call.name} at line {node.lineno} is not an op that the kernel families cover."
+        return f"{call.name} at line {line} changes a tensor in place: use the out-of-place form."
+    return f"{call.name} at line {line} is not an op that the kernel families cover."

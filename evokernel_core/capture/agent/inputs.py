@@ -11,6 +11,7 @@ import torch
 
 from .errors import AgentError
 from .load import failure
+from .small import SmallTensors
 from .source import Source
 
 Annotations = dict[str, dict[str, Any]]
@@ -108,7 +109,8 @@ def _is_supplier(name: str) -> bool:
 
 def _build(target: type, args: tuple[Any, ...], kwargs: dict[str, Any], source: Source) -> Any:
     try:
-        return target(*args, **kwargs)
+        with SmallTensors():
+            return target(*args, **kwargs)
     except BaseException as error:
         what = f"Building {target.__name__}"
         raise AgentError("import_failed", failure(what, error, source.path)) from error

@@ -17,6 +17,7 @@ import torch
 
 from .errors import AgentError, describe
 from .record import Recorder
+from .small import SmallTensors
 from .source import ENTER, EXIT, Source, instrument
 
 
@@ -56,8 +57,7 @@ def _forget_modules(names: set[str], root: Path) -> None:
     for name in names:
         file = getattr(sys.modules.get(name), "__file__", None)
         own = file and Path(file).is_relative_to(root) and "site-packages" not in file
-        # generated kernels register an op on import, which torch allows only once
-        if own and not name.startswith("evokernel_kernels"):
+        if own or name.split(".")[0] == "evokernel_kernels":
             del sys.modules[name]
 
 
@@ -66,6 +66,8 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
     path = Path(source.path)
     _, package = package_root(path)
     name = f"{package}.{path.stem}" if package else path.stem
+    if name in sys.modules:  # a file called random.py must not replace the library's module
+        name = f"evokernel_user_{path.stem}"
     module = types.ModuleType(name)
     module.__file__ = source.path
     module.__package__ = package
@@ -77,7 +79,8 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
     )  # fmt: skip
     sys.modules[name] = module
     try:
-        exec(compile(instrument(source), source.path, "exec", dont_inherit=True), module.__dict__)
+        with SmallTensors():
+            exec(compile(instrument(source), source.path, "exec", dont_inherit=True), module.__dict__)
     except builtins.BaseException as error:
         raise AgentError("import_failed", failure(f"Importing {path.name}", error, source.path)) from error
     return module

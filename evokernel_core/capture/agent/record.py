@@ -26,6 +26,10 @@ def _configuration(value: Any) -> str:
     return repr(value) if is_plain(value) else ""
 
 
+_MOST_OPS = 256
+"""An expression of more ops, as a recurrent layer, is no kernel: the rest is not kept."""
+
+
 @dataclass
 class OpCall:
     """One dispatched op. Tensors among the arguments are fake."""
@@ -44,7 +48,8 @@ class OpCall:
 class Evaluation:
     """The first evaluation of an expression, and how later ones differed.
 
-    ``ops`` ran in this expression but in none of its sub-expressions. ``calls_user`` says that it
+    ``ops`` ran in this expression but in none of its sub-expressions; ``too_long`` says that there
+    were more. ``calls_user`` says that it
     entered another function of the file. ``mutated`` are storages that were written meanwhile.
     ``plain_values`` are the reprs of all its values, if they are Python numbers, dtypes and such,
     or modules of torch.nn.
@@ -52,11 +57,17 @@ class Evaluation:
 
     value: Any = None
     ops: list[OpCall] = field(default_factory=list)
+    too_long: bool = False
     calls_user: bool = False
     mutated: set[int] = field(default_factory=set)
     plain_values: set[str] = field(default_factory=set)
     ops_differ: bool = False
     shapes: list[tuple[int, ...]] = field(default_factory=list)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its ops are known, its own, and the same each time."""
+        return not (self.calls_user or self.ops_differ or self.too_long)
 
 
 @dataclass
@@ -119,7 +130,10 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._stack and func.namespace not in ("prim", "profiler"):  # those two only look
             call = OpCall(str(func), func, tuple(args), dict(kwargs))
-            self._stack[-1].evaluation.ops.append(call)
+            evaluation = self._stack[-1].evaluation
+            evaluation.too_long = len(evaluation.ops) >= _MOST_OPS
+            if not evaluation.too_long:
+                evaluation.ops.append(call)
             if call.mutates:
                 self._note_mutation(call)
         return func(*args, **kwargs)

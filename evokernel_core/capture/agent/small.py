@@ -1,0 +1,55 @@
+"""Let small tensors of known content be real while a model is built.
+
+Constructors read such values: ``[p.item() for p in torch.linspace(0, 0.1, depth)]``. Random tensors stay
+fake, and so does everything that is large.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_MOST_ELEMENTS = 4096
+
+
+_SCALAR_READS = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default)
+
+
+class SmallTensors(TorchDispatchMode):
+    """To be entered inside a FakeTensorMode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unknown: list[Any] = []  # storages of real tensors that fake values were written to
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        tensors = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
+        if self._is_known(func, tensors):
+            return _run(func, args, kwargs, tensors)
+        if func._schema.is_mutable:
+            self._unknown += [item.untyped_storage() for item in tensors if not isinstance(item, FakeTensor)]
+        return func(*args, **kwargs)
+
+    def _is_known(self, func: Any, tensors: list[torch.Tensor]) -> bool:
+        if torch.Tag.nondeterministic_seeded in func.tags or "empty" in func.name():
+            return False
+        if any(isinstance(item, FakeTensor) for item in tensors):
+            return False
+        unknown = {storage._cdata for storage in self._unknown}
+        return not unknown or not any(item.untyped_storage()._cdata in unknown for item in tensors)
+
+
+def _run(func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> Any:
+    """The real result if it is small, else the fake one."""
+    if not func._schema.is_mutable and func not in _SCALAR_READS:
+        fake = func(*args, **kwargs)
+        results = [item for item in pytree.tree_leaves(fake) if isinstance(item, torch.Tensor)]
+        if any(item.numel() > _MOST_ELEMENTS for item in [*results, *tensors]):
+            return fake
+    with unset_fake_temporarily():
+        return func(*args, **kwargs)
