@@ -66,7 +66,7 @@ class Document:
         self._text = text
         self._starts = line_starts(text)
         self._bytes = text.encode()
-        self._byte_starts = _byte_line_starts(self._bytes)
+        self._byte_starts: list[int] | None = None  # made when a position is asked for
         self._tree = self._parser.parse(self._bytes)
 
     @property
@@ -84,6 +84,8 @@ class Document:
 
     def position(self, byte: int) -> tuple[int, int]:
         """1-based line and column in characters of a byte offset."""
+        if self._byte_starts is None:
+            self._byte_starts = _byte_line_starts(self._bytes)
         line = bisect_right(self._byte_starts, byte)
         return line, len(self._bytes[self._byte_starts[line - 1] : byte].decode())
 
@@ -91,7 +93,7 @@ class Document:
         """Apply changes one after the other, each to the text that the previous ones left."""
         for change in changes:
             self._change(change)
-        self._byte_starts = _byte_line_starts(self._bytes)
+        self._byte_starts = None
         self._tree = self._parser.parse(self._bytes, self._tree)
 
     def _change(self, change: TextChange) -> None:
