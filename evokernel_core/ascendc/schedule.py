@@ -10,6 +10,7 @@ from evokernel_core.ascendc.author import build
 from evokernel_core.ascendc.estimate import estimate_us
 from evokernel_core.ascendc.families.base import LANES, Kernel
 from evokernel_core.ascendc.families.stream import online_pairs, passes
+from evokernel_core.ascendc.families.tiling import tiling_source
 from evokernel_core.ascendc.plan import MAX_QUEUES, Plan, plan
 from evokernel_core.ascendc.schedule_settings import Form, Schedule
 from evokernel_core.domain.errors import PlanError
@@ -48,14 +49,21 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
 
 
 def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-    """Every legal schedule that is one named step away."""
+    """Every legal schedule that is one named step away and gives another source."""
     planned = plan(task, chip.hbm_bytes)
     here = Schedule.of(strategy)
-    found: dict[Schedule, str] = {}
+    seen = {_text(planned, here)}
+    found: list[Move] = []
     for name, schedule in _steps(planned, here, task, chip):
-        if schedule != here and schedule not in found and refusal(planned, schedule, task, chip) is None:
-            found[schedule] = name
-    return tuple(Move(name, strategy_of(planned, schedule, name)) for schedule, name in found.items())
+        if refusal(planned, schedule, task, chip) is None and (text := _text(planned, schedule)) not in seen:
+            seen.add(text)
+            found.append(Move(name, strategy_of(planned, schedule, name)))
+    return tuple(found)
+
+
+def _text(planned: Plan, schedule: Schedule) -> str:
+    kernel = build(planned, schedule)
+    return tiling_source(kernel) + kernel.source("kernel")
 
 
 def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> str | None:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from attrs import frozen
 
+from evokernel_core.ascendc.author import write
+from evokernel_core.ascendc.schedule import initial
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 
 
 class GraphBuilder:
@@ -54,3 +63,80 @@ class GraphBuilder:
 def builder() -> Any:
     """A fresh GraphBuilder each time it is called."""
     return GraphBuilder
+
+
+@pytest.fixture(scope="session")
+def chip() -> Chip:
+    return load_chip("ascend910b1")
+
+
+def _bfloat16_bits(values: Any) -> Any:
+    """Raw bfloat16 of float32 numbers, to the nearest even."""
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def _raw(values: Any, dtype: str) -> bytes:
+    if dtype == "bfloat16":
+        return bytes(_bfloat16_bits(values).tobytes())
+    return bytes(np.ascontiguousarray(values, dtype).tobytes())
+
+
+def _read(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:
+    if dtype == "bfloat16":
+        bits = np.fromfile(path, np.uint16).astype(np.uint32) << 16
+        return bits.view(np.float32).astype(np.float64).reshape(shape)
+    return np.fromfile(path, dtype).reshape(shape)
+
+
+@frozen
+class TwinRunner:
+    """Compiles a kernel, runs it in checked mode, and gives its outputs; any hazard fails the test."""
+
+    chip: Chip
+    folder: Path
+
+    def __call__(
+        self,
+        task: KernelTask,
+        inputs: Mapping[str, Any],
+        strategy: Strategy | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> list[Any]:
+        strategy = strategy or initial(task, self.chip)
+        sizes = dict(sizes or task.sizes)
+        built = build_kernel(write(task, strategy, self.chip))
+        tensors, scalars = [], []
+        for item in task.graph.inputs:
+            if item.kind is InputKind.SCALAR:
+                scalars.append(float(inputs[item.name]))
+                continue
+            path = self.folder / f"{item.name}.bin"
+            path.write_bytes(_raw(inputs[item.name], item.spec.dtype))
+            tensors.append(TensorFile(path, item.spec.nbytes(sizes)))
+        specs = task.graph.output_specs()
+        results = [
+            TensorFile(self.folder / f"out{i}.bin", spec.nbytes(sizes)) for i, spec in enumerate(specs)
+        ]
+        request = RunRequest(
+            Mode.CHECK,
+            self.chip,
+            sizes=tuple(sizes.values()),
+            scalars=tuple(scalars),
+            inputs=tuple(tensors),
+            outputs=tuple(results),
+            repeat=2,
+        )
+        run = run_kernel(built, request)
+        assert run.status is Status.OK, run.message
+        assert not run.hazards
+        return [
+            _read(file.path, spec.dtype, spec.sizes(sizes))
+            for file, spec in zip(results, specs, strict=True)
+            if file.path is not None
+        ]
+
+
+@pytest.fixture
+def on_twin(chip: Chip, tmp_path: Path) -> TwinRunner:
+    return TwinRunner(chip, tmp_path)
