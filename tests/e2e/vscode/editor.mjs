@@ -114,14 +114,14 @@ async function stopGroup(child) {
   clearTimeout(timer);
 }
 
-/** Opens `file` of the folder `workspace` in a window of 1280x800. */
-export async function openWindow({ e2e, port, workspace, file }) {
+/** Opens `file` of the folder `workspace` at a line, in a window of 1280x800. */
+export async function openWindow({ e2e, port, workspace, file, line = 1 }) {
   const { chromium } = createRequire(path.join(e2e, "editor/package.json"))("playwright-core");
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS });
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1 });
   const page = await context.newPage();
-  const uri = `vscode-remote://127.0.0.1:${port}${path.join(workspace, file)}`;
-  const payload = encodeURIComponent(JSON.stringify([["openFile", uri]]));
+  const uri = `vscode-remote://127.0.0.1:${port}${path.join(workspace, file)}:${line}:1`;
+  const payload = encodeURIComponent(JSON.stringify([["gotoLineMode", "true"], ["openFile", uri]]));
   await page.goto(`http://127.0.0.1:${port}/?folder=${workspace}&payload=${payload}`);
   await page.waitForSelector(".monaco-editor .view-line", { timeout: 60_000 });
   return { browser, page };

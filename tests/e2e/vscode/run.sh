@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job in a real VS Code; screenshots land in .e2e/shots. `--picture` also renews docs/images/vscode.png.
+# The main job in a real VS Code; screenshots land in .e2e/shots. `--picture` also renews docs/images.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,4 +20,5 @@ timeout --kill-after=20 600 "$E2E/bin/node" "$HERE/story.mjs" "$E2E" "$ROOT/.ven
 if [ "${1:-}" = --picture ]; then
   mkdir -p "$ROOT/docs/images"
   cp "$E2E/shots/2-code-action.png" "$ROOT/docs/images/vscode.png"
+  cp "$E2E/shots/4-offer.png" "$ROOT/docs/images/vscode-offer.png"
 fi

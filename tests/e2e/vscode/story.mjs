@@ -1,6 +1,6 @@
 // The main job in a real VS Code: open a model, see the hint, generate the kernel, accept the refined one.
 // Usage: node story.mjs E2E_DIR SERVER_COMMAND...
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -11,10 +11,13 @@ const [e2e, ...serverCommand] = process.argv.slice(2);
 const workspace = path.join(e2e, "model");
 const shots = path.join(e2e, "shots");
 const FILE = "transformer_block.py";
+/** The operation that becomes a kernel. */
+const OPERATION = "torch.softmax(";
 /** Messages slide in; a picture is taken when they stand still. */
 const FADE_MS = 700;
-const HINT = /⚡.*µs/;
 const MODEL = path.join(workspace, FILE);
+/** The scenario takes any gain for an offer, so that it does not hang on the first draft being poor. */
+const SETTINGS = { "evokernel.serverCommand": serverCommand, "evokernel.leastGain": 0.001 };
 
 const started = Date.now();
 function step(words) {
@@ -45,13 +48,15 @@ async function until(page, what, seconds, look) {
   }
 }
 
-/** The generated call's name, once the edited file is on the disk. */
-const callOnDisk = () => /torch\.ops\.evokernel\.(\w+)\(/.exec(readFileSync(MODEL, "utf8"))?.[1];
+const onDisk = () => readFileSync(MODEL, "utf8");
 
-/** What the package of a kernel holds now. */
+/** The generated call's name, once the edited file is on the disk. */
+const callOnDisk = () => /torch\.ops\.evokernel\.(\w+)\(/.exec(onDisk())?.[1];
+
+/** What the package of a kernel holds now; undefined in the moment in which it is replaced. */
 function verdictOf(name) {
   const manifest = path.join(workspace, "evokernel_kernels", name, "kernel.json");
-  return JSON.parse(readFileSync(manifest, "utf8")).verdict;
+  return existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")).verdict : undefined;
 }
 
 const figures = ({ latency }) => `${digits(latency.us)} µs ${latency.source} (bound ${digits(latency.roofline_us)})`;
@@ -59,10 +64,18 @@ const figures = ({ latency }) => `${digits(latency.us)} µs ${latency.source} (b
 /** As the hint writes it. */
 const digits = (us) => (us >= 100 ? us.toFixed(0) : us.toFixed(1));
 
-async function seeHint(page) {
-  const hint = page.locator(".view-line span span", { hasText: HINT }).last();
+/** The line of the editor that holds some text. */
+const lineWith = (page, text) => page.locator(".view-line", { hasText: text }).first();
+
+/** The hint at the end of a line, once its words match. */
+async function hintOn(line, words) {
+  const hint = line.locator("span span", { hasText: words }).last();
   await hint.waitFor({ timeout: 120_000 });
-  const words = (await hint.textContent()).trim();
+  return (await hint.textContent()).replaceAll("\u00a0", " ").trim();
+}
+
+async function seeHint(page) {
+  const words = await hintOn(lineWith(page, OPERATION), /⚡.*µs/);
   step(`hint: ${words}`);
   if (!/modelled|measured/.test(words)) throw new Error(`The hint does not say where its figures come from: ${words}`);
   await shot(page, "1-hint");
@@ -75,15 +88,30 @@ async function tidy(page) {
 }
 
 async function generate(page) {
-  await page.locator(".view-line", { hasText: HINT }).first().click({ position: { x: 200, y: 8 } });
+  await lineWith(page, OPERATION).click({ position: { x: 200, y: 8 } });
   const action = await openCodeAction(page, "Generate NPU kernel");
   await shot(page, "2-code-action");
   const asked = Date.now();
   await action.click();
   const name = await until(page, "edit", 120, callOnDisk);
-  step(`applied ${name} ${((Date.now() - asked) / 1000).toFixed(1)} s after the code action: ${figures(verdictOf(name))}`);
+  const seconds = (Date.now() - asked) / 1000;
+  step(`applied ${name} ${seconds.toFixed(1)} s after the code action: ${figures(verdictOf(name))}`);
+  await hintOn(lineWith(page, `ops.evokernel.${name}`), /⚡.*µs/);
   await shot(page, "3-applied");
   return name;
+}
+
+const answer = (toast, words) => toast.locator(`.monaco-button:has-text("${words}")`).click();
+
+/** The kernel's two versions side by side, as what they are: C++. */
+async function readDiff(page, toast) {
+  await answer(toast, "Show diff");
+  await page.locator(".monaco-diff-editor .view-line", { hasText: "TILE_ELEMENTS" }).first().waitFor({ timeout: 20_000 });
+  await page.locator(".statusbar-item", { hasText: "C++" }).waitFor({ timeout: 10_000 });
+  await sleep(FADE_MS);
+  await shot(page, "5-diff");
+  await page.locator(".tab.active .tab-actions .action-label").click();
+  await page.locator(".monaco-diff-editor").waitFor({ state: "hidden", timeout: 10_000 });
 }
 
 async function accept(page, name) {
@@ -93,15 +121,18 @@ async function accept(page, name) {
   step(`offered: ${(await toast.locator(".notification-list-item-message").textContent()).trim()}`);
   await sleep(FADE_MS);
   await shot(page, "4-offer");
-  await toast.locator('.monaco-button:has-text("Apply")').click();
-  await until(page, "package of the faster kernel", 60, () => verdictOf(name).source_id !== before.source_id);
-  const after = verdictOf(name);
+  await readDiff(page, toast);
+  await answer(toast, "Apply");
+  const after = await until(page, "package of the faster kernel", 60, () => {
+    const now = verdictOf(name);
+    return now?.source_id === before.source_id ? undefined : now;
+  });
   step(`accepted: ${figures(before)} became ${figures(after)}`);
   if (!(after.latency.us < before.latency.us)) throw new Error("The accepted kernel is not faster.");
   if (callOnDisk() !== name) throw new Error("The file no longer calls the kernel.");
-  await page.locator(".view-line", { hasText: new RegExp(`⚡\\s${digits(after.latency.us)}\\sµs`) }).first().waitFor({ timeout: 20_000 });
+  await hintOn(lineWith(page, `ops.evokernel.${name}`), new RegExp(`⚡\\s${digits(after.latency.us)}\\sµs`));
   await sleep(FADE_MS);
-  await shot(page, "5-accepted");
+  await shot(page, "6-accepted");
 }
 
 async function story(page) {
@@ -117,13 +148,14 @@ async function main() {
     e2e,
     home: path.join(e2e, "vscode-home"),
     vsix: path.join(e2e, "evokernel.vsix"),
-    settings: { "evokernel.serverCommand": serverCommand },
+    settings: SETTINGS,
     environment: { EVOKERNEL_HOME: path.join(e2e, "evokernel-home") },
   });
   step("VS Code is ready");
   let window;
   try {
-    window = await openWindow({ e2e, port: editor.port, workspace, file: FILE });
+    const line = onDisk().split("\n").findIndex((text) => text.includes(OPERATION)) + 1;
+    window = await openWindow({ e2e, port: editor.port, workspace, file: FILE, line });
     step("the model file is open");
     await story(window.page);
   } catch (error) {
