@@ -21,7 +21,7 @@ from evokernel_server.workspace import uri_of
 APPLY, DIFF, REJECT, SNOOZE = "Apply", "Show diff", "Reject", "Snooze"
 SHOW_DIFF_METHOD = "evokernel/showDiff"
 REFINED_METHOD = "evokernel/refined"
-_KERNEL_FILE = "op_kernel.cpp"
+_TILING_FILE, _KERNEL_FILE = "tiling.h", "op_kernel.cpp"
 
 
 @define(eq=False)
@@ -68,11 +68,12 @@ class Notices:
         """Shows the installed kernel beside the offered one."""
         original = await asyncio.to_thread(_installed_text, offer)
         source = await self.kernels.store(lambda memory: memory.source(offer.source_id))
-        proposed = source.op_kernel_cpp if source else ""
+        proposed = _both_files(source.tiling_h, source.op_kernel_cpp) if source else ""
         await self.kernels.outcomes.record(OutcomeKind.OPENED_DIFF, offer.placement(0.0))
         title = f"{offer.name}: {offer.words}"
         if self.own_client():
-            data = {"uri": offer.uri, "original": original, "proposed": proposed, "title": title}
+            kernel = uri_of(package_folder(offer.file, offer.name) / _KERNEL_FILE)
+            data = {"uri": kernel, "original": original, "proposed": proposed, "title": title}
             self.server.protocol.notify(SHOW_DIFF_METHOD, data)
         else:
             await self._show_file(offer.name, original, proposed, title)
@@ -80,7 +81,7 @@ class Notices:
     async def _show_file(self, name: str, original: str, proposed: str, title: str) -> None:
         lines = difflib.unified_diff(
             original.splitlines(keepends=True), proposed.splitlines(keepends=True),
-            f"{name}/{_KERNEL_FILE} (installed)", f"{name}/{_KERNEL_FILE} (offered)",
+            f"{name} (installed)", f"{name} (offered)",
         )  # fmt: skip
         path = paths.cache_dir() / "diffs" / f"{name}.diff"
         await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
@@ -112,5 +113,13 @@ def _refined(offer: Offer) -> dict[str, object]:
 
 
 def _installed_text(offer: Offer) -> str:
-    path = package_folder(offer.file, offer.name) / _KERNEL_FILE
-    return path.read_text("utf-8") if path.exists() else ""
+    folder = package_folder(offer.file, offer.name)
+    files = [folder / _TILING_FILE, folder / _KERNEL_FILE]
+    if not all(file.exists() for file in files):
+        return ""
+    return _both_files(*(file.read_text("utf-8") for file in files))
+
+
+def _both_files(tiling_h: str, op_kernel_cpp: str) -> str:
+    """One text to compare: a refinement may change the tile sizes alone."""
+    return f"// {_TILING_FILE}\n{tiling_h}\n// {_KERNEL_FILE}\n{op_kernel_cpp}"
