@@ -88,7 +88,7 @@ export class Connection {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => {
           this.closed();
-          return { action: CloseAction.DoNotRestart, handled: true };
+          return { action: CloseAction.DoNotRestart, handled: true, message: "The connection to the server is closed." };
         },
       },
       stdioOptions: {

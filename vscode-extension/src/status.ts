@@ -70,7 +70,7 @@ export class StatusItem implements vscode.Disposable {
 
   private tooltip(): vscode.MarkdownString {
     const tooltip = new vscode.MarkdownString();
-    tooltip.appendMarkdown("**EvoKernel** ");
+    tooltip.appendMarkdown("**EvoKernel**\n\n");
     tooltip.appendText(`${this.last.text}\n`);
     const rows: [string, string][] = [
       ["Verifier", this.last.verifier],
