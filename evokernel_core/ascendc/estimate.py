@@ -28,7 +28,7 @@ _FLAGS = 40.0
 _NUMBER = 60.0
 """Scalar cycles to read one number from device memory through the data cache."""
 _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
-_L2_SPEEDUP = 1.8
+_L2_BYTES_PER_CYCLE = 58.0
 
 
 @frozen
@@ -44,17 +44,18 @@ class Work:
 def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds of a kernel at given sizes."""
     work = _work(kernel, sizes, chip)
-    loads = [
-        _load_cycles(kernel, program, work, chip, first=not i) for i, program in enumerate(kernel.programs)
-    ]
-    vector = sum(_vector_cycles(kernel, program, work) for program in kernel.programs)
-    stores = _store_cycles(kernel, work, chip)
-    pipes = (sum(loads), vector, stores)
-    scalar = work.tiles * (_FLAGS * len(kernel.programs) + _NUMBER * len(kernel.numbers))
-    overlap = max(*pipes, scalar)
-    cycles = overlap if kernel.schedule.buffers > 1 else sum(pipes)
-    fill = (pipes[0] + pipes[2]) / max(work.tiles, 1.0)
-    return (cycles + fill) / chip.mhz + chip.launch_us
+    programs = kernel.programs
+    loads = [_load(kernel, program, work, chip, again=program is not programs[0]) for program in programs]
+    stores = _store(kernel, work, chip)
+    copied = sum(load.bytes_cycles for load in loads) + stores.bytes_cycles
+    vector = sum(_vector_cycles(kernel, program, work) for program in programs)
+    scalar = work.tiles * (_FLAGS * len(programs) + _NUMBER * len(kernel.numbers))
+    pipes = (max(copied, sum(load.cycles for load in loads), stores.cycles), vector, scalar)
+    together = max(copied, sum(load.cycles for load in loads) + stores.cycles) + vector
+    cycles = max(pipes) if kernel.schedule.buffers > 1 else together
+    fill = (loads[0].cycles + stores.cycles) / max(work.tiles, 1.0)
+    launch = chip.launch_us + chip.constants.get("launch.per_block_us", 0.0) * work.cores
+    return (cycles + fill) / chip.mhz + launch
 
 
 def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
@@ -76,10 +77,18 @@ def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
     return Work(per_core * tiles, columns / tiles, 1.0, used)
 
 
-def _rate(chip: Chip, work: Work) -> float:
-    """Bytes a cycle that device memory gives one of the busy cores."""
-    shared = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps * 0.9) * 1e3 / chip.mhz
-    return min(_BYTES_PER_CYCLE, shared / work.cores)
+@frozen
+class Copies:
+    """Copies of one core in one direction: cycles of its engine, and of its share of the chip's rate."""
+
+    cycles: float
+    bytes_cycles: float
+
+
+def _share(chip: Chip, work: Work, cached: bool) -> float:
+    """Bytes a cycle of the chip's rate that one of the busy cores gets."""
+    rate = "gm.l2_gbps" if cached else "gm.hbm_achieved_gbps"
+    return chip.constants.get(rate, chip.hbm_gbps) * 1e3 / chip.mhz / work.cores
 
 
 def _bytes(domain: Domain, dtype: str, work: Work) -> float:
@@ -87,24 +96,25 @@ def _bytes(domain: Domain, dtype: str, work: Work) -> float:
     return elements * ITEM_SIZE[dtype]
 
 
-def _load_cycles(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, first: bool) -> float:
+def _fits_l2(kernel: Kernel, work: Work, chip: Chip) -> bool:
+    total = sum(_bytes(item.domain, item.dtype, work) for item in kernel.tensors)
+    return total * work.tiles * work.cores <= chip.l2_bytes
+
+
+def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: bool) -> Copies:
+    """``again``: the row has been read before, so that L2 holds it."""
     queued = {item.name for item in kernel.queued}
-    total = 0.0
-    rate = _rate(chip, work) * (1.0 if first else _L2_SPEEDUP)
-    for item in program.inputs:
-        if item.name in queued:
-            total += (
-                max(20.6, _bytes(item.domain, item.dtype, work) / rate)
-                + _READ_START / kernel.schedule.buffers
-            )
-    return total * work.tiles
+    items = [item for item in program.inputs if item.name in queued]
+    total = sum(_bytes(item.domain, item.dtype, work) for item in items)
+    rate = _L2_BYTES_PER_CYCLE if again else _BYTES_PER_CYCLE
+    cycles = total / rate + len(items) * _READ_START / kernel.schedule.buffers
+    return Copies(cycles * work.tiles, total * work.tiles / _share(chip, work, again))
 
 
-def _store_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
-    total = 0.0
-    for item in kernel.plan.outputs:
-        total += max(20.6, _bytes(item.domain, item.dtype, work) / _rate(chip, work)) + _WRITE_START
-    return total * work.tiles
+def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
+    total = sum(_bytes(item.domain, item.dtype, work) for item in kernel.plan.outputs)
+    cycles = total / _BYTES_PER_CYCLE + len(kernel.plan.outputs) * _WRITE_START
+    return Copies(cycles * work.tiles, total * work.tiles / _share(chip, work, _fits_l2(kernel, work, chip)))
 
 
 def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work) -> float:

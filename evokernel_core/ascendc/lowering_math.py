@@ -15,9 +15,17 @@ from evokernel_core.domain.errors import PlanError
 _EXP_CAP = 80.0
 """exp(80) is about 5e34: still finite in float32, and x / exp(80) is zero for every use below."""
 
-_ERF_T = 0.3275911
-_ERF_COEFFICIENTS = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
-"""Abramowitz and Stegun 7.1.26: erfc(z) = t * polynomial(t) * exp(-z * z), t = 1 / (1 + p z), to 1.5e-7."""
+_NORMAL_LOGIT = (
+    1.59576853700137,
+    0.072668297673969,
+    -6.605298228526963e-05,
+    -1.1054689896774803e-04,
+    7.948158642046203e-06,
+    -2.6756745445118923e-07,
+    3.6278781963109452e-09,
+)
+"""ln(P / (1 - P)) / x in powers of x * x for the normal distribution function P(x): a least-squares fit
+that leaves an error of 7e-8 in x * P(x) and 2.3e-7 in erf, and grows without bound in both tails."""
 
 _SIN_COEFFICIENTS = (9.99999996e-01, -1.66666580e-01, 8.33305106e-03, -1.98090753e-04, 2.60522491e-06)
 """sin(r) / r in powers of r * r for |r| <= pi / 2, a least-squares fit to 5e-9."""
@@ -66,25 +74,17 @@ def tanh(b: Builder, x: Operand) -> Operand:
     return b.add(b.div(-2.0, b.add(exponential, 1.0)), 1.0)
 
 
-def _erfc_of_magnitude(b: Builder, magnitude: Operand, scale: float) -> Operand:
-    """scale * erfc(z) for z >= 0."""
-    t = reciprocal(b, b.add(b.mul(magnitude, _ERF_T), 1.0))
-    series = b.mul(polynomial(b, t, [scale * c for c in _ERF_COEFFICIENTS]), t)
-    return b.mul(series, b.exp(b.neg(b.mul(magnitude, magnitude))))
-
-
 def erf(b: Builder, x: Operand) -> Operand:
-    magnitude = b.abs(x)
-    positive = b.add(b.neg(_erfc_of_magnitude(b, magnitude, 1.0)), 1.0)
-    steep = b.max(b.min(b.mul(x, 1e20), 1.0), -1.0)  # the sign of x, and 0 for 0
-    return b.mul(positive, steep)
+    """1 - 2 / (1 + exp(l)), with l the logit of the normal distribution at sqrt(2) * x."""
+    scaled = [c * 2.0 ** (power + 0.5) for power, c in enumerate(_NORMAL_LOGIT)]
+    logit = b.mul(polynomial(b, b.mul(x, x), scaled), x)
+    return b.add(b.div(-2.0, b.add(b.exp(b.min(logit, _EXP_CAP)), 1.0)), 1.0)
 
 
 def gelu(b: Builder, x: Operand) -> Operand:
-    """max(x, 0) - |x| * erfc(|x| / sqrt(2)) / 2, which has no cancellation on either side."""
-    magnitude = b.abs(x)
-    tail = _erfc_of_magnitude(b, b.mul(magnitude, math.sqrt(0.5)), 0.5)
-    return b.sub(b.relu(x), b.mul(magnitude, tail))
+    """x / (1 + exp(-l)), with l the logit of the normal distribution at x."""
+    logit = b.mul(polynomial(b, b.mul(x, x), [-c for c in _NORMAL_LOGIT]), x)
+    return b.div(x, b.add(b.exp(b.min(logit, _EXP_CAP)), 1.0))
 
 
 def gelu_tanh(b: Builder, x: Operand) -> Operand:

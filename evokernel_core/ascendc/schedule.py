@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.author import build
 from evokernel_core.ascendc.estimate import estimate_us
-from evokernel_core.ascendc.families.base import LANES, Kernel
+from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.families.buffers import LANES
 from evokernel_core.ascendc.families.stream import online_pairs, passes
 from evokernel_core.ascendc.families.tiling import tiling_source
 from evokernel_core.ascendc.plan import MAX_QUEUES, Plan, plan
@@ -44,7 +46,13 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
         raise PlanError(
             "The region needs more unified buffer than a vector core has, even for the smallest tile."
         )
-    best = min(legal, key=lambda item: estimate_us(build(planned, item), task.sizes, chip))
+
+    def rank(item: Schedule) -> tuple[int, int]:
+        """Estimates within 2 % of each other are equal: then the larger tile is better."""
+        estimate = estimate_us(build(planned, item), task.sizes, chip)
+        return round(math.log(estimate) / 0.02), -item.tile
+
+    best = min(legal, key=rank)
     return strategy_of(planned, best, "")
 
 
@@ -91,8 +99,8 @@ def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
 
 def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
     usable = chip.ub_bytes - _RESERVED
-    if kernel.buffers.total > usable:
-        return f"The buffers take {kernel.buffers.total} of {usable} bytes."
+    if kernel.layout.total > usable:
+        return f"The buffers take {kernel.layout.total} of {usable} bytes."
     if len(kernel.queued) * kernel.schedule.buffers + len(kernel.invariants) > MAX_QUEUES:
         return f"The inputs need more than {MAX_QUEUES} queue buffers."
     if len(kernel.plan.outputs) * kernel.schedule.buffers > MAX_QUEUES:
@@ -148,7 +156,7 @@ def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
     while low < high:
         middle = (low + high + 1) // 2
         kernel = build(planned, evolve(schedule, tile=middle * _TILE_STEP))
-        if kernel.buffers.total <= chip.ub_bytes - _RESERVED:
+        if kernel.layout.total <= chip.ub_bytes - _RESERVED:
             low = middle
         else:
             high = middle - 1

@@ -30,7 +30,7 @@ class Schedule:
     ``rows``: most rows of a packed tile. ``reduction``: ``block`` or ``fold`` (see the families).
     ``spread``: whether row values are spread over ``rows`` or over ``columns`` of a packed tile.
     ``online``: softmax's maximum and sum in one pass. ``cores``: most vector cores, 0 for all.
-    ``stagger``: put queue tensors and registers in alternating bank groups.
+    ``stagger``: keep tensors that are read together in different bank groups.
     ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors.
     ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op."""
 
@@ -43,13 +43,19 @@ class Schedule:
     spread: str = "rows"
     online: bool = False
     cores: int = 0
-    stagger: bool = False
+    stagger: bool = True
     bypass_l2: bool = False
     eager_rounding: bool = False
 
     @property
     def packed(self) -> bool:
         return self.form is Form.PACKED
+
+    @property
+    def ahead(self) -> bool:
+        """Whether a tile is fetched before the one in front of it is computed, which needs two
+        buffers: the scalar unit, which starts copies, may wait for vector instructions."""
+        return self.buffers > 1
 
     def settings(self) -> dict[str, Setting]:
         return {key: str(value) if isinstance(value, Form) else value for key, value in asdict(self).items()}

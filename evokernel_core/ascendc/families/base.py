@@ -8,32 +8,17 @@ from textwrap import indent
 from attrs import define, field
 
 from evokernel_core.ascendc.families import access, helpers
+from evokernel_core.ascendc.families.banks import SHIFT_BYTES
+from evokernel_core.ascendc.families.buffers import Layout, capacity, fold, layout, times
 from evokernel_core.ascendc.families.programs import TileProgram, column_tensors, row_tensors
 from evokernel_core.ascendc.families.text import CPP_TYPE, STAGES
 from evokernel_core.ascendc.lowering import Domain, Kind
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.schedule_settings import Form, Schedule
-from evokernel_core.domain.tensor import ITEM_SIZE
 
-LANES = 64
-"""float32 elements of one repeat."""
 SINGLE_ROW_FLOATS = 64
 """Floats of a row tensor in the forms with one row a tile: one repeat, which Compare needs."""
-
-
-@define
-class Buffers:
-    """The unified buffer in order of allocation: name, number of buffers, elements, C++ type, bytes."""
-
-    entries: list[tuple[str, int, str, str, int]] = field(factory=list)
-
-    def add(self, name: str, number: int, elements: str, cpp_type: str, size: int) -> None:
-        self.entries.append((name, number, elements, cpp_type, -(-size // 32) * 32))
-
-    @property
-    def total(self) -> int:
-        return sum(number * size for _, number, _, _, size in self.entries)
 
 
 @define
@@ -44,12 +29,12 @@ class Kernel:
     schedule: Schedule
     programs: tuple[TileProgram, ...]
     accumulators: int = 0
-    buffers: Buffers = field(factory=Buffers)
     methods: list[str] = field(factory=list)
     process: list[str] = field(factory=list)
+    layout: Layout = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._allocate()
+        self.layout = layout(self)
 
     # -- facts --------------------------------------------------------------------------------
 
@@ -93,6 +78,11 @@ class Kernel:
         return (*self.plan.inputs, *self.plan.outputs)
 
     @property
+    def queue_owners(self) -> tuple[PlanInput | PlanOutput, ...]:
+        """Every tensor that passes through a queue."""
+        return (*self.queued, *self.plan.outputs, *self.invariants)
+
+    @property
     def row_capacity(self) -> int:
         return self.schedule.rows if self.schedule.packed else SINGLE_ROW_FLOATS
 
@@ -133,69 +123,21 @@ class Kernel:
             for item in program.instructions
         )
 
-    # -- unified buffer -----------------------------------------------------------------------
-
-    def _capacity(self, domain: Domain) -> tuple[str, int]:
-        if domain is Domain.ROW:
-            return "ROW_CAPACITY", self.row_capacity
-        if domain is Domain.COLUMN and self.form is Form.PACKED:
-            return "COLUMN_CAPACITY", self.schedule.columns
-        return "TILE_ELEMENTS", self.schedule.tile
-
-    def _allocate(self) -> None:
-        tile, add = self.schedule.tile, self.buffers.add
-        for item in self.queued:
-            self._add_queue(item, self.schedule.buffers)
-        for output in self.plan.outputs:
-            self._add_queue(output, self.schedule.buffers)
-        for item in self.invariants:
-            self._add_queue(item, 1)
-        registers = self.work + self.accumulators
-        if registers:
-            add("workBuffer", 1, _times(registers, "TILE_ELEMENTS"), "float", registers * tile * 4)
-        if self.masks:
-            add("maskBuffer", 1, _times(self.masks, "MASK_BYTES"), "uint8_t", self.masks * tile // 8)
-        for stage, cpp_type in self.stages.items():
-            add(f"{stage}Buffer", 1, "TILE_ELEMENTS", cpp_type, tile * 2)
-        self._allocate_rows()
-        for name in column_tensors(self.programs):
-            text, elements = self._capacity(Domain.COLUMN)
-            add(f"{name}Buffer", 1, text, "float", elements * 4)
-
-    def _allocate_rows(self) -> None:
-        add, rows = self.buffers.add, self.row_capacity
-        if self.row_names:
-            add(
-                "rowBuffer",
-                1,
-                _times(len(self.row_names), "ROW_CAPACITY"),
-                "float",
-                len(self.row_names) * rows * 4,
-            )
-        if self.row_masks:
-            add(
-                "rowMaskBuffer",
-                1,
-                _times(len(self.row_masks), "ROW_MASK_BYTES"),
-                "uint8_t",
-                len(self.row_masks) * 32,
-            )
-        if self.calls("expand_rows"):
-            add("blockBuffer", 1, "ROW_CAPACITY * FLOATS_PER_BLOCK", "float", rows * 32)
-        if self.reduction_names and self.folds_over_rows:
-            add("foldBuffer", 1, "ROW_CAPACITY * LANES", "float", rows * LANES * 4)
-        elif self.reduction_names:
-            tile = self.schedule.tile
-            add("foldBuffer", 1, "FOLD_EVEN + FOLD_ODD", "float", (_fold(tile, 8) + _fold(tile, 64)) * 4)
-
     @property
     def folds_over_rows(self) -> bool:
-        return self.schedule.packed and self.schedule.reduction == "fold"
+        return bool(self.reduction_names) and self.schedule.packed and self.schedule.reduction == "fold"
 
-    def _add_queue(self, item: PlanInput | PlanOutput, buffers: int) -> None:
-        text, elements = self._capacity(item.domain)
-        size = elements * ITEM_SIZE[item.dtype]
-        self.buffers.add(f"{camel(item.name)}Queue", buffers, text, CPP_TYPE[item.dtype], size)
+    @property
+    def work_names(self) -> list[str]:
+        return [f"work{i}" for i in range(self.work)]
+
+    @property
+    def accumulator_names(self) -> list[str]:
+        return [f"accumulator{i}" for i in range(self.accumulators)]
+
+    @property
+    def broadcasts_rows(self) -> bool:
+        return self.calls("expand_rows")
 
     # -- text ---------------------------------------------------------------------------------
 
@@ -254,8 +196,10 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspa
             "MASK_BYTES": "uint32_t MASK_BYTES = TILE_ELEMENTS / 8; // one bit an element",
             "ROW_MASK_BYTES": "uint32_t ROW_MASK_BYTES = 32;",
             "MASK_BITS_PER_WORD": "uint32_t MASK_BITS_PER_WORD = 16;",
-            "FOLD_EVEN": f"uint32_t FOLD_EVEN = {_fold(self.schedule.tile, 8)};",
-            "FOLD_ODD": f"uint32_t FOLD_ODD = {_fold(self.schedule.tile, 64)};",
+            "FOLD_EVEN": f"uint32_t FOLD_EVEN = {fold(self.schedule.tile, 8)};",
+            "FOLD_ODD": f"uint32_t FOLD_ODD = {fold(self.schedule.tile, 64)};",
+            "BANK_SHIFT_BYTES": f"uint32_t BANK_SHIFT_BYTES = {SHIFT_BYTES};",
+            "ALIGNED_ELEMENTS": "uint64_t ALIGNED_ELEMENTS = 128;",
             "INFINITE": "float INFINITE = __builtin_inff();",
         }
         if self.schedule.packed:
@@ -286,60 +230,60 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             lines.append("// Every element is used once: keep it out of the shared L2 cache.")
             lines += [
                 f"{camel(item.name)}Global.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE);"
-                for item in self._queue_owners()
+                for item in self.queue_owners
                 if item.domain is Domain.FULL
             ]
         return lines
 
     def _init_buffers(self) -> list[str]:
-        queues = {f"{camel(item.name)}Queue": item for item in self._queue_owners()}
         lines = []
-        for name, number, elements, cpp_type, _ in self.buffers.entries:
-            size = (
-                f"{elements} * sizeof({cpp_type})"
-                if " + " not in elements
-                else f"({elements}) * sizeof({cpp_type})"
-            )
-            count = "BUFFER_NUM, " if number == self.schedule.buffers else f"{number}, "
-            lines.append(f"pipe->InitBuffer({name}, {count if name in queues else ''}{size});")
+        for buffer in self.layout.buffers:
+            if buffer.name == "bankShift":
+                lines.append("// What follows lies half a turn of the bank groups further.")
+            size = f"({buffer.elements})" if " + " in buffer.elements else buffer.elements
+            if buffer.cpp_type != "uint8_t":
+                size += f" * sizeof({buffer.cpp_type})"
+            number = "BUFFER_NUM" if buffer.number == self.schedule.buffers else str(buffer.number)
+            lines.append(f"pipe->InitBuffer({buffer.name}, {f'{number}, ' if buffer.queue else ''}{size});")
         return lines
 
-    def _queue_owners(self) -> tuple[PlanInput | PlanOutput, ...]:
-        return (*self.queued, *self.plan.outputs, *self.invariants)
+    def _register_groups(self) -> list[tuple[str, list[str]]]:
+        names = [*self.work_names, *self.accumulator_names]
+        groups = [
+            ("workBuffer", [name for name in names if name not in self.layout.shifted]),
+            ("shiftedBuffer", [name for name in names if name in self.layout.shifted]),
+        ]
+        return [(buffer, members) for buffer, members in groups if members]
 
     def _locals(self) -> list[str]:
         """Names for the registers inside the buffers."""
         lines: list[str] = []
-        names = [f"work{i}" for i in range(self.work)] + [f"accumulator{i}" for i in range(self.accumulators)]
-        lines += _parts("workBuffer", names, "float", "TILE_ELEMENTS")
+        for buffer, names in self._register_groups():
+            lines += _parts(buffer, names, "float", "TILE_ELEMENTS")
         lines += _parts("maskBuffer", [f"mask{i}" for i in range(self.masks)], "uint8_t", "MASK_BYTES")
         lines += [f"{stage} = {stage}Buffer.Get<{kind}>();" for stage, kind in self.stages.items()]
         lines += _parts("rowBuffer", self.row_names, "float", "ROW_CAPACITY")
         lines += _parts("rowMaskBuffer", self.row_masks, "uint8_t", "ROW_MASK_BYTES")
-        lines += ["blocks = blockBuffer.Get<float>();"] if self.calls("expand_rows") else []
-        if self.reduction_names:
-            lines += (
-                ["fold = foldBuffer.Get<float>();"]
-                if self.folds_over_rows
-                else ["foldEven = foldBuffer.Get<float>();", "foldOdd = foldEven[FOLD_EVEN];"]
-            )
+        lines += ["blocks = blockBuffer.Get<float>();"] if self.broadcasts_rows else []
+        if self.folds_over_rows:
+            lines.append("fold = foldBuffer.Get<float>();")
+        elif self.reduction_names:
+            lines += ["foldEven = foldBuffer.Get<float>();", "foldOdd = foldEven[FOLD_EVEN];"]
         lines += [f"{name} = {name}Buffer.Get<float>();" for name in column_tensors(self.programs)]
         return lines + self._zeroing()
 
     def _zeroing(self) -> list[str]:
         lines: list[str] = []
         if self.compares and self.work:
-            lines.append(
-                "// Compare reads whole repeats: lanes behind a short tile must hold defined numbers."
-            )
-            lines.append(f"Duplicate(work0, 0.0f, {_times(self.work, 'TILE_ELEMENTS')});")
-        if self.row_names and (self.compares or self.calls("expand_rows")):
+            lines.append("// Compare reads whole repeats: lanes behind a short tile must be defined.")
+            for _, names in self._register_groups():
+                lines.append(f"Duplicate({names[0]}, 0.0f, {times(len(names), 'TILE_ELEMENTS')});")
+        if self.row_names and (self.compares or self.broadcasts_rows):
+            size = times(len(self.row_names), "ROW_CAPACITY")
             lines.append("// Row tensors are read in whole blocks and repeats.")
-            lines.append(
-                f"Duplicate({self.row_names[0]}, 0.0f, {_times(len(self.row_names), 'ROW_CAPACITY')});"
-            )
+            lines.append(f"Duplicate({self.row_names[0]}, 0.0f, {size});")
         if self.compares:
-            text, _ = self._capacity(Domain.COLUMN)
+            text, _ = capacity(self, Domain.COLUMN)
             lines += [f"Duplicate({name}, 0.0f, {text});" for name in column_tensors(self.programs)]
         return lines
 
@@ -369,10 +313,11 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
         loaded = (*self.queued, *self.invariants)
-        lines += [f"TQue<TPosition::VECIN, 1> {camel(item.name)}Queue;" for item in loaded]
+        depth = "BUFFER_NUM" if self.schedule.ahead else "1"
+        lines += [f"TQue<TPosition::VECIN, {depth}> {camel(item.name)}Queue;" for item in loaded]
         lines += [f"TQue<TPosition::VECOUT, 1> {camel(item.name)}Queue;" for item in self.plan.outputs]
-        queues = len(self.queued) + len(self.invariants) + len(self.plan.outputs)
-        lines += [f"TBuf<TPosition::VECCALC> {name};" for name, *_ in self.buffers.entries[queues:]]
+        scratch = [buffer.name for buffer in self.layout.buffers if not buffer.queue]
+        lines += [f"TBuf<TPosition::VECCALC> {name};" for name in scratch]
         for item in self.tensors:
             lines.append(f"GlobalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Global;")
         lines += self._local_members()
@@ -387,116 +332,18 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         return names
 
     def _local_members(self) -> list[str]:
-        names = [f"work{i}" for i in range(self.work)] + [f"accumulator{i}" for i in range(self.accumulators)]
+        names = [*self.work_names, *self.accumulator_names]
         names += self.row_names + column_tensors(self.programs)
-        names += ["blocks"] if self.calls("expand_rows") else []
-        if self.reduction_names:
-            names += ["fold"] if self.folds_over_rows else ["foldEven", "foldOdd"]
+        names += ["blocks"] if self.broadcasts_rows else []
+        if self.folds_over_rows:
+            names.append("fold")
+        elif self.reduction_names:
+            names += ["foldEven", "foldOdd"]
         lines = [f"LocalTensor<float> {name};" for name in names]
         lines += [f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local;" for item in self.invariants]
         lines += [f"LocalTensor<uint8_t> mask{i};" for i in range(self.masks)]
         lines += [f"LocalTensor<uint8_t> {name};" for name in self.row_masks]
         return lines + [f"LocalTensor<{kind}> {stage};" for stage, kind in self.stages.items()]
-
-    # -- steps that the forms share -----------------------------------------------------------
-
-    def read_numbers(self) -> tuple[list[str], list[str]]:
-        """Statements that read single numbers: those read once, and those read for each row."""
-        once: list[str] = []
-        each: list[str] = []
-        for item in self.numbers:
-            line = f"{camel(item.name)}Value = {access.read_number(self.plan, item)};"
-            (each if "row" in access.row_index(self.plan, item) else once).append(line)
-        return once, each
-
-    def load_invariants(self) -> list[str]:
-        """Statements that load the column tensors which stay for the whole kernel."""
-        lines: list[str] = []
-        for item in self.invariants:
-            name, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-            lines += [
-                f"{name}Local = {name}Queue.AllocTensor<{cpp_type}>();",
-                *copy_call(f"{name}Local", f"{name}Global", _piece("tiling_.columns", cpp_type), cpp_type),
-                f"{name}Queue.EnQue({name}Local);",
-                f"{name}Local = {name}Queue.DeQue<{cpp_type}>();",
-            ]
-        return lines
-
-    def free_invariants(self) -> list[str]:
-        return [f"{camel(item.name)}Queue.FreeTensor({camel(item.name)}Local);" for item in self.invariants]
-
-    def copy_in(self, name: str, inputs: Sequence[PlanInput], parameters: str) -> str:
-        lines: list[str] = []
-        for item in inputs:
-            stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-            start = access.offset(self.plan, item, self.form)
-            lines += [
-                f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
-                *copy_call(f"{stem}Local", f"{stem}Global[{start}]", self._copy(item), cpp_type),
-                f"{stem}Queue.EnQue({stem}Local);",
-            ]
-        return method(name, parameters, lines)
-
-    def copy_out(self, parameters: str, outputs: Sequence[PlanOutput], name: str = "CopyOut") -> str:
-        lines: list[str] = []
-        for item in outputs:
-            stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-            start = access.output_offset(item, self.form)
-            lines += [
-                f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
-                *copy_call(f"{stem}Global[{start}]", f"{stem}Local", self._copy(item)),
-                f"{stem}Queue.FreeTensor({stem}Local);",
-            ]
-        return method(name, parameters, lines)
-
-    def _copy(self, item: PlanInput | PlanOutput) -> str:
-        cpp_type = CPP_TYPE[item.dtype]
-        if self.schedule.packed and item.domain is Domain.FULL:
-            return f"RowCopy<{cpp_type}>(rows)"
-        elements = "count"
-        if item.domain is Domain.ROW:
-            elements = "rows" if self.schedule.packed else "1"
-        elif self.schedule.packed:
-            elements = "tiling_.columns"
-        return _piece(elements, cpp_type)
-
-    def receive(self, inputs: Sequence[PlanInput]) -> list[str]:
-        return [
-            f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local = "
-            f"{camel(item.name)}Queue.DeQue<{CPP_TYPE[item.dtype]}>();"
-            for item in inputs
-        ]
-
-    def release(self, inputs: Sequence[PlanInput]) -> list[str]:
-        return [f"{camel(item.name)}Queue.FreeTensor({camel(item.name)}Local);" for item in inputs]
-
-    def allocate_outputs(self, outputs: Sequence[PlanOutput]) -> list[str]:
-        return [
-            f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local = "
-            f"{camel(item.name)}Queue.AllocTensor<{CPP_TYPE[item.dtype]}>();"
-            for item in outputs
-        ]
-
-    def send(self, outputs: Sequence[PlanOutput]) -> list[str]:
-        return [f"{camel(item.name)}Queue.EnQue({camel(item.name)}Local);" for item in outputs]
-
-
-def method(name: str, parameters: str, lines: Sequence[str]) -> str:
-    body = indent("\n".join(lines), "    ")
-    return f"__aicore__ inline void {name}({parameters})\n{{\n{body}\n}}\n"
-
-
-def _piece(elements: str, cpp_type: str) -> str:
-    """The parameters of a copy of one piece."""
-    if elements == "1":
-        return f"DataCopyExtParams{{1, sizeof({cpp_type}), 0, 0, 0}}"
-    return f"DataCopyExtParams{{1, static_cast<uint32_t>({elements} * sizeof({cpp_type})), 0, 0, 0}}"
-
-
-def copy_call(target: str, source: str, shape: str, padded: str = "") -> list[str]:
-    """A DataCopyPad, broken where it is long; ``padded`` is the type of a copy into the core."""
-    tail = f", DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});" if padded else ");"
-    return [f"DataCopyPad({target}, {source},", f"    {shape}{tail}"]
 
 
 def _mentions(text: str, name: str) -> bool:
@@ -508,19 +355,10 @@ def _buffer_comment(buffers: int) -> str:
     return " // the next tile is copied while this one is computed" if buffers == 2 else ""
 
 
-def _times(number: int, name: str) -> str:
-    return name if number == 1 else f"{number} * {name}"
-
-
 def _parts(buffer: str, names: Sequence[str], cpp_type: str, size: str) -> list[str]:
     lines = []
     for position, name in enumerate(names):
-        start = f"[{_times(position, size)}]" if position else ""
+        start = f"[{times(position, size)}]" if position else ""
         base = f"{buffer}.Get<{cpp_type}>()" if position == 0 else names[0]
         lines.append(f"{name} = {base}{start};")
     return lines
-
-
-def _fold(tile: int, ratio: int) -> int:
-    """Floats of one fold level, a multiple of a block."""
-    return -(-tile // ratio // 8) * 8

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.families.base import Kernel, method
+from evokernel_core.ascendc.families import copies, loops
+from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.families.copies import method
 from evokernel_core.ascendc.families.programs import TileProgram, finish
 from evokernel_core.ascendc.families.text import REDUCTION_NAMES, instruction_lines
 from evokernel_core.ascendc.lowering import Domain, Operand, Value
@@ -23,13 +25,6 @@ _IDENTITY = {"reduce_sum": "0.0f", "reduce_max": "-INFINITE", "reduce_min": "INF
 _COMBINE = {"reduce_sum": "Add", "reduce_max": "Max", "reduce_min": "Min"}
 _LOWEST = "-3.40282347e38f"
 """The start of an online maximum: finite, because infinity less infinity is not a number."""
-
-_ROW_LOOP = """\
-const uint64_t begin = GetBlockIdx() * tiling_.rowsPerCore;
-const uint64_t run = begin + tiling_.rowsPerCore;
-const uint64_t end = run < tiling_.rows ? run : tiling_.rows;
-for (uint64_t row = begin; row < end; ++row) {
-"""
 
 
 @frozen
@@ -185,60 +180,105 @@ def needed_now(roots: Sequence[Operand]) -> tuple[Value, ...]:
 
 # -- text -----------------------------------------------------------------------------------------
 
+_ALIGNED_ELEMENTS = 128
+"""Elements of 256 bytes in the narrowest float type: tiles that start there are copied faster."""
 
-def _tile_loop(lines: Sequence[str]) -> list[str]:
-    return [
-        "for (uint64_t column = 0; column < tiling_.columns; column += TILE_ELEMENTS) {",
-        "    const uint64_t left = tiling_.columns - column;",
-        "    const uint32_t count = left < TILE_ELEMENTS ? left : TILE_ELEMENTS;",
-        *(f"    {line}" for line in lines),
-        "}",
-    ]
+
+@define
+class _Writer:
+    """Writes the methods of a streaming kernel; ``known`` are the CopyIn methods by their inputs."""
+
+    kernel: Kernel
+    known: dict[tuple[str, ...], str] = field(factory=dict)
+
+    def copy_in(self, inputs: Sequence[PlanInput]) -> str:
+        """The name of the method that loads these inputs, written when it is first needed."""
+        queued = tuple(item for item in inputs if item in self.kernel.queued)
+        key = tuple(item.name for item in queued)
+        if key not in self.known:
+            self.known[key] = f"CopyIn{len(self.known) + 1}" if self.known else "CopyIn"
+            parameters = "uint64_t row, uint64_t column, uint32_t count"
+            self.kernel.methods.append(
+                method(self.known[key], parameters, copies.copy_in(self.kernel, queued))
+            )
+        return self.known[key]
+
+    def tiles(self, copy_in: str, work: Sequence[str], following: str) -> list[str]:
+        """The loop over a row's tiles; ``following`` fetches what comes after the row's last tile."""
+        if not self.kernel.schedule.ahead:
+            return [
+                "for (uint64_t column = 0; column < tiling_.columns;) {",
+                "    const uint32_t count = TileAt(row, column);",
+                f"    {copy_in}(row, column, count);",
+                *(f"    {line}" for line in work),
+                "    column += count;",
+                "}",
+            ]
+        return [
+            "uint32_t count = TileAt(row, 0); // already on its way",
+            "for (uint64_t column = 0; column < tiling_.columns;) {",
+            "    const uint64_t next = column + count;",
+            "    const uint32_t nextCount = next < tiling_.columns ? TileAt(row, next) : 0;",
+            "    if (nextCount > 0) {",
+            f"        {copy_in}(row, next, nextCount);",
+            "    }",
+            *(f"    {line}" for line in work),
+            "    column = next;",
+            "    count = nextCount;",
+            "}",
+            *following.splitlines(),
+        ]
 
 
 def _write(kernel: Kernel, steps: Sequence[_Pass], final: TileProgram) -> None:
-    once, each = kernel.read_numbers()
-    writes_rows = any(output.domain is Domain.FULL for output in kernel.plan.outputs)
-    last = "WriteRow" if writes_rows else "WriteResult"
-    copies: dict[tuple[str, ...], str] = {}
-    for step in steps:
-        _reducing_methods(kernel, step, copies)
-    _final_methods(kernel, final, copies, last)
-    calls = [*each, *(f"Reduce{step.number}(row);" for step in steps), f"{last}(row);"]
-    kernel.process += [*once, *_ROW_LOOP.splitlines(), *(f"    {line}" for line in calls), "}"]
+    once, each = copies.read_numbers(kernel)
+    writer = _Writer(kernel)
+    kernel.methods.append(_tile_at(kernel))
+    programs = [step.program for step in steps]
+    full = any(output.domain is Domain.FULL for output in kernel.plan.outputs)
+    fetches = [writer.copy_in(program.inputs) for program in (*programs, *([final] if full else []))]
+    next_row = f"if (row + 1 < end) {{\n    {fetches[0]}(row + 1, 0, TileAt(row + 1, 0));\n}}"
+    following = [f"{name}(row, 0, TileAt(row, 0));" for name in fetches[1:]] + [next_row]
+    for step, copy_in, after in zip(steps, fetches, following, strict=False):
+        _reducing_methods(writer, step, copy_in, after)
+    last = "WriteRow" if full else "WriteResult"
+    _final_methods(writer, final, fetches[-1], following[-1], last)
+    calls = [*each, *(f"Reduce{step.number}(row, end);" for step in steps), f"{last}(row, end);"]
+    first = [f"{fetches[0]}(begin, 0, TileAt(begin, 0));"] if kernel.schedule.ahead else []
+    loop = ["for (uint64_t row = begin; row < end; ++row) {", *(f"    {line}" for line in calls), "}"]
+    kernel.process += [*loops.core_range("rows", "rowsPerCore"), *once, *first, *loop]
 
 
-def _copy_in(kernel: Kernel, inputs: Sequence[PlanInput], copies: dict[tuple[str, ...], str]) -> str:
-    """The name of the method that loads these inputs, written when it is first needed."""
-    queued = tuple(item for item in inputs if item in kernel.queued)
-    key = tuple(item.name for item in queued)
-    if key not in copies:
-        copies[key] = "CopyIn" if not copies else f"CopyIn{len(copies) + 1}"
-        parameters = "uint64_t row, uint64_t column, uint32_t count"
-        kernel.methods.append(kernel.copy_in(copies[key], queued, parameters))
-    return copies[key]
+def _tile_at(kernel: Kernel) -> str:
+    """The method that gives the length of the tile at a column."""
+    columns = kernel.plan.inner.constant
+    lines = ["const uint64_t left = tiling_.columns - column;"]
+    if columns is not None and columns % _ALIGNED_ELEMENTS == 0:
+        lines.append("return left < TILE_ELEMENTS ? left : TILE_ELEMENTS;")
+    else:
+        lines += [
+            "// Copies are faster from aligned addresses: a shorter first tile aligns the others.",
+            "const uint64_t skew = column == 0 ? row * tiling_.columns % ALIGNED_ELEMENTS : 0;",
+            "const uint64_t most = TILE_ELEMENTS - skew;",
+            "return left < most ? left : most;",
+        ]
+    return method("TileAt", "uint64_t row, uint64_t column", lines).replace("void", "uint32_t", 1)
 
 
-def _reducing_methods(kernel: Kernel, step: _Pass, copies: dict[tuple[str, ...], str]) -> None:
-    program = step.program
-    copy_in = _copy_in(kernel, program.inputs, copies)
+def _reducing_methods(writer: _Writer, step: _Pass, copy_in: str, following: str) -> None:
+    kernel, program = writer.kernel, step.program
     queued = [item for item in program.inputs if item in kernel.queued]
     body = instruction_lines(program.body, program.registers, packed=False)
-    kernel.methods.append(
-        method(
-            f"Accumulate{step.number}",
-            "uint32_t count",
-            [*kernel.receive(queued), *body, *kernel.release(queued)],
-        )
-    )
+    accumulate = [*copies.receive(queued), *body, *copies.release(queued)]
+    kernel.methods.append(method(f"Accumulate{step.number}", "uint32_t count", accumulate))
     lines = instruction_lines(program.prologue, program.registers, packed=False, declare=False)
     lines += [
         f"Duplicate({item.accumulator}, {_start(item, step)}, TILE_ELEMENTS);" for item in step.accumulations
     ]
-    lines += _tile_loop([f"{copy_in}(row, column, count);", f"Accumulate{step.number}(count);"])
+    lines += writer.tiles(copy_in, [f"Accumulate{step.number}(count);"], following)
     lines += ["const uint32_t lanes = tiling_.columns < TILE_ELEMENTS ? tiling_.columns : TILE_ELEMENTS;"]
     lines += _combine(step)
-    kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row", lines))
+    kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row, uint64_t end", lines))
 
 
 def _start(item: Accumulation, step: _Pass) -> str:
@@ -265,24 +305,23 @@ def _combine(step: _Pass) -> list[str]:
     return lines
 
 
-def _final_methods(kernel: Kernel, final: TileProgram, copies: dict[tuple[str, ...], str], name: str) -> None:
+def _final_methods(writer: _Writer, final: TileProgram, copy_in: str, following: str, name: str) -> None:
+    kernel = writer.kernel
     rows = [output for output in kernel.plan.outputs if output.domain is Domain.ROW]
     full = [output for output in kernel.plan.outputs if output.domain is Domain.FULL]
-    lines = kernel.allocate_outputs(rows)
+    lines = copies.allocate(rows)
     lines += instruction_lines(final.prologue, final.registers, packed=False, declare=False)
-    lines += kernel.send(rows)
+    lines += copies.send(rows)
     if rows:
-        kernel.methods.append(kernel.copy_out("uint64_t row", rows, "CopyOutRow"))
+        kernel.methods.append(method("CopyOutRow", "uint64_t row", copies.copy_out(kernel, rows)))
         lines.append("CopyOutRow(row);")
     if full:
         queued = [item for item in final.inputs if item in kernel.queued]
         body = instruction_lines(final.body, final.registers, packed=False)
-        copy_in = _copy_in(kernel, final.inputs, copies)
-        compute = [*kernel.receive(queued), *kernel.allocate_outputs(full), *body]
-        compute += [*kernel.send(full), *kernel.release(queued)]
+        compute = [*copies.receive(queued), *copies.allocate(full), *body]
+        compute += [*copies.send(full), *copies.release(queued)]
         parameters = "uint64_t row, uint64_t column, uint32_t count"
         kernel.methods.append(method("Compute", "uint32_t count", compute))
-        kernel.methods.append(kernel.copy_out(parameters, full))
-        steps = [f"{copy_in}(row, column, count);", "Compute(count);", "CopyOut(row, column, count);"]
-        lines += _tile_loop(steps)
-    kernel.methods.append(method(name, "uint64_t row", lines))
+        kernel.methods.append(method("CopyOut", parameters, copies.copy_out(kernel, full)))
+        lines += writer.tiles(copy_in, ["Compute(count);", "CopyOut(row, column, count);"], following)
+    kernel.methods.append(method(name, "uint64_t row, uint64_t end", lines))

@@ -134,7 +134,7 @@ def _constants(kernel: Kernel, body: str) -> str:
     schedule = kernel.schedule
     narrowest = min((ITEM_SIZE[item.dtype] for item in kernel.tensors), default=4)
     lines = [
-        f"constexpr uint64_t UB_BYTES_NEEDED = {kernel.buffers.total};",
+        f"constexpr uint64_t UB_BYTES_NEEDED = {kernel.layout.total};",
         f"constexpr uint32_t TILE_ELEMENTS = {schedule.tile};",
     ]
     if schedule.packed or kernel.row_names or kernel.row_masks or _has_row_outputs(kernel.plan):
