@@ -9,7 +9,7 @@ from attrs import define, field
 
 from evokernel_core.ascendc.families import access, helpers
 from evokernel_core.ascendc.families.banks import SHIFT_BYTES
-from evokernel_core.ascendc.families.buffers import Layout, capacity, fold, layout, times
+from evokernel_core.ascendc.families.buffers import LANES, Layout, capacity, fold, layout, times
 from evokernel_core.ascendc.families.programs import TileProgram, column_tensors, row_tensors
 from evokernel_core.ascendc.families.text import CPP_TYPE, STAGES
 from evokernel_core.ascendc.lowering import Domain, Kind
@@ -190,7 +190,7 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspa
         text = "\n".join([*self.methods, *self._helpers(), self._init(), *self.process])
         known = {
             "BLOCK_BYTES": "uint32_t BLOCK_BYTES = 32;",
-            "LANES": "uint32_t LANES = 64; // float32 elements of one repeat",
+            "LANES": f"uint32_t LANES = {LANES}; // float32 elements of one repeat",
             "FLOATS_PER_BLOCK": "uint32_t FLOATS_PER_BLOCK = 8;",
             "BLOCKS_PER_REPEAT": "uint8_t BLOCKS_PER_REPEAT = 8;",
             "MASK_BYTES": "uint32_t MASK_BYTES = TILE_ELEMENTS / 8; // one bit an element",
