@@ -20,6 +20,8 @@ from evokernel_core.ascendc.schedule_settings import Form, Schedule
 SINGLE_ROW_FLOATS = 64
 """Floats of a row tensor in the forms with one row a tile: one repeat, which Compare needs."""
 
+__all__ = ["LANES", "Kernel"]
+
 
 @define
 class Kernel:
