@@ -27,6 +27,8 @@ _FLAGS = 40.0
 """Scalar cycles of one tile's queue operations."""
 _NUMBER = 60.0
 """Scalar cycles to read one number from device memory through the data cache."""
+_GET_VALUE = 40.0
+"""Cycles that the vector pipe waits while the scalar unit reads one of its results."""
 _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
 _L2_BYTES_PER_CYCLE = 58.0
 
@@ -122,18 +124,21 @@ def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work) -> float:
 
 
 def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work) -> float:
-    if item.op == "get_value":
-        return 40.0
-    if item.domain is Domain.ROW:
-        return _START + work.rows / 64
     repeats = work.elements / 64
-    if item.op in REDUCTIONS:
+    if item.op == "get_value":
+        return _GET_VALUE
+    if item.op == "expand_columns" and item.target is not None and item.target.name:
+        return 0.0  # once for the whole kernel
+    if item.domain is Domain.ROW:
+        repeats, instructions = work.rows / 64, 1.0
+    elif item.op in REDUCTIONS:
         return _reduction_cycles(kernel, work)
-    if item.op in ("expand_rows", "expand_columns"):
-        return repeats + _START * _spread_instructions(kernel, work)
-    if item.op == "rounded":
-        return 2 * (_START + repeats)
-    return _START + repeats * (2 if item.op in _SLOW else 1)
+    elif item.op.startswith("expand_") or item.op.endswith(("Rows", "Columns")):
+        instructions = _spread_instructions(kernel, work)
+    else:
+        instructions = 1.0
+    rate = 2 if item.op in _SLOW or item.op == "rounded" else 1
+    return repeats * rate + _START * instructions * (2 if item.op == "rounded" else 1)
 
 
 def _spread_instructions(kernel: Kernel, work: Work) -> float:
@@ -147,5 +152,8 @@ def _reduction_cycles(kernel: Kernel, work: Work) -> float:
         return _START + 7 * work.rows
     if kernel.folds_over_rows:
         return work.elements / 64 + _START * (1 + math.ceil(columns / 64)) + 7 * work.rows
+    if kernel.schedule.packed and kernel.schedule.reduction == "tile":
+        levels = math.ceil(math.log(columns / 64, 8))
+        return work.elements / 64 * 1.15 + _START * (levels + 1) + 7 * work.rows
     levels = math.ceil(math.log(columns / 64, 8))
     return work.rows * (columns / 64 * 1.15 + _START * (levels + 1) + 7)

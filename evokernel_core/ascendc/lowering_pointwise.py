@@ -86,7 +86,9 @@ def _hardsigmoid(b: Builder, x: Operand) -> Operand:
 
 def _gelu(call: Call) -> Operand:
     approximate = call.argument(1, "approximate", "none")
-    return (numerics.gelu_tanh if approximate == "tanh" else numerics.gelu)(call.b, call.x())
+    if approximate == "tanh":
+        return numerics.gelu_tanh(call.b, call.x())
+    return numerics.gelu(call.b, call.x(), half=call.node.outputs[0].dtype != "float32")
 
 
 def _elu(call: Call) -> Operand:

@@ -18,6 +18,7 @@ from evokernel_core.ascendc.plan import Plan, PlanInput
 from evokernel_core.domain.errors import PlanError
 
 _WITH_SCALAR = {"add": "Adds", "mul": "Muls", "max": "Maxs", "min": "Mins"}
+_COMMUTATIVE = frozenset({"add", "mul", "max", "min"})
 _UNARY = {"exp": "Exp", "ln": "Ln", "sqrt": "Sqrt", "abs": "Abs", "relu": "Relu"}
 _MASK_OPS = {"and": "And", "or": "Or", "not": "Not"}
 OUT_OF_PLACE = frozenset({"expand_rows", "expand_columns", "Select", "SelectScalar", "cast_in", *REDUCTIONS})
@@ -66,11 +67,13 @@ def literal(value: float) -> str:
 @define
 class Lowerer:
     """Appends instructions for values on demand. ``packed`` is the form with several rows a tile;
-    ``eager`` rounds intermediate results to 16 bits where PyTorch does, op by op."""
+    ``eager`` rounds intermediate results to 16 bits where PyTorch does, op by op. ``kept`` names
+    the column inputs that are repeated over the rows of a tile once and for all."""
 
     plan: Plan
     packed: bool
     eager: bool
+    kept: frozenset[str] = frozenset()
     instructions: list[Instruction] = field(factory=list)
     inputs: dict[int, PlanInput] = field(factory=dict)
     initialised: set[int] = field(factory=set)
@@ -78,6 +81,7 @@ class Lowerer:
     _spread: dict[int, Virtual] = field(factory=dict)
     _scalars: dict[int, str] = field(factory=dict)
     _fills: dict[tuple[str, Domain], Virtual] = field(factory=dict)
+    _reciprocals: dict[int, Virtual] = field(factory=dict)
     _names: set[str] = field(factory=set)
     _next: int = 0
     origin: str = ""
@@ -202,9 +206,16 @@ class Lowerer:
         if tensor.domain is domain or (tensor.domain is Domain.COLUMN and not self.packed):
             return tensor
         if operand.index not in self._spread:
+            self.origin = operand.origin or self.origin
             op = "expand_rows" if tensor.domain is Domain.ROW else "expand_columns"
-            self._spread[operand.index] = self.emit(op, self.virtual(Domain.FULL), tensor)
+            target = self.virtual(Domain.FULL, name=self._kept_name(operand))
+            self._spread[operand.index] = self.emit(op, target, tensor)
         return self._spread[operand.index]
+
+    def _kept_name(self, operand: Value) -> str:
+        if operand.op != "load" or self.inputs[operand.index].name not in self.kept:
+            return ""
+        return f"{camel(self.inputs[operand.index].name)}Tile"
 
     def _fill(self, scalar: str, domain: Domain) -> Virtual:
         return self.emit("Duplicate", self._new(domain, None), scalar=scalar)
@@ -267,7 +278,42 @@ class Lowerer:
             return None
         return self.scalar(operand)
 
+    def _narrow(self, operand: Operand) -> Virtual | None:
+        """The tensor of one value a row or a column that a packed tile need not spread first."""
+        operand = self.plain(operand)
+        if not isinstance(operand, Value) or not self.packed or self._kept_name(operand):
+            return None
+        if operand.domain is Domain.ROW or (operand.domain is Domain.COLUMN and operand.op == "load"):
+            return self.tensor(operand)
+        return None
+
+    def _with_narrow(self, value: Value) -> Virtual | None:
+        """The operation with its second operand taken by rows or columns, where it has such a one."""
+        wide, operand = value.args
+        narrow = self._narrow(operand)
+        if narrow is None and value.op in _COMMUTATIVE:
+            wide, operand = operand, wide
+            narrow = self._narrow(operand)
+        if narrow is None or self.scalar(wide) is not None:
+            return None
+        op, a = value.op, self.at(wide, Domain.FULL)
+        if op == "div" and narrow.domain is Domain.ROW:
+            op, narrow = "mul", self._reciprocal(operand, narrow)
+        suffix = "Rows" if narrow.domain is Domain.ROW else "Columns"
+        return self.emit(f"{op.capitalize()}{suffix}", self._new(Domain.FULL, value), a, narrow)
+
+    def _reciprocal(self, operand: Operand, row: Virtual) -> Virtual:
+        """1 / row, once for all its uses: a division a row is cheaper than one an element."""
+        assert isinstance(operand, Value)
+        key = self._plain_value(operand).index
+        if key not in self._reciprocals:
+            ones = self._fill("1.0f", Domain.ROW)
+            self._reciprocals[key] = self.emit("Div", self._new(Domain.ROW, None), ones, row)
+        return self._reciprocals[key]
+
     def _binary(self, value: Value, domain: Domain) -> Virtual:
+        if domain is Domain.FULL and (narrow := self._with_narrow(value)) is not None:
+            return narrow
         (left, right), (a, b) = self._operands(value, domain)
         if left is not None and right is not None:
             a, left = self._fill(left, domain), None

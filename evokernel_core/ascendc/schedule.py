@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.author import build
 from evokernel_core.ascendc.estimate import estimate_us
+from evokernel_core.ascendc.families.access import invariant_columns
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.buffers import LANES
 from evokernel_core.ascendc.families.stream import online_pairs, passes
@@ -91,6 +93,8 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
 def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
     if columns + 32 > schedule.tile or columns > schedule.columns:
         return f"A row of {columns} elements does not fit a tile of {schedule.tile}."
+    if schedule.reduction == "tile" and (columns % LANES or columns <= LANES):
+        return f"Rows of {columns} elements are not whole repeats."
     strided = schedule.reduction == "fold" or schedule.spread == "columns"
     if strided and columns > _MOST_STRIDED:
         return f"Rows of {columns} elements are further apart than a repeat stride reaches."
@@ -144,10 +148,12 @@ def _variants(planned: Plan, base: Schedule, columns: int) -> Iterator[Schedule]
         return
     capacity = -(-columns // LANES) * LANES
     rows = 64 if columns >= LANES * 2 else 192
-    yield evolve(base, columns=capacity, rows=rows)
-    if columns <= _MOST_STRIDED:
-        yield evolve(base, columns=capacity, rows=rows, reduction="fold", spread="columns")
-        yield evolve(base, columns=capacity, rows=rows, spread="columns")
+    base = evolve(base, columns=capacity, rows=rows)
+    methods = ("block", "fold", "tile") if planned.reductions else ("block",)
+    keeps = (False, True) if invariant_columns(planned, Form.PACKED) else (False,)
+    for reduction, spread, keep in product(methods, ("rows", "columns"), keeps):
+        if reduction != "tile" or planned.inner.constant is not None:
+            yield evolve(base, reduction=reduction, spread=spread, keep_columns=keep)
 
 
 def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
@@ -172,7 +178,7 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     yield from _buffer_steps(planned, here, chip)
     yield from _form_steps(planned, here, task, chip)
     if here.packed:
-        yield from _packed_steps(here)
+        yield from _packed_steps(planned, here, chip)
     if here.form is Form.STREAM and online_pairs(planned):
         name = "maximum and sum in two passes" if here.online else "maximum and sum in one pass"
         yield name, _fitted(planned, evolve(here, online=not here.online), chip)
@@ -203,9 +209,12 @@ def _form_steps(
                 break
 
 
-def _packed_steps(here: Schedule) -> Iterator[tuple[str, Schedule]]:
-    other = "fold" if here.reduction == "block" else "block"
-    yield f"reduce by {other}", evolve(here, reduction=other)
+def _packed_steps(planned: Plan, here: Schedule, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+    for method in ("block", "fold", "tile"):
+        if method != "tile" or planned.inner.constant is not None:
+            yield f"reduce by {method}", evolve(here, reduction=method)
+    name = "columns repeated for each tile" if here.keep_columns else "columns repeated once"
+    yield name, _fitted(planned, evolve(here, keep_columns=not here.keep_columns), chip)
     other = "columns" if here.spread == "rows" else "rows"
     yield f"spread by {other}", evolve(here, spread=other)
     yield "twice the rows", evolve(here, rows=min(here.rows * 2, 192))

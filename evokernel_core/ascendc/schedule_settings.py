@@ -27,7 +27,9 @@ class Form(StrEnum):
 @frozen
 class Schedule:
     """``tile``: float32 elements of one tile register. ``buffers``: of each queue, 1 or 2.
-    ``rows``: most rows of a packed tile. ``reduction``: ``block`` or ``fold`` (see the families).
+    ``rows``: most rows of a packed tile. ``reduction``: how a packed tile's rows are reduced: row by
+    row (``block``), all rows at once where they are whole repeats (``tile``), or by folding columns
+    (``fold``). ``keep_columns``: repeat column inputs over a tile's rows once and for all.
     ``spread``: whether row values are spread over ``rows`` or over ``columns`` of a packed tile.
     ``online``: softmax's maximum and sum in one pass. ``cores``: most vector cores, 0 for all.
     ``stagger``: keep tensors that are read together in different bank groups.
@@ -46,6 +48,7 @@ class Schedule:
     stagger: bool = True
     bypass_l2: bool = False
     eager_rounding: bool = False
+    keep_columns: bool = False
 
     @property
     def packed(self) -> bool:

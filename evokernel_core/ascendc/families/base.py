@@ -10,7 +10,7 @@ from attrs import define, field
 from evokernel_core.ascendc.families import access, helpers
 from evokernel_core.ascendc.families.banks import SHIFT_BYTES
 from evokernel_core.ascendc.families.buffers import LANES, Layout, capacity, fold, layout, times
-from evokernel_core.ascendc.families.programs import TileProgram, column_tensors, row_tensors
+from evokernel_core.ascendc.families.programs import TileProgram, column_tensors, kept_tiles, row_tensors
 from evokernel_core.ascendc.families.text import CPP_TYPE, STAGES
 from evokernel_core.ascendc.lowering import Domain, Kind
 from evokernel_core.ascendc.lowering_program import camel
@@ -138,8 +138,19 @@ class Kernel:
         return [f"accumulator{i}" for i in range(self.accumulators)]
 
     @property
+    def register_names(self) -> list[str]:
+        """Every tile-sized float32 tensor outside the queues."""
+        return [*self.work_names, *self.accumulator_names, *kept_tiles(self.programs)]
+
+    @property
+    def narrow_ops(self) -> list[str]:
+        """Operations with one value a row or a column, such as ``MulRows``."""
+        found = (item.op for program in self.programs for item in program.instructions)
+        return sorted({op for op in found if op.endswith(("Rows", "Columns"))})
+
+    @property
     def broadcasts_rows(self) -> bool:
-        return self.calls("expand_rows")
+        return self.calls("expand_rows") or any(op.endswith("Rows") for op in self.narrow_ops)
 
     # -- text ---------------------------------------------------------------------------------
 
@@ -250,7 +261,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         return lines
 
     def _register_groups(self) -> list[tuple[str, list[str]]]:
-        names = [*self.work_names, *self.accumulator_names]
+        names = self.register_names
         groups = [
             ("workBuffer", [name for name in names if name not in self.layout.shifted]),
             ("shiftedBuffer", [name for name in names if name in self.layout.shifted]),
@@ -298,10 +309,11 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         for name in self.reduction_names:
             if self.schedule.packed:
                 result.append(helpers.reduce_rows(name, self.schedule))
-            if not self.folds_over_rows:
+            if not self.schedule.packed or self.schedule.reduction == "block":
                 result.append(helpers.reduce_row(name))
         if self.calls("expand_rows"):
             result.append(helpers.spread_rows(self.schedule))
+        result += [helpers.narrow(op, self.schedule) for op in self.narrow_ops]
         if self.calls("expand_columns"):
             result.append(helpers.repeat_columns(self.schedule))
         if self.casts_rows:
@@ -334,7 +346,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         return names
 
     def _local_members(self) -> list[str]:
-        names = [*self.work_names, *self.accumulator_names]
+        names = [*self.register_names]
         names += self.row_names + column_tensors(self.programs)
         names += ["blocks"] if self.broadcasts_rows else []
         if self.folds_over_rows:

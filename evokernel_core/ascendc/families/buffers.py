@@ -57,7 +57,7 @@ class Layout:
 def layout(kernel: Kernel) -> Layout:
     """Tile tensors first, in two groups that keep tensors read together in different banks."""
     queues = {f"{camel(item.name)}Local": item for item in _tile_owners(kernel)}
-    registers = [*kernel.work_names, *kernel.accumulator_names]
+    registers = kernel.register_names
     shifted = (
         banks.shifted(banks.conflicts(kernel.programs), [*queues, *registers])
         if kernel.schedule.stagger

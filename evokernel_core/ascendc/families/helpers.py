@@ -48,7 +48,35 @@ __aicore__ inline void {name}Row(const LocalTensor<float> &dst, const LocalTenso
 
 def reduce_rows(name: str, schedule: Schedule) -> str:
     """Every row of a packed tile."""
-    return _reduce_rows_folded(name) if schedule.reduction == "fold" else _reduce_rows_by_row(name)
+    by_method = {"fold": _reduce_rows_folded, "tile": _reduce_rows_of_tile, "block": _reduce_rows_by_row}
+    return by_method[schedule.reduction](name)
+
+
+def _reduce_rows_of_tile(name: str) -> str:
+    combine = _COMBINE[name]
+    return f"""\
+// {name} of each row of the tile. Rows are whole repeats, so that BlockReduce{name}, which leaves one
+// value per 32-byte block at full rate, takes all rows at once; the slower WholeReduce{name} sees one
+// repeat a row.
+__aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTensor<float> &src, uint32_t rows)
+{{
+    LocalTensor<float> from = src;
+    uint32_t width = tiling_.columns;
+    for (uint32_t level = 0; width > LANES && width % LANES == 0; ++level) {{
+        const LocalTensor<float> to = level % 2 == 0 ? foldEven : foldOdd;
+        BlockReduce{name}(to, from, rows * width / LANES, LANES, 1, 1, BLOCKS_PER_REPEAT);
+        width /= FLOATS_PER_BLOCK;
+        from = to;
+    }}
+    const uint8_t pitchBlocks = width / FLOATS_PER_BLOCK;
+    for (uint32_t column = LANES; column < width; column += LANES) {{
+        const uint32_t left = width - column;
+        {combine}(from, from, from[column], left < LANES ? left : LANES, rows,
+            BinaryRepeatParams{{1, 1, 1, pitchBlocks, pitchBlocks, pitchBlocks}});
+    }}
+    WholeReduce{name}(dst, from, width < LANES ? width : LANES, rows, 1, 1, pitchBlocks{_ONLY_VALUE[name]});
+}}
+"""
 
 
 def _reduce_rows_by_row(name: str) -> str:
@@ -162,6 +190,91 @@ __aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalT
         Adds(dst[row * tiling_.pitch], src, 0.0f, tiling_.pitch);
     }
 }
+"""
+    )
+
+
+def narrow(op: str, schedule: Schedule) -> str:
+    """A binary operation whose second operand has one value a row or a column, such as ``MulRows``."""
+    if op.endswith("Rows"):
+        return _with_rows(op, op.removesuffix("Rows"), schedule)
+    return _with_columns(op, op.removesuffix("Columns"), schedule)
+
+
+def _with_rows(name: str, op: str, schedule: Schedule) -> str:
+    head = f"""\
+// {op} each row of a tile and the row's value. Brcb fills one 32-byte block with each value; a block
+// stride of 0 then uses that block for the whole row.
+__aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<float> &src,
+                              const LocalTensor<float> &values, uint32_t rows)
+{{
+    const uint8_t repeats = (rows + BLOCKS_PER_REPEAT - 1) / BLOCKS_PER_REPEAT;
+    Brcb(blocks, values, repeats, BrcbRepeatParams{{1, BLOCKS_PER_REPEAT}});
+"""
+    if schedule.spread == "columns":
+        return (
+            head
+            + f"""\
+    const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
+    for (uint32_t column = 0; column < tiling_.pitch; column += LANES) {{
+        const uint32_t left = tiling_.pitch - column;
+        {op}(dst[column], src[column], blocks, left < LANES ? left : LANES, rows,
+            BinaryRepeatParams{{1, 1, 0, pitchBlocks, pitchBlocks, 1}});
+    }}
+}}
+"""
+        )
+    return (
+        head
+        + f"""\
+    const uint8_t wholeRepeats = tiling_.pitch / LANES;
+    const uint32_t tail = tiling_.pitch % LANES;
+    for (uint32_t row = 0; row < rows; ++row) {{
+        const LocalTensor<float> value = blocks[row * FLOATS_PER_BLOCK];
+        const uint32_t start = row * tiling_.pitch;
+        if (wholeRepeats > 0) {{
+            {op}(dst[start], src[start], value, LANES, wholeRepeats,
+                BinaryRepeatParams{{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0}});
+        }}
+        if (tail > 0) {{
+            const uint32_t rest = start + wholeRepeats * LANES;
+            {op}(dst[rest], src[rest], value, tail, 1,
+                BinaryRepeatParams{{1, 1, 0, BLOCKS_PER_REPEAT, BLOCKS_PER_REPEAT, 0}});
+        }}
+    }}
+}}
+"""
+    )
+
+
+def _with_columns(name: str, op: str, schedule: Schedule) -> str:
+    head = f"""\
+// {op} each row of a tile and the same columns.
+__aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<float> &src,
+                              const LocalTensor<float> &columns, uint32_t rows)
+{{
+"""
+    if schedule.spread == "columns":
+        return (
+            head
+            + f"""\
+    const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
+    for (uint32_t column = 0; column < tiling_.pitch; column += LANES) {{
+        const uint32_t left = tiling_.pitch - column;
+        {op}(dst[column], src[column], columns[column], left < LANES ? left : LANES, rows,
+            BinaryRepeatParams{{1, 1, 1, pitchBlocks, pitchBlocks, 0}});
+    }}
+}}
+"""
+        )
+    return (
+        head
+        + f"""\
+    for (uint32_t row = 0; row < rows; ++row) {{
+        const uint32_t start = row * tiling_.pitch;
+        {op}(dst[start], src[start], columns, tiling_.pitch);
+    }}
+}}
 """
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
+from evokernel_core.ascendc.families.access import invariant_columns
 from evokernel_core.ascendc.lowering import Domain, Kind, Value
 from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, Virtual, used_inputs
 from evokernel_core.ascendc.lowering_registers import Registers, Target, assign
@@ -60,9 +61,22 @@ def column_tensors(programs: Sequence[TileProgram]) -> list[str]:
     )
 
 
+def kept_tiles(programs: Sequence[TileProgram]) -> list[str]:
+    """The names of column inputs repeated over a tile's rows for the whole kernel."""
+    return list(
+        dict.fromkeys(
+            item.target.name
+            for program in programs
+            for item in program.instructions
+            if item.op == "expand_columns" and item.target is not None and item.target.name
+        )
+    )
+
+
 def whole_program(plan: Plan, schedule: Schedule) -> TileProgram:
     """All of the plan as one program: load, compute, store."""
-    lowerer = Lowerer(plan, schedule.packed, schedule.eager_rounding)
+    kept = frozenset(item.name for item in invariant_columns(plan, schedule.form) if schedule.keep_columns)
+    lowerer = Lowerer(plan, schedule.packed, schedule.eager_rounding, kept)
     roots = [output.value for output in plan.outputs]
     lowerer.lower(roots)
     return finish(lowerer, used_inputs(plan, needed(roots)), plan.outputs)

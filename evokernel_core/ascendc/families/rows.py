@@ -39,6 +39,7 @@ def single_pass(kernel: Kernel) -> Kernel:
     converted = instruction_lines(hoisted, program.registers, kernel.schedule.packed)
     if kernel.form is Form.RESIDENT:
         converted = [line.replace(", count)", ", tiling_.columns)") for line in converted]
+    converted = [line.replace(", rows)", ", tiling_.rowsPerTile)") for line in converted]
     kernel.process += [*_core_range(kernel), *once, *copies.load_invariants(kernel), *converted]
     kernel.process += [*_loop(kernel, bool(each)), *copies.release(kernel.invariants)]
     return kernel
@@ -125,6 +126,8 @@ def _measure(name: str, parameters: str, lines: Sequence[str]) -> str:
 
 
 def _is_hoisted(item: Instruction, invariants: set[str]) -> bool:
+    if item.op == "expand_columns" and item.target is not None and item.target.name:
+        return True
     return item.op == "cast_in" and item.sources[0].home in invariants
 
 
@@ -133,6 +136,7 @@ def _needs_count(kernel: Kernel) -> bool:
     return kernel.bools or any(
         item.domain is Domain.FULL
         and item.op not in _WHOLE_TILE_HELPERS
+        and not item.op.endswith(("Rows", "Columns"))
         and not item.op.startswith("reduce_")
         for item in kernel.programs[0].body
     )

@@ -55,6 +55,8 @@ def _statement(item: Instruction, registers: Registers, packed: bool, declare: b
         return [f"{item.op}({target}, {sources[0]}, {item.scalar}, {count});"]
     if item.op in _UNARY:
         return [f"{item.op}({target}, {sources[0]}, {count});"]
+    if item.op.endswith(("Rows", "Columns")):
+        return [f"{item.op}({target}, {sources[0]}, {sources[1]}, rows);"]
     return _SPECIAL[item.op](item, target, sources, count, packed)
 
 
