@@ -326,9 +326,9 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
-        loaded = (*self.queued, *self.invariants)
         depth = "BUFFER_NUM" if self.schedule.ahead else "1"
-        lines += [f"TQue<TPosition::VECIN, {depth}> {camel(item.name)}Queue;" for item in loaded]
+        lines += [f"TQue<TPosition::VECIN, {depth}> {camel(item.name)}Queue;" for item in self.queued]
+        lines += [f"TQue<TPosition::VECIN, 1> {camel(item.name)}Queue;" for item in self.invariants]
         lines += [f"TQue<TPosition::VECOUT, 1> {camel(item.name)}Queue;" for item in self.plan.outputs]
         scratch = [buffer.name for buffer in self.layout.buffers if not buffer.queue]
         lines += [f"TBuf<TPosition::VECCALC> {name};" for name in scratch]

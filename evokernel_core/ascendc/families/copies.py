@@ -92,8 +92,10 @@ def _piece(elements: str, cpp_type: str) -> str:
 
 def _copy_call(target: str, source: str, shape: str, padded: str = "") -> list[str]:
     """A DataCopyPad; ``padded`` is the type of a copy into the core."""
-    tail = f", DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});" if padded else ");"
-    return [f"DataCopyPad({target}, {source},", f"    {shape}{tail}"]
+    call = f"DataCopyPad({target}, {source},"
+    if not padded:
+        return [call, f"    {shape});"]
+    return [call, f"    {shape},", f"    DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});"]
 
 
 def receive(inputs: Sequence[PlanInput]) -> list[str]:

@@ -111,14 +111,15 @@ def _tile_methods(kernel: Kernel) -> list[str]:
 
 
 def _rows_at(kernel: Kernel) -> str:
-    lines = ["uint64_t rows = end - row < tiling_.rowsPerTile ? end - row : tiling_.rowsPerTile;"]
+    lines = ["const uint64_t left = end - row;"]
     if kernel.plan.outer:
-        lines += [
+        lines = [
             "// Inputs are dense in the inner rows only: a tile ends where they end.",
             "const uint64_t innerRows = tiling_.mid - row % tiling_.mid;",
-            "rows = rows < innerRows ? rows : innerRows;",
+            "const uint64_t left = end - row < innerRows ? end - row : innerRows;",
         ]
-    return _measure("RowsAt", "uint64_t row, uint64_t end", [*lines, "return rows;"])
+    lines.append("return left < tiling_.rowsPerTile ? left : tiling_.rowsPerTile;")
+    return _measure("RowsAt", "uint64_t row, uint64_t end", lines)
 
 
 def _measure(name: str, parameters: str, lines: Sequence[str]) -> str:

@@ -144,7 +144,7 @@ def _constants(kernel: Kernel, body: str) -> str:
             f"constexpr uint32_t COLUMN_CAPACITY = {schedule.columns};",
             f"constexpr uint64_t WIDEST_STEP = {32 // narrowest}; // of the narrowest type in 32 bytes",
         ]
-    if "STEP)" in body:
+    if ", STEP)" in body:
         lines.append("constexpr uint64_t STEP = 128;")
     if schedule.cores:
         lines.append(f"constexpr uint32_t MOST_CORES = {schedule.cores};")
