@@ -28,6 +28,8 @@ _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
 _MOST_TILE = 255 * LANES // _TILE_STEP * _TILE_STEP
 """BlockReduce takes at most 255 repeats."""
+_MOST_FLAT_TILE = 2**17
+"""More than the unified buffer holds."""
 _MOST_STRIDED = 255 * 8
 """Columns that the 8-bit repeat stride of a vector instruction can step over."""
 
@@ -158,15 +160,19 @@ def _variants(planned: Plan, base: Schedule, columns: int) -> Iterator[Schedule]
 
 def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
     """The largest tile whose buffers fit, 0 where none does."""
-    low, high = 0, (_MOST_TILE if planned.reductions else 2**17) // _TILE_STEP
-    while low < high:
-        middle = (low + high + 1) // 2
-        kernel = build(planned, evolve(schedule, tile=middle * _TILE_STEP))
-        if kernel.layout.total <= chip.ub_bytes - _RESERVED:
-            low = middle
-        else:
-            high = middle - 1
-    return low * _TILE_STEP
+    usable = chip.ub_bytes - _RESERVED
+    most = _MOST_TILE if planned.reductions else _MOST_FLAT_TILE
+
+    def needed(tile: int) -> int:
+        return build(planned, evolve(schedule, tile=tile)).layout.total
+
+    # Bytes grow linearly with the tile but for the rounding of each buffer to a block.
+    fixed = 2 * needed(_TILE_STEP) - needed(2 * _TILE_STEP)
+    slope = max((needed(most) - fixed) / most, 1.0)
+    tile = min(most, int((usable - fixed) / slope) // _TILE_STEP * _TILE_STEP + _TILE_STEP)
+    while tile > 0 and needed(tile) > usable:
+        tile -= _TILE_STEP
+    return max(tile, 0)
 
 
 def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, Schedule]]:
