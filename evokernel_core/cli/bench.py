@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from evokernel_core.cli.options import settings_from, synthesis_options
+from evokernel_core.cli.tables import column, figure, print_table
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import canonical_json
 from evokernel_core.domain.settings import Settings
@@ -93,7 +94,7 @@ def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | N
     journal = Journal.open(key)
     _solve_all(files, settings, journal, jobs)
     results = [journal.done[file.stem] for file in files]
-    _report(results, out)
+    _report(results, settings.chip, out)
     journal.close()
 
 
@@ -183,7 +184,7 @@ def _geomean(numbers: list[float]) -> float | None:
     return statistics.geometric_mean(numbers) if numbers else None
 
 
-def _report(results: list[ProblemResult], out: Path | None) -> None:
+def _report(results: list[ProblemResult], chip: str, out: Path | None) -> None:
     counted = summary(results)
     data = {"problems": [asdict(result) for result in results], "summary": counted}
     if str(out) == "-":
@@ -191,15 +192,17 @@ def _report(results: list[ProblemResult], out: Path | None) -> None:
         return
     if out is not None:
         out.write_text(json.dumps(data, indent=1) + "\n")
-    table = Table("problem", "attempts", "eager", "first", "best", "bound", "s", "result")
+    title = f"microseconds for {chip}, as the verifier gave them: modelled by a twin, measured by a chip"
+    names = ("problem", "attempts", "eager", "first", "best", "bound", "s", "result")
+    table = Table(*map(column, names[:-1]), names[-1], title=title)
     for row in results:
         latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
         table.add_row(
             row.name,
             str(row.attempts),
-            *("" if us is None else f"{us:,.1f}" for us in latencies),
+            *map(figure, latencies),
             f"{row.seconds:.1f}",
             "verified" if row.feasible else f"{row.failed_gate}: {row.reason}",
         )
-    Console().print(table)
+    print_table(table)
     click.echo(f"{counted['feasible']} of {counted['problems']} verified.")

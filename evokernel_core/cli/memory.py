@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
+from evokernel_core.cli.tables import column, print_table
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.serial import to_data
@@ -60,10 +60,10 @@ def top(stage: str | None, number: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([to_data(value) | {"title": title} for value, title in rows]))
         return
-    table = Table("Q", "updates", "stage", "op", "item")
+    table = Table(*map(column, ("Q", "updates", "stage", "op")), "item")
     for value, title in rows:
         table.add_row(f"{value.q:+.3f}", str(value.n), value.stage, value.op_category or "(all)", title)
-    Console().print(table)
+    print_table(table)
 
 
 def _title(memory: Memory, value: Value) -> str:

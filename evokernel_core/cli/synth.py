@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from evokernel_core.cli.options import settings_from, synthesis_options
+from evokernel_core.cli.tables import column, figure, print_table
 from evokernel_core.domain.errors import ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
@@ -172,15 +173,17 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
 def _print(file: Path, rows: Iterable[Row]) -> None:
     """The verified kernels as a table, then a line for each region without one."""
     found = list(rows)
-    table = Table("line", "op", "attempts", "eager", "first", "best", "bound", "evidence", title=file.name)
+    names = ("line", "op", "attempts", "eager us", "first us", "best us", "bound us")
+    table = Table(*map(column, names), "evidence", title=file.name)
     for row in found:
         if row.status == RegionStatus.VERIFIED:
             latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
-            shown = [f"{us:,.1f} us" if us is not None else "" for us in latencies]
             evidence = f"{row.latency_source} on {row.chip}"
-            table.add_row(str(row.line), row.op_category, str(row.attempts), *shown, evidence)
+            table.add_row(
+                str(row.line), row.op_category, str(row.attempts), *map(figure, latencies), evidence
+            )
     if table.row_count:
-        Console().print(table)
+        print_table(table)
     for row in found:
         if row.kernel_dir:
             click.echo(f"line {row.line}: {row.kernel_dir}")

@@ -1,0 +1,28 @@
+"""What tables on the command line have in common: latencies in few digits, and room for words."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.table import Column, Table
+
+WIDTH = 130
+"""Columns of a table that goes to a file or a pipe, where no terminal says its own."""
+
+
+def figure(us: float | None) -> str:
+    """Microseconds with one decimal below a thousand, empty for None."""
+    if us is None:
+        return ""
+    return f"{us:,.1f}" if us < 1000 else f"{us:,.0f}"
+
+
+def column(name: str) -> Column:
+    """A column that is never cut."""
+    return Column(name, no_wrap=True)
+
+
+def print_table(table: Table) -> None:
+    """Prints a table to standard output."""
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
