@@ -53,9 +53,9 @@ class Offer:
     def words(self) -> str:
         """Evidence in one line: what, from, to, and the source of the figures."""
         was = f"{microseconds(self.old.us)} → " if self.old else ""
-        where = f"{self.file.name}:{self.region.span.line}"
+        where = f"{self.region.symbol} ({self.file.name})"  # a line would move with the next edit
         return (
-            f"{self.region.op_category} at {where}: {was}{microseconds(self.new.us)} "
+            f"{self.region.op_category} in {where}: {was}{microseconds(self.new.us)} "
             f"{self.new.source.value} on {self.new.chip}, {self.verifier}"
         )
 
@@ -128,8 +128,9 @@ class Offers:
         return None
 
     def take(self, offer: Offer) -> None:
-        """Removes an offer that was decided."""
+        """Removes an offer that was decided; should an older package come back, it is a new question."""
         self.pending.pop((offer.file, offer.region.id), None)
+        self._shown.discard(offer.key)
         self.changed(len(self.pending))
 
     def snooze(self, offer: Offer) -> None:

@@ -92,10 +92,8 @@ def _label(tracked: Tracked) -> str:
         return "⚡ shapes needed"
     if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
         return ""
-    return (
-        f"⚡ {microseconds(estimate.now_us)} → {microseconds(estimate.after_us)} {estimate.source}"
-        f" (bound {_bare(estimate.bound_us)})"
-    )
+    gain = "" if estimate.after_us < estimate.now_us else "no gain expected: "
+    return f"⚡ {gain}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
 
 
 def _bare(value: float) -> str:
