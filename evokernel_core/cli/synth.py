@@ -48,7 +48,7 @@ class Row:
 @click.option("--symbol", metavar="NAME", help="Only this class or function, e.g. Block.forward.")
 @click.option("--line", type=click.IntRange(1), metavar="N", help="Only the region on this line.")
 @synthesis_options
-@click.option("--apply", "apply_", is_flag=True, help="Write the packages and put the calls into the file.")
+@click.option("--apply", "apply_", is_flag=True, help="Write the packages beside the file and put the calls into it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     file: Path, symbol: str | None, line: int | None, apply_: bool, as_json: bool, **options: Any
@@ -118,9 +118,10 @@ def _synthesise(session: Session, file: Path, regions: list[Region], apply_: boo
             progress.update(bar, total=result.attempts)
             rows[region.id] = _row(session, region, result)
             results.append((region, result))
-    for region, result in reversed(results) if apply_ else ():
+    for region, result in reversed(results):
         if result.best is not None:
-            package = session.apply(file, region, result.best)
+            best = result.best
+            package = session.apply(file, region, best) if apply_ else session.stage(region, best)
             rows[region.id] = evolve(rows[region.id], kernel_dir=str(package.folder))
     return [rows[region.id] for region in regions]
 

@@ -28,7 +28,7 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.store import Memory
-from evokernel_core.paths import memory_path
+from evokernel_core.paths import cache_dir, memory_path
 from evokernel_core.synthesis.agent import SharedAgent
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, SynthesisResult
 from evokernel_core.synthesis.policies import open_policy
@@ -196,10 +196,11 @@ class Session:
         return self._write(region, task, Candidate(best.source, best.verdict, best.parent))
 
     def _write(self, region: Region, task: KernelTask, candidate: Candidate) -> Package:
-        name = kernel_name(task)
-        root = import_root(Path(region.file))
-        folder = write_package(root, name, task, candidate.source, candidate.verdict)
-        return Package(name, folder)
+        return _write_below(import_root(Path(region.file)), task, candidate)
+
+    def stage(self, region: Region, candidate: Candidate) -> Package:
+        """Writes the package into the cache, to be read or verified; nothing of the user's changes."""
+        return _write_below(cache_dir() / "packages", _task(region), candidate)
 
     def apply(self, path: Path, region: Region, candidate: Candidate) -> Package:
         """Writes the package, then puts the call into the file. Raises EditConflict, then the file is
@@ -211,6 +212,11 @@ class Session:
         package = self._write(region, _task(region), candidate)
         _replace(path, edited)
         return package
+
+
+def _write_below(root: Path, task: KernelTask, candidate: Candidate) -> Package:
+    name = kernel_name(task)
+    return Package(name, write_package(root, name, task, candidate.source, candidate.verdict))
 
 
 def _replace(path: Path, text: str) -> None:

@@ -62,8 +62,11 @@ def test_from_file_to_applied_kernel_and_on(model: Path, tmp_path: Path) -> None
     assert row["latency_source"] == "modelled"
     assert row["best_latency_us"] <= row["first_latency_us"]
     assert row["roofline_us"] <= row["best_latency_us"]
-    assert row["kernel_dir"] is None
+    staged = Path(row["kernel_dir"])
+    assert (staged / "op_kernel.cpp").is_file()
+    assert staged.is_relative_to(tmp_path / "home"), "to be read and verified, outside the project"
     assert model.read_text() == MODEL, "no edit unasked"
+    assert not (model.parent / "evokernel_kernels").exists()
 
     second = run(tmp_path / "home", "synth", model, "--budget", "1", "--apply", "--json")
     (again,) = [row for row in regions(second) if row["status"] == "verified"]
