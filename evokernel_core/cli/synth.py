@@ -48,7 +48,9 @@ class Row:
 @click.option("--symbol", metavar="NAME", help="Only this class or function, e.g. Block.forward.")
 @click.option("--line", type=click.IntRange(1), metavar="N", help="Only the region on this line.")
 @synthesis_options
-@click.option("--apply", "apply_", is_flag=True, help="Write the packages beside the file and put the calls into it.")
+@click.option(
+    "--apply", "apply_", is_flag=True, help="Write packages beside the file and put the calls into it."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     file: Path, symbol: str | None, line: int | None, apply_: bool, as_json: bool, **options: Any
