@@ -242,6 +242,7 @@ class JobQueue:
         self.announce()
         try:
             report = await self._synthesise(job, listener, cancel)
+            self._forget_waiting(job)
         except WorkerDied:
             raise
         except WorkerError as error:
@@ -250,7 +251,6 @@ class JobQueue:
         finally:
             self.running = None
             self.announce()
-        self._forget_waiting(job)
         if job.kind is JobKind.REFINE or report.best is None:
             state = JobState.DONE if report.best else JobState.FAILED
             await self._save(job, state, report.reason)
@@ -281,6 +281,7 @@ class JobQueue:
 
     async def _fail(self, job: Job, error: WorkerError) -> None:
         if error.reason != VERIFIER_AWAY:
+            self._forget_waiting(job)
             await self._save(job, JobState.FAILED, str(error))
             return
         _, pause = self._not_before.get(job.id, (0.0, self.retry_s()[0]))

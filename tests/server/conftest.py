@@ -65,8 +65,8 @@ class Editor:
         @client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)
         async def ask(params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
             self.asked.append(params)
-            if not self.answers:
-                await asyncio.sleep(3600)
+            while not self.answers:  # the message stays until the person chooses
+                await asyncio.sleep(0.05)
             return types.MessageActionItem(self.answers.pop(0))
 
         @client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)

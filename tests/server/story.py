@@ -1,0 +1,85 @@
+"""The steps of the story, each as a person takes it in an editor. Nothing in between is replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attrs import define
+
+from evokernel_core.ascendc.emit.package import read_package, write_package
+from evokernel_core.memory.store import Memory
+from tests.server.conftest import Database, Editor, eventually
+
+PATIENCE_S = 240.0
+SETTINGS: dict[str, Any] = {"budget": 6, "leastGain": 0.002, "pauseS": 0.3}
+"""Few attempts and small gains: the story is the server's, the quality of schedules is tested elsewhere."""
+
+
+@define
+class Story:
+    """One editor with one open file."""
+
+    editor: Editor
+    database: Database
+    path: Path
+    uri: str = ""
+
+    async def open(self) -> list[str]:
+        """Opens the file; gives the labels of its hints once they are there."""
+        self.uri = self.editor.open(self.path)
+        hints = await eventually(lambda: self.editor.hints(self.uri), PATIENCE_S)
+        return [str(hint.label) for hint in hints]
+
+    async def act(self, words: str, title: str) -> dict[str, Any]:
+        """Chooses a code action on the line that holds ``words``."""
+        action = await self.editor.action(self.uri, self.editor.line_of(self.uri, words), title)
+        return dict(await self.editor.run(action))
+
+    async def generate(self, words: str) -> str:
+        """Has a kernel written and put in place; gives its name."""
+        answer = await self.act(words, "Generate NPU kernel")
+        assert answer["status"] == "applied", answer
+        name = str(answer["name"])
+        assert f"torch.ops.evokernel.{name}(" in self.editor.texts[self.uri]
+        return name
+
+    async def refine(self, name: str, answers: list[str]) -> None:
+        """The background has refined; a slower package comes back, as by a checkout; it refines again.
+
+        ``answers`` are the person's to the offers that follow.
+        """
+        await self.quiet()
+        self.bring_back_the_slowest(name)
+        self.editor.answers = list(answers)
+        assert (await self.act(f"ops.evokernel.{name}", "Refine"))["status"] == "queued"
+        await eventually(lambda: not self.editor.answers, PATIENCE_S)
+
+    async def quiet(self) -> None:
+        """Waits until every job is done."""
+        await eventually(lambda: {state for _, state in self.database.jobs()} == {"done"}, PATIENCE_S)
+
+    def bring_back_the_slowest(self, name: str) -> None:
+        """Puts the slowest verified kernel of a package's task into its place."""
+        task, _, _ = read_package(self.path.parent / "evokernel_kernels" / name)
+        with Memory(self.database.path) as memory:
+            feasible = [item for item in memory.candidates(task.task_id) if item.verdict.latency]
+        slowest = max(feasible, key=lambda item: item.verdict.latency.us if item.verdict.latency else 0.0)
+        write_package(self.path.parent, name, task, slowest.source, slowest.verdict)
+
+    async def revert(self, name: str) -> None:
+        answer = await self.act(f"ops.evokernel.{name}", "Revert kernel")
+        assert answer["status"] == "reverted", answer
+
+    async def outcome(self, kind: str, times: int = 1) -> None:
+        """Waits until an outcome has been recorded so often."""
+        await eventually(lambda: self.kinds().count(kind) >= times, PATIENCE_S)
+        assert self.kinds().count(kind) == times
+
+    def kinds(self) -> list[str]:
+        return [kind for kind, _ in self.database.outcomes()]
+
+
+def moved(before: dict[str, float], after: dict[str, float]) -> bool:
+    """Whether any value that was there is another now."""
+    return any(after[item] != q for item, q in before.items())
