@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -19,6 +20,9 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.compiler import detect_compiler
+
+STANDIN = Path(__file__).parent / "npu_standin"
 
 FILES = {
     "op_kernel.cpp",
@@ -183,3 +187,18 @@ def test_dtypes_and_infinities_become_python(tmp_path: Path, builder: Any) -> No
     text = (folder / "reference.py").read_text()
     assert "dtype=torch.float32" in text
     assert 'float("-inf")' in text
+
+
+def test_the_binding_compiles_against_the_headers_of_torch(
+    tmp_path: Path, task: KernelTask, source: KernelSource
+) -> None:
+    """Only the NPU's own headers are stand-ins; whether it links and runs, an NPU host must show."""
+    folder = put(tmp_path, task, source)
+    torch = Path(importlib.util.find_spec("torch").origin).parent  # type: ignore[union-attr,arg-type]
+    headers = [torch / "include", torch / "include/torch/csrc/api/include", STANDIN, folder]
+    command = [str(part) for part in detect_compiler().argv] + ["-std=c++17", "-fsyntax-only", "-Werror"]
+    includes = [f"-I{folder}" if folder == STANDIN else f"-isystem{folder}" for folder in headers]
+    done = subprocess.run(
+        [*command, *includes, str(folder / "op_torch.cpp")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,3 @@
+#pragma once
+#include <acl/acl.h>
+namespace c10_npu { class NPUStream { public: aclrtStream stream() const; }; NPUStream getCurrentNPUStream(signed char device = -1); }
