@@ -1,0 +1,53 @@
+"""The story with a language model as the proposer, against recorded answers: flawed first, then good."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.story import SETTINGS, Story, moved
+from tests.synthesis.endpoint import RecordedEndpoint, recording
+
+MODEL = """\
+import torch
+
+SECRET_OF_THE_FILE = 42
+
+
+# evokernel: a=f16[4000037], b=f16[4000037]
+def scale_add(a, b):
+    return torch.add(a, 2.0 * b)
+"""
+ANSWERS = ("does_not_compile", "not_json", "wrong_result", "good", "faster")
+
+
+@pytest.mark.timeout(900)
+async def test_the_story_with_a_model(sessions: Any, workspace: Path, database: Any) -> None:
+    path = workspace / "model.py"
+    path.write_text(MODEL, "utf-8")
+    with RecordedEndpoint(*map(recording, ANSWERS)) as endpoint:
+        model = {"proposer": "llm", "modelUrl": endpoint.url, "model": "recorded"}
+        editor = await sessions.start(
+            settings={**SETTINGS, **model, "leastGain": 0.0005},
+            environment={"EVOKERNEL_API_KEY": "key-of-the-test"},
+        )
+        story = Story(editor, database, path)
+        await story.open()
+        editor.answers = ["Apply"]
+        name = await story.generate("torch.add")
+        await story.outcome("accepted", 2)  # the draft, and the model's faster one
+        reports = [r.message or "" for rs in editor.client.progress_reports.values() for r in rs]
+        assert any("attempt 4/6" in words for words in reports)
+        used = database.values()
+        await story.refine(name, ["Reject"])
+        await story.outcome("rejected")
+        await story.revert(name)
+    assert editor.texts[story.uri] == MODEL
+    assert {"accepted", "rejected", "reverted"} <= set(story.kinds())
+    assert moved(used, database.values())
+    sent = json.dumps(endpoint.requests)
+    assert "SECRET_OF_THE_FILE" not in sent and "key-of-the-test" not in sent
+    assert all(headers["authorization"] == "Bearer key-of-the-test" for headers in endpoint.headers)
