@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from .absorb import Absorber
 from .convert import Converter, InexpressibleSize, Unsupported
 from .devices import on_host
-from .errors import AgentError, describe
+from .errors import AgentError, describe, uncovered
 from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
@@ -205,9 +205,7 @@ def _scalar_owners(plan: Plan) -> frozenset[int]:
 def _check_ops(graph: dict[str, Any], fusibility: Fusibility) -> None:
     for node in graph["nodes"]:
         if not fusibility.fits(node["op"]):
-            raise Unsupported(
-                f"{node['op']} at line {node['line']} is not an op that the kernel families cover."
-            )
+            raise Unsupported(uncovered(node["op"], node["line"]))
     if not any(fusibility.computes(node["op"]) for node in graph["nodes"]):
         raise Unsupported("Nothing is left to compute after simplification.")
 

@@ -16,3 +16,22 @@ def describe(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     return text if len(text) <= 300 else text[:297] + "..."
+
+
+_PLAIN_WORDS = {
+    "a matrix product": ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "mv", "dot", "addmv"),
+    "a convolution": ("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose2d"),
+    "attention": ("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu"),
+    "a batch normalisation": ("native_batch_norm", "_native_batch_norm_legit_functional", "batch_norm"),
+    "pooling": ("max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "max_pool3d_with_indices"),
+    "a table look-up": ("embedding", "index", "gather", "index_select"),
+}
+
+
+def uncovered(op: str, line: int) -> str:
+    """Why a line has no kernel, from the overload name of the op that stands in the way."""
+    name = ".".join(op.split(".")[:2])
+    for words, ops in _PLAIN_WORDS.items():
+        if name.removeprefix("aten.") in ops:
+            return f"Line {line} is {words} ({name}), which no kernel family covers yet."
+    return f"Line {line} uses {name}, which no kernel family covers yet."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from .absorb import Absorber, names_in
+from .errors import uncovered
 from .liveness import Place, is_live
 from .parts import Parts, Plan, Refusal, total
 from .record import OpCall
@@ -268,4 +269,4 @@ def _obstacle_reason(obstacles: list[OpCall], line: int) -> str:
         return f"Line {line} draws random numbers, which a kernel cannot repeat."
     if call.mutates:
         return f"{call.name} at line {line} changes a tensor in place: use the out-of-place form."
-    return f"{call.name} at line {line} is not an op that the kernel families cover."
+    return uncovered(call.name, line)
