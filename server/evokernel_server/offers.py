@@ -27,6 +27,9 @@ _GATHER_S = 0.2
 """Offers that arrive this close together share a message."""
 
 
+Question = tuple[Path, str, str, float]
+
+
 @frozen
 class Offer:
     """A verified kernel that is faster than the installed one, or not installed yet (``old`` None)."""
@@ -45,9 +48,10 @@ class Offer:
         return Placement(self.file, self.name, self.region.id, self.region.task.task_id, self.source_id, at)
 
     @property
-    def key(self) -> tuple[Path, str, str]:
-        """The same kernel may be offered in several places: each is a decision of its own."""
-        return self.file, self.region.id, self.source_id
+    def key(self) -> Question:
+        """The same kernel may be offered in several places and against several installed ones: each is
+        a question of its own."""
+        return self.file, self.region.id, self.source_id, self.old.us if self.old else 0.0
 
     @property
     def words(self) -> str:
@@ -85,8 +89,8 @@ class Offers:
     is_open: Callable[[Path], bool]
     changed: Callable[[int], None]
     pending: dict[tuple[Path, str], Offer] = field(factory=dict)
-    _shown: set[tuple[Path, str, str]] = field(factory=set)
-    _snoozed: dict[tuple[Path, str, str], float] = field(factory=dict)
+    _shown: set[Question] = field(factory=set)
+    _snoozed: dict[Question, float] = field(factory=dict)
     _toasts: list[float] = field(factory=list)
     _gathering: asyncio.Task[None] | None = None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate
 
 from attrs import define, frozen
 from lsprotocol import types
@@ -59,7 +60,10 @@ class Text:
     @cached_property
     def starts(self) -> list[int]:
         """The offset at which each line starts."""
-        return [0, *(match.end() for match in _LINE_END.finditer(self.content))]
+        if "\r" in self.content:
+            return [0, *(match.end() for match in _LINE_END.finditer(self.content))]
+        lengths = (len(line) + 1 for line in self.content.split("\n")[:-1])
+        return [0, *accumulate(lengths)]
 
     def line(self, number: int) -> str:
         """A 0-based line without its line end."""

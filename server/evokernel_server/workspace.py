@@ -18,7 +18,8 @@ from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_server.packages import Installed
 from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
 
-_CALL = re.compile(r"\btorch\.ops\.evokernel\.([A-Za-z_]\w*)")
+_CALL = re.compile(r"torch\.ops\.evokernel\.([A-Za-z_]\w*)")
+"""Starts with a literal, which the regular expression engine finds at the speed of a plain search."""
 MAX_EDITS_KEPT = 2_000
 """Edits remembered while a capture runs; one that lasts longer is simply captured again."""
 
@@ -72,8 +73,6 @@ class GeneratedCall:
 
 def find_calls(content: str) -> tuple[GeneratedCall, ...]:
     """The calls of generated ops, by the ids that they carry."""
-    if "evokernel" not in content:
-        return ()
     return tuple(GeneratedCall(m[1], Extent(m.start(), m.end())) for m in _CALL.finditer(content))
 
 

@@ -6,6 +6,7 @@ local story = vim.fn.json_decode(table.concat(vim.fn.readfile(os.getenv("STORY")
 local log = { progress = {}, asked = {}, hints = {}, titles = {}, texts = {}, answers = {} }
 local answers = story.answers
 local patience_ms = story.patience_ms
+local answering = story.signals == nil
 
 local function finish(failure)
   log.failure = failure
@@ -33,7 +34,7 @@ local function start()
     handlers = {
       ["window/showMessageRequest"] = function(_, params)
         table.insert(log.asked, params.message)
-        local title = table.remove(answers, 1)
+        local title = answering and table.remove(answers, 1) or nil
         return title and { title = title } or vim.NIL
       end,
       ["window/showMessage"] = function(_, params)
@@ -123,13 +124,22 @@ local function tell()
     table.insert(log.hints, hint.label)
   end
 
-  for _, place in ipairs(story.places) do
+  for number, place in ipairs(story.places) do
     local before = #log.asked
     local answer = run(client, action(client, place, "Generate NPU kernel"))
     check(answer.status == "applied", "generate: " .. answer.message)
-    check(buffer_text():find("torch.ops.evokernel." .. answer.name, 1, true), "the call is not in the buffer")
+    local call = "torch.ops.evokernel." .. answer.name
+    check(buffer_text():find(call, 1, true), "the call is not in the buffer")
+    if story.signals then
+      -- the test tells when an older, slower package has come back
+      wait("a signal", function() return vim.fn.filereadable(story.signals .. "/" .. number) == 1 end)
+      before, answering = #log.asked, true
+      local queued = run(client, action(client, call, "Refine"))
+      check(queued.status == "queued", "refine: " .. queued.message)
+    end
     wait("an offer", function() return #log.asked > before end)
     vim.wait(story.settle_ms)
+    answering = story.signals == nil
   end
   table.insert(log.texts, buffer_text())
 

@@ -50,7 +50,7 @@ class Story:
         ``answers`` are the person's to the offers that follow.
         """
         await self.quiet()
-        self.bring_back_the_slowest(name)
+        bring_back_the_slowest(self.path, self.database.path, name)
         self.editor.answers = list(answers)
         assert (await self.act(f"ops.evokernel.{name}", "Refine"))["status"] == "queued"
         await eventually(lambda: not self.editor.answers, PATIENCE_S)
@@ -58,14 +58,6 @@ class Story:
     async def quiet(self) -> None:
         """Waits until every job is done."""
         await eventually(lambda: {state for _, state in self.database.jobs()} == {"done"}, PATIENCE_S)
-
-    def bring_back_the_slowest(self, name: str) -> None:
-        """Puts the slowest verified kernel of a package's task into its place."""
-        task, _, _ = read_package(self.path.parent / "evokernel_kernels" / name)
-        with Memory(self.database.path) as memory:
-            feasible = [item for item in memory.candidates(task.task_id) if item.verdict.latency]
-        slowest = max(feasible, key=lambda item: item.verdict.latency.us if item.verdict.latency else 0.0)
-        write_package(self.path.parent, name, task, slowest.source, slowest.verdict)
 
     async def revert(self, name: str) -> None:
         answer = await self.act(f"ops.evokernel.{name}", "Revert kernel")
@@ -78,6 +70,15 @@ class Story:
 
     def kinds(self) -> list[str]:
         return [kind for kind, _ in self.database.outcomes()]
+
+
+def bring_back_the_slowest(file: Path, memory_path: Path, name: str) -> None:
+    """Puts the slowest verified kernel of a package's task into its place."""
+    task, _, _ = read_package(file.parent / "evokernel_kernels" / name)
+    with Memory(memory_path) as memory:
+        feasible = [item for item in memory.candidates(task.task_id) if item.verdict.latency]
+    slowest = max(feasible, key=lambda item: item.verdict.latency.us if item.verdict.latency else 0.0)
+    write_package(file.parent, name, task, slowest.source, slowest.verdict)
 
 
 def moved(before: dict[str, float], after: dict[str, float]) -> bool:

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.server.conftest import eventually
+from tests.server.story import bring_back_the_slowest
+
 STORY = Path(__file__).with_name("neovim_story.lua")
 EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
 MODEL = """\
@@ -28,7 +31,26 @@ class Model(nn.Module):
 """
 
 
-async def tell(tmp_path: Path, workspace: Path, settings: dict[str, Any], answers: list[str]) -> Any:
+REAL_MODEL = """\
+import torch
+
+
+# evokernel: x=f32[1024,1000], y=f16[1024,1000]
+def attend(x, y):
+    # µ😀 before the operations: Neovim counts in utf-16
+    first = ("😀", torch.softmax(x * 0.125, dim=-1))
+    second = ("😀", torch.softmax(y * 0.125, dim=-1))
+    return first[1], second[1]
+"""
+
+
+async def tell(
+    tmp_path: Path,
+    workspace: Path,
+    settings: dict[str, Any],
+    answers: list[str],
+    signals: Path | None = None,
+) -> Any:
     """Runs the story; gives Neovim's record of it."""
     neovim = shutil.which("nvim")
     assert neovim, "Neovim is missing: apt-get install neovim"
@@ -39,10 +61,12 @@ async def tell(tmp_path: Path, workspace: Path, settings: dict[str, Any], answer
         "settings": settings,
         "answers": answers,
         "places": ["torch.softmax(x", "torch.softmax(y"],
-        "patience_ms": 20_000,
+        "patience_ms": 200_000 if signals else 20_000,
+        "signals": str(signals) if signals else None,
         "settle_ms": 700,
         "out": str(tmp_path / "out.json"),
     }
+    cast = {key: value for key, value in cast.items() if value is not None}
     (tmp_path / "story.json").write_text(json.dumps(cast), "utf-8")
     process = await asyncio.create_subprocess_exec(
         neovim, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-c", f"luafile {STORY}",
@@ -50,7 +74,7 @@ async def tell(tmp_path: Path, workspace: Path, settings: dict[str, Any], answer
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
-    output, _ = await asyncio.wait_for(process.communicate(), 180)
+    output, _ = await asyncio.wait_for(process.communicate(), 600)
     assert (tmp_path / "out.json").exists(), output.decode()
     return json.loads((tmp_path / "out.json").read_text("utf-8"))
 
@@ -78,3 +102,38 @@ async def test_the_story_in_neovim(
     values = database.values()
     assert values["item-1"] > 0
     assert min(values.values()) < 0
+
+
+@pytest.mark.timeout(900)
+async def test_the_story_in_neovim_with_the_real_worker(
+    tmp_path: Path, workspace: Path, database: Any, test_settings: dict[str, Any]
+) -> None:
+    path = workspace / "model.py"
+    path.write_text(REAL_MODEL, "utf-8")
+    signals = tmp_path / "signals"
+    signals.mkdir()
+    settings = {**test_settings, "budget": 6, "leastGain": 0.002}
+    telling = asyncio.ensure_future(tell(tmp_path, workspace, settings, ["Apply", "Reject"], signals))
+    helping = asyncio.ensure_future(bring_packages_back(path, database, signals))
+    log = await telling
+    helping.cancel()
+    assert log.get("failure") is None, log
+    assert all("modelled" in label for label in log["hints"])
+    assert "reverted" in [answer["status"] for answer in log["answers"]]
+    assert '("😀", torch.softmax(x * 0.125, dim=-1))' in log["texts"][1]
+    kinds = [kind for kind, _ in database.outcomes()]
+    assert kinds.count("accepted") == 3
+    assert {"shown", "rejected", "reverted"} <= set(kinds)
+    assert any(q > 0 for q in database.values().values())
+
+
+async def bring_packages_back(path: Path, database: Any, signals: Path) -> None:
+    """Once a kernel was generated and refined, its slowest version returns, as by a checkout."""
+    seen: set[str] = set()
+    for number in (1, 2):
+        await eventually(lambda n=number: database.jobs().count(("refine", "done")) == 2 * n - 1, 240.0)
+        folders = {item.name for item in (path.parent / "evokernel_kernels").iterdir() if item.is_dir()}
+        (name,) = {name for name in folders - seen if name.isidentifier() and not name.startswith("__")}
+        seen |= folders
+        bring_back_the_slowest(path, database.path, name)
+        (signals / str(number)).touch()
