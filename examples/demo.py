@@ -21,7 +21,7 @@ from rich.table import Table
 EXAMPLES = Path(__file__).parent
 MODELS = ("transformer_block.py", "cnn_head.py", "training_loss.py")
 OUTPUT = EXAMPLES.parent / "build" / "demo"
-BUDGET = 4
+BUDGET = 3
 
 
 def synthesise(file: Path) -> list[dict[str, object]]:

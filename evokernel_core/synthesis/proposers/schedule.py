@@ -11,8 +11,11 @@ from collections.abc import Iterator
 
 from attrs import evolve, field, frozen
 
-from evokernel_core.ascendc.author import write
+from evokernel_core.ascendc.author import build, write
+from evokernel_core.ascendc.estimate import estimate_us
+from evokernel_core.ascendc.plan import plan
 from evokernel_core.ascendc.schedule import initial, moves
+from evokernel_core.ascendc.schedule_settings import Schedule
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -25,6 +28,8 @@ from evokernel_core.synthesis.proposers.transfer import adapt
 from evokernel_core.twin.chip import Chip
 
 ANALYTIC = "analytic schedule"
+_DOUBT = 1.1
+"""A schedule of another task that looks this much slower than the analytic one is tried after it."""
 
 
 @frozen
@@ -43,8 +48,8 @@ class ScheduleProposer:
     name: str = field(default="schedule", init=False)
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
-        """The first untried of: schedules of retrieved kernels of this family, the analytic one, and
-        those one move away from it.
+        """The first untried of: schedules of retrieved kernels of this family that promise as much as
+        the analytic one, the analytic one, other retrieved ones, and those one move away from it.
 
         Raises ProposalsExhausted when all were tried or no family covers the task.
         """
@@ -74,14 +79,29 @@ class ScheduleProposer:
             analytic = initial(task, self.chip)
         except PlanError as error:
             raise ProposalsExhausted(str(error)) from error
+        limit = _DOUBT * self._estimate_us(task, analytic)
+        carried = list(self._carried(task, context))
+        doubtful = [fitting for fitting in carried if self._estimate_us(task, fitting[1]) > limit]
+        for item, strategy in carried:
+            if (item, strategy) not in doubtful:
+                yield _Option(item, write(task, strategy, self.chip))
+        yield self._drafted(task, ANALYTIC, analytic)
+        for item, strategy in doubtful:
+            yield _Option(item, write(task, strategy, self.chip))
+        for move in moves(task, analytic, self.chip):
+            yield self._drafted(task, f"{ANALYTIC}, then {move.name}", evolve(move.strategy, move=""))
+
+    def _carried(self, task: KernelTask, context: Context) -> Iterator[tuple[Experience, Strategy]]:
+        """The strategies of retrieved kernels that can be carried over to this task."""
         for item in context.experiences:
             strategy = _strategy(item)
             fitting = adapt(task, strategy, self.chip) if strategy else None
             if fitting is not None:
-                yield _Option(item, write(task, fitting, self.chip))
-        yield self._drafted(task, ANALYTIC, analytic)
-        for move in moves(task, analytic, self.chip):
-            yield self._drafted(task, f"{ANALYTIC}, then {move.name}", evolve(move.strategy, move=""))
+                yield item, fitting
+
+    def _estimate_us(self, task: KernelTask, strategy: Strategy) -> float:
+        kernel = build(plan(task), Schedule.of(strategy))
+        return estimate_us(kernel, task.sizes, self.chip)
 
     def _drafted(self, task: KernelTask, words: str, strategy: Strategy) -> _Option:
         body = f"Start a {strategy.family} kernel: {words}."
