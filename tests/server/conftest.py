@@ -204,7 +204,7 @@ class Database:
         return [(k, s) for k, s in self.rows("SELECT kind, state FROM jobs ORDER BY created")]
 
 
-async def eventually(condition: Callable[[], Any], timeout_s: float = 30.0) -> Any:
+async def eventually(condition: Callable[[], Any], timeout_s: float = 60.0) -> Any:
     """Waits until a condition (which may be awaitable) is true, and gives its value."""
     end = time.monotonic() + timeout_s
     while True:

@@ -224,6 +224,9 @@ def answer(message: dict[str, object]) -> None:
                 result = METHODS[str(method)](params)
     except Failure as failure:
         send({"id": number, "error": {"reason": failure.reason, "message": str(failure)}})
+    except Exception as error:
+        send({"id": number, "error": {"reason": "internal", "message": repr(error)}})
+        raise
     else:
         send({"id": number, "result": result})
 
