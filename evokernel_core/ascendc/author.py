@@ -1,30 +1,123 @@
-"""Author: a strategy for a task becomes the two files of a kernel."""
+"""Author: a task becomes a strategy, a strategy the two files of a kernel, in one launch or several."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 
-from evokernel_core.ascendc.families import pointwise, rowwise
-from evokernel_core.ascendc.families.base import Kernel
-from evokernel_core.ascendc.families.tiling import tiling_source
-from evokernel_core.ascendc.plan import Plan, plan
-from evokernel_core.ascendc.schedule_settings import Schedule
+from attrs import evolve
+
+from evokernel_core.ascendc.emit import files
+from evokernel_core.ascendc.families.family import Family, Move, StageText
+from evokernel_core.ascendc.families.registry import family_for
+from evokernel_core.ascendc.program import (
+    PROGRAM,
+    Program,
+    family_of_task,
+    joined,
+    parted,
+    plan_program,
+    program_of,
+)
+from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
+_MOVES_PER_KIND = 24
+"""Refinement steps offered for one kernel of a program."""
 
-def build(planned: Plan, schedule: Schedule) -> Kernel:
-    """The kernel of a plan under a schedule, before it becomes text."""
-    if planned.family == "rowwise":
-        return rowwise.build(planned, schedule)
-    return pointwise.build(planned, schedule)
+
+def check(task: KernelTask, chip: Chip) -> None:
+    """Raises PlanError with the reason where the task cannot be computed by kernels of the families."""
+    if family_of_task(task, chip) is None:
+        plan_program(task, chip)
+
+
+def initial(task: KernelTask, chip: Chip) -> Strategy:
+    """The strategy of the lowest estimate. Raises PlanError where the task cannot be planned."""
+    family = family_of_task(task, chip)
+    if family is not None:
+        return family.initial(task, chip)
+    program = plan_program(task, chip)
+    return joined(task, program, tuple(family.initial(part, chip) for part, family in program.kinds), "")
+
+
+def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
+    """The named steps from a strategy; those of a program's most expensive kernels come first."""
+    if strategy.family != PROGRAM:
+        return family_for(task, chip).moves(task, strategy, chip)
+    program, parts = program_of(task, strategy, chip), parted(strategy)
+    return tuple(_program_moves(task, program, parts, chip))
+
+
+def _program_moves(
+    task: KernelTask, program: Program, parts: tuple[Strategy, ...], chip: Chip
+) -> Iterator[Move]:
+    def cost(kind: int) -> float:
+        part, family = program.kinds[kind]
+        return program.launches(kind) * family.estimate_us(part, parts[kind], chip)
+
+    for kind in sorted(range(len(parts)), key=cost, reverse=True):
+        part, family = program.kinds[kind]
+        for move in family.moves(part, parts[kind], chip)[:_MOVES_PER_KIND]:
+            changed = (*parts[:kind], move.strategy, *parts[kind + 1 :])
+            yield Move(move.name, joined(task, program, changed, move.name), move.family)
+
+
+def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
+    """Another task's strategy cut to fit this one, None where a rule refuses it. Raises PlanError
+    where the task cannot be planned."""
+    family = family_of_task(task, chip)
+    if family is None or strategy.family not in family.strategies:
+        return None
+    return family.adapt(task, strategy, chip)
+
+
+def estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
+    """Modelled microseconds of a strategy, all launches included."""
+    if strategy.family != PROGRAM:
+        return family_for(task, chip).estimate_us(task, strategy, chip)
+    program = program_of(task, strategy, chip)
+    return sum(
+        program.launches(kind) * family.estimate_us(part, chosen, chip)
+        for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
+    )
 
 
 def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
     """tiling.h and op_kernel.cpp. Raises PlanError where the task cannot be planned."""
-    kernel = build(plan(task, chip.hbm_bytes), Schedule.of(strategy))
-    return KernelSource(tiling_source(kernel), kernel.source(_identifier(task.name)), strategy)
+    name = _identifier(task.name)
+    if strategy.family != PROGRAM:
+        stage = family_for(task, chip).text(task, strategy, chip, name)
+        tensors = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
+        return KernelSource(*files.single(stage, tensors + len(task.graph.outputs)), strategy)
+    program = program_of(task, strategy, chip)
+    stages = [
+        _text(_Stage(part, chosen, f"{name}_stage{kind}"), family, chip)
+        for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
+    ]
+    return KernelSource(*files.program(task, program, stages), strategy)
+
+
+class _Stage:
+    """A kernel of a program under its identity, so that its text is made once."""
+
+    def __init__(self, task: KernelTask, strategy: Strategy, name: str) -> None:
+        self.task, self.strategy, self.name = task, evolve(strategy, notes=(), move=""), name
+        self._key = (task.task_id, self.strategy, name)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Stage) and self._key == other._key
+
+
+@lru_cache(maxsize=512)
+def _text(stage: _Stage, family: Family, chip: Chip) -> StageText:
+    return family.text(stage.task, stage.strategy, chip, stage.name)
 
 
 def _identifier(name: str) -> str:

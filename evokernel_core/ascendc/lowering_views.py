@@ -6,7 +6,7 @@ from evokernel_core.ascendc.lowering_space import Access, Space, broadcast, flat
 from evokernel_core.domain.graph import Node
 from evokernel_core.domain.tensor import TensorSpec
 
-_SAME_ORDER = (
+SAME_ORDER = (
     "aten.view.default",
     "aten.reshape.default",
     "aten._unsafe_view.default",
@@ -24,7 +24,7 @@ _SAME_ORDER = (
 )
 _BROADCASTS = ("aten.expand.default", "aten.broadcast_to.default")
 
-VIEWS = frozenset(_SAME_ORDER + _BROADCASTS)
+VIEWS = frozenset(SAME_ORDER + _BROADCASTS)
 """The views that cost nothing: they keep the row-major order of the elements, or repeat them."""
 
 

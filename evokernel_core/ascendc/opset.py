@@ -14,3 +14,8 @@ def fusible_ops() -> dict[str, str]:
         | dict.fromkeys(sorted(REDUCTIONS), "reduction")
         | dict.fromkeys(sorted(VIEWS), "view")
     )
+
+
+def view_ops() -> frozenset[str]:
+    """The operations that only rename elements of their operand."""
+    return VIEWS

@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterator
 from itertools import product
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from evokernel_core.ascendc.author import build
 from evokernel_core.ascendc.estimate import estimate_us
 from evokernel_core.ascendc.families.access import invariant_columns
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.buffers import LANES
+from evokernel_core.ascendc.families.family import Move, StageText
 from evokernel_core.ascendc.families.stream import online_pairs, passes
-from evokernel_core.ascendc.families.tiling import tiling_source
+from evokernel_core.ascendc.families.tile import build, stage_text
 from evokernel_core.ascendc.plan import MAX_QUEUES, Plan, plan
 from evokernel_core.ascendc.schedule_settings import Form, Schedule
 from evokernel_core.domain.errors import PlanError
@@ -32,14 +32,6 @@ _MOST_FLAT_TILE = 2**17
 """More than the unified buffer holds."""
 _MOST_STRIDED = 255 * 8
 """Columns that the 8-bit repeat stride of a vector instruction can step over."""
-
-
-@frozen
-class Move:
-    """One named refinement step."""
-
-    name: str
-    strategy: Strategy
 
 
 def initial(task: KernelTask, chip: Chip) -> Strategy:
@@ -69,13 +61,12 @@ def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     for name, schedule in _steps(planned, here, task, chip):
         if refusal(planned, schedule, task, chip) is None and (text := _text(planned, schedule)) not in seen:
             seen.add(text)
-            found.append(Move(name, strategy_of(planned, schedule, name)))
+            found.append(Move(name, strategy_of(planned, schedule, name), planned.family))
     return tuple(found)
 
 
-def _text(planned: Plan, schedule: Schedule) -> str:
-    kernel = build(planned, schedule)
-    return tiling_source(kernel) + kernel.source("kernel")
+def _text(planned: Plan, schedule: Schedule) -> StageText:
+    return stage_text(planned, schedule, "kernel")
 
 
 def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> str | None:

@@ -12,14 +12,10 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.author import build
+from evokernel_core.ascendc import author
 from evokernel_core.ascendc.emit.package import import_root, kernel_name, write_package
-from evokernel_core.ascendc.estimate import estimate_us
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fusible_ops
-from evokernel_core.ascendc.plan import plan
-from evokernel_core.ascendc.schedule import initial
-from evokernel_core.ascendc.schedule_settings import Schedule
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import PlanError, StoreError, UsageError
 from evokernel_core.domain.job import JobKind
@@ -119,7 +115,7 @@ class Session:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
             return region
         try:
-            plan(region.task, self.chip.hbm_bytes)
+            author.check(region.task, self.chip)
         except PlanError as error:
             return evolve(region, status=RegionStatus.UNSUPPORTED, reason=str(error), task=None)
         return region
@@ -142,8 +138,7 @@ class Session:
         )
 
     def _planned_us(self, task: KernelTask) -> float:
-        schedule = Schedule.of(initial(task, self.chip))
-        return estimate_us(build(plan(task, self.chip.hbm_bytes), schedule), task.sizes, self.chip)
+        return author.estimate_us(task, author.initial(task, self.chip), self.chip)
 
     def proposer(self) -> Proposer:
         """The proposer that the settings name. Raises UsageError for a model without an endpoint."""

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.schedule import initial
+from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from evokernel_core.ascendc.author import build, write
+from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.estimate import estimate_us
+from evokernel_core.ascendc.families.tile import build
 from evokernel_core.ascendc.plan import plan
 from evokernel_core.ascendc.schedule import initial, moves
 from evokernel_core.ascendc.schedule_settings import Schedule

@@ -26,7 +26,9 @@ COVERED = "return true;"
 KERNEL_CHEATS = [
     ("host work in the launcher", LAUNCH, "tensors[2][0] = 1; " + LAUNCH, "audit-launcher"),
     ("a launch only sometimes", LAUNCH, "if (tiling.total > 9) " + LAUNCH, "audit-launcher"),
-    ("two launches", LAUNCH, LAUNCH + LAUNCH, "audit-launcher"),
+    ("a launch of something else", LAUNCH, LAUNCH + LAUNCH.replace("<<<", "Other<<<", 1), "audit-launcher"),
+    ("work between launches", LAUNCH, LAUNCH + "tensors[2][0] = 1;" + LAUNCH, "audit-launcher"),
+    ("workspace by a computed offset", LAUNCH, LAUNCH.replace("workspace", "workspace + 4"), "audit-launcher"),
     ("another stream", LAUNCH, LAUNCH.replace("stream", "nullptr", 1), "audit-launcher"),
     ("fewer blocks than the tiling says", LAUNCH, LAUNCH.replace("tiling.blockDim", "1"), "audit-launcher"),
     ("the output never passed", LAUNCH, LAUNCH.replace("tensors[2]", "tensors[1]"), "audit-output-unused"),
@@ -77,7 +79,7 @@ KERNEL_CHEATS = [
     ("a name cut in two lines", PROCESS, "ex\\\nit(0);", "audit-obfuscated"),
     ("a directive in disguise", INCLUDE, INCLUDE + "\n%:include <cstdio>", "audit-obfuscated"),
     ("a forged line number", INCLUDE, INCLUDE + '\n#line 1 "x"', "audit-directive"),
-    ("a second kernel", INCLUDE, INCLUDE + "\n__global__ __aicore__ void other() {}", "audit-launcher"),
+    ("a second kernel", INCLUDE, INCLUDE + "\n__global__ __aicore__ void other() {}", "audit-extern"),
     ("a macro over the launcher", INCLUDE, INCLUDE + "\n#define LaunchOp Other", "audit-directive"),
 ]
 

@@ -154,21 +154,15 @@ class Kernel:
 
     # -- text ---------------------------------------------------------------------------------
 
-    def source(self, name: str) -> str:
-        """op_kernel.cpp."""
+    def text(self, name: str) -> str:
+        """The constants, the class and the global function ``<name>_kernel``."""
         class_name = "".join(part.capitalize() for part in name.split("_") if part) + "Kernel"
         tensors = [camel(tensor) for tensor, _ in self.plan.tensors] + [
             camel(o.name) for o in self.plan.outputs
         ]
         arguments = ", ".join(f"GM_ADDR {tensor}" for tensor in tensors)
-        passed = ", ".join(f"tensors[{i}]" for i in range(len(tensors)))
         used = ", ".join(dict.fromkeys(self._used_tensors()))
         return f"""\
-#include "kernel_operator.h"
-#include "tiling.h"
-
-using namespace AscendC;
-
 {self._constants()}
 class {class_name} {{
 public:
@@ -185,11 +179,6 @@ extern "C" __global__ __vector__ void {name}_kernel({arguments}, GM_ADDR workspa
     {class_name} op;
     op.Init({used}, tiling, &pipe);
     op.Process();
-}}
-
-extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling)
-{{
-    {name}_kernel<<<tiling.blockDim, nullptr, stream>>>({passed}, workspace, tiling);
 }}
 """
 

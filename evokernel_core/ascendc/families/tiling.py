@@ -103,8 +103,8 @@ inline uint64_t RoundUp(uint64_t value, uint64_t step)
 """
 
 
-def tiling_source(kernel: Kernel) -> str:
-    """tiling.h for a kernel: its constants, the struct and the host function."""
+def tiling_text(kernel: Kernel) -> str:
+    """What a kernel needs in tiling.h: its constants, the struct and the host function."""
     plan, schedule = kernel.plan, kernel.schedule
     extra, assignments = _shape_fields(plan, schedule)
     fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *_FIELDS[schedule.form], *extra]
@@ -114,9 +114,6 @@ def tiling_source(kernel: Kernel) -> str:
     body += "\ntiling.workspaceBytes = 0;\nreturn true;"
     helpers = _CEIL_DIV + ("\n" + _ROUND_UP if "RoundUp(" in body else "")
     return f"""\
-#pragma once
-#include <cstdint>
-
 {_constants(kernel, body)}
 struct OpTiling {{
 {indent("".join(f"{item};{chr(10)}" for item in fields), "    ")}}};

@@ -11,11 +11,8 @@ from collections.abc import Iterator
 
 from attrs import evolve, field, frozen
 
-from evokernel_core.ascendc.author import build, write
-from evokernel_core.ascendc.estimate import estimate_us
-from evokernel_core.ascendc.plan import plan
-from evokernel_core.ascendc.schedule import initial, moves
-from evokernel_core.ascendc.schedule_settings import Schedule
+from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
+from evokernel_core.ascendc.families.family import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -24,7 +21,6 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
-from evokernel_core.synthesis.proposers.transfer import adapt
 from evokernel_core.twin.chip import Chip
 
 ANALYTIC = "analytic schedule"
@@ -79,9 +75,9 @@ class ScheduleProposer:
             analytic = initial(task, self.chip)
         except PlanError as error:
             raise ProposalsExhausted(str(error)) from error
-        limit = _DOUBT * self._estimate_us(task, analytic)
+        limit = _DOUBT * estimate_us(task, analytic, self.chip)
         carried = list(self._carried(task, context))
-        doubtful = [fitting for fitting in carried if self._estimate_us(task, fitting[1]) > limit]
+        doubtful = [fitting for fitting in carried if estimate_us(task, fitting[1], self.chip) > limit]
         for item, strategy in carried:
             if (item, strategy) not in doubtful:
                 yield _Option(item, write(task, strategy, self.chip))
@@ -99,10 +95,6 @@ class ScheduleProposer:
             if fitting is not None:
                 yield item, fitting
 
-    def _estimate_us(self, task: KernelTask, strategy: Strategy) -> float:
-        kernel = build(plan(task), Schedule.of(strategy))
-        return estimate_us(kernel, task.sizes, self.chip)
-
     def _drafted(self, task: KernelTask, words: str, strategy: Strategy) -> _Option:
         body = f"Start a {strategy.family} kernel: {words}."
         item = make_experience(ExperienceKind.PRACTICE, f"{words} for {strategy.family}", body)
@@ -113,38 +105,36 @@ class ScheduleProposer:
         if start is None:
             return ()
         found: dict[str, _Option] = {}
-        for name, strategy in self._steps(task, start.source.strategy):
-            source = write(task, evolve(strategy, move=name), self.chip)
+        for move in self._steps(task, start.source.strategy):
+            source = write(task, evolve(move.strategy, move=move.name), self.chip)
             if source.source_id not in context.tried:
-                found.setdefault(source.source_id, _Option(practice(name, start), source))
+                found.setdefault(source.source_id, _Option(practice(move, start), source))
         return tuple(found.values())
 
-    def _steps(self, task: KernelTask, strategy: Strategy) -> Iterator[tuple[str, Strategy]]:
+    def _steps(self, task: KernelTask, strategy: Strategy) -> Iterator[Move]:
         """Legal next strategies; a kernel that did not begin from the analytic one may turn to it.
         What a language model wrote has no schedule to step from, only that turn."""
         try:
             analytic = initial(task, self.chip)
             if strategy.family == analytic.family:
-                for move in moves(task, strategy, self.chip):
-                    yield move.name, move.strategy
-            yield ANALYTIC, analytic
+                yield from moves(task, strategy, self.chip)
+            yield Move(ANALYTIC, analytic, analytic.family)
         except PlanError as error:
             raise ProposalsExhausted(str(error)) from error
 
 
-def practice(move: str, start: Candidate) -> Experience:
+def practice(move: Move, start: Candidate) -> Experience:
     """The memory item of a move: what it is, for which family and against which bottleneck.
 
     It names no task, so that its value is shared by all tasks.
     """
-    family = start.source.strategy.family
     pipe = bottleneck_pipe(start.verdict.latency)
     return make_experience(
         ExperienceKind.PRACTICE,
-        f"{move} for {pipe or 'any'}-bound {family}",
-        f"In a {family} kernel whose busiest pipe is {pipe or 'unknown'}: {move}.",
+        f"{move.name} for {pipe or 'any'}-bound {move.family}",
+        f"In a {move.family} kernel whose busiest pipe is {pipe or 'unknown'}: {move.name}.",
         bottleneck=pipe,
-        payload=json.dumps({"family": family, "move": move}, sort_keys=True),
+        payload=json.dumps({"family": move.family, "move": move.name}, sort_keys=True),
     )
 
 

@@ -6,7 +6,7 @@
 #include "tiling.h"
 
 static_assert(std::is_trivially_copyable_v<OpTiling>, "OpTiling must be trivially copyable.");
-static_assert(sizeof(OpTiling) <= 1024, "OpTiling must have at most 1024 bytes.");
+static_assert(sizeof(OpTiling) <= 65536, "OpTiling must have at most 65536 bytes.");
 
 extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling);
 

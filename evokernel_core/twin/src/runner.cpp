@@ -125,7 +125,7 @@ bool LoadCandidate(const std::string &path, Candidate *candidate, std::string *e
 }
 
 struct Tiling {
-    alignas(16) uint8_t data[1024] = {};
+    alignas(16) uint8_t data[65536] = {};
     uint32_t blocks = 0;
     uint64_t workspace = 0;
 };

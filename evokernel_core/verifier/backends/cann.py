@@ -42,7 +42,7 @@ GLUE = """\
 #include <type_traits>
 #include "tiling.h"
 static_assert(std::is_trivially_copyable<OpTiling>::value, "OpTiling must be trivially copyable");
-static_assert(sizeof(OpTiling) <= 1024, "OpTiling must not take more than 1024 bytes");
+static_assert(sizeof(OpTiling) <= 65536, "OpTiling must not take more than 65536 bytes");
 extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling);
 extern "C" int EvokernelComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum,
                                       uint64_t ubBytes, void *buffer, uint64_t *workspaceBytes)

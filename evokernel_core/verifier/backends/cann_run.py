@@ -22,7 +22,7 @@ from typing import Any
 WARM_UPS, PASSES = 3, 3
 GUARD = 512
 POISONS = (0x7B, 0xA5)
-TILING_BYTES = 1024
+TILING_BYTES = 65536
 
 
 def compute_tiling(library: Any, request: dict[str, Any]) -> tuple[Any, int] | None:

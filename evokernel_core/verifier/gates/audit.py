@@ -14,7 +14,7 @@ from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
-from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, tokenize
+from evokernel_core.twin.lexer import Kind, Token, closing_index, tokenize
 from evokernel_core.verifier.gates import audit_rules as rules
 from evokernel_core.verifier.gates.audit_rules import Finding, finding
 from evokernel_core.verifier.gates.audit_words import BUILT_IN_TYPES, STD_TILING, STD_TYPES
@@ -146,24 +146,22 @@ def _is_pointer_declarator(tokens: Sequence[Token], index: int) -> bool:
 
 
 def check_entry_points(tokens: Sequence[Token], task: KernelTask) -> Iterator[Finding]:
-    """One kernel, one launcher whose body is one launch, and every output handed to it."""
+    """Kernels, one launcher whose body is launches of them, and every output handed to one."""
     externs = [index for index, token in enumerate(tokens) if token.text == "extern"]
     globals_ = [index for index, token in enumerate(tokens) if token.text == "__global__"]
     first = tokens[0] if tokens else Token(Kind.NAME, "", 0, 0, 1)
-    if len(globals_) != 1:
-        yield finding(
-            "launcher", first, KERNEL, f"There are {len(globals_)} __global__ functions; write one."
-        )
+    if not globals_:
+        yield finding("launcher", first, KERNEL, "There is no __global__ function; write one.")
         return
     body = _launcher_body(tokens)
     if body is None:
         message = "There is no LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, tiling)."
         yield finding("launcher", first, KERNEL, message)
         return
-    if len(externs) != 2:
-        yield finding("extern", first, KERNEL, 'Only the kernel and LaunchOp are extern "C", each once.')
-    kernel_name = _kernel_name(tokens, globals_[0])
-    yield from _check_launch(tokens[body[0] + 1 : body[1]], tokens[body[0]], kernel_name, task)
+    if len(externs) != len(globals_) + 1:
+        yield finding("extern", first, KERNEL, 'Only the kernels and LaunchOp are extern "C", each once.')
+    names = frozenset(_kernel_name(tokens, index) for index in globals_)
+    yield from _check_launches(tokens[body[0] + 1 : body[1]], tokens[body[0]], names, task)
 
 
 def _launcher_body(tokens: Sequence[Token]) -> tuple[int, int] | None:
@@ -187,25 +185,36 @@ def _kernel_name(tokens: Sequence[Token], index: int) -> str:
     return ""
 
 
-def _check_launch(
-    body: Sequence[Token], brace: Token, kernel_name: str, task: KernelTask
+_LAUNCH = re.compile(
+    r"(?:\w+ :: )*(?P<kernel>\w+) <<< (?P<tiling>tiling(?: \. \w+)?) \. blockDim , nullptr , stream >>> "
+    r"\( (?P<arguments>[^;]*) \) ;"
+)
+"""One launch in the launcher's body, its tokens joined by blanks."""
+_ARGUMENT = re.compile(r"tensors \[ (\d+) \]|workspace(?: \+ tiling \. \w+)?|tiling(?: \. \w+)?")
+
+
+def _check_launches(
+    body: Sequence[Token], brace: Token, kernels: frozenset[str], task: KernelTask
 ) -> Iterator[Finding]:
-    texts = [token.text for token in body]
-    expected = f"{kernel_name}<<<tiling.blockDim, nullptr, stream>>>(tensors[0], ..., workspace, tiling);"
-    head = [kernel_name, "<<<", "tiling", ".", "blockDim", ",", "nullptr", ",", "stream", ">>>", "("]
-    if texts[: len(head)] != head or texts[-2:] != [")", ";"]:
-        yield finding("launcher", brace, KERNEL, f"The body of LaunchOp must be one launch: {expected}")
+    """The body is launches and nothing else, of all the kernels, with nothing else for arguments."""
+    text = " ".join(token.text for token in body)
+    launches = list(_LAUNCH.finditer(text))
+    if not launches or _LAUNCH.sub("", text).strip() or {item["kernel"] for item in launches} != kernels:
+        expected = "<<<tiling.blockDim, nullptr, stream>>>(tensors[0], ..., workspace, tiling);"
+        message = f"The body of LaunchOp must be launches of the kernels and nothing else: {expected}"
+        yield finding("launcher", brace, KERNEL, message)
         return
-    arguments = split_commas(body[len(head) : -2])
     used = set()
-    for argument in arguments:
-        words = [token.text for token in argument]
-        if tensor := re.fullmatch(r"tensors \[ (\d+) \]", " ".join(words)):
-            used.add(int(tensor[1]))
-        elif words not in (["workspace"], ["tiling"]):
-            message = f"LaunchOp passes {' '.join(words)}; it may pass tensors[i], workspace and tiling."
-            yield finding("launcher", brace, KERNEL, message)
-            return
+    for launch in launches:
+        for argument in launch["arguments"].split(" , "):
+            found = _ARGUMENT.fullmatch(argument)
+            if found is None:
+                allowed = "tensors[i], workspace, workspace + tiling.x, tiling and tiling.x"
+                message = f"LaunchOp passes {argument}; it may pass {allowed}."
+                yield finding("launcher", brace, KERNEL, message)
+                return
+            if found[1]:
+                used.add(int(found[1]))
     yield from _check_tensors(used, brace, task)
 
 

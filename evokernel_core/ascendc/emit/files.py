@@ -1,0 +1,132 @@
+"""The two files of a kernel from the text of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import indent
+
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.program import Place, Program, Slot
+from evokernel_core.domain.task import KernelTask
+
+_KERNEL_HEAD = """\
+#include "kernel_operator.h"
+#include "tiling.h"
+
+using namespace AscendC;
+"""
+_LAUNCHER = """\
+extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling)
+"""
+_ALIGNMENT = 512
+"""Bytes: copies from device memory are fastest at multiples of this (hardware.md, documentation)."""
+
+
+def single(stage: StageText, tensors: int) -> tuple[str, str]:
+    """tiling.h and op_kernel.cpp of one kernel with that many tensors."""
+    passed = ", ".join(f"tensors[{index}]" for index in range(tensors))
+    launch = f"    {stage.entry}<<<tiling.blockDim, nullptr, stream>>>({passed}, workspace, tiling);"
+    tiling = f"#pragma once\n#include <cstdint>\n\n{stage.tiling}"
+    return tiling, f"{_KERNEL_HEAD}\n{stage.kernel}\n{_LAUNCHER}{{\n{launch}\n}}\n"
+
+
+def program(task: KernelTask, planned: Program, stages: Sequence[StageText]) -> tuple[str, str]:
+    """tiling.h and op_kernel.cpp of several kernels; ``stages`` has one text a kind."""
+    return _tiling(task, planned, stages), _kernels(planned, stages)
+
+
+def _kernels(planned: Program, stages: Sequence[StageText]) -> str:
+    bodies = [
+        f"namespace stage{kind} {{\n\n{stage.kernel}\n}} // namespace stage{kind}\n"
+        for kind, stage in enumerate(stages)
+    ]
+    launches = [_launch(planned, number, stages) for number in range(len(planned.stages))]
+    return "\n".join([_KERNEL_HEAD, *bodies, f"{_LAUNCHER}{{\n{chr(10).join(launches)}\n}}\n"])
+
+
+def _launch(planned: Program, number: int, stages: Sequence[StageText]) -> str:
+    stage = planned.stages[number]
+    tiling = f"tiling.stage{stage.kind}"
+    passed = ", ".join(map(_place, (*stage.inputs, *stage.outputs)))
+    entry = f"stage{stage.kind}::{stages[stage.kind].entry}"
+    return (
+        f"    {entry}<<<{tiling}.blockDim, nullptr, stream>>>(\n"
+        f"        {passed}, workspace + tiling.scratch, {tiling});"
+    )
+
+
+def _place(place: Place) -> str:
+    return f"workspace + tiling.slot{place.index}" if place.in_workspace else f"tensors[{place.index}]"
+
+
+def _tiling(task: KernelTask, planned: Program, stages: Sequence[StageText]) -> str:
+    parts = [
+        f"namespace stage{kind} {{\n\n{stage.tiling}\n}} // namespace stage{kind}\n"
+        for kind, stage in enumerate(stages)
+    ]
+    fields = [f"stage{kind}::OpTiling stage{kind};" for kind in range(len(stages))]
+    slots = [f"uint64_t slot{i}; // {_words(slot)}" for i, slot in enumerate(planned.slots)]
+    struct = ["uint32_t blockDim;", "uint64_t workspaceBytes;", *fields,
+              *slots, "uint64_t scratch; // of the kernel that runs"]  # fmt: skip
+    return f"""\
+#pragma once
+#include <cstdint>
+
+{chr(10).join(parts)}
+// The tiling of each kernel, and where in the workspace the values between them lie.
+struct OpTiling {{
+{indent(chr(10).join(struct), "    ")}
+}};
+
+inline uint64_t Aligned(uint64_t bytes)
+{{
+    return (bytes + {_ALIGNMENT - 1}) / {_ALIGNMENT} * {_ALIGNMENT};
+}}
+
+inline uint64_t Larger(uint64_t a, uint64_t b)
+{{
+    return a > b ? a : b;
+}}
+
+inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum, uint64_t ubBytes,
+                          OpTiling &tiling)
+{{
+{indent(_body(task, planned, len(stages)), "    ")}
+}}
+"""
+
+
+def _words(slot: Slot) -> str:
+    return ", then ".join(dict.fromkeys(name for name, _, _ in slot.values))
+
+
+def _body(task: KernelTask, planned: Program, kinds: int) -> str:
+    lines = []
+    for kind in range(kinds):
+        call = f"stage{kind}::ComputeTiling(sizes, scalars, coreNum, ubBytes, tiling.stage{kind})"
+        lines += [f"if (!{call}) {{", "    return false;", "}"]
+    sizes = [_slot_bytes(slot) for slot in planned.slots]
+    used = {word for text in sizes for word in text.replace("(", " ").replace(")", " ").split()}
+    names = [symbol.name for symbol in task.symbols]
+    lines += [f"const int64_t {name} = sizes[{i}];" for i, name in enumerate(names) if name in used]
+    lines.append("uint64_t offset = 0;")
+    for number, text in enumerate(sizes):
+        lines += [f"tiling.slot{number} = offset;", f"offset += Aligned({text});"]
+    lines += ["tiling.scratch = offset;", "uint64_t scratch = 0;"]
+    lines += [f"scratch = Larger(scratch, tiling.stage{kind}.workspaceBytes);" for kind in range(kinds)]
+    lines += [
+        "tiling.workspaceBytes = offset + scratch;",
+        "tiling.blockDim = tiling.stage0.blockDim;",
+        "return true;",
+    ]
+    return "\n".join(lines)
+
+
+def _slot_bytes(slot: Slot) -> str:
+    texts = list(
+        dict.fromkeys(f"static_cast<uint64_t>({size.cpp()}) * {width}" for _, width, size in slot.values)
+    )
+    text = texts[0]
+    for other in texts[1:]:
+        text = f"Larger({text}, {other})"
+    return text

@@ -1,0 +1,67 @@
+"""What a schedule family is to the author: a task in, the text of one kernel out."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from attrs import frozen
+
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+
+@frozen
+class Move:
+    """One named refinement step. ``family`` is that of the kernel which the step changes."""
+
+    name: str
+    strategy: Strategy
+    family: str
+
+
+@frozen
+class StageText:
+    """One kernel before it is put into files.
+
+    ``tiling`` holds the constants, ``OpTiling`` and ``ComputeTiling`` of tiling.h. ``kernel`` holds
+    the constants, the class and the global function ``entry``, whose parameters are the task's tensor
+    inputs in order, its outputs in order, the workspace and the tiling.
+    """
+
+    tiling: str
+    kernel: str
+    entry: str
+
+
+class Family(Protocol):
+    """A way to compute some tasks with one kernel. Every method raises PlanError, with the reason in
+    one sentence, for a task that the family does not cover."""
+
+    @property
+    def name(self) -> str:
+        """The word for the family in notes."""
+
+    @property
+    def strategies(self) -> frozenset[str]:
+        """The ``family`` of the strategies that are this family's."""
+
+    def __hash__(self) -> int: ...
+
+    def check(self, task: KernelTask, chip: Chip) -> None:
+        """Returns where the task is covered."""
+
+    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
+        """The legal schedule of the lowest estimate."""
+
+    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
+        """Every legal schedule that is one named step away and gives another text."""
+
+    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
+        """Another task's schedule, cut to fit this one; None where a rule refuses it."""
+
+    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
+        """Modelled microseconds of the schedule, its launch included."""
+
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+        """The kernel; ``name`` is a C++ identifier in snake case."""

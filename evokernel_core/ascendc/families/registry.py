@@ -1,0 +1,25 @@
+"""The schedule families in the order in which they are asked."""
+
+from __future__ import annotations
+
+from evokernel_core.ascendc.families.family import Family
+from evokernel_core.ascendc.families.fused import FusedFamily
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+FAMILIES: tuple[Family, ...] = (FusedFamily(),)
+
+
+def family_for(task: KernelTask, chip: Chip) -> Family:
+    """The first family that computes the task with one kernel. Raises PlanError with the first
+    family's reason where none does."""
+    refusals: list[PlanError] = []
+    for family in FAMILIES:
+        try:
+            family.check(task, chip)
+        except PlanError as error:
+            refusals.append(error)
+        else:
+            return family
+    raise refusals[0]

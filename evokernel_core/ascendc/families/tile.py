@@ -1,0 +1,23 @@
+"""From a plan and a schedule to a kernel of tiles, before and as text."""
+
+from __future__ import annotations
+
+from evokernel_core.ascendc.families import pointwise, rowwise
+from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.tiling import tiling_text
+from evokernel_core.ascendc.plan import Plan
+from evokernel_core.ascendc.schedule_settings import Schedule
+
+
+def build(planned: Plan, schedule: Schedule) -> Kernel:
+    """The kernel of a plan under a schedule, before it becomes text."""
+    if planned.family == "rowwise":
+        return rowwise.build(planned, schedule)
+    return pointwise.build(planned, schedule)
+
+
+def stage_text(planned: Plan, schedule: Schedule, name: str) -> StageText:
+    """The kernel as text."""
+    kernel = build(planned, schedule)
+    return StageText(tiling_text(kernel), kernel.text(name), f"{name}_kernel")

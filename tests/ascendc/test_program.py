@@ -1,0 +1,99 @@
+"""Programs: a graph that no single kernel computes is cut, laid out in the workspace, and runs right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
+from evokernel_core.ascendc.program import PROGRAM, parted, plan_program
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+
+def _softmax(values: Any) -> Any:
+    powers = np.exp(values - values.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def two_grids(builder: Any) -> KernelTask:
+    """exp(x) is summed over its columns; the softmax over those sums has other rows."""
+    graph = builder()
+    x = graph.input("x", ("b", 24, 40))
+    bias = graph.input("bias", (24,), parameter=True)
+    powers = graph.call("exp.default", x, shape=("b", 24, 40))
+    total = graph.call("sum.dim_IntList", powers, (-1,), shape=("b", 24))
+    moved = graph.call("add.Tensor", total, bias, shape=("b", 24))
+    result = graph.call("_softmax.default", moved, -1, False, shape=("b", 24))
+    return graph.task(result, symbols={"b": 6})
+
+
+def layers(builder: Any, count: int) -> KernelTask:
+    """``count`` times the same: a softmax over the columns, then a sum that another grid needs."""
+    graph = builder()
+    value = graph.input("x", ("b", 16, 32))
+    for _ in range(count):
+        value = graph.call("_softmax.default", value, -1, False, shape=("b", 16, 32))
+        rows = graph.call("sum.dim_IntList", value, (-1,), shape=("b", 16))
+        rows = graph.call("_softmax.default", rows, -1, False, shape=("b", 16))
+        column = graph.call("unsqueeze.default", rows, -1, shape=("b", 16, 1))
+        value = graph.call("mul.Tensor", value, column, shape=("b", 16, 32))
+    return graph.task(value, symbols={"b": 4})
+
+
+def test_a_graph_of_two_grids_takes_two_launches(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = two_grids(builder)
+    program = plan_program(task, chip)
+    assert len(program.stages) == 2 == len(program.kinds)
+    x, bias = np.random.default_rng(0).normal(size=(5, 24, 40)).astype("f4"), np.arange(24, dtype="f4") / 9
+    (result,) = on_twin(task, {"x": x, "bias": bias}, sizes={"b": 5})
+    np.testing.assert_allclose(result, _softmax(np.exp(x).sum(-1) + bias), rtol=1e-4, atol=1e-6)
+
+
+def test_equal_stages_are_one_kernel_and_slots_are_used_again(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = layers(builder, 4)
+    program = plan_program(task, chip)
+    assert len(program.kinds) < len(program.stages)
+    assert len(program.slots) < len(program.stages)
+    x = np.random.default_rng(1).normal(size=(4, 16, 32)).astype("f4")
+    (result,) = on_twin(task, {"x": x})
+    expected = x.astype("f8")
+    for _ in range(4):
+        expected = _softmax(expected)
+        expected = expected * _softmax(expected.sum(-1))[..., None]
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_program_passes_the_audit_and_its_strategy_survives(builder: Any, chip: Any) -> None:
+    task = two_grids(builder)
+    strategy = initial(task, chip)
+    assert strategy.family == PROGRAM
+    assert len(parted(strategy)) == 2
+    assert strategy.notes[0].startswith("2 launches of 2 kernels")
+    source = write(task, strategy, chip)
+    assert audit(task, source).status is GateStatus.PASSED
+    assert estimate_us(task, strategy, chip) > 0
+
+
+def test_the_moves_of_a_program_are_those_of_its_kernels(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = two_grids(builder)
+    found = moves(task, initial(task, chip), chip)
+    assert {move.family for move in found} == {"rowwise"}
+    texts = {write(task, move.strategy, chip).source_id for move in found}
+    assert len(texts) == len(found)
+    x, bias = np.random.default_rng(2).normal(size=(6, 24, 40)).astype("f4"), np.zeros(24, "f4")
+    (result,) = on_twin(task, {"x": x, "bias": bias}, strategy=found[-1].strategy)
+    np.testing.assert_allclose(result, _softmax(np.exp(x).sum(-1)), rtol=1e-4, atol=1e-6)
+
+
+def test_an_op_of_no_family_is_named(builder: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (8, 8))
+    y = graph.call("exp.default", x, shape=(8, 8))
+    task = graph.task(graph.call("linalg_inv.default", y, shape=(8, 8)))
+    with pytest.raises(PlanError, match="linalg_inv"):
+        check(task, chip)
