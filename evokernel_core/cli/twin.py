@@ -30,6 +30,8 @@ class _Job:
     """What the command line asks for."""
 
     source: Path
+    more: tuple[Path, ...]
+    includes: tuple[Path, ...]
     entry: str
     launch: Path | None
     defines: tuple[str, ...]
@@ -59,6 +61,22 @@ class _Outcome:
 @click.argument("source", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--entry", default="", help="Launch this kernel of the source, as --launch says.")
 @click.option("--launch", type=click.Path(path_type=Path, dir_okay=False), help="LAUNCH.json for --entry.")
+@click.option(
+    "--source",
+    "more",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Another translation unit of the program.",
+)
+@click.option(
+    "-I",
+    "includes",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Look for included files here too.",
+)
 @click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro.")
 @click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="check", show_default=True)
 @click.option("--chip", default=DEFAULT_CHIP, show_default=True, help=f"One of: {', '.join(chip_names())}.")
@@ -106,8 +124,9 @@ def _run_bare(job: _Job) -> _Outcome:
 
 def _run_program(job: _Job) -> _Outcome:
     from evokernel_core.twin.program import build_program, run_program
+    from evokernel_core.twin.sources import ProgramSource
 
-    program = build_program(job.source, job.defines)
+    program = build_program(ProgramSource((job.source, *job.more), job.includes, job.defines))
     how = (job.mode, load_chip(job.chip), job.trace)
     result = run_program(program, job.arguments, job.cwd or Path.cwd(), how)
     return _Outcome(_without_launches(result), program.compile_s)

@@ -18,8 +18,9 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.build import BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.lexer import Token, closing_index, split_commas, tokenize
-from evokernel_core.twin.program import define_flags, local_sources
+from evokernel_core.twin.program import define_flags
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
+from evokernel_core.twin.sources import ProgramSource, read_sources
 
 DTYPES: Mapping[str, str] = {
     **{name: name for name in ("float16", "float32", "float64", "bool")},
@@ -94,7 +95,8 @@ def _check_argument(position: int, arg: Mapping[str, Any], path: Path) -> None:
 
 def build_bare(source: Path, entry: str, launch: LaunchFile, cwd: Path, defines: Sequence[str] = ()) -> Bare:
     """Compiles a kernel with a launcher for this LAUNCH.json. Raises CandidateError, UsageError."""
-    sources = local_sources(source)
+    program = ProgramSource((source,))
+    sources = {program.shown(path): text for path, text in read_sources(program).items()}
     text = sources.pop(source.name)
     declared = parameters(text, entry, source)
     launcher = launcher_text(entry, declared, launch, cwd)

@@ -8,6 +8,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from attrs import frozen
@@ -26,8 +27,7 @@ from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.run import Limits, Mode, RunResult, limited, read_result, run_process
-
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+from evokernel_core.twin.sources import ProgramSource, mirrored, read_sources, write_tree
 
 
 @frozen
@@ -39,43 +39,19 @@ class Program:
     compile_s: float
 
 
-def local_sources(source: Path) -> dict[str, str]:
-    """The text of a file and of every file beside it that it includes in quotes, by relative path.
-
-    The first entry is the file itself. Raises UsageError where it cannot be read.
-    """
-    found: dict[str, str] = {}
-    _collect(source.name, source.parent, found)
-    return found
-
-
-def _collect(name: str, folder: Path, found: dict[str, str]) -> None:
-    path = folder / name
-    try:
-        found[name] = path.read_text(errors="surrogateescape")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); name an AscendC source file.") from error
-    for included in _INCLUDE.findall(found[name]):
-        relative = os.path.normpath(Path(name).parent / included)
-        if relative not in found and (folder / relative).is_file():
-            _collect(relative, folder, found)
-
-
-def write_rewritten(sources: Mapping[str, str], target: Path) -> None:
-    """Writes files with their launches rewritten; files above the folder are left where they are.
+def rewritten(source: ProgramSource, texts: Mapping[Path, str]) -> dict[Path, str]:
+    """The files with their launches rewritten, each line still at its number.
 
     Raises CandidateError for a launch that cannot be read.
     """
-    for name, text in sources.items():
-        if name.startswith(".."):
-            continue
+    files: dict[Path, str] = {}
+    for path, text in texts.items():
+        shown = source.shown(path)
         try:
-            rewritten = rewrite_launches(text)
+            files[path] = f'#line 1 "{shown}"\n{rewrite_launches(text)}\n'
         except LaunchSyntaxError as error:
-            raise CandidateError("compile", f"{name}: {error}") from error
-        path = target / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'#line 1 "{name}"\n{rewritten}\n', errors="surrogateescape")
+            raise CandidateError("compile", f"{shown}: {error}") from error
+    return files
 
 
 def define_flags(defines: Sequence[str]) -> tuple[str, ...]:
@@ -86,16 +62,18 @@ def define_flags(defines: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"-D{define}" for define in defines)
 
 
-def build_program(source: Path, defines: Sequence[str] = ()) -> Program:
+def build_program(source: ProgramSource) -> Program:
     """Compiles and links a program, from the cache where its text was built before.
 
     Raises CandidateError with the compiler's errors at the program's lines.
     """
     twin = prepare()
-    sources = local_sources(source)
-    flags = define_flags(defines)
+    texts = read_sources(source)
+    flags = define_flags(source.defines)
     key = hashlib.sha256(
-        repr((str(source.parent), sorted(sources.items()), flags)).encode("utf-8", "replace")
+        repr(([*map(str, source.files)], [*map(str, source.includes)], sorted(texts.items()), flags)).encode(
+            "utf-8", "replace"
+        )
     )
     executable = cache_dir() / "programs" / twin.folder.name / key.hexdigest()[:24] / "program"
     if executable.exists():
@@ -104,33 +82,36 @@ def build_program(source: Path, defines: Sequence[str] = ()) -> Program:
     executable.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=executable.parent) as name:
         work = Path(name)
-        write_rewritten(sources, work)
-        _compile(twin, source, work, flags, tuple(sources))
+        write_tree(rewritten(source, texts), work)
+        names = tuple(Path(source.shown(path)).name for path in texts)
+        _compile(twin, source, work, flags, names)
         (work / "program").replace(executable)
     return Program(executable, twin, time.monotonic() - started)
 
 
-def _compile(twin: Twin, source: Path, work: Path, flags: tuple[str, ...], names: Sequence[str]) -> None:
-    shadow = (f"-I{work}", f"-I{source.parent.resolve()}")
-    options = (*kernel_flags(twin.compiler), *header_flags(twin), *shadow, *flags)
-    libraries = (str(twin.library), f"-Wl,-rpath,{twin.folder}", "-lpthread")
-    argv = [
-        *twin.compiler.argv,
-        *options,
-        "-x",
-        "c++",
-        source.name,
-        "-x",
-        "none",
-        "-o",
-        "program",
-        *libraries,
-    ]
-    status, output = run_tool(argv, work)
+def _compile(
+    twin: Twin, source: ProgramSource, work: Path, flags: tuple[str, ...], names: Sequence[str]
+) -> None:
+    """Compiles the translation units side by side and links them."""
+    folders = [folder.resolve() for folder in (source.home, *source.includes)]
+    shadow = [f"-I{place}" for folder in folders for place in (mirrored(folder, work), folder)]
+    options = [*twin.compiler.argv, *kernel_flags(twin.compiler), *header_flags(twin), *shadow, *flags]
+    units = [mirrored(file, work) for file in source.files]
+    objects = [work / f"unit{index}.o" for index in range(len(units))]
+    with ThreadPoolExecutor(max_workers=min(len(units), os.cpu_count() or 1)) as pool:
+        commands = [
+            [*options, "-x", "c++", "-c", str(unit), "-o", str(target)]
+            for unit, target in zip(units, objects, strict=True)
+        ]
+        for status, output in pool.map(lambda command: run_tool(command, work), commands):
+            if status:
+                raise CandidateError("compile", feedback(diagnostics(output, names), output))
+    libraries = (str(twin.library), f"-Wl,-rpath,{twin.folder}", "-lpthread", "-ldl")
+    status, output = run_tool(
+        [*twin.compiler.argv, "-o", "program", *(str(path) for path in objects), *libraries], work
+    )
     if status:
-        known = [Path(name).name for name in names]
-        found = diagnostics(output, known)
-        raise CandidateError("compile", feedback(found, _undefined_or(output)))
+        raise CandidateError("link", _undefined_or(output))
 
 
 def _undefined_or(output: str) -> str:

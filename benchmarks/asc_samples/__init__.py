@@ -1,0 +1,1 @@
+"""Reads and runs the public asc-devkit samples as their own READMEs and CMake files say."""
