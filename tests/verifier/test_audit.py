@@ -28,7 +28,7 @@ KERNEL_CHEATS = [
     ("a launch only sometimes", LAUNCH, "if (tiling.total > 9) " + LAUNCH, "audit-launcher"),
     ("a launch of something else", LAUNCH, LAUNCH + LAUNCH.replace("<<<", "Other<<<", 1), "audit-launcher"),
     ("work between launches", LAUNCH, LAUNCH + "tensors[2][0] = 1;" + LAUNCH, "audit-launcher"),
-    ("workspace by a computed offset", LAUNCH, LAUNCH.replace("workspace", "workspace + 4"), "audit-launcher"),
+    ("a computed offset", LAUNCH, LAUNCH.replace("workspace", "workspace + 4"), "audit-launcher"),
     ("another stream", LAUNCH, LAUNCH.replace("stream", "nullptr", 1), "audit-launcher"),
     ("fewer blocks than the tiling says", LAUNCH, LAUNCH.replace("tiling.blockDim", "1"), "audit-launcher"),
     ("the output never passed", LAUNCH, LAUNCH.replace("tensors[2]", "tensors[1]"), "audit-output-unused"),
