@@ -59,10 +59,17 @@ class AgentClient:
         return versions
 
     def capture(
-        self, path: Path, text: str | None, fusible: Mapping[str, str], symbol: str | None = None
+        self,
+        path: Path,
+        text: str | None,
+        fusible: Mapping[str, str],
+        symbol: str | None = None,
+        *,
+        whole: bool = False,
     ) -> tuple[Region, ...]:
         """The regions of a file, in source order; ``text`` is the editor's text, None for the file's.
 
+        A region is what one kernel can compute, or with ``whole`` what several in a row can.
         Raises ShapesNeeded, ImportFailed, InterpreterUnavailable or AgentFailed.
         """
         path = path.absolute()
@@ -70,7 +77,7 @@ class AgentClient:
         outline = Outline.of(text)
         params = {
             "path": str(path), "text": text, "fusible": dict(fusible),
-            "annotations": outline.annotations, "symbol": symbol,
+            "annotations": outline.annotations, "symbol": symbol, "whole": whole,
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:

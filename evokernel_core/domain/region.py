@@ -27,6 +27,13 @@ class Span:
     end_line: int
     end_column: int
 
+    def overlaps(self, other: Span) -> bool:
+        """Whether a character belongs to both."""
+        first, second = sorted(
+            ((item.line, item.column), (item.end_line, item.end_column)) for item in (self, other)
+        )
+        return second[0] < first[1]
+
 
 @frozen
 class Region:

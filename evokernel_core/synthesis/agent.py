@@ -22,11 +22,17 @@ class SharedAgent:
         self._client: AgentClient | None = None
 
     def capture(
-        self, path: Path, text: str | None, fusible: Mapping[str, str], symbol: str | None = None
+        self,
+        path: Path,
+        text: str | None,
+        fusible: Mapping[str, str],
+        symbol: str | None = None,
+        *,
+        whole: bool = False,
     ) -> tuple[Region, ...]:
         """As AgentClient.capture."""
         with self._lock:
-            return self._open().capture(path, text, fusible, symbol)
+            return self._open().capture(path, text, fusible, symbol, whole=whole)
 
     def reference(
         self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path

@@ -107,9 +107,23 @@ class Session:
             return self._verifier
 
     def regions(self, path: Path, text: str | None = None, symbol: str | None = None) -> tuple[Region, ...]:
-        """The regions of a file; those that no family covers are unsupported, with the reason."""
-        found = self.agent.capture(path, text, fusible_ops(), symbol)
-        return tuple(self._planned(region) for region in found)
+        """The regions of a file; those that no family covers are unsupported, with the reason.
+
+        Regions are as large as a program of kernels can compute; where the planner refuses one, the
+        smaller ones inside it that a single kernel computes take its place.
+        """
+        captured = self._captured(path, text, symbol, whole=True)
+        planned = [self._planned(region) for region in captured]
+        if not any(region.task and not after.task for region, after in zip(captured, planned, strict=True)):
+            return tuple(planned)
+        found = [region for region in planned if region.task is not None]
+        for region in map(self._planned, self._captured(path, text, symbol, whole=False)):
+            if not any(region.span.overlaps(other.span) for other in found):
+                found.append(region)
+        return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
+
+    def _captured(self, path: Path, text: str | None, symbol: str | None, whole: bool) -> tuple[Region, ...]:
+        return self.agent.capture(path, text, fusible_ops(), symbol, whole=whole)
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:

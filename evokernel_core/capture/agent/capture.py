@@ -30,12 +30,18 @@ _OUTPUT_DTYPES = ("float32", "float16", "bfloat16")
 
 
 def capture(
-    path: str, text: str, fusible: dict[str, str], annotations: Annotations, symbol: str | None
+    path: str,
+    text: str,
+    fusible: dict[str, str],
+    annotations: Annotations,
+    symbol: str | None,
+    whole: bool = False,
 ) -> dict[str, Any]:
     """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
-    symbols are None unless the status is candidate, and the reason then says why.
+    symbols are None unless the status is candidate, and the reason then says why. ``whole`` lets a
+    region take several kernels.
     """
     try:
         source = parse(path, text)
@@ -48,7 +54,7 @@ def capture(
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations)
             failures = [_run(trial, recorder, source) for trial in calls]
-        request = _Request(source, module, recorder, Fusibility(fusible))
+        request = _Request(source, module, recorder, Fusibility(fusible, whole))
         wanted = [item for item in source.functions if _matches(item, symbol)]
         regions = [region for function in wanted for region in request.regions(function)]
         regions += [region for function in wanted for region in request.applied(function)]

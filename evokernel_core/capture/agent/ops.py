@@ -51,10 +51,14 @@ class CoreOp:
 
 
 class Fusibility:
-    """Answers for one request; ``categories`` maps op names to pointwise, reduction or view."""
+    """Answers for one request; ``categories`` maps op names to pointwise, reduction, kernel or view.
 
-    def __init__(self, categories: Mapping[str, str]) -> None:
+    ``whole`` lets a region have reductions over several grids, which takes several kernels.
+    """
+
+    def __init__(self, categories: Mapping[str, str], whole: bool = False) -> None:
         self.categories = categories
+        self.whole = whole
         self.table = {func: rule for func, rule in decompositions().items() if not self.fits(str(func))}
         self._known: dict[str, tuple[CoreOp, ...]] = {}
 
@@ -64,7 +68,7 @@ class Fusibility:
 
     def computes(self, name: str) -> bool:
         """Whether the op is work for a kernel, rather than a view, a cast or nothing at all."""
-        return self.categories.get(name) in ("pointwise", "reduction") and name not in CASTS
+        return self.categories.get(name) in ("pointwise", "reduction", "kernel") and name not in CASTS
 
     def core_ops(self, call: OpCall) -> tuple[CoreOp, ...]:
         """The core-ATen ops that a call decomposes into; itself where nothing is known."""
@@ -107,7 +111,9 @@ class Fusibility:
         return sum(op.reads and self.computes(op.name) for op in ops)
 
     def rows(self, evaluation: Evaluation) -> frozenset[Rows]:
-        """The grids of rows that the evaluation's reductions work on."""
+        """The grids of rows that the evaluation's reductions work on and that must not mix."""
+        if self.whole:
+            return frozenset()
         ops = (op for call in evaluation.ops for op in self.core_ops(call))
         return frozenset(op.rows for op in ops if op.rows is not None)
 

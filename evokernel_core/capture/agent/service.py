@@ -20,7 +20,12 @@ def _capture(params: dict[str, Any]) -> Any:
     from .capture import capture
 
     return capture(
-        params["path"], params["text"], params["fusible"], params["annotations"], params.get("symbol")
+        params["path"],
+        params["text"],
+        params["fusible"],
+        params["annotations"],
+        params.get("symbol"),
+        params.get("whole", False),
     )
 
 
