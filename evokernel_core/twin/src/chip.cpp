@@ -46,6 +46,12 @@ void ReadSizes(Reader &reader, Chip &chip)
     reader.Need("chip.hbm_bytes", chip.hbm_bytes);
     reader.Need("chip.l2_bytes", chip.l2_bytes);
     reader.Need("memory.ub_total_bytes", chip.ub_total_bytes);
+    reader.Need("memory.l1_bytes", chip.l1_bytes);
+    reader.Need("memory.l0a_bytes", chip.l0a_bytes);
+    reader.Need("memory.l0b_bytes", chip.l0b_bytes);
+    reader.Need("memory.l0c_bytes", chip.l0c_bytes);
+    reader.Need("memory.bias_table_bytes", chip.bias_table_bytes);
+    reader.Need("memory.fixpipe_buffer_bytes", chip.fixpipe_buffer_bytes);
     reader.Need("memory.max_buffers", chip.max_buffers);
     reader.Need("memory.max_queue_buffers", chip.max_queue_buffers);
 }

@@ -1,6 +1,9 @@
 #include "core.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace evokernel::twin {
@@ -39,24 +42,75 @@ void ReportOpenBuffers(const Core &core)
 
 }  // namespace
 
-void Core::Begin(int64_t index, int64_t count, int active_cores, bool timing_only)
+namespace {
+
+// Anonymous memory: what a launch never touches costs nothing.
+uint8_t *MapBytes(size_t bytes)
+{
+    void *mapping =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) {
+        std::abort();
+    }
+    return static_cast<uint8_t *>(mapping);
+}
+
+// The host's array: the unified buffer's has room for tensors that a faulty kernel puts behind its end.
+size_t HostBytes(Space space) { return space == Space::UB ? kUbCapacity : SpaceBytes(space); }
+
+bool Has(CoreKind kind, Space space) { return (kind == CoreKind::Vector) == (space == Space::UB); }
+
+}  // namespace
+
+Core::~Core()
+{
+    for (int i = 0; i < kSpaces; ++i) {
+        if (memory[i].data != nullptr) {
+            ::munmap(memory[i].data, HostBytes(static_cast<Space>(i)));
+            ::munmap(memory[i].undefined, HostBytes(static_cast<Space>(i)));
+        }
+    }
+}
+
+void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
 {
     timing = timing_only;
-    block = index;
-    blocks = count;
+    kind = place.kind;
+    block = place.block;
+    blocks = place.blocks;
+    sub = place.sub;
+    subs = place.subs;
+    cubes = place.cubes;
     time.Start(CurrentChip(), active_cores);
-    if (!timing) {
-        std::memset(ub, 0xFF, sizeof(ub));
-        std::memset(undefined, 1, sizeof(undefined));
+    for (int i = 0; i < kSpaces; ++i) {
+        const auto space = static_cast<Space>(i);
+        LocalMemory &local = memory[i];
+        if (!Has(kind, space)) {
+            continue;
+        }
+        if (local.data == nullptr) {
+            local.data = MapBytes(HostBytes(space));
+            local.undefined = MapBytes(HostBytes(space));
+            local.capacity = static_cast<uint32_t>(std::min<uint64_t>(SpaceBytes(space), HostBytes(space)));
+        }
+        if (!timing) {
+            std::memset(local.data, 0xFF, HostBytes(space));
+            std::memset(local.undefined, 1, HostBytes(space));
+        }
     }
+    ub = In(Space::UB).data;
+    undefined = In(Space::UB).undefined;
     mask = MaskState{false, ~uint64_t{0}, ~uint64_t{0}};
     atomic = Atomic::None;
     deq_scale = 1.0F;
     buffers.assign(1, Buffer{});
-    ub_used = 0;
+    std::fill(std::begin(used), std::end(used), 0U);
     buffer_count = 0;
     std::fill(std::begin(queue_buffers), std::end(queue_buffers), 0);
     pipes_open = 0;
+    pipe = nullptr;
+    polled = nullptr;
+    polled_times = 0;
     std::memset(static_cast<void *>(flags), 0, sizeof(flags));
     std::fill(std::begin(event_ids), std::end(event_ids), uint8_t{0});
     cache_lines.assign(512, kNoLine);
@@ -74,10 +128,29 @@ void Core::End()
     }
 }
 
-Core &TheCore()
+Core &HostCore()
 {
     static Core core;
     return core;
+}
+
+Core *current_core = &HostCore();
+uint64_t instruction_count = 0;
+
+const char *SpaceName(Space space)
+{
+    static const char *const names[] = {"the unified buffer", "L1", "L0A", "L0B", "L0C", "the bias table",
+                                        "the fixpipe buffer"};
+    return names[static_cast<int>(space)];
+}
+
+uint64_t SpaceBytes(Space space)
+{
+    const Chip &chip = CurrentChip();
+    const uint64_t bytes[kSpaces] = {chip.ub_total_bytes, chip.l1_bytes,         chip.l0a_bytes,
+                                     chip.l0b_bytes,      chip.l0c_bytes,        chip.bias_table_bytes,
+                                     chip.fixpipe_buffer_bytes};
+    return bytes[static_cast<int>(space)];
 }
 
 L2State &L2()
@@ -86,18 +159,10 @@ L2State &L2()
     return state;
 }
 
-uint64_t &InstructionCount()
-{
-    static uint64_t count = 0;
-    return count;
-}
-
 void RunVector(const char *name, double cycles, At at)
 {
-    Core &core = TheCore();
-    ++InstructionCount();
-    core.last_at = at;
-    core.time.Run(Pipe::V, CurrentChip().startup + cycles, name, at.line, at.file);
+    BeginInstruction(Pipe::V, name, at);
+    TheCore().time.Run(Pipe::V, CurrentChip().startup + cycles, name, at.line, at.file);
 }
 
 At LastPlace() { return TheCore().last_at; }
@@ -141,50 +206,85 @@ void CheckLive(const LocalRef &tensor, const char *api, const char *operand, At 
     }
 }
 
-bool InUb(const LocalRef &tensor)
+// Whether the core has the memory and the instruction may use it.
+bool CheckSpace(const Core &core, Space space, uint32_t spaces, const char *api, const char *operand, At at)
 {
-    const auto position = static_cast<AscendC::TPosition>(tensor.position);
-    return position == AscendC::TPosition::VECIN || position == AscendC::TPosition::VECOUT ||
-           position == AscendC::TPosition::VECCALC || position == AscendC::TPosition::GM;
+    if ((spaces & SpaceBit(space)) == 0) {
+        std::string allowed;
+        for (int i = 0; i < kSpaces; ++i) {
+            if ((spaces >> i & 1) != 0) {
+                allowed += std::string(allowed.empty() ? "" : " or ") + SpaceName(static_cast<Space>(i));
+            }
+        }
+        ReportError("dtype-unsupported", at, "%s takes its %s from %s, but it lies in %s; use another TPosition.", api,
+                    operand, allowed.c_str(), SpaceName(space));
+        return false;
+    }
+    if (core.memory[static_cast<int>(space)].data == nullptr || !Has(core.kind, space)) {
+        ReportError("wrong-core", at, "%s uses %s, which a %s core does not have; guard it with ASCEND_IS_%s.", api,
+                    SpaceName(space), core.kind == CoreKind::Cube ? "cube" : "vector",
+                    core.kind == CoreKind::Cube ? "AIV" : "AIC");
+        return false;
+    }
+    return true;
 }
 
 }  // namespace
 
-uint8_t *LocalRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
-                    const char *operand, At at)
+uint8_t *CheckRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
+                    const char *operand, At at, uint32_t spaces)
 {
     Core &core = TheCore();
-    if (!InUb(tensor)) {
-        ReportError("dtype-unsupported", at, "%s takes tensors of the unified buffer only; %s is elsewhere.", api,
-                    operand);
+    const Space space = SpaceOf(tensor);
+    if (!CheckSpace(core, space, spaces, api, operand, at)) {
         return nullptr;
     }
     CheckLive(tensor, api, operand, at);
     if (tensor.address % alignment != 0) {
-        ReportError("alignment", at, "%s needs %s at a multiple of %u bytes, but it starts at byte %u of UB.", api,
-                    operand, alignment, tensor.address);
+        ReportError("alignment", at, "%s needs %s at a multiple of %u bytes, but it starts at byte %u of %s.", api,
+                    operand, alignment, tensor.address, SpaceName(space));
     }
     if (uint64_t{tensor.address} + bytes > tensor.limit) {
         ReportError("out-of-bounds", at, "%s %s %llu bytes of %s, but its buffer ends after %lld.", api,
                     write ? "writes" : "reads", static_cast<unsigned long long>(bytes), operand,
                     static_cast<long long>(tensor.limit) - static_cast<long long>(tensor.address));
     }
-    if (uint64_t{tensor.address} + bytes > std::min<uint64_t>(CurrentChip().ub_total_bytes, kUbCapacity)) {
+    const LocalMemory &local = core.In(space);
+    if (uint64_t{tensor.address} + bytes > local.capacity) {
         return nullptr;
     }
-    return core.ub + tensor.address;
+    return local.data + tensor.address;
 }
 
-bool AnyUndefined(uint32_t address, uint64_t bytes)
+uint8_t *Range(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
+               const char *operand, At at, uint32_t spaces)
 {
-    return std::memchr(TheCore().undefined + address, 1, bytes) != nullptr;
+    uint8_t *first = CheckRange(tensor, bytes, alignment, write, api, operand, at, spaces);
+    if (first != nullptr) {
+        Touch(SpaceOf(tensor), tensor.address, bytes, write);
+    }
+    return first;
 }
 
-void MarkDefined(uint32_t address, uint64_t bytes) { std::memset(TheCore().undefined + address, 0, bytes); }
+uint8_t *LocalRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
+                    const char *operand, At at)
+{
+    return Range(tensor, bytes, alignment, write, api, operand, at, SpaceBit(Space::UB));
+}
+
+bool AnyUndefined(uint32_t address, uint64_t bytes, Space space)
+{
+    return std::memchr(TheCore().In(space).undefined + address, 1, bytes) != nullptr;
+}
+
+void MarkDefined(uint32_t address, uint64_t bytes, Space space)
+{
+    std::memset(TheCore().In(space).undefined + address, 0, bytes);
+}
 
 void ReportUndefined(const char *api, const LocalRef &tensor, uint64_t bytes, At at)
 {
-    const uint8_t *shadow = TheCore().undefined + tensor.address;
+    const uint8_t *shadow = TheCore().In(SpaceOf(tensor)).undefined + tensor.address;
     const uint64_t first =
         static_cast<uint64_t>(static_cast<const uint8_t *>(std::memchr(shadow, 1, bytes)) - shadow);
     const uint64_t count = static_cast<uint64_t>(std::count(shadow, shadow + bytes, uint8_t{1}));

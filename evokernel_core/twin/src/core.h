@@ -1,18 +1,76 @@
-// One vector core: its unified buffer, mask register, flags, queue buffers and time.
+// One core: its local memories, mask register, flags, queue buffers and time.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "chip.h"
 #include "evokernel/twin/api.h"
+#include "evokernel/twin/launch.h"
 #include "hazards.h"
 #include "memory.h"
 #include "pipeline.h"
+#include "race.h"
 
 namespace evokernel::twin {
 
 constexpr uint32_t kUbCapacity = 256 * 1024;  // host array; the chip says how much of it is real
 constexpr int kEvents = 8;
+
+enum class CoreKind : uint8_t { Vector, Cube };
+
+// The local memories: the unified buffer on vector cores, the others on cube cores.
+enum class Space : uint8_t { UB, L1, L0A, L0B, L0C, BT, FB };
+constexpr int kSpaces = 7;
+constexpr uint32_t kAllSpaces = (1U << kSpaces) - 1;
+constexpr uint32_t SpaceBit(Space space) { return 1U << static_cast<int>(space); }
+const char *SpaceName(Space space);
+uint64_t SpaceBytes(Space space);  // on the chip
+
+constexpr Space SpaceOf(AscendC::TPosition position)
+{
+    using AscendC::TPosition;
+    switch (position) {
+        case TPosition::A1:
+        case TPosition::B1:
+        case TPosition::C1:
+        case TPosition::TSCM:
+        case TPosition::SHM:
+            return Space::L1;
+        case TPosition::A2:
+            return Space::L0A;
+        case TPosition::B2:
+            return Space::L0B;
+        case TPosition::CO1:
+            return Space::L0C;
+        case TPosition::C2:
+            return Space::BT;
+        case TPosition::C2PIPE2GM:
+            return Space::FB;
+        default:
+            return Space::UB;
+    }
+}
+constexpr Space SpaceOf(const LocalRef &tensor)
+{
+    return SpaceOf(static_cast<AscendC::TPosition>(tensor.position));
+}
+
+// `data` is null on a core that lacks the memory; `undefined`: 1 where a byte holds nothing that was written.
+struct LocalMemory {
+    uint8_t *data;
+    uint8_t *undefined;
+    uint32_t capacity;
+};
+
+// Where a core stands in its launch.
+struct CorePlace {
+    CoreKind kind = CoreKind::Vector;
+    int64_t block = 0;
+    int64_t blocks = 1;
+    int sub = 0;    // which of the block's cores of this kind
+    int subs = 1;   // vector cores of a block
+    int cubes = 0;  // cube cores of a block
+};
 
 enum class BufferState : uint8_t { Idle, Allocated, Queued, Dequeued };
 
@@ -43,12 +101,17 @@ struct FlagState {
 
 struct Core {
     bool timing = false;  // count cycles only
+    CoreKind kind = CoreKind::Vector;
     int64_t block = 0;
     int64_t blocks = 1;
+    int sub = 0;
+    int subs = 1;
+    int cubes = 0;
     Pipeline time;
 
-    alignas(64) uint8_t ub[kUbCapacity];
-    uint8_t undefined[kUbCapacity];  // 1: the byte holds nothing that the kernel wrote
+    LocalMemory memory[kSpaces] = {};
+    uint8_t *ub = nullptr;         // memory[UB]
+    uint8_t *undefined = nullptr;
 
     MaskState mask{};
     Atomic atomic = Atomic::None;
@@ -60,22 +123,38 @@ struct Core {
     uint32_t last_index = 0;
 
     std::vector<Buffer> buffers;  // index 0 unused
-    uint32_t ub_used = 0;
+    uint32_t used[kSpaces] = {};  // bytes that TPipe gave out
     int buffer_count = 0;
     int queue_buffers[static_cast<int>(AscendC::TPosition::MAX)] = {};
     int pipes_open = 0;
+    void *pipe = nullptr;  // the live TPipe
     FlagState flags[static_cast<int>(AscendC::HardEvent::MAX)];
     uint8_t event_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: id i is taken
     std::vector<uint64_t> cache_lines;
     uint64_t moved_bytes = 0;  // GM traffic of this block: its progress
     uint64_t cached_bytes = 0;  // of it, what is kept in L2 (first touches only)
     At last_at{"", 0};
+    const uint8_t *polled = nullptr;  // the GM element that GetValue read last
+    uint64_t polled_bits = 0;
+    uint32_t polled_times = 0;
+    std::vector<TraceEvent> events;
 
-    void Begin(int64_t index, int64_t count, int active_cores, bool timing_only);
+    Core() = default;
+    ~Core();
+    Core(const Core &) = delete;
+    Core &operator=(const Core &) = delete;
+
+    void Begin(const CorePlace &place, int active_cores, bool timing_only);
     void End();
+    LocalMemory &In(Space space) { return memory[static_cast<int>(space)]; }
+    // What GetBlockIdx says.
+    int64_t Index() const { return kind == CoreKind::Vector ? block * subs + sub : block; }
 };
 
-Core &TheCore();
+// The core whose code runs now; outside kernels one that stands for the host.
+extern Core *current_core;
+inline Core &TheCore() { return *current_core; }
+Core &HostCore();
 bool InKernel();
 
 // What the launch so far knows about L2: whether writes stay in it.
@@ -88,15 +167,47 @@ L2State &L2();
 // Width in bytes of one element (S4 counts as one byte for a pair, see Cast).
 const char *DTypeName(DType dtype);
 
-// Checks a range of the unified buffer and returns its first byte, or null where it may not be used.
+// Checks a range of local memory and returns its first byte, or null where it may not be used.
+// `spaces`: the memories that the operand may lie in. `Range` also says that all its bytes are
+// touched; an instruction that touches only parts calls CheckRange, then Touch for each part.
+uint8_t *CheckRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
+                    const char *operand, At at, uint32_t spaces);
+uint8_t *Range(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
+               const char *operand, At at, uint32_t spaces);
+// The same for the unified buffer.
 uint8_t *LocalRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
                     const char *operand, At at);
-bool AnyUndefined(uint32_t address, uint64_t bytes);
-void MarkDefined(uint32_t address, uint64_t bytes);
-void ReportUndefined(const char *api, const LocalRef &tensor, uint64_t bytes, At at);
+bool AnyUndefined(uint32_t address, uint64_t bytes, Space space = Space::UB);
+void MarkDefined(uint32_t address, uint64_t bytes, Space space = Space::UB);
+void ReportUndefined(const char *api, const LocalRef &tensor, uint64_t bytes, At at);  // in the tensor's memory
 
 // Counts instructions of the launch.
-uint64_t &InstructionCount();
+extern uint64_t instruction_count;
+inline uint64_t &InstructionCount() { return instruction_count; }
+
+// Every instruction begins with this; what it touches follows.
+inline void BeginInstruction(Pipe pipe, const char *api, At at)
+{
+    Core &core = TheCore();
+    ++instruction_count;
+    core.last_at = at;
+    if (race::installed && !core.timing) {
+        race::Instruction(core, pipe, api, at);
+    }
+}
+inline void Touch(Space space, uint32_t address, uint64_t bytes, bool write)
+{
+    if (race::installed && bytes > 0) {
+        race::Local(TheCore(), space, address, bytes, write);
+    }
+}
+inline void TouchGm(const uint8_t *address, uint64_t bytes, bool write, bool atomic = false)
+{
+    if (race::installed && bytes > 0) {
+        race::Global(TheCore(), address, bytes, write, atomic);
+    }
+}
+
 void RunVector(const char *name, double cycles, At at);
 
 }  // namespace evokernel::twin

@@ -1,4 +1,4 @@
-// Runs the blocks of a launch one after another and puts their times together.
+// Runs the blocks of a launch and puts their times together.
 #include "launch.h"
 
 #include <algorithm>
@@ -6,12 +6,12 @@
 
 #include "core.h"
 #include "evokernel/twin/launch.h"
+#include "race.h"
+#include "schedule.h"
 
 namespace evokernel::twin {
 
 namespace {
-
-bool inside = false;
 
 struct BlockTime {
     double cycles = 0;
@@ -106,33 +106,82 @@ double SlowestCore(const std::vector<BlockTime> &times, int cores)
     return *std::max_element(total.begin(), total.end());
 }
 
-void RunBlock(uint32_t block, uint32_t blocks, int active, bool timing, KernelBody body, void *closure)
-{
-    Core &core = TheCore();
-    core.Begin(block, blocks, active, timing);
-    inside = true;
-    body(closure);
-    inside = false;
-}
-
 // In timing mode the first block runs once more before the others, to learn how much of the traffic
 // passes through L2: written data stays there where all of it fits.
-void Probe(uint32_t blocks, int active, KernelBody body, void *closure)
+void Probe(Crew crew)
 {
-    Core &core = TheCore();
     const uint64_t counted = InstructionCount();
-    core.time.Trace(nullptr);
-    L2() = L2State{true, active};
-    RunBlock(0, blocks, active, true, body, closure);
-    const uint64_t estimate = std::min(core.cached_bytes * blocks, Gm().TotalBytes());
+    const uint32_t blocks = crew.blocks;
+    uint64_t cached = 0;
+    L2() = L2State{true, crew.active_blocks};
+    crew.alone = true;
+    crew.begin = [](Core &core) { core.time.Trace(nullptr); };
+    crew.end = [&cached](Core &core) { cached += core.cached_bytes; };
+    RunCrew(crew);
+    const uint64_t estimate = std::min(cached * blocks, Gm().TotalBytes());
     L2().writes_stay = estimate <= CurrentChip().l2_bytes;
     Gm().ForgetLines();
     InstructionCount() = counted;
 }
 
-}  // namespace
+// Collects what each core did as it ends: a block lasts as long as its slowest core.
+class Collector {
+public:
+    Collector(uint32_t blocks, bool trace, LaunchReport *report) : times_(blocks), trace_(trace), report_(report) {}
 
-bool InKernel() { return inside; }
+    void Begin(Core &core)
+    {
+        core.events.clear();
+        core.time.Trace(trace_ ? &core.events : nullptr);
+        if (race::installed && !core.timing) {
+            race::BeginBlock(core);
+        }
+    }
+
+    void End(Core &core)
+    {
+        core.End();
+        if (race::installed && !core.timing) {
+            race::EndBlock(core);
+        }
+        const BlockTime time = TimeOf(core);
+        const auto block = static_cast<size_t>(core.block);
+        times_[block].cycles = std::max(times_[block].cycles, time.cycles);
+        if (!any_ || time.cycles > slowest_.cycles) {
+            any_ = true;
+            slowest_ = time;
+            report_->slowest = static_cast<uint32_t>(core.block);
+            report_->events.swap(core.events);
+        }
+        core.time.Trace(nullptr);
+    }
+
+    const std::vector<BlockTime> &Times() const { return times_; }
+    const BlockTime &Slowest() const { return slowest_; }
+
+private:
+    std::vector<BlockTime> times_;
+    BlockTime slowest_;
+    bool any_ = false;
+    bool trace_;
+    LaunchReport *report_;
+};
+
+bool ValidKind(const char *name, LaunchKind kind, uint32_t blocks)
+{
+    if (blocks == 0) {
+        ReportError("queue-misuse", At{"", 0}, "%s is launched with 0 blocks.", name);
+        return false;
+    }
+    if (kind.cube < 0 || kind.cube > 1 || kind.vector < 0 || kind.vector > 2 || kind.cube + kind.vector == 0) {
+        ReportError("wrong-core", At{"", 0}, "%s is launched with %d cube and %d vector cores a block; the chip has "
+                    "1 cube core and 2 vector cores together.", name, kind.cube, kind.vector);
+        return false;
+    }
+    return true;
+}
+
+}  // namespace
 
 Session &TheSession()
 {
@@ -140,45 +189,53 @@ Session &TheSession()
     return session;
 }
 
-void LaunchBlocks(const char *name, uint32_t blocks, void *, KernelBody body, void *closure)
+void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, KernelBody vector, KernelBody cube,
+                  void *closure)
 {
     Session &session = TheSession();
     const Chip &chip = CurrentChip();
-    Core &core = TheCore();
-    const int active = static_cast<int>(std::min<uint32_t>(blocks, static_cast<uint32_t>(chip.aiv)));
-    if (blocks == 0) {
-        ReportError("queue-misuse", At{"", 0}, "%s is launched with 0 blocks.", name);
+    if (!ValidKind(name, kind, blocks)) {
         return;
     }
+    const uint32_t at_once = BlocksAtOnce(kind);
+    const int active = static_cast<int>(std::min(blocks, at_once));
+    Crew crew;
+    crew.name = name;
+    crew.kind = kind;
+    crew.blocks = blocks;
+    crew.vector = vector;
+    crew.cube = cube;
+    crew.closure = closure;
+    crew.active_blocks = active;
+    crew.timing = session.timing;
     Gm().ForgetLines();
     L2() = L2State{Gm().TotalBytes() <= chip.l2_bytes, active};
     if (session.timing) {
-        Probe(blocks, active, body, closure);
+        Probe(crew);
     }
     LaunchReport report;
     report.kernel = name;
     report.blocks = blocks;
-    std::vector<BlockTime> times(blocks);
-    std::vector<TraceEvent> events;
-    for (uint32_t block = 0; block < blocks; ++block) {
-        events.clear();
-        core.time.Trace(session.trace ? &events : nullptr);
-        RunBlock(block, blocks, active, session.timing, body, closure);
-        core.End();
-        times[block] = TimeOf(core);
-        if (block == 0 || times[block].cycles > times[report.slowest].cycles) {
-            report.slowest = block;
-            report.events.swap(events);
-        }
+    Collector collector(blocks, session.trace, &report);
+    crew.begin = [&collector](Core &core) { collector.Begin(core); };
+    crew.end = [&collector](Core &core) { collector.End(core); };
+    RunCrew(crew);
+    if (race::installed && !session.timing) {
+        race::EndLaunch();
     }
-    core.time.Trace(nullptr);
-    const BlockTime &slowest = times[report.slowest];
-    report.latency_us = chip.launch_us + chip.per_block_us * active + SlowestCore(times, chip.aiv) / chip.mhz;
+    const BlockTime &slowest = collector.Slowest();
+    report.latency_us =
+        chip.launch_us + chip.per_block_us * active + SlowestCore(collector.Times(), static_cast<int>(at_once)) / chip.mhz;
     for (int p = 0; p < kPipes; ++p) {
         report.busy_us[p] = slowest.use[p].busy / chip.mhz;
     }
     report.bottleneck = Bottleneck(slowest);
     session.launches.push_back(std::move(report));
+}
+
+void LaunchBlocks(const char *name, uint32_t blocks, void *stream, KernelBody body, void *closure)
+{
+    LaunchBlocks(name, LaunchKind{}, blocks, stream, body, nullptr, closure);
 }
 
 }  // namespace evokernel::twin

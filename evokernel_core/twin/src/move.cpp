@@ -4,6 +4,7 @@
 
 #include "atomics.h"
 #include "core.h"
+#include "schedule.h"
 
 namespace evokernel::twin {
 
@@ -51,8 +52,7 @@ Burst Joined(Burst burst)
 void Account(bool load, const GlobalRef &tensor, Burst burst, uint32_t stride, const char *name, At at)
 {
     Core &core = TheCore();
-    ++InstructionCount();
-    core.last_at = at;
+    BeginInstruction(load ? Pipe::MTE2 : Pipe::MTE3, name, at);
     burst = Joined(burst);
     Move move;
     move.pipe = load ? Pipe::MTE2 : Pipe::MTE3;
@@ -103,13 +103,15 @@ void CopyDefinedness(const Allocation &block, const uint8_t *from, uint32_t to, 
 void Load(const LocalRef &dst, const GlobalRef &src, const Burst &burst, const char *api, At at)
 {
     Allocation *block = CheckGlobal(src, Extent(burst, burst.src_stride), false, api, at);
-    uint8_t *to = LocalRange(dst, Extent(burst, burst.dst_stride), 32, true, api, "dst", at);
+    uint8_t *to = CheckRange(dst, Extent(burst, burst.dst_stride), 32, true, api, "dst", at, SpaceBit(Space::UB));
     if (block == nullptr || to == nullptr) {
         return;
     }
     for (uint32_t i = 0; i < burst.count; ++i) {
         const uint64_t step = uint64_t{i} * burst.dst_stride;
         const uint8_t *from = src.address + uint64_t{i} * burst.src_stride;
+        Touch(Space::UB, dst.address + static_cast<uint32_t>(step), burst.length, true);
+        TouchGm(from, burst.length, false);
         std::memcpy(to + step, from, burst.length);
         CopyDefinedness(*block, from, dst.address + static_cast<uint32_t>(step), burst.length);
     }
@@ -118,6 +120,8 @@ void Load(const LocalRef &dst, const GlobalRef &src, const Burst &burst, const c
 void StoreBlock(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t bytes, const char *api, At at)
 {
     const Core &core = TheCore();
+    MarkProgress();
+    TouchGm(to, bytes, true, core.atomic != Atomic::None);
     uint8_t *written = block.written == nullptr ? nullptr : block.written + (to - block.base);
     if (core.atomic == Atomic::None) {
         std::memcpy(to, from, bytes);
@@ -137,13 +141,15 @@ void StoreBlock(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t by
 void Store(const GlobalRef &dst, const LocalRef &src, const Burst &burst, const char *api, At at)
 {
     Allocation *block = CheckGlobal(dst, Extent(burst, burst.dst_stride), true, api, at);
-    const uint8_t *from = LocalRange(src, Extent(burst, burst.src_stride), 32, false, api, "src", at);
+    const uint8_t *from =
+        CheckRange(src, Extent(burst, burst.src_stride), 32, false, api, "src", at, SpaceBit(Space::UB));
     if (block == nullptr || from == nullptr || block->kind == Kind::Input) {
         return;
     }
     for (uint32_t i = 0; i < burst.count; ++i) {
         LocalRef part = src;
         part.address += i * burst.src_stride;
+        Touch(Space::UB, part.address, burst.length, false);
         if (AnyUndefined(part.address, burst.length)) {
             ReportUndefined(api, part, burst.length, at);
         }
@@ -271,8 +277,8 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
         return;
     }
     LocalRef whole = dst;
-    if (LocalRange(whole, uint64_t{burst.count - 1} * burst.dst_stride + filled, 32, true, "DataCopyPad", "dst", at) ==
-        nullptr) {
+    if (CheckRange(whole, uint64_t{burst.count - 1} * burst.dst_stride + filled, 32, true, "DataCopyPad", "dst", at,
+                   SpaceBit(Space::UB)) == nullptr) {
         return;
     }
     Allocation *block = CheckGlobal(src, Extent(burst, burst.src_stride), false, "DataCopyPad", at);
@@ -282,6 +288,8 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
     for (uint32_t i = 0; i < burst.count; ++i) {
         const uint32_t start = dst.address + i * burst.dst_stride;
         const uint8_t *from = src.address + uint64_t{i} * burst.src_stride;
+        Touch(Space::UB, start, filled, true);
+        TouchGm(from, burst.length, false);
         std::memcpy(TheCore().ub + start + left, from, burst.length);
         CopyDefinedness(*block, from, start + left, burst.length);
         uint64_t pattern = padding.pattern;

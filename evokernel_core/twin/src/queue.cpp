@@ -10,9 +10,25 @@ namespace {
 
 using AscendC::TPosition;
 
+TPosition Home(TPosition source, TPosition target) { return source == TPosition::GM ? target : source; }
+
 // The pipe that fills a queue's buffers and the pipe that empties them.
 Pipe Producer(TPosition source, TPosition target)
 {
+    switch (SpaceOf(Home(source, target))) {
+        case Space::L1:
+            return source == TPosition::VECOUT || source == TPosition::VECCALC ? Pipe::MTE3 : Pipe::MTE2;
+        case Space::L0A:
+        case Space::L0B:
+        case Space::BT:
+            return Pipe::MTE1;
+        case Space::L0C:
+            return Pipe::M;
+        case Space::FB:
+            return Pipe::FIX;
+        case Space::UB:
+            break;
+    }
     if (source == TPosition::GM || source == TPosition::VECIN) {
         return target == TPosition::VECCALC ? Pipe::V : Pipe::MTE2;
     }
@@ -20,37 +36,56 @@ Pipe Producer(TPosition source, TPosition target)
 }
 Pipe Consumer(TPosition source, TPosition target)
 {
+    switch (SpaceOf(Home(source, target))) {
+        case Space::L1:
+            return Pipe::MTE1;
+        case Space::L0A:
+        case Space::L0B:
+        case Space::BT:
+            return Pipe::M;
+        case Space::L0C:
+        case Space::FB:
+            return Pipe::FIX;
+        case Space::UB:
+            break;
+    }
     if (target == TPosition::GM || target == TPosition::VECOUT) {
         return source == TPosition::VECCALC && target == TPosition::VECCALC ? Pipe::V : Pipe::MTE3;
     }
     return Pipe::V;
 }
 
-TPosition Home(TPosition source, TPosition target) { return source == TPosition::GM ? target : source; }
-
 uint32_t RoundUp(uint64_t bytes) { return static_cast<uint32_t>((bytes + 31) / 32 * 32); }
 
-// Takes `bytes` after what is used, or reports that the unified buffer is full.
+const char *CapacityCode(Space space)
+{
+    static const char *const codes[] = {"ub-capacity",  "l1-capacity", "l0a-capacity", "l0b-capacity",
+                                        "l0c-capacity", "bt-capacity", "fb-capacity"};
+    return codes[static_cast<int>(space)];
+}
+
+// Takes `bytes` after what is used, or reports that the memory is full.
 LocalRef Reserve(uint64_t bytes, TPosition position, At at)
 {
     Core &core = TheCore();
     const Chip &chip = CurrentChip();
     LocalRef ref;
     const uint32_t rounded = RoundUp(bytes);
-    ref.address = core.ub_used;
+    const Space space = SpaceOf(position);
+    uint32_t &used = core.used[static_cast<int>(space)];
+    ref.address = used;
     ref.bytes = static_cast<uint32_t>(bytes);
-    ref.limit = core.ub_used + rounded;
+    ref.limit = used + rounded;
     ref.position = static_cast<uint8_t>(position);
-    core.ub_used += rounded;
+    used += rounded;
     core.time.Scalar(chip.init_buffer);
     if (core.pipes_open == 0) {
         ReportError("queue-misuse", at, "InitBuffer is called without a live TPipe.");
     }
-    if (core.ub_used > chip.ub_total_bytes) {
-        ReportError("ub-capacity", at,
-                    "InitBuffer asks for %llu bytes, which makes %u in all; the unified buffer has %llu.",
-                    static_cast<unsigned long long>(bytes), core.ub_used,
-                    static_cast<unsigned long long>(chip.ub_total_bytes));
+    if (used > SpaceBytes(space)) {
+        ReportError(CapacityCode(space), at, "InitBuffer asks for %llu bytes, which makes %u in all; %s has %llu.",
+                    static_cast<unsigned long long>(bytes), used, SpaceName(space),
+                    static_cast<unsigned long long>(SpaceBytes(space)));
     }
     if (++core.buffer_count > chip.max_buffers) {
         ReportError("too-many-buffers", at, "This is buffer %d of the kernel; at most %d are allowed.",
@@ -66,6 +101,14 @@ Buffer *BufferOf(const LocalRef &tensor, const void *owner)
         return nullptr;
     }
     return &core.buffers[tensor.buffer];
+}
+
+// The flag that comes with a buffer: an even id when it is free, an odd one when it is full.
+void OrderByBuffer(Core &core, Pipe from, Pipe to, int64_t id, bool set)
+{
+    if (race::installed && !core.timing) {
+        race::Flag(core, from, to, race::kQueueIds + id, set);
+    }
 }
 
 const char *StateName(BufferState state)
@@ -139,8 +182,10 @@ LocalRef Queue::Alloc(At at)
     buffer.alloc_file = at.file;
     const Pipe producer = Producer(source_, target_);
     core.time.NotBefore(producer, buffer.free_at, Consumer(source_, target_));
-    if (!core.timing && uint64_t{buffer.address} + buffer.bytes <= kUbCapacity) {
-        std::memset(core.undefined + buffer.address, 1, buffer.bytes);
+    OrderByBuffer(core, Consumer(source_, target_), producer, 2 * id, false);
+    const LocalMemory &local = core.In(SpaceOf(Home(source_, target_)));
+    if (!core.timing && local.data != nullptr && uint64_t{buffer.address} + buffer.bytes <= local.capacity) {
+        std::memset(local.undefined + buffer.address, 1, buffer.bytes);
     }
     LocalRef ref;
     ref.address = buffer.address;
@@ -175,6 +220,7 @@ bool Queue::Push(const LocalRef &tensor, At at)
     }
     buffer->state = BufferState::Queued;
     buffer->full_at = core.time.Ready(Producer(source_, target_));
+    OrderByBuffer(core, Producer(source_, target_), Consumer(source_, target_), 2 * tensor.buffer + 1, true);
     line_[(head_ + waiting_) % 64] = tensor.buffer;
     ++waiting_;
     return true;
@@ -202,6 +248,7 @@ LocalRef Queue::Pop(At at)
     Buffer &buffer = core.buffers[id];
     buffer.state = BufferState::Dequeued;
     core.time.NotBefore(Consumer(source_, target_), buffer.full_at, Producer(source_, target_));
+    OrderByBuffer(core, Producer(source_, target_), Consumer(source_, target_), 2 * id + 1, false);
     LocalRef ref;
     ref.address = buffer.address;
     ref.limit = buffer.address + buffer.bytes;
@@ -233,6 +280,7 @@ void Queue::Free(const LocalRef &tensor, At at)
     buffer->state = BufferState::Idle;
     ++buffer->generation;
     buffer->free_at = core.time.Ready(Consumer(source_, target_));
+    OrderByBuffer(core, Consumer(source_, target_), Producer(source_, target_), 2 * tensor.buffer, true);
 }
 
 LocalRef AllocBuffer(uint64_t bytes, TPosition position, At at)
@@ -243,57 +291,64 @@ LocalRef AllocBuffer(uint64_t bytes, TPosition position, At at)
     return Reserve(bytes, position, at);
 }
 
-LocalRef AllocStatic(uint32_t address, uint64_t bytes, At at)
+LocalRef AllocStatic(TPosition position, uint32_t address, uint64_t bytes, At at)
 {
     LocalRef ref;
     ref.address = address;
     ref.bytes = static_cast<uint32_t>(bytes);
     ref.limit = address + RoundUp(bytes);
-    CheckStatic(address, bytes, at);
-    return ref;
-}
-
-void CheckStatic(uint32_t address, uint64_t bytes, At at)
-{
-    const uint64_t total = CurrentChip().ub_total_bytes;
+    ref.position = static_cast<uint8_t>(position);
+    const Space space = SpaceOf(position);
+    const uint64_t total = SpaceBytes(space);
     if (uint64_t{address} + bytes > total) {
-        ReportError("ub-capacity", at, "The tensor at byte %u of %llu bytes ends after the unified buffer's %llu.",
-                    address, static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(total));
+        ReportError(CapacityCode(space), at, "The tensor at byte %u of %llu bytes ends after the %llu bytes of %s.",
+                    address, static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(total),
+                    SpaceName(space));
     }
     if (address % 32 != 0) {
         ReportError("alignment", at, "The tensor starts at byte %u; tensors start on a multiple of 32 bytes.",
                     address);
     }
+    return ref;
 }
 
-void PipeOpen(At at)
+void PipeOpen(void *pipe, At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().pipe_init);
+    core.pipe = pipe;
     if (++core.pipes_open > 1) {
         ReportError("queue-misuse", at, "A kernel may have one live TPipe; Destroy the first before the next.");
     }
 }
 
+void *LivePipe() { return TheCore().pipe; }
+
+namespace {
+
+void FreeEverything(Core &core)
+{
+    std::memset(core.used, 0, sizeof(core.used));
+    core.buffer_count = 0;
+    std::memset(core.queue_buffers, 0, sizeof(core.queue_buffers));
+}
+
+}  // namespace
+
 void PipeReset()
 {
     Core &core = TheCore();
     core.time.DrainAll();
-    core.ub_used = 0;
-    core.buffer_count = 0;
     core.buffers.resize(1);
-    std::memset(core.queue_buffers, 0, sizeof(core.queue_buffers));
+    FreeEverything(core);
 }
 
 void PipeClose()
 {
     Core &core = TheCore();
     core.time.DrainAll();
-    --core.pipes_open;
-    if (core.pipes_open == 0) {
-        core.ub_used = 0;
-        core.buffer_count = 0;
-        std::memset(core.queue_buffers, 0, sizeof(core.queue_buffers));
+    if (--core.pipes_open == 0) {
+        FreeEverything(core);
     }
 }
 

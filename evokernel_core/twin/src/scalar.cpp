@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core.h"
+#include "schedule.h"
 
 namespace evokernel::twin {
 
@@ -38,13 +39,23 @@ void GmAccess(Core &core, const uint8_t *address)
     slot = line;
 }
 
+// Whether the core reads one element of GM again and finds what it found before: a loop that waits for
+// another core to write it.
+bool StillTheSame(Core &core, const uint8_t *address, uint64_t bits)
+{
+    const bool same = core.polled == address && core.polled_bits == bits;
+    core.polled = address;
+    core.polled_bits = bits;
+    core.polled_times = same ? core.polled_times + 1 : 0;
+    return same;
+}
+
 }  // namespace
 
 uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at)
 {
     Core &core = TheCore();
-    ++InstructionCount();
-    core.last_at = at;
+    BeginInstruction(Pipe::S, "GetValue", at);
     ScalarAfterPipes(core);
     core.time.Scalar(CurrentChip().local_access);
     if (core.timing) {
@@ -67,8 +78,7 @@ uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at)
 void LocalSet(const LocalRef &tensor, int64_t index, uint64_t bits, At at)
 {
     Core &core = TheCore();
-    ++InstructionCount();
-    core.last_at = at;
+    BeginInstruction(Pipe::S, "SetValue", at);
     ScalarAfterPipes(core);
     core.time.Scalar(CurrentChip().local_access);
     PipesAfterScalar(core);
@@ -87,8 +97,7 @@ void LocalSet(const LocalRef &tensor, int64_t index, uint64_t bits, At at)
 uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
 {
     Core &core = TheCore();
-    ++InstructionCount();
-    core.last_at = at;
+    BeginInstruction(Pipe::S, "GetValue", at);
     const uint32_t width = DTypeBytes(tensor.dtype);
     const uint8_t *from = tensor.address + index * width;
     GmAccess(core, from);
@@ -100,19 +109,23 @@ uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
     if (block == nullptr) {
         return bits;
     }
+    TouchGm(from, width, false);
     if (block->written != nullptr && std::memchr(block->written + (from - block->base), 0, width) != nullptr) {
         ReportError("uninitialised-read", at, "GetValue(%lld) reads an element of %s that was never written.",
                     static_cast<long long>(index), block->name.c_str());
     }
     std::memcpy(&bits, from, width);
+    if (StillTheSame(core, from, bits)) {
+        YieldCore(at);
+        std::memcpy(&bits, from, width);
+    }
     return bits;
 }
 
 void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at)
 {
     Core &core = TheCore();
-    ++InstructionCount();
-    core.last_at = at;
+    BeginInstruction(Pipe::S, "SetValue", at);
     const uint32_t width = DTypeBytes(tensor.dtype);
     uint8_t *to = tensor.address + index * width;
     GmAccess(core, to);
@@ -123,6 +136,8 @@ void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at)
     if (block == nullptr || block->kind == Kind::Input) {
         return;
     }
+    MarkProgress();
+    TouchGm(to, width, true);
     std::memcpy(to, &bits, width);
     if (block->written != nullptr) {
         std::memset(block->written + (to - block->base), 1, width);
@@ -136,7 +151,11 @@ void CleanDataCache(At at)
     core.time.Scalar(CurrentChip().gm_miss);
 }
 
-uint8_t *LocalAddress(const LocalRef &tensor) { return TheCore().ub + tensor.address; }
+uint8_t *LocalAddress(const LocalRef &tensor)
+{
+    uint8_t *memory = TheCore().In(SpaceOf(tensor)).data;
+    return memory == nullptr ? nullptr : memory + tensor.address;
+}
 
 void ScalarCycles(double cycles) { TheCore().time.Scalar(cycles); }
 

@@ -240,9 +240,9 @@ void CheckReserved(SELMODE mode, At at)
 {
     const Core &core = TheCore();
     const Chip &chip = CurrentChip();
-    if (mode != SELMODE::VSEL_CMPMASK_SPR && core.ub_used > chip.ub_bytes) {
+    if (mode != SELMODE::VSEL_CMPMASK_SPR && core.used[0] > chip.ub_bytes) {
         ReportError("ub-capacity", at, "Select in this mode uses the last 8 KB of UB, but the buffers reach byte %u.",
-                    core.ub_used);
+                    core.used[0]);
     }
 }
 

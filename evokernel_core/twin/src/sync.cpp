@@ -33,6 +33,9 @@ void SetFlag(AscendC::HardEvent event, int64_t id, At at)
     flags.set[id] = true;
     flags.at[id] = at;
     flags.time[id] = core.time.Ready(pair.from);
+    if (race::installed && !core.timing) {
+        race::Flag(core, pair.from, pair.to, id, true);
+    }
 }
 
 void WaitFlag(AscendC::HardEvent event, int64_t id, At at)
@@ -51,6 +54,9 @@ void WaitFlag(AscendC::HardEvent event, int64_t id, At at)
     }
     flags.set[id] = false;
     core.time.NotBefore(pair.to, flags.time[id], pair.from);
+    if (race::installed && !core.timing) {
+        race::Flag(core, pair.from, pair.to, id, false);
+    }
 }
 
 void Barrier(pipe_t pipe, At at)
@@ -62,12 +68,18 @@ void Barrier(pipe_t pipe, At at)
     }
     if (pipe == PIPE_ALL) {
         core.time.DrainAll();
+        if (race::installed && !core.timing) {
+            race::Barrier(core, race::kAllPipes);
+        }
         return;
     }
     static constexpr Pipe pipes[] = {Pipe::S,    Pipe::V,    Pipe::M, Pipe::MTE1,
                                      Pipe::MTE2, Pipe::MTE3, Pipe::S, Pipe::FIX};
     const Pipe which = pipes[static_cast<int>(pipe)];
     core.time.NotBefore(which, core.time.Ready(which), which);
+    if (race::installed && !core.timing) {
+        race::Barrier(core, static_cast<int>(which));
+    }
 }
 
 int8_t AllocEvent(AscendC::HardEvent event, At at)
@@ -142,9 +154,12 @@ void SetDeqScale(float scale)
     TheCore().deq_scale = scale;
 }
 
-int64_t BlockIdx() { return TheCore().block; }
+int64_t BlockIdx() { return TheCore().Index(); }
 int64_t BlockNum() { return TheCore().blocks; }
-int64_t SubBlockIdx() { return 0; }
+int64_t SubBlockIdx() { return TheCore().kind == CoreKind::Vector ? TheCore().sub : 0; }
+int64_t SubBlockNum() { return TheCore().kind == CoreKind::Vector ? TheCore().subs : 1; }
+int64_t TaskRatio() { return SubBlockNum(); }
+bool OnCubeCore() { return TheCore().kind == CoreKind::Cube; }
 
 int64_t SystemCycle()
 {

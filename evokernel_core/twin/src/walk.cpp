@@ -192,12 +192,48 @@ const char *OverlapFault(const Operand &dst, const Operand &src, const Walk &wal
     return fault;
 }
 
+// Tells which blocks a walk touches: runs of neighbouring ones at once.
+void TouchOperand(const Operand &operand, const Walk &walk, uint64_t extent, bool write)
+{
+    if (walk.empty) {
+        return;
+    }
+    if (walk.full && operand.Dense(walk.lanes)) {
+        Touch(Space::UB, operand.ref.address, extent, write);
+        return;
+    }
+    const uint32_t per_block = kBlockBytes / operand.width;
+    uint32_t start = 0;
+    uint32_t bytes = 0;
+    for (uint32_t r = 0; r < walk.repeats; ++r) {
+        const uint32_t last = walk.LastLane(r);
+        for (uint32_t lane = 0; lane < last; lane += per_block) {
+            const uint32_t place = operand.ref.address + r * operand.repeat + lane / per_block * operand.block;
+            const uint32_t piece = std::min(per_block, last - lane) * operand.width;
+            if (place != start + bytes) {
+                Touch(Space::UB, start, bytes, write);
+                start = place;
+                bytes = 0;
+            }
+            bytes += piece;
+        }
+    }
+    Touch(Space::UB, start, bytes, write);
+}
+
 }  // namespace
 
 bool CheckOperand(const Operand &operand, const Walk &walk, uint32_t alignment, bool write, const char *api,
                   const char *name, At at)
 {
-    return LocalRange(operand.ref, ExtentOf(operand, walk), alignment, write, api, name, at) != nullptr;
+    const uint64_t extent = ExtentOf(operand, walk);
+    if (CheckRange(operand.ref, extent, alignment, write, api, name, at, SpaceBit(Space::UB)) == nullptr) {
+        return false;
+    }
+    if (race::installed) {
+        TouchOperand(operand, walk, extent, write);
+    }
+    return true;
 }
 
 void CheckOverlap(const Operand &dst, const Operand &src, const Walk &walk, bool accumulates, const char *api, At at)

@@ -123,19 +123,22 @@ void SyncAllCores(At at);
 int64_t BlockIdx();
 int64_t BlockNum();
 int64_t SubBlockIdx();
+int64_t SubBlockNum();  // vector cores of a block, 1 on a cube core
+int64_t TaskRatio();
+bool OnCubeCore();
 int64_t SystemCycle();
 void InitSocState();
 uint64_t UsableUbBytes();
 uint8_t *SystemWorkspace();
 uint32_t DTypeBytes(DType dtype);
 
-// Buffers.
-void PipeOpen(At at);
+// Buffers. The live TPipe belongs to a core.
+void PipeOpen(void *pipe, At at);
 void PipeReset();
 void PipeClose();
-LocalRef AllocStatic(uint32_t address, uint64_t bytes, At at);
+void *LivePipe();
+LocalRef AllocStatic(AscendC::TPosition position, uint32_t address, uint64_t bytes, At at);
 LocalRef AllocBuffer(uint64_t bytes, AscendC::TPosition position, At at);
-void CheckStatic(uint32_t address, uint64_t bytes, At at);
 
 // High-level functions that the library charges as sequences of basic instructions.
 enum class Math : uint8_t {

@@ -24,14 +24,27 @@ enum KernelMetaType {
     Type name;                                           \
     std::memcpy(&name, address, sizeof(Type))
 #define COPY_TILING_WITH_STRUCT(Type, source, target) std::memcpy(target, source, sizeof(Type))
-#define ASCEND_IS_AIV constexpr(true)
-#define ASCEND_IS_AIC constexpr(false)
+#define ASCEND_IS_AIV (!::evokernel::twin::OnCubeCore())
+#define ASCEND_IS_AIC (::evokernel::twin::OnCubeCore())
+#define ASCEND_IS_NOT_AIV (::evokernel::twin::OnCubeCore())
+#define ASCEND_IS_NOT_AIC (!::evokernel::twin::OnCubeCore())
 #define ASCENDC_ASSERT(condition, ...) assert(condition)
 #define KERNEL_LOG(...)
 #define TRACE_START(id)
 #define TRACE_STOP(id)
 
 namespace AscendC {
+
+// Which kind of core runs: known only as the kernel runs, unless the source is compiled for one kind.
+enum CoreType : int { MIX = 0, AIC = 1, AIV = 2 };
+#ifdef EVOKERNEL_CORE_TYPE
+inline constexpr int g_coreType = EVOKERNEL_CORE_TYPE;
+#else
+struct CoreTypeVariable {
+    operator int() const { return twin::OnCubeCore() ? AIC : AIV; }
+};
+inline constexpr CoreTypeVariable g_coreType{};
+#endif
 
 using ::printf;
 #define PRINTF printf

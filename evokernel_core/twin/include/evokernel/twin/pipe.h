@@ -129,17 +129,11 @@ private:
     twin::LocalRef ref_;
 };
 
-class TPipe;
-namespace detail {
-inline thread_local TPipe *current_pipe = nullptr;
-}
-
 class TPipe {
 public:
     explicit TPipe(EVK_AT)
     {
-        detail::current_pipe = this;
-        twin::PipeOpen(at);
+        twin::PipeOpen(this, at);
     }
     ~TPipe() { Destroy(); }
     TPipe(const TPipe &) = delete;
@@ -148,7 +142,7 @@ public:
     void Init(EVK_AT)
     {
         open_ = true;
-        twin::PipeOpen(at);
+        twin::PipeOpen(this, at);
     }
     void Destroy()
     {
@@ -180,7 +174,7 @@ private:
     bool open_ = true;
 };
 
-inline TPipe *GetTPipePtr() { return detail::current_pipe; }
+inline TPipe *GetTPipePtr() { return static_cast<TPipe *>(twin::LivePipe()); }
 
 // Static-tensor style: tensors one after another from the start of the unified buffer.
 template <Hardware hardware = Hardware::UB> class LocalMemAllocator {

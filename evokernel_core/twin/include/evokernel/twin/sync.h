@@ -32,9 +32,9 @@ inline void ResetMask() { twin::SetMaskRegister(FULL_MASK, FULL_MASK); }
 inline int64_t GetBlockIdx() { return twin::BlockIdx(); }
 inline int64_t GetBlockNum() { return twin::BlockNum(); }
 inline int64_t GetSubBlockIdx() { return twin::SubBlockIdx(); }
-inline int64_t GetSubBlockNum() { return 1; }
-inline int64_t GetTaskRatio() { return 1; }
-inline int64_t GetTaskRation() { return 1; }
+inline int64_t GetSubBlockNum() { return twin::SubBlockNum(); }
+inline int64_t GetTaskRatio() { return twin::TaskRatio(); }
+inline int64_t GetTaskRation() { return twin::TaskRatio(); }
 inline int64_t GetSystemCycle() { return twin::SystemCycle(); }
 inline void InitSocState() { twin::InitSocState(); }
 inline constexpr uint32_t GetDataBlockSizeInBytes() { return 32; }

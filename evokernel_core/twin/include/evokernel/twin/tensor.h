@@ -43,8 +43,7 @@ public:
     // A tensor at a fixed byte address of the memory that `position` stands for.
     LocalTensor(TPosition position, uint32_t address, uint32_t elements, EVK_AT)
     {
-        ref_ = twin::AllocStatic(address, uint64_t{elements} * sizeof(T), at);
-        ref_.position = static_cast<uint8_t>(position);
+        ref_ = twin::AllocStatic(position, address, uint64_t{elements} * sizeof(T), at);
         ref_.dtype = twin::kDType<T>;
     }
 
