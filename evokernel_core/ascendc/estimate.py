@@ -18,6 +18,7 @@ from evokernel_core.ascendc.lowering_program import Instruction
 from evokernel_core.ascendc.schedule_settings import Form
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
 
 _START = 22.0
 """Cycles that a vector instruction costs before its first repeat."""
@@ -56,8 +57,7 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     together = max(copied, sum(load.cycles for load in loads) + stores.cycles) + vector
     cycles = max(pipes) if kernel.schedule.buffers > 1 else together
     fill = (loads[0].cycles + stores.cycles) / max(work.tiles, 1.0)
-    launch = chip.launch_us + chip.constants.get("launch.per_block_us", 0.0) * work.cores
-    return (cycles + fill) / chip.mhz + launch
+    return (cycles + fill) / chip.mhz + launch_us(chip, work.cores)
 
 
 def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:

@@ -73,6 +73,10 @@ def _no_features(task: KernelTask) -> Mapping[str, float]:
     return {}
 
 
+def _unknown(task: KernelTask) -> float:
+    return 0.0
+
+
 def _unsatisfied(search: Search) -> bool:
     return False
 
@@ -83,7 +87,8 @@ def _ignore(event: AttemptEvent) -> None:
 
 @frozen
 class Engine:
-    """Runs the two stages for one task at a time. ``features`` gives a task's structural vector."""
+    """Runs the two stages for one task at a time. ``features`` gives a task's structural vector,
+    ``reachable`` the microseconds that the time model can reach for it (0: not known)."""
 
     memory: Memory
     verifier: Verifier
@@ -91,6 +96,7 @@ class Engine:
     policy: Policy
     settings: Settings
     features: Callable[[KernelTask], Mapping[str, float]] = field(default=_no_features)
+    reachable: Callable[[KernelTask], float] = field(default=_unknown)
 
     def run(
         self,
@@ -108,7 +114,7 @@ class Engine:
         A ``job_id`` that the memory knows goes on after its recorded attempts. Raises VerifierError
         when the verifier cannot judge; the attempts so far stay recorded.
         """
-        run = _Run(self, Search(task, budget), job_id or uuid.uuid4().hex, on_attempt, cancelled)
+        run = _Run(self, Search(task, budget, self.reachable(task)), job_id or uuid.uuid4().hex, on_attempt, cancelled)
         return run.to_end(satisfied)
 
 
@@ -151,7 +157,7 @@ class _Run:
         if self.cancelled():
             return "Cancelled."
         if search.spent and search.at_bound():
-            return "The best kernel is within 3 % of the bound."
+            return "The best kernel is as close to the bound as refining pays."
         if search.spent >= search.budget:
             return f"The budget of {search.budget} attempts is spent."
         if search.first_at and satisfied(search):

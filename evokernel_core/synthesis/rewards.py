@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from evokernel_core.domain.verdict import Verdict
+from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 
 
 def draft_reward(verdict: Verdict) -> float:
@@ -23,6 +23,9 @@ def refine_reward(verdict: Verdict, best_us: float) -> float:
     return math.tanh(math.log(best_us) - math.log(verdict.latency.us))
 
 
-def at_bound(latency_us: float, roofline_us: float, within: float = 0.03) -> bool:
-    """Whether a latency is so close to the speed-of-light bound that refining cannot pay."""
-    return latency_us <= roofline_us * (1.0 + within)
+def at_bound(latency: Latency, reachable_us: float = 0.0) -> bool:
+    """Whether a latency is so close to a bound that refining cannot pay: within 3 % of the speed of
+    light, or, where it is modelled, within 2 % of what the model itself can reach."""
+    if latency.us <= 1.03 * latency.roofline_us:
+        return True
+    return latency.source is LatencySource.MODELLED and latency.us <= 1.02 * reachable_us

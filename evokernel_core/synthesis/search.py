@@ -15,10 +15,12 @@ from evokernel_core.synthesis.rewards import at_bound
 @define
 class Search:
     """Mutable, owned by one run of the engine. ``history`` is the best latency after each attempt of
-    the budget, None before the first feasible kernel."""
+    the budget, None before the first feasible kernel. ``reachable_us``: what the time model can
+    reach for the task, 0 where that is not known."""
 
     task: KernelTask
     budget: int
+    reachable_us: float = 0.0
     tokens: int = 0
     history: list[float | None] = field(factory=list)
     feedback: str = ""
@@ -101,7 +103,7 @@ class Search:
         best = self.best
         if best is None or best.verdict.latency is None:
             return False
-        return at_bound(best.verdict.latency.us, best.verdict.latency.roofline_us)
+        return at_bound(best.verdict.latency, self.reachable_us)
 
     def children(self, start: Candidate | None) -> tuple[Candidate, ...]:
         parent = start.source.source_id if start else ""

@@ -32,7 +32,7 @@ from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
 from evokernel_core.synthesis.search import Search
 from evokernel_core.twin.chip import Chip, load_chip
-from evokernel_core.twin.roofline import eager_us, roofline_us
+from evokernel_core.twin.roofline import eager_us, reachable_us, roofline_us
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
 
@@ -154,6 +154,9 @@ class Session:
     def _planned_us(self, task: KernelTask) -> float:
         return author.estimate_us(task, author.initial(task, self.chip), self.chip)
 
+    def _reachable_us(self, task: KernelTask) -> float:
+        return reachable_us(task, self.chip)
+
     def proposer(self) -> Proposer:
         """The proposer that the settings name. Raises UsageError for a model without an endpoint."""
         with self._opening:
@@ -164,7 +167,7 @@ class Session:
     def engine(self) -> Engine:
         """An engine over this session's parts."""
         policy = open_policy(self.settings.policy)
-        return Engine(self.memory, self.verifier(), self.proposer(), policy, self.settings, task_features)
+        return Engine(self.memory, self.verifier(), self.proposer(), policy, self.settings, task_features, self._reachable_us)
 
     def synthesise(
         self,

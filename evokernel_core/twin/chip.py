@@ -55,8 +55,11 @@ def load_chip(name: str = DEFAULT_CHIP) -> Chip:
 
 
 def parse_chip(name: str, path: Path) -> Chip:
-    """The chip of a TOML file. Raises UsageError where a required constant is missing."""
-    constants = dict(_flatten(tomllib.loads(path.read_text())))
+    """The chip of a TOML file. Raises UsageError where a required constant is missing.
+
+    ``base = "ascend910b1"`` takes the constants that the file does not state from that chip.
+    """
+    constants = _constants(path)
 
     def need(key: str) -> float:
         value = _by_last_part(constants, key)
@@ -77,6 +80,13 @@ def parse_chip(name: str, path: Path) -> Chip:
         constants=constants,
         path=path,
     )
+
+
+def _constants(path: Path) -> dict[str, float]:
+    table = tomllib.loads(path.read_text())
+    base = table.get("base")
+    inherited = _constants(path.parent / f"{base}.toml") if base else {}
+    return {**inherited, **dict(_flatten(table))}
 
 
 def runner_text(chip: Chip) -> str:

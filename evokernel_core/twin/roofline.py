@@ -47,12 +47,16 @@ def roofline_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = 
     memory's peak rate; and the transcendental functions of the graph spread over all vector cores.
     """
     bound = task.sizes if sizes is None else sizes
-    used = {ref.name for node in task.graph.nodes for ref in node.operands()}
-    inputs = [item.spec for item in task.graph.inputs if item.name in used]
-    read = sum(spec.nbytes(bound) for spec in inputs)
-    written = sum(spec.nbytes(bound) for spec in task.graph.output_specs())
+    read, written = _traffic(task, bound)
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
     return max(_moved_us(read, written, chip), _cycles_us(work, chip))
+
+
+def _traffic(task: KernelTask, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Bytes of the inputs that are used, and of the outputs."""
+    used = {ref.name for node in task.graph.nodes for ref in node.operands()}
+    read = sum(item.spec.nbytes(sizes) for item in task.graph.inputs if item.name in used)
+    return read, sum(spec.nbytes(sizes) for spec in task.graph.output_specs())
 
 
 def _moved_us(read: int, written: int, chip: Chip) -> float:
@@ -102,9 +106,29 @@ def _read_us(ref: ValueRef, graph: Graph, chip: Chip, sizes: Mapping[str, int]) 
     return nbytes / _l2_rate(chip)
 
 
-def launch_us(chip: Chip) -> float:
-    """Modelled microseconds that a launch on all vector cores costs before any work."""
-    return chip.launch_us + chip.aiv * chip.constants.get("launch.per_block_us", 0.0)
+def launch_us(chip: Chip, cores: int = 0) -> float:
+    """Modelled microseconds that a launch costs before any work; 0 cores: all vector cores."""
+    per_block = chip.constants.get("launch.per_block_us", 0.0)
+    return chip.launch_us + (cores or chip.aiv) * per_block + chip.constants.get("launch.start_us", 0.0)
+
+
+def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
+    """Microseconds that the time model gives a kernel without any waste: what refining can reach.
+
+    Unlike ``roofline_us`` no bound of the hardware: it takes the rates that copies achieve in the
+    model, and the launch, with as many vector cores as pay.
+    """
+    bound = task.sizes if sizes is None else sizes
+    read, written = _traffic(task, bound)
+    work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
+    back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
+    moved = max((read + back * chip.constants.get("gm.write_back_cost", 1.0)) / _achieved_rate(chip),
+                (read + written) / _l2_rate(chip))
+    one_core = read / (chip.constants.get("mte.load_bytes_per_cycle", math.inf) * chip.mhz)
+    return min(
+        launch_us(chip, cores) + max(moved, one_core / cores, _cycles_us(work, chip) * chip.aiv / cores)
+        for cores in range(1, chip.aiv + 1)
+    )
 
 
 def _read_bytes(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:

@@ -60,6 +60,7 @@ void ReadScalar(Reader &reader, Chip &chip)
 {
     reader.Need("launch.launch_us", chip.launch_us);
     reader.Need("launch.per_block_us", chip.per_block_us);
+    reader.Need("launch.start_us", chip.start_us);
     reader.Need("scalar.issue_cycles", chip.issue);
     reader.Need("scalar.flag_cycles", chip.flag);
     reader.Need("scalar.queue_cycles", chip.queue);
@@ -74,6 +75,11 @@ void ReadScalar(Reader &reader, Chip &chip)
 void ReadVector(Reader &reader, Chip &chip)
 {
     reader.Need("vector.startup_cycles", chip.startup);
+    reader.Need("vector.startup_transcendental_cycles", chip.startup_transcendental);
+    reader.Need("vector.startup_reduce_cycles", chip.startup_reduce);
+    reader.Need("vector.startup_reduce_block_cycles", chip.startup_reduce_block);
+    reader.Need("vector.tail_cycles", chip.vector_tail);
+    reader.Need("vector.counter_tail_cycles", chip.counter_tail);
     reader.Need("vector.read_write_conflict_cycles", chip.read_write_conflict);
     reader.Need("vector.bank_groups", chip.bank_groups);
     reader.Need("vector.bank_bytes", chip.bank_bytes);
@@ -105,10 +111,12 @@ void ReadMoves(Reader &reader, Chip &chip)
     reader.Need("mte.store_latency_cycles", chip.store_latency);
     reader.Need("mte.min_copy_cycles", chip.min_copy);
     reader.Need("mte.min_burst_cycles", chip.min_burst);
-    reader.Need("mte.unaligned_efficiency", chip.unaligned_efficiency);
+    reader.Need("mte.cube_load_hit_bytes_per_cycle", chip.cube_load_hit_rate);
     reader.Need("mte.aligned_bytes", chip.aligned_bytes);
     reader.Need("gm.hbm_achieved_gbps", chip.hbm_gbps);
     reader.Need("gm.l2_gbps", chip.l2_gbps);
+    reader.Need("gm.requests_per_cycle", chip.requests_per_cycle);
+    reader.Need("gm.write_back_cost", chip.write_back_cost);
 }
 
 }  // namespace

@@ -12,12 +12,13 @@ struct Chip {
     uint64_t l1_bytes, l0a_bytes, l0b_bytes, l0c_bytes, bias_table_bytes, fixpipe_buffer_bytes;
     int max_buffers, max_queue_buffers;
 
-    double launch_us, per_block_us;
+    double launch_us, per_block_us, start_us;
 
     double issue, flag, queue, local_access, gm_hit, gm_miss, pipe_init, init_buffer;
     int pipe_queue_depth;
 
-    double startup, read_write_conflict;
+    double startup, startup_transcendental, startup_reduce, startup_reduce_block, vector_tail, counter_tail;
+    double read_write_conflict;
     int bank_groups;
     uint64_t bank_bytes;
     double simple_b16, simple_b32, simple_b64, transcendental, mul_add_dst_b16, mul_add_dst_b32;
@@ -25,9 +26,9 @@ struct Chip {
     double gather, gather_block_b16, gather_block_b32, gather_mask_b16, gather_mask_b32, sort;
 
     double load_rate, load_latency, load_hit_rate, load_hit_latency, store_rate, store_latency;
-    double min_copy, min_burst, unaligned_efficiency;
+    double cube_load_hit_rate, min_copy, min_burst;
     uint64_t aligned_bytes;
-    double hbm_gbps, l2_gbps;
+    double hbm_gbps, l2_gbps, requests_per_cycle, write_back_cost;
 };
 
 // Reads the file. On failure returns false and says in `error` which constant is missing.

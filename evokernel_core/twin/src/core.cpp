@@ -81,7 +81,8 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     sub = place.sub;
     subs = place.subs;
     cubes = place.cubes;
-    time.Start(CurrentChip(), active_cores);
+    const bool cube = kind == CoreKind::Cube;
+    time.Start(CurrentChip(), active_cores * std::max(1, cube ? cubes : subs), cube);
     for (int i = 0; i < kSpaces; ++i) {
         const auto space = static_cast<Space>(i);
         LocalMemory &local = memory[i];
@@ -116,6 +117,7 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     cache_lines.assign(512, kNoLine);
     moved_bytes = 0;
     cached_bytes = 0;
+    dirty_bytes = 0;
     last_at = At{"", 0};
 }
 
@@ -153,16 +155,12 @@ uint64_t SpaceBytes(Space space)
     return bytes[static_cast<int>(space)];
 }
 
-L2State &L2()
-{
-    static L2State state;
-    return state;
-}
+void RunVector(const char *name, double cycles, At at) { RunVector(name, CurrentChip().startup, cycles, at); }
 
-void RunVector(const char *name, double cycles, At at)
+void RunVector(const char *name, double startup, double cycles, At at)
 {
     BeginInstruction(Pipe::V, name, at);
-    TheCore().time.Run(Pipe::V, CurrentChip().startup + cycles, name, at.line, at.file);
+    TheCore().time.Run(Pipe::V, startup + cycles, name, at.line, at.file);
 }
 
 At LastPlace() { return TheCore().last_at; }

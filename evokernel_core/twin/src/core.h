@@ -133,6 +133,9 @@ struct Core {
     std::vector<uint64_t> cache_lines;
     uint64_t moved_bytes = 0;  // GM traffic of this block: its progress
     uint64_t cached_bytes = 0;  // of it, what is kept in L2 (first touches only)
+    uint64_t dirty_bytes = 0;   // of that, what was written
+    double before_bytes = 0;    // what earlier waves of the launch had put in L2 when the block began
+    double before_dirty = 0;
     At last_at{"", 0};
     const uint8_t *polled = nullptr;  // the GM element that GetValue read last
     uint64_t polled_bits = 0;
@@ -156,13 +159,6 @@ extern Core *current_core;
 inline Core &TheCore() { return *current_core; }
 Core &HostCore();
 bool InKernel();
-
-// What the launch so far knows about L2: whether writes stay in it.
-struct L2State {
-    bool writes_stay = true;
-    int active = 1;
-};
-L2State &L2();
 
 // Width in bytes of one element (S4 counts as one byte for a pair, see Cast).
 const char *DTypeName(DType dtype);
@@ -209,5 +205,6 @@ inline void TouchGm(const uint8_t *address, uint64_t bytes, bool write, bool ato
 }
 
 void RunVector(const char *name, double cycles, At at);
+void RunVector(const char *name, double startup, double cycles, At at);
 
 }  // namespace evokernel::twin

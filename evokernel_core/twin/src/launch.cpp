@@ -8,6 +8,7 @@
 #include "evokernel/twin/launch.h"
 #include "race.h"
 #include "schedule.h"
+#include "traffic.h"
 
 namespace evokernel::twin {
 
@@ -106,24 +107,6 @@ double SlowestCore(const std::vector<BlockTime> &times, int cores)
     return *std::max_element(total.begin(), total.end());
 }
 
-// In timing mode the first block runs once more before the others, to learn how much of the traffic
-// passes through L2: written data stays there where all of it fits.
-void Probe(Crew crew)
-{
-    const uint64_t counted = InstructionCount();
-    const uint32_t blocks = crew.blocks;
-    uint64_t cached = 0;
-    L2() = L2State{true, crew.active_blocks};
-    crew.alone = true;
-    crew.begin = [](Core &core) { core.time.Trace(nullptr); };
-    crew.end = [&cached](Core &core) { cached += core.cached_bytes; };
-    RunCrew(crew);
-    const uint64_t estimate = std::min(cached * blocks, Gm().TotalBytes());
-    L2().writes_stay = estimate <= CurrentChip().l2_bytes;
-    Gm().ForgetLines();
-    InstructionCount() = counted;
-}
-
 // Collects what each core did as it ends: a block lasts as long as its slowest core.
 class Collector {
 public:
@@ -131,6 +114,7 @@ public:
 
     void Begin(Core &core)
     {
+        BeginL2Block(core);
         core.events.clear();
         core.time.Trace(trace_ ? &core.events : nullptr);
         if (race::installed && !core.timing) {
@@ -141,6 +125,7 @@ public:
     void End(Core &core)
     {
         core.End();
+        EndL2Block(core);
         if (race::installed && !core.timing) {
             race::EndBlock(core);
         }
@@ -208,11 +193,7 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     crew.closure = closure;
     crew.active_blocks = active;
     crew.timing = session.timing;
-    Gm().ForgetLines();
-    L2() = L2State{Gm().TotalBytes() <= chip.l2_bytes, active};
-    if (session.timing) {
-        Probe(crew);
-    }
+    BeginL2Launch(active, kind);
     LaunchReport report;
     report.kernel = name;
     report.blocks = blocks;
@@ -220,6 +201,7 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     crew.begin = [&collector](Core &core) { collector.Begin(core); };
     crew.end = [&collector](Core &core) { collector.End(core); };
     RunCrew(crew);
+    EndL2Launch();
     if (race::installed && !session.timing) {
         race::EndLaunch();
     }

@@ -13,7 +13,7 @@ namespace evokernel::twin {
 
 enum class Kind : uint8_t { Input, Output, Workspace, Device };
 
-constexpr uint64_t kL2Line = 512;  // bytes; assumed by public models of the chip
+constexpr uint64_t kL2Line = 128;  // bytes; data_copy sample: its misses times this are the bytes that it reads
 
 struct Allocation {
     std::string name;

@@ -5,6 +5,7 @@
 #include "atomics.h"
 #include "core.h"
 #include "schedule.h"
+#include "traffic.h"
 
 namespace evokernel::twin {
 
@@ -13,30 +14,6 @@ namespace {
 uint64_t Extent(const Burst &burst, uint32_t stride)
 {
     return burst.count == 0 ? 0 : uint64_t{burst.count - 1} * stride + burst.length;
-}
-
-// How many KB of a block's own progress L2 remembers while all cores run.
-uint32_t Reach()
-{
-    const uint64_t share = CurrentChip().l2_bytes / static_cast<uint64_t>(std::max(1, L2().active));
-    return static_cast<uint32_t>(std::max<uint64_t>(1, share / 1024));
-}
-
-uint64_t TouchAll(Allocation &block, const GlobalRef &tensor, const Burst &burst, uint32_t stride)
-{
-    Core &core = TheCore();
-    const uint64_t offset = static_cast<uint64_t>(tensor.address - block.base);
-    const uint32_t progress = static_cast<uint32_t>(core.moved_bytes / 1024) + 1;
-    const uint32_t reach = Reach();
-    uint64_t missed = 0;
-    for (uint32_t i = 0; i < burst.count; ++i) {
-        const uint64_t start = offset + uint64_t{i} * stride;
-        if (start + burst.length > block.bytes) {
-            break;
-        }
-        missed += GlobalMemory::Touch(block, start, burst.length, progress, reach);
-    }
-    return missed;
 }
 
 Burst Joined(Burst burst)
@@ -54,20 +31,8 @@ void Account(bool load, const GlobalRef &tensor, Burst burst, uint32_t stride, c
     Core &core = TheCore();
     BeginInstruction(load ? Pipe::MTE2 : Pipe::MTE3, name, at);
     burst = Joined(burst);
-    Move move;
-    move.pipe = load ? Pipe::MTE2 : Pipe::MTE3;
-    move.load = load;
-    move.bytes = uint64_t{burst.count} * burst.length;
-    move.bursts = burst.count;
-    move.aligned = reinterpret_cast<uintptr_t>(tensor.address) % CurrentChip().aligned_bytes == 0;
-    move.hbm_bytes = move.bytes;
-    Allocation *block = Gm().Find(tensor.address);
-    if (block != nullptr && !tensor.bypass_l2) {
-        const uint64_t missed = TouchAll(*block, tensor, burst, stride);
-        core.cached_bytes += missed;
-        move.hbm_bytes = load ? missed : L2().writes_stay ? 0 : missed;
-    }
-    core.moved_bytes += move.bytes;
+    const Span span{burst.count, burst.length, stride};
+    const Move move = NoteTraffic(load ? Pipe::MTE2 : Pipe::MTE3, load, tensor, span);
     core.time.RunMove(move, name, at.line, at.file);
 }
 

@@ -28,7 +28,7 @@ const char *PipeName(Pipe pipe)
 
 PipePair PipesOf(AscendC::HardEvent event) { return kPairs[static_cast<int>(event)]; }
 
-void Pipeline::Start(const Chip &chip, int active_cores)
+void Pipeline::Start(const Chip &chip, int active_cores, bool cube)
 {
     std::vector<TraceEvent> *events = events_;
     *this = Pipeline();
@@ -37,6 +37,9 @@ void Pipeline::Start(const Chip &chip, int active_cores)
     const double cores = std::max(1, active_cores);
     hbm_share_ = chip.hbm_gbps * 1e3 / chip.mhz / cores;
     l2_share_ = chip.l2_gbps * 1e3 / chip.mhz / cores;
+    request_share_ = chip.requests_per_cycle / cores;
+    hit_rate_ = cube ? chip.cube_load_hit_rate : chip.load_hit_rate;
+    scalar_ = chip.start_us * chip.mhz;
 }
 
 double Pipeline::Ready(Pipe pipe) const
@@ -96,25 +99,27 @@ void Pipeline::Finish(Pipe pipe, double start, double occupied_until, double don
 void Pipeline::Run(Pipe pipe, double cycles, const char *name, int line, const char *file)
 {
     const double start = Begin(pipe);
-    Finish(pipe, start, start + cycles, start + cycles, name, line, file, 0);
+    const double tail = pipe == Pipe::V ? chip_->vector_tail : 0;
+    Finish(pipe, start, start + cycles, start + cycles + tail, name, line, file, 0);
 }
 
 void Pipeline::RunMove(const Move &move, const char *name, int line, const char *file)
 {
     const double start = Begin(move.pipe);
     const Chip &chip = *chip_;
-    const double l2_bytes = static_cast<double>(move.bytes - move.hbm_bytes);
-    const double hbm_bytes = static_cast<double>(move.hbm_bytes);
-    const double efficiency = move.aligned ? 1.0 : chip.unaligned_efficiency;
-    const double hit_rate = move.load ? chip.load_hit_rate : chip.store_rate;
-    const double miss_rate = move.load ? chip.load_rate : chip.store_rate;
-    const double own = (l2_bytes / hit_rate + hbm_bytes / miss_rate) / efficiency;
+    const double waste = static_cast<double>(move.wire_bytes) / static_cast<double>(move.bytes);
+    const double hbm_bytes = static_cast<double>(move.hbm_bytes) * waste;
+    const double l2_bytes = static_cast<double>(move.bytes - move.hbm_bytes) * waste;
+    const double own = move.load ? l2_bytes / hit_rate_ + hbm_bytes / chip.load_rate
+                                 : (l2_bytes + hbm_bytes) / chip.store_rate;
     const double occupied = std::max({own, chip.min_copy, chip.min_burst * move.bursts});
     const double latency = !move.load            ? chip.store_latency
                            : move.hbm_bytes == 0 ? chip.load_hit_latency
                                                  : chip.load_latency;
-    const double shared = port_.Take(start, (l2_bytes / l2_share_ + hbm_bytes / hbm_share_) / efficiency);
-    const double until = std::max(start + occupied, shared);
+    const double device = ((move.load ? hbm_bytes : 0) + move.write_back * chip.write_back_cost) / hbm_share_;
+    const double cache = (l2_bytes + hbm_bytes) / l2_share_;
+    const double asked = static_cast<double>(move.requests) / request_share_;
+    const double until = std::max({start + occupied, device_.Take(start, device), l2_.Take(start, std::max(cache, asked))});
     Finish(move.pipe, start, until, until + latency, name, line, file, move.bytes);
 }
 

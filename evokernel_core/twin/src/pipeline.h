@@ -39,14 +39,16 @@ struct PipeUse {
 
 struct Move {
     Pipe pipe;
-    uint64_t bytes;       // moved in all
-    uint64_t hbm_bytes;   // of these through HBM
-    uint32_t bursts;
     bool load;
-    bool aligned;         // the GM side starts on a multiple of the chip's efficient alignment
+    uint32_t bursts;
+    uint64_t bytes;         // moved in all
+    uint64_t hbm_bytes;     // of these from or to device memory
+    uint64_t requests;      // pieces of at most 512 bytes that the copy engine asks for
+    uint64_t wire_bytes;    // bytes with those that an unaligned start moves in vain
+    double write_back;      // bytes that L2 or the copy itself writes to device memory
 };
 
-// The core's share of the way to global memory. Instructions reach it in program order, not in the
+// The core's share of device memory or of L2. Instructions reach it in program order, not in the
 // order in which they start, so the last stretch that it stood idle can still be used.
 class Port {
 public:
@@ -61,7 +63,7 @@ private:
 
 class Pipeline {
 public:
-    void Start(const Chip &chip, int active_cores);
+    void Start(const Chip &chip, int active_cores, bool cube = false);
 
     // One instruction of `cycles` on a pipe, after everything that the pipe must wait for.
     void Run(Pipe pipe, double cycles, const char *name, int line, const char *file);
@@ -94,9 +96,12 @@ private:
     PipeUse use_[kPipes];
     double begun_[kPipes][kMaxDepth] = {};  // start times of the last instructions, for the queue depth
     uint32_t issued_[kPipes] = {};
-    Port port_;
+    Port device_;  // device memory
+    Port l2_;
     double hbm_share_ = 0;            // bytes per cycle
     double l2_share_ = 0;
+    double request_share_ = 0;        // requests per cycle
+    double hit_rate_ = 0;             // bytes per cycle of this kind of core
     std::vector<TraceEvent> *events_ = nullptr;
 };
 

@@ -174,7 +174,7 @@ void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
     }
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, WalkCycles(walk, WholeRate(width), nullptr, sources, 1), at);
+    RunVector(name, CurrentChip().startup_reduce, WalkCycles(walk, WholeRate(width), nullptr, sources, 1), at);
     const WholeLayout layout = LayoutOf(order, width);
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * layout.unit + layout.unit;
     if (TheCore().timing || !CheckFloat(name, src, at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
@@ -210,7 +210,7 @@ void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
     constexpr uint32_t blocks = 8;
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, WalkCycles(walk, BlockRate(width), nullptr, sources, 1), at);
+    RunVector(name, CurrentChip().startup_reduce_block, WalkCycles(walk, BlockRate(width), nullptr, sources, 1), at);
     const uint32_t unit = blocks * width;
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * unit + unit;
     if (TheCore().timing || !CheckFloat(name, src, at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||

@@ -12,6 +12,7 @@
 #include "core.h"
 #include "launch.h"
 #include "result.h"
+#include "traffic.h"
 
 namespace evokernel::twin {
 
@@ -197,6 +198,8 @@ private:
             workspace = block->base;
         }
         TheSession().launches.clear();
+        Gm().ForgetLines();  // each run starts with a cold L2
+        L2() = L2State{};
         candidate_.launch(nullptr, pointers.data(), workspace, tiling.data);
         if (TheSession().launches.empty()) {
             outcome->error = "LaunchOp launched no kernel; its body must be one launch.";

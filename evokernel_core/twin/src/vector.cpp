@@ -25,6 +25,13 @@ double Rate(VecOp op, uint32_t width)
     }
 }
 
+double StartUp(VecOp op)
+{
+    const Chip &chip = CurrentChip();
+    const bool slow = op == VecOp::Exp || op == VecOp::Ln || op == VecOp::Sqrt || op == VecOp::Div;
+    return slow ? chip.startup_transcendental : chip.startup;
+}
+
 bool Accumulates(const VecCall &call, const Operand &dst, const Operand &src1)
 {
     switch (call.op) {
@@ -143,7 +150,7 @@ void Vector(const VecCall &call, const Form &form, At at)
         plan.src1 = MakeOperand(call.src1, plan.walk, form, form.src1_block, form.src1_repeat);
     }
     const int count = plan.two ? 2 : 1;
-    RunVector(name, WalkCycles(plan.walk, Rate(call.op, width), &plan.dst, sources, count), at);
+    RunVector(name, StartUp(call.op), WalkCycles(plan.walk, Rate(call.op, width), &plan.dst, sources, count), at);
     if (TheCore().timing || !Check(call, plan, at)) {
         return;
     }

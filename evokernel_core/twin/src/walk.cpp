@@ -413,7 +413,8 @@ double WalkCycles(const Walk &walk, double elements_per_cycle, const Operand *ds
             repeat += CurrentChip().read_write_conflict;
         }
     }
-    return walk.repeats * repeat;
+    const double tail = walk.counted && walk.elements % walk.lanes != 0 ? CurrentChip().counter_tail : 0;
+    return walk.repeats * repeat + tail;
 }
 
 double SimpleRate(uint32_t width)

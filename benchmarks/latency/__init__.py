@@ -1,0 +1,1 @@
+"""The time model compared with published measurements of real chips."""

@@ -1,0 +1,184 @@
+"""How far the modelled latencies are from published measurements of real chips.
+
+    python benchmarks/latency_model.py [--measurements PATH] [--samples DIR] [--only REGEX]
+                                       [--hold-out SERIES,...] [--json OUT]
+
+Rows that name a public sample as it is are executed on the twin in timing mode with the row's chip
+(`executed`; ``--samples``: the folder ``examples/01_simd_cpp_api`` of an asc-devkit checkout). Others
+are predicted from the chip's constants (`analytic`). Prints each row, whether each series keeps its
+direction, and a summary for both kinds and for all rows. Without ``--measurements`` the rows are
+those of ``published_latency.jsonl`` beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.latency.analytic import analytic_us  # noqa: E402
+from benchmarks.latency.rows import Row, read_rows  # noqa: E402
+from benchmarks.latency.samples import Prediction, run_sample  # noqa: E402
+from evokernel_core.twin.build import CandidateError  # noqa: E402
+
+PUBLISHED = Path(__file__).parent / "published_latency.jsonl"
+SAME = 0.02
+"""Two measurements closer than this share have no direction."""
+
+
+@frozen
+class Compared:
+    """A row and what was predicted for it."""
+
+    row: Row
+    how: str
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """Relative: 0.1 is 10 % too slow."""
+        return self.predicted / self.row.value - 1.0
+
+
+def main() -> int:
+    args = _arguments()
+    rows = [row for path in args.measurements for row in read_rows(path) if re.search(args.only, row.id)]
+    compared: list[Compared] = []
+    for row in rows:
+        prediction = _predict(row, args.samples)
+        _print_row(row, prediction)
+        if prediction.value is not None:
+            compared.append(Compared(row, prediction.how, prediction.value))
+    summary = summarise(compared, frozenset(args.hold_out.split(",")) - {""})
+    _print_series(compared)
+    print(json.dumps(summary, indent=2))
+    if args.json:
+        args.json.write_text(json.dumps({"rows": [_as_json(item) for item in compared], "summary": summary}, indent=2))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--measurements", type=Path, action="append")
+    parser.add_argument("--samples", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--hold-out", default="")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    args.measurements = args.measurements or [PUBLISHED]
+    return args
+
+
+def _predict(row: Row, samples: Path | None) -> Prediction:
+    why = ""
+    if samples is not None:
+        try:
+            executed = run_sample(row, samples)
+        except CandidateError as error:
+            executed = Prediction(None, "executed", f"does not compile: {str(error).splitlines()[0]}")
+        if executed is not None and executed.value is not None:
+            return executed
+        why = executed.why if executed is not None else ""
+    value = analytic_us(row)
+    return Prediction(value, "analytic", why or ("" if value is not None else "not predicted"))
+
+
+def _print_row(row: Row, prediction: Prediction) -> None:
+    if prediction.value is None:
+        print(f"{row.id:32} {prediction.why}", flush=True)
+        return
+    error = 100 * (prediction.value / row.value - 1)
+    note = f"  ({prediction.why})" if prediction.why else ""
+    print(
+        f"{row.id:32} {prediction.how:9} {prediction.value:12.2f} {row.value:12.2f} {error:+7.1f} %{note}", flush=True
+    )
+
+
+def _print_series(compared: Sequence[Compared]) -> None:
+    for series, items in _by_series(compared):
+        kept, pairs = direction(items)
+        if pairs:
+            print(f"series {series:34} keeps the direction of {kept} of {pairs} pairs")
+
+
+def _by_series(compared: Iterable[Compared]) -> list[tuple[str, list[Compared]]]:
+    ordered = sorted(compared, key=lambda item: item.row.series)
+    return [(name, list(items)) for name, items in itertools.groupby(ordered, lambda item: item.row.series)]
+
+
+def direction(items: Sequence[Compared]) -> tuple[int, int]:
+    """Pairs of a series whose order the prediction keeps, and pairs whose measurements differ."""
+    kept = pairs = 0
+    for one, other in itertools.combinations(items, 2):
+        if abs(one.row.value / other.row.value - 1) <= SAME:
+            continue
+        pairs += 1
+        kept += (one.predicted - other.predicted) * (one.row.value - other.row.value) > 0
+    return kept, pairs
+
+
+def summarise(compared: Sequence[Compared], held_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Figures for all rows, for each way of predicting and, where given, for the series held out."""
+    kinds = sorted({item.how for item in compared})
+    found: dict[str, Any] = _figures(compared)
+    found["by_kind"] = {kind: _figures([item for item in compared if item.how == kind]) for kind in kinds}
+    if held_out:
+        inside = [item for item in compared if item.row.series in held_out]
+        found["held_out"] = _figures(inside)
+        found["fitted"] = _figures([item for item in compared if item.row.series not in held_out])
+    return found
+
+
+def _figures(compared: Sequence[Compared]) -> dict[str, float | int]:
+    if not compared:
+        return {"rows": 0}
+    shares = [kept / pairs for _, items in _by_series(compared) for kept, pairs in [direction(items)] if pairs]
+    return {
+        "rows": len(compared),
+        "median_abs_error": round(statistics.median(abs(item.error) for item in compared), 4),
+        "spearman": round(_spearman(compared), 4),
+        "series_direction_rate": round(statistics.fmean(shares), 4) if shares else 1.0,
+    }
+
+
+def _spearman(compared: Sequence[Compared]) -> float:
+    """Rank correlation of prediction and measurement."""
+    if len(compared) < 2:
+        return 1.0
+    predicted = _ranks([item.predicted for item in compared])
+    measured = _ranks([item.row.value for item in compared])
+    return statistics.correlation(predicted, measured)
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1, equal values sharing their mean rank."""
+    order = sorted(values)
+    return [(2 * order.index(value) + order.count(value) + 1) / 2 for value in values]
+
+
+def _as_json(item: Compared) -> dict[str, Any]:
+    return {
+        "id": item.row.id,
+        "series": item.row.series,
+        "chip": item.row.chip.name,
+        "how": item.how,
+        "predicted": item.predicted,
+        "measured": item.row.value,
+        "unit": item.row.unit,
+        "error": item.error,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
