@@ -64,7 +64,9 @@ def main() -> int:
     _print_series(compared)
     print(json.dumps(summary, indent=2))
     if args.json:
-        args.json.write_text(json.dumps({"rows": [_as_json(item) for item in compared], "summary": summary}, indent=2))
+        args.json.write_text(
+            json.dumps({"rows": [_as_json(item) for item in compared], "summary": summary}, indent=2)
+        )
     return 0
 
 
@@ -101,7 +103,8 @@ def _print_row(row: Row, prediction: Prediction) -> None:
     error = 100 * (prediction.value / row.value - 1)
     note = f"  ({prediction.why})" if prediction.why else ""
     print(
-        f"{row.id:32} {prediction.how:9} {prediction.value:12.2f} {row.value:12.2f} {error:+7.1f} %{note}", flush=True
+        f"{row.id:32} {prediction.how:9} {prediction.value:12.2f} {row.value:12.2f} {error:+7.1f} %{note}",
+        flush=True,
     )
 
 
@@ -143,7 +146,9 @@ def summarise(compared: Sequence[Compared], held_out: frozenset[str] = frozenset
 def _figures(compared: Sequence[Compared]) -> dict[str, float | int]:
     if not compared:
         return {"rows": 0}
-    shares = [kept / pairs for _, items in _by_series(compared) for kept, pairs in [direction(items)] if pairs]
+    shares = [
+        kept / pairs for _, items in _by_series(compared) for kept, pairs in [direction(items)] if pairs
+    ]
     return {
         "rows": len(compared),
         "median_abs_error": round(statistics.median(abs(item.error) for item in compared), 4),

@@ -132,7 +132,17 @@ def _finalize_routing(case: Case) -> Work:
     width, chosen = case.shape(0)[-1], case.count(1) / max(1.0, tokens)
     read = tokens * chosen * width * case.sizes[0] + 2 * tokens * width * case.sizes[0]
     each = tokens * width
-    return Work(read, each * case.sizes[0], each, 4 * chosen + 2, 0, tokens, 4 * chosen + 3, cores=tokens, chained=True)
+    return Work(
+        read,
+        each * case.sizes[0],
+        each,
+        4 * chosen + 2,
+        0,
+        tokens,
+        4 * chosen + 3,
+        cores=tokens,
+        chained=True,
+    )
 
 
 def _quant_matmul(case: Case) -> Work:
@@ -153,7 +163,9 @@ def _attention(case: Case) -> Work:
     batch, length, heads, depth = (query[axis] for axis in order)
     keys = key[order[1]]
     extra = case.shape(1)[-1] if latent else 0
-    scores = batch * heads * length * keys * (0.5 if case.attributes.get("is_causal") and length == keys else 1.0)
+    scores = (
+        batch * heads * length * keys * (0.5 if case.attributes.get("is_causal") and length == keys else 1.0)
+    )
     macs = scores * (2 * depth + extra)
     out = batch * length * heads * depth * 2
     return Work(case.nbytes(), out, scores, 10, 1, macs=macs)

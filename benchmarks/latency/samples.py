@@ -12,6 +12,7 @@ from attrs import frozen
 from benchmarks.latency.rows import Row
 from evokernel_core.twin.program import build_program, run_program
 from evokernel_core.twin.run import Limits, Mode, RunResult, Status
+from evokernel_core.twin.sources import ProgramSource
 
 MIB = 1 << 20
 HALF_8192 = 128 * MIB
@@ -128,7 +129,7 @@ def run_sample(row: Row, samples: Path) -> Prediction | None:
     sample, scenario = found
     source = samples / sample.source
     macros = tuple(macro.format(n=scenario) for macro in sample.macros)
-    program = build_program(source, macros)
+    program = build_program(ProgramSource((source,), (source.parent,), macros))
     with tempfile.TemporaryDirectory(prefix="evokernel-latency-") as name:
         cwd = Path(name)
         (cwd / "output").mkdir()

@@ -114,7 +114,13 @@ class Engine:
         A ``job_id`` that the memory knows goes on after its recorded attempts. Raises VerifierError
         when the verifier cannot judge; the attempts so far stay recorded.
         """
-        run = _Run(self, Search(task, budget, self.reachable(task)), job_id or uuid.uuid4().hex, on_attempt, cancelled)
+        run = _Run(
+            self,
+            Search(task, budget, self.reachable(task)),
+            job_id or uuid.uuid4().hex,
+            on_attempt,
+            cancelled,
+        )
         return run.to_end(satisfied)
 
 

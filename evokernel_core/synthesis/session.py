@@ -167,7 +167,15 @@ class Session:
     def engine(self) -> Engine:
         """An engine over this session's parts."""
         policy = open_policy(self.settings.policy)
-        return Engine(self.memory, self.verifier(), self.proposer(), policy, self.settings, task_features, self._reachable_us)
+        return Engine(
+            self.memory,
+            self.verifier(),
+            self.proposer(),
+            policy,
+            self.settings,
+            task_features,
+            self._reachable_us,
+        )
 
     def synthesise(
         self,

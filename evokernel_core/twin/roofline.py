@@ -122,8 +122,10 @@ def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None =
     read, written = _traffic(task, bound)
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
     back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
-    moved = max((read + back * chip.constants.get("gm.write_back_cost", 1.0)) / _achieved_rate(chip),
-                (read + written) / _l2_rate(chip))
+    moved = max(
+        (read + back * chip.constants.get("gm.write_back_cost", 1.0)) / _achieved_rate(chip),
+        (read + written) / _l2_rate(chip),
+    )
     one_core = read / (chip.constants.get("mte.load_bytes_per_cycle", math.inf) * chip.mhz)
     return min(
         launch_us(chip, cores) + max(moved, one_core / cores, _cycles_us(work, chip) * chip.aiv / cores)
