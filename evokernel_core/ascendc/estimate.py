@@ -70,6 +70,11 @@ def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
         return Work(
             math.ceil(share / tile), min(tile, share), 1.0, min(cores, math.ceil(rows * columns / 128))
         )
+    if schedule.form is Form.LANES:
+        steps = plan.mid.evaluate(sizes)
+        tile = min(schedule.tile, max(128.0, rows // steps * columns / cores), columns)
+        units = rows // steps * math.ceil(columns / tile)
+        return Work(math.ceil(units / cores) * steps, tile, tile, min(cores, units))
     per_core = math.ceil(rows / cores)
     used = math.ceil(rows / per_core)
     if schedule.form is Form.PACKED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from evokernel_core.ascendc.opset import fusible_ops
+from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -16,7 +16,7 @@ def task_features(task: KernelTask) -> dict[str, float]:
     Counts are damped by log1p and sizes are base-2 logarithms over 10, so that all weights are of
     the order of one and no feature drowns the others.
     """
-    kinds = fusible_ops()
+    kinds = covered_ops()
     features: dict[str, float] = {}
     ops = Counter(node.op.removeprefix("aten.").split(".")[0] for node in task.graph.nodes)
     for op, count in ops.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.opset import fusible_ops
+from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import GraphInput, InputKind, Node
 from evokernel_core.domain.task import KernelTask
@@ -44,7 +44,7 @@ def _check_input(graph_input: GraphInput, task: KernelTask) -> None:
 
 
 def _check_node(node: Node) -> None:
-    if node.op not in fusible_ops():
+    if node.op not in fused_ops():
         raise PlanError(f"The operation {node.op} is not covered by any schedule family.")
 
 

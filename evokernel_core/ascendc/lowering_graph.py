@@ -22,8 +22,9 @@ from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, Valu
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
 HALF = frozenset({"float16", "bfloat16"})
-Split = tuple[tuple[Dim, ...], tuple[Dim, ...]]
-"""The dimensions of a reduction's operand that stay, and those that go."""
+Split = tuple[tuple[Dim, ...], tuple[Dim, ...], tuple[Dim, ...]]
+"""The dimensions of a reduction's operand that stay in front of those that go, those that go, and
+those that stay behind them; the last is empty where the innermost dimension goes."""
 Output = tuple[Operand, Domain]
 
 
@@ -41,14 +42,18 @@ class GraphLowering:
         return self.nodes[ref.name].outputs[ref.index]
 
     def reductions(self) -> list[Split]:
-        """Of every reduction, the kept and the reduced dimensions of its operand."""
+        """How every reduction splits the dimensions of its operand."""
         return [self._split(node) for node in self.graph.nodes if node.op in REDUCTIONS]
 
     def _split(self, node: Node) -> Split:
         call = _without_operands(self, node)
         shape, dims = self.spec(call.tensor()).shape, dims_of(call)
-        kept = tuple(dim for i, dim in enumerate(shape) if i not in dims)
-        return kept, tuple(shape[i] for i in dims if i < len(shape))
+        gone = tuple(shape[i] for i in dims if i < len(shape))
+        long = [i for i in dims if i < len(shape) and not extent(shape[i]).is_one]
+        behind = {i for i in range(len(shape)) if long and i > max(long) and i not in dims}
+        lanes = tuple(shape[i] for i in sorted(behind) if not extent(shape[i]).is_one)
+        front = tuple(dim for i, dim in enumerate(shape) if i not in dims and i not in behind)
+        return front, gone, lanes
 
     def lower(self, space: Space) -> tuple[Builder, list[Output]]:
         """The values, and for each output its value and domain."""
@@ -99,9 +104,10 @@ class _Walk:
         return self.builder.load(item.name, atoms, self._domain(atoms), item.spec.dtype)
 
     def _domain(self, atoms: tuple[int, ...]) -> Domain:
-        mid = any(self.space.outer_atoms <= atom < self.space.row_atoms for atom in atoms)
-        inner = any(atom >= self.space.row_atoms for atom in atoms)
-        if not self.space.row_atoms:  # one row: a column is every point
+        rows = set(self.space.rows[self.space.outer_atoms :])
+        mid = any(atom in rows for atom in atoms)
+        inner = any(atom in self.space.columns for atom in atoms)
+        if not self.space.rows:  # one row: a column is every point
             return Domain.FULL if inner else Domain.SCALAR
         return Domain(Domain.ROW * mid | Domain.COLUMN * inner)
 
@@ -145,7 +151,8 @@ class _Walk:
         self, node: Node, access: Access, shape: tuple[Dim, ...], dims: tuple[int, ...]
     ) -> Access:
         """The access of a reduction's operand: the result's rows, and all columns."""
-        _check_trailing(node, shape, dims)
+        if not self.space.lane_atoms:
+            _check_trailing(node, shape, dims)
         reduced = [shape[dim] for dim in dims if dim < len(shape)]
         columns = iter(self.space.regroup(self.space.columns, reduced, f"what {node.name} reduces"))
         keeps_rank = len(access) == len(shape)
@@ -156,12 +163,13 @@ class _Walk:
             if dim in dims:
                 operand.append(next(columns))
             else:
-                self._check_row_atoms(node, group)
                 operand.append(group)
+        self._check_order(node, flatten(tuple(operand)))
         return tuple(operand)
 
-    def _check_row_atoms(self, node: Node, group: tuple[int, ...]) -> None:
-        if any(atom >= self.space.row_atoms for atom in group):
+    def _check_order(self, node: Node, atoms: tuple[int, ...]) -> None:
+        """Every atom once and in memory order, else the node reduces what others keep."""
+        if list(atoms) != sorted(set(atoms)):
             raise PlanError(f"{node.op} reduces another dimension than the other reductions of the region.")
 
 

@@ -33,25 +33,37 @@ class Space:
     """Atoms in row-major order: first those that index rows, then those that index columns.
 
     The first ``outer_atoms`` of the row atoms are the outer loops; inside them rows are dense for
-    every input, so that one copy fetches a value a row.
+    every input, so that one copy fetches a value a row. Where the columns are not innermost in memory,
+    the last ``lane_atoms`` atoms lie behind them and belong to the rows.
     """
 
     atoms: tuple[Extent, ...]
     row_atoms: int
     outer_atoms: int = 0
+    lane_atoms: int = 0
 
     @staticmethod
     def of(rows: Sequence[Dim], columns: Sequence[Dim]) -> Space:
         row_extents = _without_ones(rows)
         return Space(row_extents + _without_ones(columns), len(row_extents))
 
+    @staticmethod
+    def around(outer: Sequence[Dim], columns: Sequence[Dim], lanes: Sequence[Dim]) -> Space:
+        """Columns between the outer loops and the lanes."""
+        first, last = _without_ones(outer), _without_ones(lanes)
+        return Space(first + _without_ones(columns) + last, len(first), len(first), len(last))
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        return tuple(range(len(self.atoms) - self.lane_atoms, len(self.atoms)))
+
     @property
     def rows(self) -> tuple[int, ...]:
-        return tuple(range(self.row_atoms))
+        return (*range(self.row_atoms), *self.lanes)
 
     @property
     def columns(self) -> tuple[int, ...]:
-        return tuple(range(self.row_atoms, len(self.atoms)))
+        return tuple(range(self.row_atoms, len(self.atoms) - self.lane_atoms))
 
     @property
     def everything(self) -> tuple[int, ...]:
@@ -59,8 +71,15 @@ class Space:
 
     def split(self, refine: Refine) -> Space:
         atoms = (*self.atoms[: refine.atom], *refine.parts, *self.atoms[refine.atom + 1 :])
-        grown = refine.atom < self.row_atoms
-        return evolve(self, atoms=atoms, row_atoms=self.row_atoms + int(grown))
+        grown = int(refine.atom < self.row_atoms)
+        if not self.lane_atoms:
+            return evolve(self, atoms=atoms, row_atoms=self.row_atoms + grown)
+        return Space(
+            atoms,
+            self.row_atoms + grown,
+            self.outer_atoms + grown,
+            self.lane_atoms + int(refine.atom in self.lanes),
+        )
 
     def regroup(self, atoms: Sequence[int], shape: Sequence[Dim], what: str) -> Access:
         """The access of a tensor of ``shape`` whose elements run over ``atoms`` in row-major order.

@@ -11,8 +11,8 @@ from graphlib import CycleError, TopologicalSorter
 
 from attrs import define, evolve, field, frozen
 
+from evokernel_core.ascendc.families.registry import view_ops
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
-from evokernel_core.ascendc.opset import view_ops
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.task import KernelTask

@@ -57,7 +57,10 @@ class PlanOutput:
 @frozen
 class Plan:
     """``outer`` loops x ``mid`` rows of ``inner`` columns. ``tensors`` are the kernel's tensor
-    inputs (name, dtype) in order; ``scalars`` the names of the run-time numbers in order."""
+    inputs (name, dtype) in order; ``scalars`` the names of the run-time numbers in order.
+
+    In the family ``columnwise`` the ``mid`` steps are what reductions reduce, and ``inner`` are lanes
+    side by side; a value after a reduction is one number a lane."""
 
     family: str
     outer: tuple[Extent, ...]
@@ -106,8 +109,10 @@ def plan(task: KernelTask, device_bytes: int = DEVICE_BYTES) -> Plan:
     splits = lowering.reductions()
     if not splits:
         return _lower(task, lowering, "pointwise", Space.of((), _largest_output(task)))
-    rows, columns = max(splits, key=lambda split: _numel(task, (*split[0], *split[1])))
-    return _lower(task, lowering, "rowwise", Space.of(rows, columns))
+    front, gone, lanes = max(splits, key=lambda split: _numel(task, (*split[0], *split[1], *split[2])))
+    if lanes:
+        return _lower(task, lowering, "columnwise", Space.around(front, gone, lanes))
+    return _lower(task, lowering, "rowwise", Space.of(front, gone))
 
 
 def _largest_output(task: KernelTask) -> tuple[Dim, ...]:
@@ -138,6 +143,11 @@ def _with_loops(space: Space, loads: tuple[Load, ...], family: str) -> Space:
     def presence(atom: int) -> tuple[bool, ...]:
         return tuple(atom in load.atoms for load in loads if load.atoms)
 
+    if family == "columnwise":
+        for atoms in (space.columns, space.lanes):
+            if len({presence(atom) for atom in atoms}) > 1:
+                raise PlanError("An input is broadcast inside the reduced or the kept dimensions.")
+        return space
     if family == "pointwise":
         groups = [tuple(group) for _, group in groupby(space.everything, presence)]
         inner = len(groups[-1]) if groups else 0
@@ -150,18 +160,20 @@ def _with_loops(space: Space, loads: tuple[Load, ...], family: str) -> Space:
 
 def _assemble(task: KernelTask, family: str, space: Space, builder: Builder, outputs: list[Output]) -> Plan:
     loops = _loops(space, tuple(builder.loads.values()))
+    steps = space.columns if space.lane_atoms else space.rows[space.outer_atoms :]
+    lanes = space.lanes if space.lane_atoms else space.columns
     used = {value.index for value in needed(value for value, _ in outputs)}
     dtypes = {item.name: item.spec.dtype for item in task.graph.inputs}
     inputs = [
-        _input(space, loops, builder.values[index], load, dtypes[load.source])
+        _input(loops, steps, lanes, builder.values[index], load, dtypes[load.source])
         for index, load in builder.loads.items()
         if index in used
     ]
     return Plan(
         family=family,
         outer=tuple(product(space.atoms[atom] for atom in loop) for loop in loops),
-        mid=product(space.atoms[atom] for atom in space.rows[space.outer_atoms :]),
-        inner=product(space.atoms[atom] for atom in space.columns),
+        mid=product(space.atoms[atom] for atom in steps),
+        inner=product(space.atoms[atom] for atom in lanes),
         inputs=_unique_names(inputs),
         outputs=_outputs(task, outputs, builder),
         tensors=tuple(
@@ -173,22 +185,29 @@ def _assemble(task: KernelTask, family: str, space: Space, builder: Builder, out
 
 
 def _loops(space: Space, loads: tuple[Load, ...]) -> list[tuple[int, ...]]:
-    outer = space.rows[: space.outer_atoms]
+    outer = range(space.outer_atoms)
     return [
         tuple(group)
         for _, group in groupby(outer, lambda atom: tuple(atom in load.atoms for load in loads if load.atoms))
     ]
 
 
-def _input(space: Space, loops: list[tuple[int, ...]], value: Value, load: Load, dtype: str) -> PlanInput:
+def _input(
+    loops: list[tuple[int, ...]],
+    steps: tuple[int, ...],
+    lanes: tuple[int, ...],
+    value: Value,
+    load: Load,
+    dtype: str,
+) -> PlanInput:
     return PlanInput(
         name=load.source,
         source=load.source,
         dtype=dtype,
         value=value,
         outer=tuple(loop[0] in load.atoms for loop in loops),
-        mid=any(space.outer_atoms <= atom < space.row_atoms for atom in load.atoms),
-        inner=any(atom >= space.row_atoms for atom in load.atoms),
+        mid=any(atom in steps for atom in load.atoms),
+        inner=any(atom in lanes for atom in load.atoms),
     )
 
 

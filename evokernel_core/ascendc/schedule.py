@@ -110,6 +110,8 @@ def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
 
 def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
     """The tile forms that a plan may take."""
+    if planned.family == "columnwise":
+        return (Form.LANES,)
     flat = planned.rows.is_one
     if planned.family == "pointwise":
         return (Form.FLAT,) if flat else (Form.PACKED, Form.SEGMENTS)
@@ -136,6 +138,9 @@ def _tiled(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> Itera
 
 
 def _variants(planned: Plan, base: Schedule, columns: int) -> Iterator[Schedule]:
+    if base.form is Form.LANES:
+        yield base
+        return
     if base.form is not Form.PACKED:
         yield evolve(base, online=bool(base.form is Form.STREAM and online_pairs(planned)))
         return
@@ -228,6 +233,7 @@ _FORM_NOTES = {
     Form.FLAT: "Equal runs of elements for every core.",
     Form.PACKED: "Several whole rows a tile; values of a row are vectors, spread over the columns.",
     Form.RESIDENT: "One whole row a tile, loaded once; values of a row are scalars.",
+    Form.LANES: "Lanes cut into equal runs over all cores; steps one after another.",
     Form.SEGMENTS: "Rows cut into equal segments over all cores.",
     Form.STREAM: "Rows longer than the unified buffer: tiles of a row, lane-wise partial results.",
 }
@@ -251,7 +257,7 @@ def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
     ]
     if schedule.form is Form.STREAM:
         notes.append(f"{passes(planned, schedule.online)} passes over a row.")
-    if planned.reductions:
+    if planned.family == "rowwise":
         notes.append("A row stays on one core; with fewer rows than cores some cores idle.")
     return tuple(notes)
 
@@ -260,6 +266,7 @@ def _descriptor(planned: Plan, schedule: Schedule) -> Descriptor:
     memory = 3 if schedule.buffers > 1 else 2
     algorithm = 0
     if planned.reductions:
-        algorithm = min(passes(planned, schedule.online), 3) if schedule.form is Form.STREAM else 1
-    parallelism = {Form.FLAT: 2, Form.SEGMENTS: 3}.get(schedule.form, 1)
+        again = schedule.form in (Form.STREAM, Form.LANES)
+        algorithm = min(passes(planned, schedule.online), 3) if again else 1
+    parallelism = {Form.FLAT: 2, Form.SEGMENTS: 3, Form.LANES: 3}.get(schedule.form, 1)
     return Descriptor(memory, algorithm, parallelism)

@@ -20,6 +20,8 @@ class Form(StrEnum):
     """One whole row, kept in the unified buffer from load to store."""
     SEGMENTS = "segments"
     """Part of one row, element-wise work only."""
+    LANES = "lanes"
+    """Part of one step of a reduction over rows: its lanes lie side by side and are kept."""
     STREAM = "stream"
     """Part of one row; a reduction reads the row once more for each pass."""
 

@@ -14,8 +14,8 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc import author
 from evokernel_core.ascendc.emit.package import import_root, kernel_name, write_package
+from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
-from evokernel_core.ascendc.opset import fusible_ops
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import PlanError, StoreError, UsageError
 from evokernel_core.domain.job import JobKind
@@ -123,7 +123,7 @@ class Session:
         return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
 
     def _captured(self, path: Path, text: str | None, symbol: str | None, whole: bool) -> tuple[Region, ...]:
-        return self.agent.capture(path, text, fusible_ops(), symbol, whole=whole)
+        return self.agent.capture(path, text, covered_ops(), symbol, whole=whole)
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:

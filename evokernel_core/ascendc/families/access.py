@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evokernel_core.ascendc.lowering import Domain
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
@@ -25,10 +27,10 @@ def row_index(plan: Plan, item: PlanInput) -> str:
     return " + ".join(terms)
 
 
-def _outer_index(plan: Plan, axis: int) -> str:
-    """The index of one outer loop, from the row."""
+def _outer_index(plan: Plan, axis: int, row: Sequence[str] = ("row", "tiling_.mid")) -> str:
+    """The index of one outer loop, from what counts all of them (``row`` over the inner rows)."""
     below = [f"tiling_.outer{i}" for i in range(axis + 1, len(plan.outer))]
-    quotient = " / ".join(["row", "tiling_.mid", *reversed(below)])
+    quotient = " / ".join([*row, *reversed(below)])
     return quotient if axis == 0 else f"{quotient} % tiling_.outer{axis}"
 
 
@@ -45,6 +47,8 @@ def offset(plan: Plan, item: PlanInput, form: Form) -> str:
     """The element offset of the tile at ``row``, ``column`` in the input's memory."""
     if form is Form.FLAT:
         return "offset" if item.inner else "0"
+    if form is Form.LANES:
+        return _lane_offset(plan, item)
     index = row_index(plan, item)
     if not item.inner:
         return index
@@ -55,7 +59,26 @@ def offset(plan: Plan, item: PlanInput, form: Form) -> str:
     return f"{base} + {start}" if start else base
 
 
+def _lane_offset(plan: Plan, item: PlanInput) -> str:
+    """The offset where ``outer`` counts the outer loops and ``step`` what is reduced."""
+    terms: list[str] = []
+    for axis, present in enumerate(item.outer):
+        if present:
+            factors = [f"tiling_.outer{i}" for i in range(axis + 1, len(item.outer)) if item.outer[i]]
+            factors += ["tiling_.steps"] if item.mid else []
+            factors += ["tiling_.columns"] if item.inner else []
+            terms.append(_times(_outer_index(plan, axis, ("outer",)), factors))
+    if item.mid:
+        terms.append("step * tiling_.columns" if item.inner else "step")
+    if item.inner:
+        terms.append("column")
+    return " + ".join(terms) or "0"
+
+
 def output_offset(output: PlanOutput, form: Form) -> str:
+    if form is Form.LANES:
+        full = output.domain is Domain.FULL
+        return f"{'(outer * tiling_.steps + step)' if full else 'outer'} * tiling_.columns + column"
     if form is Form.FLAT:
         return "offset"
     if output.domain is Domain.ROW:
@@ -79,15 +102,18 @@ def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
 
 def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
     """Inputs that are read as single numbers through the scalar unit."""
+    if form is Form.LANES:
+        return tuple(item for item in plan.inputs if not item.inner)
     single = form is not Form.PACKED
     return tuple(
         item for item in plan.inputs if item.domain is Domain.SCALAR or (single and item.domain is Domain.ROW)
     )
 
 
-def read_number(plan: Plan, item: PlanInput) -> str:
-    """The C++ expression that reads the number of the row ``row``."""
-    value = f"{camel(item.name)}Global.GetValue({row_index(plan, item)})"
+def read_number(plan: Plan, item: PlanInput, form: Form) -> str:
+    """The C++ expression that reads the number of the row ``row``, or of the step ``step``."""
+    index = offset(plan, item, form) if form is Form.LANES else row_index(plan, item)
+    value = f"{camel(item.name)}Global.GetValue({index})"
     return {
         "float32": value,
         "bfloat16": f"ToFloat({value})",

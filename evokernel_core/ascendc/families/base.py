@@ -75,6 +75,13 @@ class Kernel:
         return tuple(item for item in self.plan.inputs if item.name not in others)
 
     @property
+    def held(self) -> tuple[PlanInput, ...]:
+        """Inputs with one number a lane, which stay loaded while a unit's steps pass."""
+        if self.form is not Form.LANES:
+            return ()
+        return tuple(item for item in self.queued if item.domain is Domain.ROW)
+
+    @property
     def tensors(self) -> tuple[PlanInput | PlanOutput, ...]:
         """Every tensor in device memory, inputs first."""
         return (*self.plan.inputs, *self.plan.outputs)
@@ -85,7 +92,13 @@ class Kernel:
         return (*self.queued, *self.plan.outputs, *self.invariants)
 
     @property
+    def row_mask_bytes(self) -> int:
+        return max(32, self.row_capacity // 8)
+
+    @property
     def row_capacity(self) -> int:
+        if self.form is Form.LANES:
+            return self.schedule.tile
         return self.schedule.rows if self.schedule.packed else SINGLE_ROW_FLOATS
 
     def calls(self, op: str) -> bool:
@@ -114,6 +127,8 @@ class Kernel:
 
     @property
     def reduction_names(self) -> list[str]:
+        if self.form is Form.LANES:  # lanes are never combined
+            return []
         names = {"reduce_sum": "Sum", "reduce_max": "Max", "reduce_min": "Min"}
         return [name for op, name in names.items() if any(value.op == op for value in self.plan.reductions)]
 
@@ -196,7 +211,7 @@ extern "C" __global__ __vector__ void {name}_kernel({arguments}, GM_ADDR workspa
             "FLOATS_PER_BLOCK": "uint32_t FLOATS_PER_BLOCK = 8;",
             "BLOCKS_PER_REPEAT": "uint8_t BLOCKS_PER_REPEAT = 8;",
             "MASK_BYTES": "uint32_t MASK_BYTES = TILE_ELEMENTS / 8; // one bit an element",
-            "ROW_MASK_BYTES": "uint32_t ROW_MASK_BYTES = 32;",
+            "ROW_MASK_BYTES": f"uint32_t ROW_MASK_BYTES = {self.row_mask_bytes};",
             "MASK_BITS_PER_WORD": "uint32_t MASK_BITS_PER_WORD = 16;",
             "FOLD_EVEN": f"uint32_t FOLD_EVEN = {fold(self.schedule.tile, 8)};",
             "FOLD_ODD": f"uint32_t FOLD_ODD = {fold(self.schedule.tile, 64)};",
@@ -343,7 +358,10 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         elif self.reduction_names:
             names += ["foldEven", "foldOdd"]
         lines = [f"LocalTensor<float> {name};" for name in names]
-        lines += [f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local;" for item in self.invariants]
+        lines += [
+            f"LocalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Local;"
+            for item in (*self.invariants, *self.held)
+        ]
         lines += [f"LocalTensor<uint8_t> mask{i};" for i in range(self.masks)]
         lines += [f"LocalTensor<uint8_t> {name};" for name in self.row_masks]
         return lines + [f"LocalTensor<{kind}> {stage};" for stage, kind in self.stages.items()]

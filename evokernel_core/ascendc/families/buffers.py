@@ -124,7 +124,8 @@ def _row_scratch(kernel: Kernel) -> list[Buffer]:
     if count := len(kernel.row_names):
         found.append(Buffer("rowBuffer", 1, times(count, "ROW_CAPACITY"), "float", count * rows * 4))
     if count := len(kernel.row_masks):
-        found.append(Buffer("rowMaskBuffer", 1, times(count, "ROW_MASK_BYTES"), "uint8_t", count * 32))
+        size = count * kernel.row_mask_bytes
+        found.append(Buffer("rowMaskBuffer", 1, times(count, "ROW_MASK_BYTES"), "uint8_t", size))
     if kernel.broadcasts_rows:
         found.append(Buffer("blockBuffer", 1, "ROW_CAPACITY * FLOATS_PER_BLOCK", "float", rows * 32))
     if kernel.folds_over_rows:

@@ -11,6 +11,7 @@ from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering import Domain
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import PlanInput, PlanOutput
+from evokernel_core.ascendc.schedule_settings import Form
 
 
 def method(name: str, parameters: str, lines: Sequence[str]) -> str:
@@ -24,9 +25,14 @@ def read_numbers(kernel: Kernel) -> tuple[list[str], list[str]]:
     once: list[str] = []
     each: list[str] = []
     for item in kernel.numbers:
-        line = f"{camel(item.name)}Value = {access.read_number(kernel.plan, item)};"
+        line = read_number(kernel, item)
         (each if "row" in access.row_index(kernel.plan, item) else once).append(line)
     return once, each
+
+
+def read_number(kernel: Kernel, item: PlanInput) -> str:
+    """The statement that reads a single number."""
+    return f"{camel(item.name)}Value = {access.read_number(kernel.plan, item, kernel.form)};"
 
 
 def load_invariants(kernel: Kernel) -> list[str]:
@@ -76,7 +82,7 @@ def _shape(kernel: Kernel, item: PlanInput | PlanOutput) -> str:
     if packed and item.domain is Domain.FULL:
         return f"RowCopy<{cpp_type}>(rows)"
     elements = "count"
-    if item.domain is Domain.ROW:
+    if item.domain is Domain.ROW and kernel.form is not Form.LANES:
         elements = "rows" if packed else "1"
     elif packed:
         elements = "tiling_.columns"

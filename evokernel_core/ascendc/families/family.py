@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from attrs import frozen
@@ -45,6 +46,11 @@ class Family(Protocol):
     @property
     def strategies(self) -> frozenset[str]:
         """The ``family`` of the strategies that are this family's."""
+
+    @property
+    def ops(self) -> Mapping[str, str]:
+        """ATen names that this family's kernels may hold: ``pointwise``, ``reduction``, ``kernel`` for
+        any other work, or ``view`` for what only renames elements."""
 
     def __hash__(self) -> int: ...
 

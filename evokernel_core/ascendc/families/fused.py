@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import evolve, field, frozen
 
 from evokernel_core.ascendc import schedule as schedules
@@ -9,6 +11,7 @@ from evokernel_core.ascendc.estimate import estimate_us
 from evokernel_core.ascendc.families.base import LANES
 from evokernel_core.ascendc.families.family import Move, StageText
 from evokernel_core.ascendc.families.tile import build, stage_text
+from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.ascendc.plan import plan
 from evokernel_core.ascendc.schedule_settings import Schedule
 from evokernel_core.domain.errors import PlanError
@@ -22,7 +25,11 @@ class FusedFamily:
     """One pass over the points of a space of rows and columns; see plan.py and schedule.py."""
 
     name: str = field(default="fused", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"pointwise", "rowwise"}), init=False)
+    strategies: frozenset[str] = field(default=frozenset({"pointwise", "rowwise", "columnwise"}), init=False)
+
+    @property
+    def ops(self) -> Mapping[str, str]:
+        return fused_ops()
 
     def check(self, task: KernelTask, chip: Chip) -> None:
         plan(task, chip.hbm_bytes)

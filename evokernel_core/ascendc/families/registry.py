@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
 from evokernel_core.domain.errors import PlanError
@@ -9,6 +12,20 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
 FAMILIES: tuple[Family, ...] = (FusedFamily(),)
+
+
+@cache
+def covered_ops() -> Mapping[str, str]:
+    """ATen name to ``pointwise``, ``reduction``, ``kernel`` or ``view``, over all families."""
+    found: dict[str, str] = {}
+    for family in FAMILIES:
+        found = {**family.ops, **found}
+    return found
+
+
+def view_ops() -> frozenset[str]:
+    """The operations that only rename elements of their operand."""
+    return frozenset(name for name, category in covered_ops().items() if category == "view")
 
 
 def family_for(task: KernelTask, chip: Chip) -> Family:

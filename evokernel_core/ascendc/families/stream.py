@@ -21,8 +21,8 @@ from evokernel_core.ascendc.lowering_program import Lowerer, used_inputs
 from evokernel_core.ascendc.plan import Plan, PlanInput, needed
 from evokernel_core.ascendc.schedule_settings import Schedule
 
-_IDENTITY = {"reduce_sum": "0.0f", "reduce_max": "-INFINITE", "reduce_min": "INFINITE"}
-_COMBINE = {"reduce_sum": "Add", "reduce_max": "Max", "reduce_min": "Min"}
+IDENTITY = {"reduce_sum": "0.0f", "reduce_max": "-INFINITE", "reduce_min": "INFINITE"}
+COMBINE = {"reduce_sum": "Add", "reduce_max": "Max", "reduce_min": "Min"}
 _LOWEST = "-3.40282347e38f"
 """The start of an online maximum: finite, because infinity less infinity is not a number."""
 
@@ -138,7 +138,7 @@ def _accumulate(lowerer: Lowerer, value: Value, accumulations: list[Accumulation
     name = f"accumulator{len(accumulations)}"
     accumulator = lowerer.virtual(Domain.FULL, name=name)
     lowerer.origin = value.origin
-    lowerer.emit(_COMBINE[value.op], accumulator, accumulator, source)
+    lowerer.emit(COMBINE[value.op], accumulator, accumulator, source)
     accumulations.append(Accumulation(value, lowerer.hold(value).name, name))
 
 
@@ -284,7 +284,7 @@ def _reducing_methods(writer: _Writer, step: _Pass, copy_in: str, following: str
 def _start(item: Accumulation, step: _Pass) -> str:
     if any(pair.largest is item.value for pair in step.pairs):
         return _LOWEST
-    return _IDENTITY[item.value.op]
+    return IDENTITY[item.value.op]
 
 
 def _combine(step: _Pass) -> list[str]:

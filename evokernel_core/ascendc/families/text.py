@@ -28,26 +28,27 @@ def instruction_lines(
     registers: Registers,
     packed: bool,
     declare: bool = True,
+    rows: str = "",
 ) -> list[str]:
     """C++ statements, with a comment where a new graph node begins. ``declare`` makes the numbers
-    that are read from row tensors local variables, else they are members."""
+    that are read from row tensors local variables, else they are members. ``rows`` is the number of
+    row values of a tile where neither form's own number is meant."""
     lines: list[str] = []
     origin = ""
     for item in instructions:
         if item.origin and item.origin != origin:
             origin = item.origin
             lines.append(f"// {origin}")
-        lines.extend(_statement(item, registers, packed, declare))
+        lines.extend(_statement(item, registers, packed, declare, rows or ("rows" if packed else "1")))
     return lines
 
 
-def _statement(item: Instruction, registers: Registers, packed: bool, declare: bool) -> list[str]:
+def _statement(item: Instruction, registers: Registers, packed: bool, declare: bool, rows: str) -> list[str]:
     sources = [registers.name(source) for source in item.sources]
     if item.op == "get_value":
         return [f"{'const float ' if declare else ''}{item.scalar} = {sources[0]}.GetValue(0);"]
     assert item.target is not None
     target = registers.name(item.target)
-    rows = "rows" if packed else "1"
     count = rows if item.domain is Domain.ROW else "count"
     if item.op in _BINARY:
         return [f"{item.op}({target}, {sources[0]}, {sources[1]}, {count});"]

@@ -20,6 +20,14 @@ _FIELDS = {
         "uint32_t pitch",
     ),
     Form.RESIDENT: ("uint64_t rows", "uint64_t rowsPerCore", "uint32_t columns"),
+    Form.LANES: (
+        "uint64_t steps",
+        "uint64_t columns",
+        "uint64_t units",
+        "uint64_t unitsPerCore",
+        "uint64_t chunks",
+        "uint32_t chunkElements",
+    ),
     Form.STREAM: ("uint64_t rows", "uint64_t rowsPerCore", "uint64_t columns"),
     Form.SEGMENTS: (
         "uint64_t columns",
@@ -80,7 +88,22 @@ tiling.unitsPerCore = CeilDiv(tiling.units, cores);
 tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCore));
 """
 
+_LANES = """\
+// The lanes are cut into equal runs, small enough that every core gets work.
+tiling.columns = static_cast<uint64_t>(columnCount);
+const uint64_t outerCount = static_cast<uint64_t>(rowCount) / tiling.steps;
+const uint64_t share = RoundUp(CeilDiv(outerCount * tiling.columns, cores), STEP);
+const uint64_t longest = share < TILE_ELEMENTS ? share : TILE_ELEMENTS;
+tiling.chunks = CeilDiv(tiling.columns, longest);
+tiling.chunkElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.columns, tiling.chunks), STEP));
+tiling.chunks = CeilDiv(tiling.columns, tiling.chunkElements);
+tiling.units = outerCount * tiling.chunks;
+tiling.unitsPerCore = CeilDiv(tiling.units, cores);
+tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCore));
+"""
+
 _BODY = {
+    Form.LANES: _LANES,
     Form.FLAT: _FLAT,
     Form.PACKED: _ROWS + _PACKED,
     Form.RESIDENT: _ROWS + _RESIDENT,
@@ -158,12 +181,14 @@ def _shape_fields(plan: Plan, schedule: Schedule) -> tuple[list[str], list[str]]
     """Further fields and what sets them: loops, sizes used as numbers, run-time numbers."""
     fields: list[str] = []
     lines: list[str] = []
-    if plan.outer:
+    if schedule.form is Form.LANES:
+        lines.append(f"tiling.steps = static_cast<uint64_t>({plan.mid.cpp()});")
+    elif plan.outer:
         fields.append("uint64_t mid")
         lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")
-        for axis, loop in enumerate(plan.outer[1:], 1):
-            fields.append(f"uint64_t outer{axis}")
-            lines.append(f"tiling.outer{axis} = static_cast<uint64_t>({loop.cpp()});")
+    for axis, loop in enumerate(plan.outer[1:], 1):
+        fields.append(f"uint64_t outer{axis}")
+        lines.append(f"tiling.outer{axis} = static_cast<uint64_t>({loop.cpp()});")
     for expression in dict.fromkeys(value.detail for value in plan.values() if value.op == "size"):
         fields.append(f"float {size_field(expression)}")
         lines.append(f"tiling.{size_field(expression)} = static_cast<float>({expression});")
