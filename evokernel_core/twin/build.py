@@ -22,6 +22,8 @@ from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.compiler import Compiler, detect_compiler, diagnostics, feedback
+from evokernel_core.twin.conditions import BUILT_IN, active_tokens
+from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 
 HERE = Path(__file__).parent
@@ -203,25 +205,29 @@ def build_files(
     glue: str | None = None,
     options: Sequence[str] = (),
     label: str = "op_kernel.cpp",
+    kernels: Mapping[str, Kernel] | None = None,
 ) -> BuiltKernel:
     """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name.
 
-    ``label`` is the file that errors in op_kernel.cpp are reported in.
+    ``label`` is the file that errors in op_kernel.cpp are reported in. ``kernels`` says on which cores
+    kernels run where that is not to be read from the files.
     """
     glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
     everything = {**files, "glue.cpp": glue_text}
-    key = hashlib.sha256(repr((sorted(everything.items()), list(options), label)).encode()).hexdigest()[:24]
+    content = (sorted(everything.items()), list(options), label, sorted((kernels or {}).items()))
+    key = hashlib.sha256(repr(content).encode()).hexdigest()[:24]
     folder = cache_dir() / "kernels" / twin.folder.name / key
     if (folder / "kernel.so").exists():
         os.utime(folder)
         return BuiltKernel(folder / "kernel.so", twin)
     started = time.monotonic()
     folder.parent.mkdir(parents=True, exist_ok=True)
+    known = kernels or find_kernels(tuple(active_tokens(text, dict(BUILT_IN))) for text in files.values())
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
         work = Path(scratch)
         for name, text in everything.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
-            (work / name).write_text(_as_unit(name, text, label))
+            (work / name).write_text(_as_unit(name, text, label, known))
         flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
         command = (*command_prefix, *twin.compiler.argv, *flags)
         _build_in(work, twin, command, (label, *files))
@@ -258,13 +264,13 @@ def _evict(cache: Path) -> None:
         path.with_suffix(".lock").unlink(missing_ok=True)
 
 
-def _as_unit(name: str, text: str, label: str) -> str:
+def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) -> str:
     """A file as it is compiled: launches rewritten, and errors at the author's lines."""
     if not name.endswith(".cpp"):
         return text
     shown = label if name == "op_kernel.cpp" else name
     try:
-        return f'#line 1 "{shown}"\n{rewrite_launches(text)}\n'
+        return f'#line 1 "{shown}"\n{rewrite_launches(text, kernels, name)}\n'
     except LaunchSyntaxError as error:
         raise CandidateError("compile", f"{shown}: {error}") from error
 

@@ -5,16 +5,26 @@ Everything stays on the line where it was written, so compilers and debuggers ke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.twin.kernels import VECTOR, Kernel
 from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, tokenize
+
+_MACRO = "ACLRT_LAUNCH_KERNEL"
+_MARKS = re.compile(rf"<<<|{_MACRO}|\[\s*aicore\s*\]")
 
 
 class LaunchSyntaxError(EvoKernelError):
     """A launch that cannot be read; the message names its line."""
+
+
+Span = tuple[int, int]
+"""Characters of the text, from the first to past the last one."""
 
 
 @frozen
@@ -25,69 +35,180 @@ class Launch:
     start: int
     end: int
     line: int
-    config: tuple[tuple[int, int], ...]
-    arguments: tuple[int, int]
+    callee: Span
+    config: tuple[Span, ...]
+    arguments: tuple[tuple[Token, ...], ...]
+    untyped: bool = False
+    """Its arguments may be any addresses: the host does not see the kernel's parameters."""
 
 
 def find_launches(text: str) -> tuple[Launch, ...]:
     """The launches of a file in order. Raises LaunchSyntaxError for one that is cut short."""
-    if "<<<" not in text:
+    if "<<<" not in text and _MACRO not in text:
         return ()
-    tokens = tokenize(text)
-    return tuple(_launches(text, tokens))
+    return tuple(_launches(tokenize(text)))
 
 
-def rewrite_launches(text: str) -> str:
-    """The file with each launch as a call of ``::evokernel::twin::Launch``. Raises LaunchSyntaxError."""
+def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, file: str = "") -> str:
+    """The file with each launch as a call of ``::evokernel::twin::LaunchSite``. Raises LaunchSyntaxError.
+
+    ``kernels`` says on which cores each one runs, vector cores by default. ``file`` tells the launches
+    of one file from those of another.
+    """
+    if not _MARKS.search(text):
+        return text
     pieces: list[str] = []
     position = 0
+    text = _with_macros(text, kernels or {}, file)
     for launch in find_launches(text):
-        pieces += [text[position : launch.start], _call(text, launch)]
+        pieces += [text[position : launch.start], _call(text, launch, kernels or {}, file)]
         position = launch.end
+    return _without_attributes("".join([*pieces, text[position:]]))
+
+
+def _with_macros(text: str, kernels: Mapping[str, Kernel], file: str) -> str:
+    """The text with the launches inside ``#define`` rewritten; what is no whole launch stays."""
+    pieces: list[str] = []
+    position = 0
+    for token in tokenize(text) if "#" in text and "<<<" in text else ():
+        if token.kind is not Kind.DIRECTIVE or "<<<" not in token.text:
+            continue
+        body = token.text.replace("\\\n", "  ")
+        inside = body.find("define")
+        try:
+            changed = (
+                rewrite_launches(body[inside:], kernels, f"{file}:{token.start}") if inside > 0 else body
+            )
+        except LaunchSyntaxError:
+            continue
+        lines = " \\\n" * token.text.count("\n")
+        pieces += [text[position : token.start], body[:inside] if inside > 0 else "", lines, changed]
+        position = token.end
     return "".join([*pieces, text[position:]])
 
 
-def _call(text: str, launch: Launch) -> str:
+def _without_attributes(text: str) -> str:
+    """``[aicore]``, an older spelling of ``__aicore__``, as spaces."""
+    if not re.search(r"\[\s*aicore\s*\]", text):
+        return text
+    tokens = tokenize(text)
+    characters = list(text)
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if (before.text, token.text, after.text) == ("[", "aicore", "]"):
+            for index in range(before.start, after.end):
+                characters[index] = "\n" if characters[index] == "\n" else " "
+    return "".join(characters)
+
+
+def _call(text: str, launch: Launch, kernels: Mapping[str, Kernel], file: str) -> str:
     config = ", ".join(f"({text[start:end]})" for start, end in launch.config)
-    arguments = text[slice(*launch.arguments)]
     label = launch.name.replace("\\", "").replace('"', "")
-    callee = text[launch.start : launch.config[0][0]].rpartition("<<<")[0]
-    call = f'::evokernel::twin::Launch("{label}", {config}, [=]() {{ {callee}({arguments}); }})'
+    kernel = kernels.get(_last_name(launch.name))
+    ratio = kernel.ratio if kernel else VECTOR
+    captures, passed = _arguments(text, launch)
+    site = int.from_bytes(hashlib.sha256(f"{file}:{launch.start}".encode()).digest()[:7])
+    cores = f"{{{ratio.cube}, {ratio.vector}, {str(ratio.mixed).lower()}}}"
+    body = f"{text[slice(*launch.callee)]}({', '.join(passed)});"
+    closure = f"[{', '.join(['=', *captures])}]() mutable {{ {body} }}"
+    call = f'::evokernel::twin::LaunchSite<{site:#x}>("{label}", {cores}, {closure}, {config})'
     lost_lines = text.count("\n", launch.start, launch.end) - call.count("\n")
     return call + "\n" * lost_lines
 
 
-def _launches(text: str, tokens: Sequence[Token]) -> Iterator[Launch]:
+def _last_name(name: str) -> str:
+    """``kernel`` of ``space::kernel<T>``."""
+    return name.partition("<")[0].rpartition("::")[2]
+
+
+def _arguments(text: str, launch: Launch) -> tuple[list[str], list[str]]:
+    """Captures that evaluate each argument once, on the host, and what the kernel is called with.
+
+    A literal stays where it is: 0 may mean a null pointer, and braces have no type of their own.
+    """
+    captures, passed = [], []
+    for index, part in enumerate(launch.arguments):
+        written = text[part[0].start : part[-1].end]
+        literal = len(part) == 1 and part[0].kind is not Kind.NAME
+        if literal or part[0].text == "{" or written == "NULL" or not _balanced(part):
+            passed.append(written)
+            continue
+        captures.append(f"evokernelArgument{index} = ({written})")
+        name = f"evokernelArgument{index}"
+        passed.append(f"::evokernel::twin::Untyped({name})" if launch.untyped else name)
+    return captures, passed
+
+
+def _balanced(tokens: Sequence[Token]) -> bool:
+    """Whether a comma inside template arguments cannot have cut this part."""
+    opened = sum({"<": 1, "<<<": 3}.get(token.text, 0) for token in tokens)
+    closed = sum({">": 1, ">>>": 3}.get(token.text, 0) for token in tokens)
+    return opened == closed
+
+
+def _launches(tokens: Sequence[Token]) -> Iterator[Launch]:
     for index, token in enumerate(tokens):
         if token.text == "<<<" and token.kind is Kind.PUNCTUATION:
-            yield _launch(text, tokens, index)
+            yield _launch(tokens, index)
+        elif token.text == _MACRO and token.kind is Kind.NAME:
+            yield _macro_launch(tokens, index)
 
 
-def _launch(text: str, tokens: Sequence[Token], opening: int) -> Launch:
+def _launch(tokens: Sequence[Token], opening: int) -> Launch:
     line = tokens[opening].line
     first = _callee_start(tokens, opening)
     end_config = _find(tokens, opening + 1, ">>>", line)
     config = split_commas(tokens[opening + 1 : end_config])
-    if len(config) != 3 or not all(config):
+    if not 2 <= len(config) <= 4 or not all(config):
         raise LaunchSyntaxError(
             f"The launch on line {line} has {len(config)} parameters between <<< and >>>; "
             "write <<<blockDim, nullptr, stream>>>."
         )
     if end_config + 1 >= len(tokens) or tokens[end_config + 1].text != "(":
         raise LaunchSyntaxError(f"The launch on line {line} lacks its argument list; write (...) after >>>.")
-    try:
-        end = closing_index(tokens, end_config + 1)
-    except ValueError as error:
-        raise LaunchSyntaxError(f"The argument list of the launch on line {line} is never closed.") from error
-    name = "".join(token.text for token in tokens[first:opening])
+    end = _closed(tokens, end_config + 1, line)
     return Launch(
-        name=name,
+        name="".join(token.text for token in tokens[first:opening]),
         start=tokens[first].start,
         end=tokens[end].end,
         line=line,
+        callee=(tokens[first].start, tokens[opening - 1].end),
         config=tuple((part[0].start, part[-1].end) for part in config),
-        arguments=(tokens[end_config + 1].end, tokens[end].start),
+        arguments=tuple(part for part in split_commas(tokens[end_config + 2 : end]) if part),
     )
+
+
+def _macro_launch(tokens: Sequence[Token], index: int) -> Launch:
+    """``ACLRT_LAUNCH_KERNEL(name)(blockDim, stream, args...)``."""
+    line = tokens[index].line
+    wrong = LaunchSyntaxError(
+        f"The launch on line {line} cannot be read; write {_MACRO}(name)(blockDim, stream, arguments)."
+    )
+    if index + 4 >= len(tokens) or tokens[index + 1].text != "(" or tokens[index + 3].text != ")":
+        raise wrong
+    if tokens[index + 4].text != "(":
+        raise wrong
+    end = _closed(tokens, index + 4, line)
+    parts = split_commas(tokens[index + 5 : end])
+    if len(parts) < 2 or not all(parts):
+        raise wrong
+    stream = (parts[1][0].start, parts[1][-1].end)
+    return Launch(
+        name=tokens[index + 2].text,
+        start=tokens[index].start,
+        end=tokens[end].end,
+        line=line,
+        callee=(tokens[index + 2].start, tokens[index + 2].end),
+        config=((parts[0][0].start, parts[0][-1].end), stream, stream),
+        arguments=tuple(parts[2:]),
+        untyped=True,
+    )
+
+
+def _closed(tokens: Sequence[Token], opening: int, line: int) -> int:
+    try:
+        return closing_index(tokens, opening)
+    except ValueError as error:
+        raise LaunchSyntaxError(f"The argument list of the launch on line {line} is never closed.") from error
 
 
 def _find(tokens: Sequence[Token], start: int, text: str, line: int) -> int:

@@ -25,6 +25,8 @@ from evokernel_core.twin.build import (
 )
 from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.images import image_flags, kernels_of, launch_headers, needs_cube_image
+from evokernel_core.twin.kernels import Kernel
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.run import Limits, Mode, RunResult, limited, read_result, run_process
 from evokernel_core.twin.sources import ProgramSource, mirrored, read_sources, write_tree
@@ -39,7 +41,9 @@ class Program:
     compile_s: float
 
 
-def rewritten(source: ProgramSource, texts: Mapping[Path, str]) -> dict[Path, str]:
+def rewritten(
+    source: ProgramSource, texts: Mapping[Path, str], kernels: Mapping[str, Kernel]
+) -> dict[Path, str]:
     """The files with their launches rewritten, each line still at its number.
 
     Raises CandidateError for a launch that cannot be read.
@@ -48,7 +52,7 @@ def rewritten(source: ProgramSource, texts: Mapping[Path, str]) -> dict[Path, st
     for path, text in texts.items():
         shown = source.shown(path)
         try:
-            files[path] = f'#line 1 "{shown}"\n{rewrite_launches(text)}\n'
+            files[path] = f'#line 1 "{shown}"\n{rewrite_launches(text, kernels, str(path))}\n'
         except LaunchSyntaxError as error:
             raise CandidateError("compile", f"{shown}: {error}") from error
     return files
@@ -70,48 +74,76 @@ def build_program(source: ProgramSource) -> Program:
     twin = prepare()
     texts = read_sources(source)
     flags = define_flags(source.defines)
-    key = hashlib.sha256(
-        repr(([*map(str, source.files)], [*map(str, source.includes)], sorted(texts.items()), flags)).encode(
-            "utf-8", "replace"
-        )
-    )
-    executable = cache_dir() / "programs" / twin.folder.name / key.hexdigest()[:24] / "program"
-    if executable.exists():
-        return Program(executable, twin, 0.0)
+    places = [str(path.resolve()) for path in (*source.files, *source.includes)]
+    key = hashlib.sha256(repr((places, sorted(texts.items()), flags)).encode("utf-8", "replace"))
+    folder = cache_dir() / "programs" / twin.folder.name / key.hexdigest()[:24]
+    if (folder / "program").exists():
+        return Program(folder / "program", twin, 0.0)
     started = time.monotonic()
-    executable.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=executable.parent) as name:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         work = Path(name)
-        write_tree(rewritten(source, texts), work)
+        kernels = kernels_of(source, texts)
+        write_tree(rewritten(source, texts, kernels), work)
+        for header, text in launch_headers(texts.values(), kernels).items():
+            (work / header).write_text(text)
         names = tuple(Path(source.shown(path)).name for path in texts)
-        _compile(twin, source, work, flags, names)
-        (work / "program").replace(executable)
-    return Program(executable, twin, time.monotonic() - started)
+        _build(_Job(twin, source, work, flags, names, folder), needs_cube_image(texts, kernels))
+        folder.mkdir(exist_ok=True)
+        for built in (work / "result").iterdir():
+            built.replace(folder / built.name)
+    return Program(folder / "program", twin, time.monotonic() - started)
 
 
-def _compile(
-    twin: Twin, source: ProgramSource, work: Path, flags: tuple[str, ...], names: Sequence[str]
-) -> None:
-    """Compiles the translation units side by side and links them."""
-    folders = [folder.resolve() for folder in (source.home, *source.includes)]
-    shadow = [f"-I{place}" for folder in folders for place in (mirrored(folder, work), folder)]
-    options = [*twin.compiler.argv, *kernel_flags(twin.compiler), *header_flags(twin), *shadow, *flags]
-    units = [mirrored(file, work) for file in source.files]
-    objects = [work / f"unit{index}.o" for index in range(len(units))]
-    with ThreadPoolExecutor(max_workers=min(len(units), os.cpu_count() or 1)) as pool:
-        commands = [
-            [*options, "-x", "c++", "-c", str(unit), "-o", str(target)]
-            for unit, target in zip(units, objects, strict=True)
-        ]
-        for status, output in pool.map(lambda command: run_tool(command, work), commands):
+@frozen
+class _Job:
+    """A build: where the rewritten files lie, the options, the files' names, and where results go."""
+
+    twin: Twin
+    source: ProgramSource
+    work: Path
+    flags: tuple[str, ...]
+    names: tuple[str, ...]
+    target: Path
+
+    def command(self, unit: Path, output: Path, image: Sequence[str]) -> list[str]:
+        """Compiles one translation unit. Images of their own do without the precompiled header."""
+        folders = [folder.resolve() for folder in (self.source.home, *self.source.includes)]
+        shadow = [f"-I{place}" for folder in folders for place in (mirrored(folder, self.work), folder)]
+        headers = (f"-I{self.twin.include}",) if image else header_flags(self.twin)
+        own = (*kernel_flags(self.twin.compiler), *headers, f"-I{self.work}", *shadow, *self.flags, *image)
+        return [*self.twin.compiler.argv, *own, "-x", "c++", "-c", str(unit), "-o", str(output)]
+
+    def link(self, objects: Sequence[Path], output: str, more: Sequence[str]) -> None:
+        """Links an image. Raises CandidateError."""
+        (self.work / "result").mkdir(exist_ok=True)
+        libraries = (str(self.twin.library), f"-Wl,-rpath,{self.twin.folder}", "-lpthread", "-ldl")
+        files = [str(path) for path in objects]
+        argv = [*self.twin.compiler.argv, "-o", f"result/{output}", *files, *more, *libraries]
+        status, text = run_tool(argv, self.work)
+        if status:
+            raise CandidateError("link", _undefined_or(text))
+
+
+def _build(job: _Job, two_images: bool) -> None:
+    """Compiles the translation units side by side, for each image, and links them."""
+    units = [mirrored(file, job.work) for file in job.source.files]
+    images = ((image_flags(False), "host"), (image_flags(True), "cube")) if two_images else (((), "host"),)
+    work = [
+        (job.command(unit, job.work / f"{name}{index}.o", flags), job.work / f"{name}{index}.o", name)
+        for flags, name in images
+        for index, unit in enumerate(units)
+    ]
+    with ThreadPoolExecutor(max_workers=min(len(work), os.cpu_count() or 1)) as pool:
+        for status, output in pool.map(lambda item: run_tool(item[0], job.work), work):
             if status:
-                raise CandidateError("compile", feedback(diagnostics(output, names), output))
-    libraries = (str(twin.library), f"-Wl,-rpath,{twin.folder}", "-lpthread", "-ldl")
-    status, output = run_tool(
-        [*twin.compiler.argv, "-o", "program", *(str(path) for path in objects), *libraries], work
-    )
-    if status:
-        raise CandidateError("link", _undefined_or(output))
+                raise CandidateError("compile", feedback(diagnostics(output, job.names), output))
+    more: tuple[str, ...] = ()
+    if two_images:
+        cube = [path for _, path, name in work if name == "cube"]
+        job.link(cube, "program.cube.so", ("-shared", "-Wl,-Bsymbolic", "-Wl,-soname,program.cube.so"))
+        more = ("-Wl,--no-as-needed", "result/program.cube.so", f"-Wl,-rpath,{job.target}")
+    job.link([path for _, path, name in work if name == "host"], "program", more)
 
 
 def _undefined_or(output: str) -> str:

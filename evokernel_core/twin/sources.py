@@ -10,6 +10,8 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin.conditions import BUILT_IN, active_tokens
+from evokernel_core.twin.lexer import Kind, Token
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.MULTILINE)
 
@@ -72,6 +74,36 @@ def included_files(path: Path, text: str, folders: Sequence[Path]) -> Iterator[P
         places = (path.parent, *folders) if quoted else folders
         candidates = (Path(os.path.normpath(folder / (quoted or angled))) for folder in places)
         yield from [place for place in candidates if place.is_file()][:1]
+
+
+def active_files(
+    source: ProgramSource, texts: Mapping[Path, str], macros: Mapping[str, str]
+) -> list[tuple[Token, ...]]:
+    """The tokens that each file of each translation unit is left with, following its includes."""
+    found: list[tuple[Token, ...]] = []
+    folders = tuple(folder.resolve() for folder in source.includes)
+    given = {name: value for name, _, value in (define.partition("=") for define in source.defines)}
+    for file in source.files:
+        table = {**BUILT_IN, **{name: value or "1" for name, value in given.items()}, **macros}
+        _walk(file.resolve(), (texts, folders, table), set(), found)
+    return found
+
+
+_Context = tuple[Mapping[Path, str], tuple[Path, ...], dict[str, str]]
+
+
+def _walk(path: Path, context: _Context, seen: set[Path], found: list[tuple[Token, ...]]) -> None:
+    texts, folders, macros = context
+    if path in seen or path not in texts:
+        return
+    seen.add(path)
+    tokens: list[Token] = []
+    for token in active_tokens(texts[path], macros):
+        tokens.append(token)
+        if token.kind is Kind.DIRECTIVE:
+            for included in included_files(path, token.text, folders):
+                _walk(included, context, seen, found)
+    found.append(tuple(tokens))
 
 
 def write_tree(texts: Mapping[Path, str], root: Path) -> None:

@@ -148,8 +148,8 @@ def test_an_error_in_the_tiling() -> None:
 
 
 def test_a_tiling_too_large_for_a_launch() -> None:
-    big = TILING.replace("uint32_t count;", "uint32_t count; uint8_t table[2000];")
-    with pytest.raises(CandidateError, match="1024 bytes"):
+    big = TILING.replace("uint32_t count;", "uint32_t count; uint8_t table[70000];")
+    with pytest.raises(CandidateError, match="65536 bytes"):
         build_kernel(source(tiling=big))
 
 

@@ -5,6 +5,7 @@
 #include "evokernel/twin/fill.h"
 #include "evokernel/twin/framework.h"
 #include "evokernel/twin/launch.h"
+#include "evokernel/twin/launch_site.h"
 #include "evokernel/twin/math.h"
 #include "evokernel/twin/move.h"
 #include "evokernel/twin/pipe.h"

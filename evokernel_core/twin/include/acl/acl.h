@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "evokernel/twin/launch_site.h"
+
 using aclError = int;
 using aclrtStream = void *;
 using aclrtContext = void *;

@@ -7,6 +7,7 @@
 #define __vector__
 #define __cube__
 #define __mix__(cube, vector)
+#define __host__
 #define __gm__
 #define __ubuf__
 #define __cbuf__
@@ -33,8 +34,13 @@
 #ifndef __CCE_AICORE__
 #define __CCE_AICORE__ 220
 #endif
-#ifndef __DAV_C220_VEC__
-#define __DAV_C220_VEC__
+// The core type that this image is compiled for: 1 cube, 2 vector; an image for both counts as vector.
+#if defined(EVOKERNEL_CORE_TYPE) && EVOKERNEL_CORE_TYPE == 1
+#define __DAV_C220_CUBE__ 1
+#define __DAV_CUBE__ 1
+#else
+#define __DAV_C220_VEC__ 1
+#define __DAV_VEC__ 1
 #endif
 
 enum pipe_t { PIPE_S = 0, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_FIX };
