@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core.h"
+#include "cross_core.h"
 #include "evokernel/twin/launch.h"
 #include "race.h"
 #include "schedule.h"
@@ -200,7 +201,10 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     Collector collector(blocks, session.trace, &report);
     crew.begin = [&collector](Core &core) { collector.Begin(core); };
     crew.end = [&collector](Core &core) { collector.End(core); };
-    RunCrew(crew);
+    ResetCrossCore();
+    if (RunCrew(crew)) {
+        ReportOpenCrossCore();
+    }
     EndL2Launch();
     if (race::installed && !session.timing) {
         race::EndLaunch();
