@@ -169,10 +169,6 @@ void Meet(Meeting &meeting, int64_t members, double cost, const char *what, At a
     core.time.DrainAll();
     Order(core, &meeting, Pipe::S, true);
     meeting.latest = std::max(meeting.latest, core.time.End());
-    if (WaitsPass()) {
-        core.time.NotBefore(Pipe::S, core.time.End() + cost, Pipe::S);
-        return;
-    }
     MeetingWait wait{&meeting, meeting.round};
     if (++meeting.arrived >= members) {
         meeting.leave = meeting.latest + cost;
@@ -253,9 +249,6 @@ void CrossCoreWait(uint16_t flag, At at)
     core.last_at = at;
     CheckMixed("CrossCoreWaitFlag", at);
     FlagWait wait{IdOf(core), ValidId(flag, "CrossCoreWaitFlag", at)};
-    if (WaitsPass() && !FlagRaised(&wait)) {
-        return;
-    }
     static const char *const names[kFlagIds] = {
         "CrossCoreWaitFlag 0",  "CrossCoreWaitFlag 1",  "CrossCoreWaitFlag 2",  "CrossCoreWaitFlag 3",
         "CrossCoreWaitFlag 4",  "CrossCoreWaitFlag 5",  "CrossCoreWaitFlag 6",  "CrossCoreWaitFlag 7",

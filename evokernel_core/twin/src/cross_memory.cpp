@@ -201,9 +201,6 @@ void BlockWait(const GlobalRef &workspace, const LocalRef &local, int32_t block,
     }
     core.time.Scalar(LoadCycles());
     const auto marked = [](void *marks) { return !static_cast<Marks *>(marks)->times.empty(); };
-    if (WaitsPass() && !marked(slot.marks)) {
-        return;
-    }
     BlockUntil(marked, slot.marks, "IBWait", at);
     core.time.NotBefore(Pipe::S, slot.marks->times.front() + LoadCycles(), Pipe::MTE3);
     slot.marks->times.pop_front();
@@ -270,11 +267,9 @@ void TurnsWait(const GlobalRef &workspace, const LocalRef &local, At at)
         const auto &expected = *static_cast<TurnWait *>(context);
         return expected.turns->next >= expected.number;
     };
-    if (!WaitsPass()) {
-        BlockUntil(reached, &wait, "WaitPreBlock", at);
-        core.time.NotBefore(Pipe::S, turns->time, Pipe::MTE3);
-        Order(core, turns, Pipe::S, false);
-    }
+    BlockUntil(reached, &wait, "WaitPreBlock", at);
+    core.time.NotBefore(Pipe::S, turns->time, Pipe::MTE3);
+    Order(core, turns, Pipe::S, false);
 }
 
 void TurnsNotify(const GlobalRef &workspace, const LocalRef &local, At at)
@@ -289,7 +284,7 @@ void TurnsNotify(const GlobalRef &workspace, const LocalRef &local, At at)
     Order(core, turns, Pipe::S, true);
     const uint64_t round = turns->notified[core.Index()]++;
     const uint64_t number = round * static_cast<uint64_t>(VectorCores()) + static_cast<uint64_t>(core.Index());
-    if (turns->next != number && !WaitsPass()) {
+    if (turns->next != number) {
         ReportError("event-misuse", at,
                     "NotifyNextBlock is called out of turn by block %lld; call WaitPreBlock before it, once for each.",
                     static_cast<long long>(core.Index()));
@@ -366,9 +361,6 @@ void GroupWait(const uint8_t *workspace, uint32_t arrivers, uint32_t waiters, ui
     Core &core = TheCore();
     Group &group = TheState().groups[workspace];
     core.time.Scalar(LoadCycles());
-    if (WaitsPass()) {
-        return;
-    }
     GroupArrival wait{&group, arrivers, group.waits[index]++};
     BlockUntil(AllArrived, &wait, "GroupBarrier::Wait", at);
     for (uint32_t i = 0; i < arrivers; ++i) {

@@ -45,8 +45,9 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspa
 """
 CALL = "tested<<<tiling.blockDim, nullptr, stream>>>(const_cast<GM_ADDR *>(tensors), workspace, tiling)"
 KIND_CALL = (
-    'evokernel::twin::Launch("tested", evokernel::twin::LaunchKind{{{cube}, {vector}, {mixed}}}, tiling.blockDim, '
-    "nullptr, stream, [=]() {{ tested(const_cast<GM_ADDR *>(tensors), workspace, tiling); }})"
+    'evokernel::twin::Launch("tested", evokernel::twin::LaunchKind{{{cube}, {vector}, {mixed}}}, '
+    "tiling.blockDim, nullptr, stream, "
+    "[=]() {{ tested(const_cast<GM_ADDR *>(tensors), workspace, tiling); }})"
 )
 """A launch with that many cube and vector cores a block, of a mix kernel type or not."""
 

@@ -12,14 +12,17 @@ PRELUDE = """
 struct Cell {
     TPipe pipe; TBuf<TPosition::VECCALC> buffer; LocalTensor<int32_t> ub; GlobalTensor<int32_t> gm;
     Cell(GM_ADDR address) {
-        pipe.InitBuffer(buffer, 16384); ub = buffer.Get<int32_t>(); gm.SetGlobalBuffer((__gm__ int32_t *)address);
+        pipe.InitBuffer(buffer, 16384);
+        ub = buffer.Get<int32_t>();
+        gm.SetGlobalBuffer((__gm__ int32_t *)address);
     }
     void Put(int slot, int32_t value) {
-        Duplicate(ub, value, 8); PipeBarrier<PIPE_ALL>(); DataCopy(gm[slot * 8], ub, 8); PipeBarrier<PIPE_ALL>();
+        Duplicate(ub, value, 8); PipeBarrier<PIPE_ALL>();
+        DataCopy(gm[slot * 8], ub, 8); PipeBarrier<PIPE_ALL>();
     }
-    void Add(int slot, int32_t value) { SetAtomicAdd<int32_t>(); Put(slot, value); SetAtomicNone(); }
     int32_t Get(int slot) {
-        PipeBarrier<PIPE_ALL>(); DataCopy(ub, gm[slot * 8], 8); PipeBarrier<PIPE_ALL>(); return ub.GetValue(0);
+        PipeBarrier<PIPE_ALL>(); DataCopy(ub, gm[slot * 8], 8);
+        PipeBarrier<PIPE_ALL>(); return ub.GetValue(0);
     }
 };
 """
@@ -38,7 +41,11 @@ SyncAll();
 """
 """Every body finds zeros in the first output, ``work``, and in its slot of the second."""
 
-SHIFT = "cell.Put(self, 100 + self); {before} int32_t next = cell.Get((self + 1) % cores); {after} cell.Put(self, next);"
+SHIFT = """
+    cell.Put(self, 100 + self); {before}
+    int32_t next = cell.Get((self + 1) % cores); {after}
+    cell.Put(self, next);
+"""
 """Every core takes over its neighbour's slot: right only with a barrier before and after."""
 
 CASES = {
@@ -93,6 +100,7 @@ def _expected(name: str, cores: int) -> list[int]:
     return [100 + (i + 1) % cores for i in range(cores)]
 
 
+INIT = "InitDetermineComputeWorkspace(work, spare);"
 FAULTS = {
     "a core that skips the barrier": ("if (self > 0) SyncAll();", "SyncAll();", "deadlock"),
     "a flag that one core does not set": (
@@ -135,12 +143,12 @@ FAULTS = {
     ),
     "turns without their workspace": (
         "WaitPreBlock(work, spare); NotifyNextBlock(work, spare);",
-        "InitDetermineComputeWorkspace(work, spare); WaitPreBlock(work, spare); NotifyNextBlock(work, spare);",
+        f"{INIT} WaitPreBlock(work, spare); NotifyNextBlock(work, spare);",
         "event-misuse",
     ),
     "a turn that is never passed on": (
-        "InitDetermineComputeWorkspace(work, spare); WaitPreBlock(work, spare);",
-        "InitDetermineComputeWorkspace(work, spare); WaitPreBlock(work, spare); NotifyNextBlock(work, spare);",
+        f"{INIT} WaitPreBlock(work, spare);",
+        f"{INIT} WaitPreBlock(work, spare); NotifyNextBlock(work, spare);",
         "deadlock",
     ),
     "a barrier whose local workspace is too small": (
