@@ -2,7 +2,6 @@
 #pragma once
 #include "evokernel/twin/language.h"
 //
-#include "evokernel/twin/cross.h"
 #include "evokernel/twin/fill.h"
 #include "evokernel/twin/framework.h"
 #include "evokernel/twin/launch.h"
@@ -14,3 +13,14 @@
 #include "evokernel/twin/select.h"
 #include "evokernel/twin/sync.h"
 #include "evokernel/twin/vector.h"
+//
+#include "evokernel/twin/control.h"
+#include "evokernel/twin/interpolate.h"
+#include "evokernel/twin/layout.h"
+#include "evokernel/twin/pad.h"
+#include "evokernel/twin/scalar.h"
+#include "evokernel/twin/slice.h"
+#include "evokernel/twin/sorting.h"
+#include "evokernel/twin/tensor_desc.h"
+#include "evokernel/twin/topk.h"
+#include "evokernel/twin/transpose.h"

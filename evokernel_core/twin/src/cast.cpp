@@ -130,19 +130,29 @@ float RoundToFloat(double value, RoundMode mode)
     }
 }
 
+// A whole number in an integer type of so many bits: saturated, or its low bits where the kernel asked for that.
+int64_t Fitted(double value, RoundMode mode, int bits, bool is_signed)
+{
+    const double whole = RoundToInteger(value, mode);
+    if (TheCore().registers.cast_wraps && std::fabs(whole) < 9.2e18) {
+        return static_cast<int64_t>(whole);
+    }
+    return is_signed ? SaturateSigned(whole, bits) : static_cast<int64_t>(SaturateUnsigned(whole, bits));
+}
+
 void StoreElement(DType type, uint8_t *to, size_t i, double value, RoundMode mode, DType src)
 {
     switch (type) {
         case DType::S8:
-            return Put(to, i, static_cast<int8_t>(SaturateSigned(RoundToInteger(value, mode), 8)));
+            return Put(to, i, static_cast<int8_t>(Fitted(value, mode, 8, true)));
         case DType::U8:
-            return Put(to, i, static_cast<uint8_t>(SaturateUnsigned(RoundToInteger(value, mode), 8)));
+            return Put(to, i, static_cast<uint8_t>(Fitted(value, mode, 8, false)));
         case DType::S16:
-            return Put(to, i, static_cast<int16_t>(SaturateSigned(RoundToInteger(value, mode), 16)));
+            return Put(to, i, static_cast<int16_t>(Fitted(value, mode, 16, true)));
         case DType::S32:
-            return Put(to, i, static_cast<int32_t>(SaturateSigned(RoundToInteger(value, mode), 32)));
+            return Put(to, i, static_cast<int32_t>(Fitted(value, mode, 32, true)));
         case DType::S64:
-            return Put(to, i, SaturateSigned(RoundToInteger(value, mode), 64));
+            return Put(to, i, Fitted(value, mode, 64, true));
         case DType::F16:
             return Put(to, i, RoundToHalf(static_cast<float>(value), mode));
         case DType::BF16:
@@ -162,7 +172,7 @@ double LoadNibble(const uint8_t *from, size_t i)
 
 void StoreNibble(uint8_t *to, size_t i, double value, RoundMode mode)
 {
-    const int nibble = static_cast<int>(SaturateSigned(RoundToInteger(value, mode), 4)) & 0xF;
+    const int nibble = static_cast<int>(Fitted(value, mode, 4, true)) & 0xF;
     const int shift = static_cast<int>(i % 2 * 4);
     to[i / 2] = static_cast<uint8_t>((to[i / 2] & ~(0xF << shift)) | nibble << shift);
 }
@@ -204,6 +214,9 @@ void ConvertChunked(DType dst, DType src, uint8_t *to, const uint8_t *from, size
         return;
     }
     ConvertRun(dst, src, to, from, n, mode);
+    if ((dst == DType::F16 || dst == DType::BF16) && TheCore().registers.Saturates()) {
+        SaturateFloats(dst, reinterpret_cast<uint16_t *>(to), n);
+    }
 }
 
 bool NewInfinity(DType dst, DType src, const uint8_t *to, const uint8_t *from, size_t n)
@@ -310,40 +323,6 @@ void Cast(const LocalRef &dst, const LocalRef &src, RoundMode mode, const Form &
         CastDense(plan, at);
     } else {
         CastRepeats(plan);
-    }
-}
-
-void CastDequant(const LocalRef &dst, const LocalRef &src, const Form &form, At at)
-{
-    CastPlan plan;
-    if (!ResolveWalk(form, DTypeBytes(src.dtype), "CastDequant", at, &plan.walk)) {
-        return;
-    }
-    plan.mode = RoundMode::CAST_RINT;
-    plan.dst = MakeOperand(dst, plan.walk, form, form.dst_block, form.dst_repeat);
-    plan.src = MakeOperand(src, plan.walk, form, form.src0_block, form.src0_repeat);
-    const Operand *sources[] = {&plan.src};
-    RunVector("CastDequant", WalkCycles(plan.walk, SimpleRate(plan.src.width), &plan.dst, sources, 1), at);
-    const bool known = (src.dtype == DType::S16 && (dst.dtype == DType::S8 || dst.dtype == DType::U8)) ||
-                       (src.dtype == DType::S32 && dst.dtype == DType::F16);
-    if (TheCore().timing || !CheckCast(plan, "CastDequant", at)) {
-        return;
-    }
-    if (!known) {
-        ReportError("dtype-unsupported", at, "CastDequant does not exist for %s to %s.", DTypeName(src.dtype),
-                    DTypeName(dst.dtype));
-        return;
-    }
-    Propagate(plan.dst, sources, 1, plan.walk);
-    alignas(64) uint8_t from[kRepeatBytes];
-    alignas(64) uint8_t to[kRepeatBytes];
-    for (uint32_t r = 0; r < plan.walk.repeats; ++r) {
-        LoadTile(plan.src, plan.walk, r, from);
-        for (uint32_t lane = 0; lane < plan.walk.LastLane(r); ++lane) {
-            const double value = LoadElement(src.dtype, from, lane) * static_cast<double>(TheCore().deq_scale);
-            StoreElement(dst.dtype, to, lane, value, plan.mode, src.dtype);
-        }
-        StoreTile(plan.dst, plan.walk, r, to);
     }
 }
 

@@ -104,6 +104,7 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     mask = MaskState{false, ~uint64_t{0}, ~uint64_t{0}};
     atomic = Atomic::None;
     deq_scale = 1.0F;
+    registers = Registers{};
     buffers.assign(1, Buffer{});
     std::fill(std::begin(used), std::end(used), 0U);
     buffer_count = 0;

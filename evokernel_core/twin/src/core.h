@@ -10,6 +10,7 @@
 #include "memory.h"
 #include "pipeline.h"
 #include "race.h"
+#include "registers.h"
 
 namespace evokernel::twin {
 
@@ -117,6 +118,7 @@ struct Core {
     Atomic atomic = Atomic::None;
     DType atomic_type = DType::F32;
     float deq_scale = 1.0F;
+    Registers registers;
     uint64_t compare_mask[2] = {};
     float last_sum = 0;
     float last_value = 0;

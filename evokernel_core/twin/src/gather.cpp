@@ -1,4 +1,4 @@
-// Instructions that pick elements: GatherMask, Gather, Gatherb, Transpose and Sort32.
+// Instructions that pick elements: GatherMask, Gather, Gatherb and Transpose.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -235,55 +235,6 @@ void Transpose16(const LocalRef &dst, const LocalRef &src, At at)
             std::memcpy(core.undefined + dst.address + (j * side + i) * 2, shadow.data() + (i * side + j) * 2, 2);
         }
     }
-}
-
-void Sort32(const LocalRef &dst, const LocalRef &score, const LocalRef &index, int64_t repeats, At at)
-{
-    constexpr uint32_t group = 32;
-    constexpr uint32_t pair = 8;  // bytes of a result
-    if (repeats <= 0) {
-        return;
-    }
-    if (repeats > 255) {
-        ReportError("repeat-limit", at, "Sort32 gets %lld repeats; at most 255 fit in one instruction.",
-                    static_cast<long long>(repeats));
-        return;
-    }
-    RunVector("Sort32", static_cast<double>(repeats) * group / CurrentChip().sort, at);
-    Core &core = TheCore();
-    const uint32_t width = DTypeBytes(score.dtype);
-    const uint64_t count = static_cast<uint64_t>(repeats) * group;
-    if (core.timing || LocalRange(score, count * width, 32, false, "Sort32", "src0", at) == nullptr ||
-        LocalRange(index, count * 4, 32, false, "Sort32", "src1", at) == nullptr ||
-        LocalRange(dst, count * pair, 32, true, "Sort32", "dst", at) == nullptr) {
-        return;
-    }
-    if (score.dtype != DType::F16 && score.dtype != DType::F32) {
-        ReportError("dtype-unsupported", at, "Sort32 supports half and float, not %s.", DTypeName(score.dtype));
-        return;
-    }
-    if (AnyUndefined(score.address, count * width)) {
-        ReportUndefined("Sort32", score, count * width, at);
-    }
-    const auto value = [&](uint32_t i) {
-        uint32_t bits = 0;
-        std::memcpy(&bits, core.ub + score.address + i * width, width);
-        return width == 2 ? HalfValue(static_cast<uint16_t>(bits)) : FloatOf(bits);
-    };
-    for (uint32_t start = 0; start < count; start += group) {
-        std::array<uint32_t, group> order;
-        for (uint32_t i = 0; i < group; ++i) {
-            order[i] = start + i;
-        }
-        std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return value(a) > value(b); });
-        for (uint32_t i = 0; i < group; ++i) {
-            uint8_t *to = core.ub + dst.address + (start + i) * pair;
-            std::memset(to, 0, pair);
-            std::memcpy(to, core.ub + score.address + order[i] * width, width);
-            std::memcpy(to + 4, core.ub + index.address + order[i] * 4, 4);
-        }
-    }
-    MarkDefined(dst.address, count * pair);
 }
 
 }  // namespace evokernel::twin

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "core.h"
-#include "cross_core.h"
 #include "evokernel/twin/launch.h"
 #include "race.h"
 #include "schedule.h"
@@ -201,10 +200,7 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     Collector collector(blocks, session.trace, &report);
     crew.begin = [&collector](Core &core) { collector.Begin(core); };
     crew.end = [&collector](Core &core) { collector.End(core); };
-    ResetCrossCore();
-    if (RunCrew(crew)) {
-        ReportOpenCrossCore();
-    }
+    RunCrew(crew);
     EndL2Launch();
     if (race::installed && !session.timing) {
         race::EndLaunch();

@@ -250,6 +250,12 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
     if (block == nullptr) {
         return;
     }
+    Padding filling = padding;
+    const Registers &registers = TheCore().registers;
+    if (!padding.enabled && registers.has_pad_pattern) {  // what SetPadValue set stands where isPad is false
+        filling.enabled = true;
+        filling.pattern = registers.pad_pattern;
+    }
     for (uint32_t i = 0; i < burst.count; ++i) {
         const uint32_t start = dst.address + i * burst.dst_stride;
         const uint8_t *from = src.address + uint64_t{i} * burst.src_stride;
@@ -257,12 +263,12 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
         TouchGm(from, burst.length, false);
         std::memcpy(TheCore().ub + start + left, from, burst.length);
         CopyDefinedness(*block, from, start + left, burst.length);
-        uint64_t pattern = padding.pattern;
-        if (!padding.enabled) {
+        uint64_t pattern = filling.pattern;
+        if (!filling.enabled) {
             pattern = 0;
             std::memcpy(&pattern, from, width);
         }
-        PadBlock(dst, start, left, burst.length, start + filled, padding, pattern);
+        PadBlock(dst, start, left, burst.length, start + filled, filling, pattern);
     }
 }
 

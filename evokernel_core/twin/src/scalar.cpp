@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core.h"
+#include "evokernel/twin/api_vector.h"
 #include "schedule.h"
 
 namespace evokernel::twin {
@@ -94,25 +95,27 @@ void LocalSet(const LocalRef &tensor, int64_t index, uint64_t bits, At at)
     }
 }
 
-uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
+namespace {
+
+GlobalRef RawRef(const void *address, uint32_t width)
 {
-    Core &core = TheCore();
-    BeginInstruction(Pipe::S, "GetValue", at);
-    const uint32_t width = DTypeBytes(tensor.dtype);
-    const uint8_t *from = tensor.address + index * width;
-    GmAccess(core, from);
-    if (core.timing) {
-        return 0;
-    }
-    const Allocation *block = Gm().Check(tensor, from, width, false, "GetValue", at);
+    GlobalRef ref;
+    ref.address = static_cast<uint8_t *>(const_cast<void *>(address));
+    ref.bytes = width;
+    return ref;
+}
+
+uint64_t ReadGlobal(Core &core, const GlobalRef &tensor, const uint8_t *from, uint32_t width, const char *api, At at)
+{
+    const Allocation *block = Gm().Check(tensor, from, width, false, api, at);
     uint64_t bits = 0;
     if (block == nullptr) {
         return bits;
     }
     TouchGm(from, width, false);
     if (block->written != nullptr && std::memchr(block->written + (from - block->base), 0, width) != nullptr) {
-        ReportError("uninitialised-read", at, "GetValue(%lld) reads an element of %s that was never written.",
-                    static_cast<long long>(index), block->name.c_str());
+        ReportError("uninitialised-read", at, "%s reads byte %lld of %s, which was never written.", api,
+                    static_cast<long long>(from - block->base), block->name.c_str());
     }
     std::memcpy(&bits, from, width);
     if (StillTheSame(core, from, bits)) {
@@ -122,17 +125,9 @@ uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
     return bits;
 }
 
-void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at)
+void WriteGlobal(const GlobalRef &tensor, uint8_t *to, uint64_t bits, uint32_t width, const char *api, At at)
 {
-    Core &core = TheCore();
-    BeginInstruction(Pipe::S, "SetValue", at);
-    const uint32_t width = DTypeBytes(tensor.dtype);
-    uint8_t *to = tensor.address + index * width;
-    GmAccess(core, to);
-    if (core.timing) {
-        return;
-    }
-    Allocation *block = Gm().Check(tensor, to, width, true, "SetValue", at);
+    Allocation *block = Gm().Check(tensor, to, width, true, api, at);
     if (block == nullptr || block->kind == Kind::Input) {
         return;
     }
@@ -142,6 +137,61 @@ void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at)
     if (block->written != nullptr) {
         std::memset(block->written + (to - block->base), 1, width);
     }
+}
+
+}  // namespace
+
+uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
+{
+    Core &core = TheCore();
+    BeginInstruction(Pipe::S, "GetValue", at);
+    const uint32_t width = DTypeBytes(tensor.dtype);
+    const uint8_t *from = tensor.address + index * width;
+    GmAccess(core, from);
+    return core.timing ? 0 : ReadGlobal(core, tensor, from, width, "GetValue", at);
+}
+
+void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at)
+{
+    Core &core = TheCore();
+    BeginInstruction(Pipe::S, "SetValue", at);
+    const uint32_t width = DTypeBytes(tensor.dtype);
+    uint8_t *to = tensor.address + index * width;
+    GmAccess(core, to);
+    if (!core.timing) {
+        WriteGlobal(tensor, to, bits, width, "SetValue", at);
+    }
+}
+
+uint64_t ReadUncached(const void *address, uint32_t width, At at)
+{
+    constexpr const char *name = "ReadGmByPassDCache";
+    Core &core = TheCore();
+    BeginInstruction(Pipe::S, name, at);
+    core.time.Scalar(CurrentChip().gm_miss);
+    const auto *from = static_cast<const uint8_t *>(address);
+    return core.timing ? 0 : ReadGlobal(core, RawRef(address, width), from, width, name, at);
+}
+
+void WriteUncached(void *address, uint64_t bits, uint32_t width, At at)
+{
+    constexpr const char *name = "WriteGmByPassDCache";
+    Core &core = TheCore();
+    BeginInstruction(Pipe::S, name, at);
+    core.time.Scalar(CurrentChip().gm_miss);
+    if (!core.timing) {
+        WriteGlobal(RawRef(address, width), static_cast<uint8_t *>(address), bits, width, name, at);
+    }
+}
+
+void PreloadLine(const GlobalRef &tensor, int64_t offset, At at)
+{
+    Core &core = TheCore();
+    BeginInstruction(Pipe::S, "DataCachePreload", at);
+    constexpr uint64_t line_bytes = 64;
+    const uint64_t line = (reinterpret_cast<uint64_t>(tensor.address) + static_cast<uint64_t>(offset)) / line_bytes;
+    core.cache_lines[line % core.cache_lines.size()] = line;
+    core.time.Scalar(CurrentChip().flag);
 }
 
 void CleanDataCache(At at)

@@ -86,6 +86,17 @@ bool Check(const VecCall &call, const Plan &plan, At at)
     return true;
 }
 
+// Computes lanes; half results saturate where the kernel asked for that. Returns whether one overflowed.
+bool Compute(const VecCall &call, const Lanes &lanes)
+{
+    const bool overflow = ComputeLanes(call, lanes);
+    if (call.dst.dtype != DType::F16 || !TheCore().registers.Saturates()) {
+        return overflow;
+    }
+    SaturateFloats(DType::F16, static_cast<uint16_t *>(lanes.dst), lanes.n);
+    return false;
+}
+
 bool IsDense(const Plan &plan)
 {
     const uint32_t lanes = plan.walk.lanes;
@@ -102,7 +113,7 @@ void RunDense(const VecCall &call, const Plan &plan, At at)
         lanes.src0 = ub + plan.src0.ref.address + done * plan.src0.width;
         lanes.src1 = plan.two ? ub + plan.src1.ref.address + done * plan.src1.width : nullptr;
         lanes.dst = ub + plan.dst.ref.address + done * plan.dst.width;
-        overflow = ComputeLanes(call, lanes) || overflow;
+        overflow = Compute(call, lanes) || overflow;
     }
     if (overflow) {
         Overflow(call, at);
@@ -123,7 +134,7 @@ void RunRepeats(const VecCall &call, const Plan &plan, At at)
         if (ReadsDst(call.op)) {
             LoadTile(plan.dst, plan.walk, r, dst);
         }
-        const bool found = ComputeLanes(call, Lanes{src0, plan.two ? src1 : nullptr, dst, plan.walk.LastLane(r)});
+        const bool found = Compute(call, Lanes{src0, plan.two ? src1 : nullptr, dst, plan.walk.LastLane(r)});
         overflow = overflow || (found && plan.walk.full);
         StoreTile(plan.dst, plan.walk, r, dst);
     }

@@ -35,7 +35,6 @@ template <typename T> struct Expression {
 At LastPlace();
 void FusedCast(Fusion op, const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form, At at);
 void Cast(const LocalRef &dst, const LocalRef &src, AscendC::RoundMode mode, const Form &form, At at);
-void CastDequant(const LocalRef &dst, const LocalRef &src, const Form &form, At at);
 void Duplicate(const LocalRef &dst, Scalar value, uint64_t pattern, const Form &form, At at);
 void CopyVector(const LocalRef &dst, const LocalRef &src, const Form &form, At at);
 void Brcb(const LocalRef &dst, const LocalRef &src, int64_t repeats, uint16_t dst_block, uint16_t dst_repeat, At at);
@@ -117,6 +116,7 @@ void Barrier(pipe_t pipe, At at);
 int8_t AllocEvent(AscendC::HardEvent event, At at);
 void ReleaseEvent(AscendC::HardEvent event, int64_t id, At at);
 int8_t FetchEvent(AscendC::HardEvent event);
+void SyncAllCores(At at);
 
 // What a core knows about itself.
 int64_t BlockIdx();
@@ -129,7 +129,6 @@ int64_t SystemCycle();
 void InitSocState();
 uint64_t UsableUbBytes();
 uint8_t *SystemWorkspace();
-void SetSystemWorkspace(uint8_t *workspace);
 uint32_t DTypeBytes(DType dtype);
 
 // Buffers. The live TPipe belongs to a core.

@@ -1,4 +1,4 @@
-// Duplicate, Copy, Brcb, CreateVecIndex, Gather, Sort32, Transpose.
+// Duplicate, Copy, Brcb, CreateVecIndex, Gather, Transpose.
 #pragma once
 #include "evokernel/twin/tensor.h"
 
@@ -152,13 +152,6 @@ void Gatherb(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalT
 template <typename T> void Transpose(const LocalTensor<T> &dst, const LocalTensor<T> &src, EVK_AT)
 {
     twin::Transpose16(dst.Ref(), src.Ref(), at);
-}
-
-template <typename T>
-void Sort32(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<uint32_t> &src1,
-            const int32_t repeatTime, EVK_AT)
-{
-    twin::Sort32(dst.Ref(), src0.Ref(), src1.Ref(), repeatTime, at);
 }
 
 }  // namespace AscendC

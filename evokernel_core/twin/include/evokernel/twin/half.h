@@ -69,7 +69,17 @@ constexpr float BfloatValue(uint16_t bits) { return FloatOf(static_cast<uint32_t
               std::enable_if_t<std::is_same_v<A, Type> && std::is_same_v<B, Type>, int> = 0>            \
     constexpr Type operator/(A a, B b) { return Type(float(a) / float(b)); }                            \
     template <typename A, std::enable_if_t<std::is_same_v<A, Type>, int> = 0>                           \
-    constexpr Type operator-(A a) { return Type(-float(a)); }
+    constexpr Type operator-(A a) { return Type(-float(a)); }                                           \
+    template <typename A, std::enable_if_t<std::is_same_v<A, Type>, int> = 0>                           \
+    constexpr Type operator+(A a) { return a; }                                                         \
+    template <typename A, std::enable_if_t<std::is_same_v<A, Type>, int> = 0>                           \
+    constexpr Type &operator++(A &a) { return a = Type(float(a) + 1.0f); }                              \
+    template <typename A, std::enable_if_t<std::is_same_v<A, Type>, int> = 0>                           \
+    constexpr Type &operator--(A &a) { return a = Type(float(a) - 1.0f); }                              \
+    template <typename A, std::enable_if_t<std::is_same_v<A, Type>, int> = 0>                           \
+    constexpr Type operator++(A &a, int) { const Type old = a; ++a; return old; }                       \
+    template <typename A, std::enable_if_t<std::is_same_v<A, Type>, int> = 0>                           \
+    constexpr Type operator--(A &a, int) { const Type old = a; --a; return old; }
 
 }  // namespace evokernel::twin
 
@@ -105,6 +115,23 @@ struct bfloat16_t {
     {
     }
     constexpr operator float() const { return ::evokernel::twin::BfloatValue(bits); }
+
+    template <typename T> constexpr bfloat16_t &operator+=(T other)
+    {
+        return *this = bfloat16_t(float(*this) + float(other));
+    }
+    template <typename T> constexpr bfloat16_t &operator-=(T other)
+    {
+        return *this = bfloat16_t(float(*this) - float(other));
+    }
+    template <typename T> constexpr bfloat16_t &operator*=(T other)
+    {
+        return *this = bfloat16_t(float(*this) * float(other));
+    }
+    template <typename T> constexpr bfloat16_t &operator/=(T other)
+    {
+        return *this = bfloat16_t(float(*this) / float(other));
+    }
 
     static constexpr bfloat16_t FromBits(uint16_t bits)
     {

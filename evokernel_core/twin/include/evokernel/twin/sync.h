@@ -2,40 +2,6 @@
 #pragma once
 #include "evokernel/twin/pipe.h"
 
-namespace evokernel::twin {
-
-// The event between two pipes, MAX where there is none.
-constexpr AscendC::HardEvent EventOf(pipe_t from, pipe_t to)
-{
-    using E = AscendC::HardEvent;
-    struct Pair {
-        pipe_t from, to;
-        E event;
-    };
-    constexpr Pair pairs[] = {
-        {PIPE_MTE2, PIPE_MTE1, E::MTE2_MTE1}, {PIPE_MTE1, PIPE_MTE2, E::MTE1_MTE2}, {PIPE_MTE1, PIPE_M, E::MTE1_M},
-        {PIPE_M, PIPE_MTE1, E::M_MTE1},       {PIPE_MTE2, PIPE_V, E::MTE2_V},       {PIPE_V, PIPE_MTE2, E::V_MTE2},
-        {PIPE_MTE3, PIPE_V, E::MTE3_V},       {PIPE_V, PIPE_MTE3, E::V_MTE3},       {PIPE_MTE3, PIPE_MTE2, E::MTE3_MTE2},
-        {PIPE_MTE2, PIPE_MTE3, E::MTE2_MTE3}, {PIPE_S, PIPE_V, E::S_V},             {PIPE_V, PIPE_S, E::V_S},
-        {PIPE_S, PIPE_MTE2, E::S_MTE2},       {PIPE_MTE2, PIPE_S, E::MTE2_S},       {PIPE_S, PIPE_MTE3, E::S_MTE3},
-        {PIPE_MTE3, PIPE_S, E::MTE3_S},       {PIPE_M, PIPE_FIX, E::M_FIX},         {PIPE_FIX, PIPE_M, E::FIX_M},
-        {PIPE_M, PIPE_V, E::M_V},             {PIPE_V, PIPE_M, E::V_M},             {PIPE_MTE2, PIPE_FIX, E::MTE2_FIX},
-        {PIPE_FIX, PIPE_MTE2, E::FIX_MTE2},   {PIPE_FIX, PIPE_S, E::FIX_S},         {PIPE_M, PIPE_S, E::M_S},
-        {PIPE_FIX, PIPE_MTE3, E::FIX_MTE3},   {PIPE_MTE1, PIPE_FIX, E::MTE1_FIX},   {PIPE_FIX, PIPE_MTE1, E::FIX_MTE1},
-        {PIPE_MTE3, PIPE_MTE1, E::MTE3_MTE1}, {PIPE_MTE1, PIPE_MTE3, E::MTE1_MTE3}, {PIPE_MTE2, PIPE_M, E::MTE2_M},
-        {PIPE_M, PIPE_MTE2, E::M_MTE2},       {PIPE_MTE1, PIPE_V, E::MTE1_V},       {PIPE_V, PIPE_MTE1, E::V_MTE1},
-        {PIPE_FIX, PIPE_V, E::FIX_V},         {PIPE_V, PIPE_FIX, E::V_FIX},
-    };
-    for (const Pair &pair : pairs) {
-        if (pair.from == from && pair.to == to) {
-            return pair.event;
-        }
-    }
-    return E::MAX;
-}
-
-}  // namespace evokernel::twin
-
 namespace AscendC {
 
 template <HardEvent event> void SetFlag(int32_t eventID, EVK_AT) { twin::SetFlag(event, eventID, at); }
@@ -43,16 +9,12 @@ template <HardEvent event> void WaitFlag(int32_t eventID, EVK_AT) { twin::WaitFl
 template <pipe_t pipe> void PipeBarrier(EVK_AT) { twin::Barrier(pipe, at); }
 template <MemDsbT kind> void DataSyncBarrier(EVK_AT) { twin::Barrier(PIPE_ALL, at); }
 
-// The same flags under the name that all chips share.
-template <pipe_t src, pipe_t dst> class TQueSync {
-public:
-    void SetFlag(TEventID id, EVK_AT) { twin::SetFlag(kEvent, id, at); }
-    void WaitFlag(TEventID id, EVK_AT) { twin::WaitFlag(kEvent, id, at); }
-
-private:
-    static constexpr HardEvent kEvent = twin::EventOf(src, dst);
-    static_assert(kEvent != HardEvent::MAX, "There is no flag between these pipes.");
-};
+template <bool isAIVOnly = true> void SyncAll(EVK_AT) { twin::SyncAllCores(at); }
+template <bool isAIVOnly = true>
+void SyncAll(const GlobalTensor<int32_t> &, const LocalTensor<int32_t> &, const int32_t = 0, EVK_AT)
+{
+    twin::SyncAllCores(at);
+}
 
 inline void SetMaskCount() { twin::SetMaskMode(true); }
 inline void SetMaskNorm() { twin::SetMaskMode(false); }
@@ -81,47 +43,7 @@ inline uint32_t GetRuntimeUBSize() { return static_cast<uint32_t>(twin::UsableUb
 inline constexpr uint32_t GetVecLen() { return 256; }
 inline GM_ADDR GetSysWorkSpacePtr() { return twin::SystemWorkspace(); }
 inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
-inline void SetSysWorkspace(GM_ADDR workspace) { twin::SetSystemWorkspace(workspace); }
-inline void GetArchVersion(uint32_t &coreVersion) { coreVersion = 0x2201; }
-inline int64_t GetProgramCounter(EVK_AT) { return at.line; }
-
-template <typename T> constexpr T AlignUp(T value, T unit) { return (value + unit - 1) / unit * unit; }
-template <typename T, typename U> constexpr auto DivCeil(T value, U unit) { return (value + unit - 1) / unit; }
-template <typename T, typename U> constexpr auto CeilDivision(T value, U unit)
-{
-    return (value + unit - 1) / unit;
-}
-
-template <typename T, typename U, RoundMode mode = RoundMode::CAST_ROUND> U ScalarCast(T value)
-{
-    if constexpr (mode == RoundMode::CAST_FLOOR) {
-        return static_cast<U>(__builtin_floorf(value));
-    } else if constexpr (mode == RoundMode::CAST_CEIL) {
-        return static_cast<U>(__builtin_ceilf(value));
-    } else if constexpr (mode == RoundMode::CAST_TRUNC || !std::is_integral_v<U>) {
-        return static_cast<U>(value);
-    } else if constexpr (mode == RoundMode::CAST_RINT) {
-        return static_cast<U>(__builtin_rintf(value));
-    } else {
-        return static_cast<U>(__builtin_roundf(value));
-    }
-}
-inline bfloat16_t ToBfloat16(const float &value) { return bfloat16_t(value); }
-inline float ToFloat(const bfloat16_t &value) { return value; }
-
-template <int bit> int64_t ScalarGetCountOfValue(uint64_t value)
-{
-    return bit == 1 ? __builtin_popcountll(value) : 64 - __builtin_popcountll(value);
-}
-template <int bit> int64_t GetBitCount(uint64_t value) { return ScalarGetCountOfValue<bit>(value); }
-inline int64_t ScalarCountLeadingZero(uint64_t value) { return value == 0 ? 64 : __builtin_clzll(value); }
-inline int64_t CountLeadingZero(uint64_t value) { return ScalarCountLeadingZero(value); }
-template <int bit> int64_t ScalarGetSFFValue(uint64_t value)
-{
-    const uint64_t wanted = bit == 1 ? value : ~value;
-    return wanted == 0 ? -1 : __builtin_ctzll(wanted);
-}
-template <int bit> int64_t GetSFFValue(uint64_t value) { return ScalarGetSFFValue<bit>(value); }
+inline void SetSysWorkspace(GM_ADDR) {}
 
 }  // namespace AscendC
 

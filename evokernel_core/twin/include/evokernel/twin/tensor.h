@@ -1,8 +1,11 @@
 // LocalTensor and GlobalTensor.
 #pragma once
+#include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "evokernel/twin/api.h"
+#include "evokernel/twin/shape.h"
 
 namespace AscendC {
 
@@ -32,7 +35,15 @@ template <typename T> inline T FromBits(uint64_t bits)
 
 template <typename T> using PrimT = T;
 
-struct ShapeInfo {};
+using TTagType = int32_t;
+
+// The raw address of a tensor, for code that places one by hand.
+struct TBuffAddr {
+    uint32_t dataLen = 0;  // bytes
+    uint32_t bufferAddr = 0;
+    uint8_t *bufferHandle = nullptr;
+    uint8_t logicPos = 0;
+};
 
 template <typename T> class LocalTensor {
 public:
@@ -46,6 +57,25 @@ public:
         ref_ = twin::AllocStatic(position, address, uint64_t{elements} * sizeof(T), at);
         ref_.dtype = twin::kDType<T>;
     }
+
+    // A tensor at a fixed byte address of the unified buffer, as long as the buffer goes.
+    explicit LocalTensor(uint32_t address, EVK_AT)
+    {
+        const auto bytes = static_cast<uint32_t>(TOTAL_UB_SIZE) - (address < TOTAL_UB_SIZE ? address : 0);
+        *this = LocalTensor(TPosition::VECCALC, address, bytes / sizeof(T), at);
+    }
+    explicit LocalTensor(const TBuffAddr &place, EVK_AT) { SetAddr(place, at); }
+
+    void SetAddr(const TBuffAddr &place, EVK_AT)
+    {
+        *this = LocalTensor(static_cast<TPosition>(place.logicPos), place.bufferAddr, place.dataLen / sizeof(T), at);
+    }
+    template <typename U> void SetAddrWithOffset(LocalTensor<U> &source, uint32_t offset)
+    {
+        ref_ = source[offset].Ref();
+        ref_.dtype = twin::kDType<T>;
+    }
+    TBuffAddr GetBufferAddr() const { return TBuffAddr{ref_.bytes, ref_.address, nullptr, ref_.position}; }
 
     // Runs over the whole of this tensor.
     LocalTensor &operator=(const twin::Expression<T> &sum)
@@ -97,15 +127,38 @@ public:
     {
         return reinterpret_cast<T *>(twin::LocalAddress(ref_)) + offset;
     }
-    template <typename Tag> void SetUserTag(Tag tag) { tag_ = static_cast<uint32_t>(tag); }
-    uint32_t GetUserTag() const { return tag_; }
-    void SetShapeInfo(const ShapeInfo &) {}
+    void SetBufferLen(uint32_t elements) { SetSize(elements); }
+    void SetUserTag(const TTagType tag) { tag_ = tag; }
+    TTagType GetUserTag() const { return tag_; }
+    void SetShapeInfo(const ShapeInfo &shape) { shape_ = twin::KeepShape(shape); }
+    ShapeInfo GetShapeInfo() const { return shape_ == nullptr ? ShapeInfo{} : *shape_; }
+
+    // A data block to the line.
+    void Print() { Print(GetSize()); }
+    void Print(uint32_t elements)
+    {
+        constexpr uint32_t per_line = 32 / sizeof(T);
+        for (uint32_t i = 0; i < elements; ++i) {
+            std::printf(i % per_line == per_line - 1 || i + 1 == elements ? "%g\n" : "%g ",
+                        static_cast<double>(static_cast<float>(GetValue(i))));
+        }
+    }
+    int32_t ToFile(const std::string &name) const
+    {
+        std::FILE *file = std::fopen(name.c_str(), "wb");
+        if (file == nullptr) {
+            return 1;
+        }
+        const size_t written = std::fwrite(GetPhyAddr(), 1, ref_.bytes, file);
+        return std::fclose(file) == 0 && written == ref_.bytes ? 0 : 1;
+    }
 
     const twin::LocalRef &Ref() const { return ref_; }
 
 private:
     twin::LocalRef ref_;
-    uint32_t tag_ = 0;
+    TTagType tag_ = 0;
+    const ShapeInfo *shape_ = nullptr;
 };
 
 #define EVK_OPERATOR(Symbol, Name)                                                                       \
@@ -181,12 +234,20 @@ public:
     {
         ref_.bypass_l2 = hint == CacheMode::CACHE_MODE_DISABLE;
     }
-    void SetShapeInfo(const ShapeInfo &) {}
+    void SetShapeInfo(const ShapeInfo &shape) { shape_ = twin::KeepShape(shape); }
+    ShapeInfo GetShapeInfo() const { return shape_ == nullptr ? ShapeInfo{} : *shape_; }
+    template <typename U> GlobalTensor<U> ReinterpretCast() const
+    {
+        GlobalTensor<U> tensor;
+        tensor.SetGlobalBuffer(reinterpret_cast<U *>(ref_.address), ref_.bytes / sizeof(U));
+        return tensor;
+    }
 
     const twin::GlobalRef &Ref() const { return ref_; }
 
 private:
     twin::GlobalRef ref_;
+    const ShapeInfo *shape_ = nullptr;
 };
 
 }  // namespace AscendC

@@ -1,5 +1,6 @@
 // Element-wise instructions: count, contiguous-mask, bit-mask and operator forms.
 #pragma once
+#include "evokernel/twin/api_vector.h"
 #include "evokernel/twin/tensor.h"
 
 namespace AscendC {
@@ -225,16 +226,86 @@ void Cast(const LocalTensor<T> &dst, const LocalTensor<U> &src, const RoundMode 
     twin::Cast(dst.Ref(), src.Ref(), mode, twin::BitsForm(isSetMask, mask, repeatTime, wide).Unary(params), at);
 }
 
+// isSetMask comes first of the flags in the forms with a mask, as documented.
 #define EVK_DEQUANT(Name)                                                                                            \
     template <typename T, typename U, bool isVecDeq = true, bool halfBlock = true>                                   \
     void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src, const uint32_t count, EVK_AT)                    \
     {                                                                                                                \
-        twin::CastDequant(dst.Ref(), src.Ref(), twin::Form::Count(count), at);                                       \
+        twin::Dequantize(dst.Ref(), src.Ref(), {isVecDeq, halfBlock}, twin::Form::Count(count), at);                 \
+    }                                                                                                                \
+    template <typename T, typename U, bool isSetMask = true, bool isVecDeq = true, bool halfBlock = true>            \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src, const int32_t mask, uint8_t repeatTime,          \
+              const UnaryRepeatParams &params, EVK_AT)                                                               \
+    {                                                                                                                \
+        twin::Dequantize(dst.Ref(), src.Ref(), {isVecDeq, halfBlock},                                                \
+                         twin::MaskForm(isSetMask, static_cast<uint64_t>(mask), repeatTime).Unary(params), at);      \
+    }                                                                                                                \
+    template <typename T, typename U, bool isSetMask = true, bool isVecDeq = true, bool halfBlock = true>            \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src, const uint64_t mask[], uint8_t repeatTime,       \
+              const UnaryRepeatParams &params, EVK_AT)                                                               \
+    {                                                                                                                \
+        twin::Dequantize(dst.Ref(), src.Ref(), {isVecDeq, halfBlock},                                                \
+                         twin::BitsForm(isSetMask, mask, repeatTime, sizeof(U) <= 2).Unary(params), at);             \
     }
 EVK_DEQUANT(CastDeq)
 EVK_DEQUANT(CastDequant)
 #undef EVK_DEQUANT
 
+template <typename T, typename U>
+void AddDeqRelu(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
+                const int32_t &count, EVK_AT)
+{
+    twin::AddDequantize(dst.Ref(), src0.Ref(), src1.Ref(), twin::Form::Count(count), at);
+}
+template <typename T, typename U, bool isSetMask = true>
+void AddDeqRelu(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, uint64_t mask,
+                const uint8_t repeatTime, const BinaryRepeatParams &params, EVK_AT)
+{
+    twin::AddDequantize(dst.Ref(), src0.Ref(), src1.Ref(), twin::MaskForm(isSetMask, mask, repeatTime).Binary(params),
+                        at);
+}
+template <typename T, typename U, bool isSetMask = true>
+void AddDeqRelu(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
+                const uint64_t mask[], const uint8_t repeatTime, const BinaryRepeatParams &params, EVK_AT)
+{
+    twin::AddDequantize(dst.Ref(), src0.Ref(), src1.Ref(),
+                        twin::BitsForm(isSetMask, mask, repeatTime, false).Binary(params), at);
+}
+template <bool isSetMask>
+void AddDeqRelu(const LocalTensor<half> &dst, const LocalTensor<int32_t> &src0, const LocalTensor<int32_t> &src1,
+                uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams &params, EVK_AT)
+{
+    AddDeqRelu<half, int32_t, isSetMask>(dst, src0, src1, mask, repeatTime, params, at);
+}
+template <bool isSetMask>
+void AddDeqRelu(const LocalTensor<half> &dst, const LocalTensor<int32_t> &src0, const LocalTensor<int32_t> &src1,
+                const uint64_t mask[], const uint8_t repeatTime, const BinaryRepeatParams &params, EVK_AT)
+{
+    AddDeqRelu<half, int32_t, isSetMask>(dst, src0, src1, mask, repeatTime, params, at);
+}
+
+struct VdeqInfo {
+    VdeqInfo() = default;
+    VdeqInfo(const float scales[16], const int16_t offsets[16], const bool signs[16])
+    {
+        for (int i = 0; i < 16; ++i) {
+            vdeqScale[i] = scales[i];
+            vdeqOffset[i] = offsets[i];
+            vdeqSignMode[i] = signs[i];
+        }
+    }
+
+    float vdeqScale[16] = {};
+    int16_t vdeqOffset[16] = {};
+    bool vdeqSignMode[16] = {};
+};
+
 inline void SetDeqScale(half scale) { twin::SetDeqScale(scale); }
+inline void SetDeqScale(float scale, int16_t offset, bool signMode) { twin::SetDequant(scale, offset, signMode); }
+template <typename T> void SetDeqScale(const LocalTensor<T> &vdeq, const VdeqInfo &info, EVK_AT)
+{
+    static_assert(sizeof(T) == 8, "SetDeqScale takes a table of uint64_t.");
+    twin::SetDequantVector(vdeq.Ref(), info.vdeqScale, info.vdeqOffset, info.vdeqSignMode, at);
+}
 
 }  // namespace AscendC
