@@ -76,6 +76,10 @@ def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
         units = rows // steps * math.ceil(columns / tile)
         return Work(math.ceil(units / cores) * steps, tile, tile, min(cores, units))
     per_core = math.ceil(rows / cores)
+    if schedule.form is Form.PIECES:
+        tiles = math.ceil(columns / schedule.tile)
+        pieces = plan.leading.evaluate(sizes) * plan.mid.evaluate(sizes)
+        return Work(per_core * pieces * tiles, columns / tiles, 1.0, math.ceil(rows / per_core))
     used = math.ceil(rows / per_core)
     if schedule.form is Form.PACKED:
         per_tile = max(1, min(schedule.tile // max(columns, 1), schedule.rows, per_core))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from evokernel_core.ascendc.lowering import Builder, Domain, Operand
 from evokernel_core.ascendc.lowering_call import Call
@@ -22,9 +22,23 @@ from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, Valu
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
 HALF = frozenset({"float16", "bfloat16"})
-Split = tuple[tuple[Dim, ...], tuple[Dim, ...], tuple[Dim, ...]]
-"""The dimensions of a reduction's operand that stay in front of those that go, those that go, and
-those that stay behind them; the last is empty where the innermost dimension goes."""
+
+
+@frozen
+class Split:
+    """The dimensions of a reduction's operand: those that go although others in front of ``gone``
+    stay (``leading``), those that stay (``front``), those that go, and those that stay behind them."""
+
+    leading: tuple[Dim, ...]
+    front: tuple[Dim, ...]
+    gone: tuple[Dim, ...]
+    lanes: tuple[Dim, ...]
+
+    @property
+    def everything(self) -> tuple[Dim, ...]:
+        return (*self.leading, *self.front, *self.gone, *self.lanes)
+
+
 Output = tuple[Operand, Domain]
 
 
@@ -48,12 +62,17 @@ class GraphLowering:
     def _split(self, node: Node) -> Split:
         call = _without_operands(self, node)
         shape, dims = self.spec(call.tensor()).shape, dims_of(call)
-        gone = tuple(shape[i] for i in dims if i < len(shape))
-        long = [i for i in dims if i < len(shape) and not extent(shape[i]).is_one]
-        behind = {i for i in range(len(shape)) if long and i > max(long) and i not in dims}
-        lanes = tuple(shape[i] for i in sorted(behind) if not extent(shape[i]).is_one)
-        front = tuple(dim for i, dim in enumerate(shape) if i not in dims and i not in behind)
-        return front, gone, lanes
+        long = [i for i in range(len(shape)) if not extent(shape[i]).is_one]
+        gone = [i for i in long if i in dims]
+        lanes = [i for i in long if gone and i > gone[-1]]
+        front = [i for i in long if i not in dims and i not in lanes]
+        leading = [i for i in gone if front and i < front[-1]] if not lanes else []
+        return Split(
+            *(
+                tuple(shape[i] for i in part)
+                for part in (leading, front, [i for i in gone if i not in leading], lanes)
+            )
+        )
 
     def lower(self, space: Space) -> tuple[Builder, list[Output]]:
         """The values, and for each output its value and domain."""
@@ -151,8 +170,6 @@ class _Walk:
         self, node: Node, access: Access, shape: tuple[Dim, ...], dims: tuple[int, ...]
     ) -> Access:
         """The access of a reduction's operand: the result's rows, and all columns."""
-        if not self.space.lane_atoms:
-            _check_trailing(node, shape, dims)
         reduced = [shape[dim] for dim in dims if dim < len(shape)]
         columns = iter(self.space.regroup(self.space.columns, reduced, f"what {node.name} reduces"))
         keeps_rank = len(access) == len(shape)
@@ -171,16 +188,6 @@ class _Walk:
         """Every atom once and in memory order, else the node reduces what others keep."""
         if list(atoms) != sorted(set(atoms)):
             raise PlanError(f"{node.op} reduces another dimension than the other reductions of the region.")
-
-
-def _check_trailing(node: Node, shape: tuple[Dim, ...], dims: tuple[int, ...]) -> None:
-    long = [dim for dim in range(len(shape)) if not extent(shape[dim]).is_one]
-    reduced = [dim for dim in long if dim in dims]
-    if reduced and any(dim > reduced[0] and dim not in dims for dim in long):
-        raise PlanError(
-            f"{node.op} reduces dimension {reduced[0]} of {len(shape)}, which is not yet covered: "
-            "only trailing dimensions are."
-        )
 
 
 def _only_operand(node: Node) -> ValueRef:

@@ -58,6 +58,9 @@ class Extent:
         )
 
 
+ONE = Extent()
+
+
 def extent(dim: Dim) -> Extent:
     """The extent of a size or size expression."""
     if isinstance(dim, int):

@@ -34,18 +34,21 @@ class Space:
 
     The first ``outer_atoms`` of the row atoms are the outer loops; inside them rows are dense for
     every input, so that one copy fetches a value a row. Where the columns are not innermost in memory,
-    the last ``lane_atoms`` atoms lie behind them and belong to the rows.
+    the last ``lane_atoms`` atoms lie behind them and belong to the rows; the first ``leading_atoms``
+    are columns that lie in front of the rows.
     """
 
     atoms: tuple[Extent, ...]
     row_atoms: int
     outer_atoms: int = 0
     lane_atoms: int = 0
+    leading_atoms: int = 0
 
     @staticmethod
-    def of(rows: Sequence[Dim], columns: Sequence[Dim]) -> Space:
-        row_extents = _without_ones(rows)
-        return Space(row_extents + _without_ones(columns), len(row_extents))
+    def of(rows: Sequence[Dim], columns: Sequence[Dim], leading: Sequence[Dim] = ()) -> Space:
+        first, row_extents = _without_ones(leading), _without_ones(rows)
+        atoms = first + row_extents + _without_ones(columns)
+        return Space(atoms, len(row_extents), leading_atoms=len(first))
 
     @staticmethod
     def around(outer: Sequence[Dim], columns: Sequence[Dim], lanes: Sequence[Dim]) -> Space:
@@ -59,11 +62,15 @@ class Space:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        return (*range(self.row_atoms), *self.lanes)
+        return (*range(self.leading_atoms, self._behind_rows), *self.lanes)
+
+    @property
+    def _behind_rows(self) -> int:
+        return self.leading_atoms + self.row_atoms
 
     @property
     def columns(self) -> tuple[int, ...]:
-        return tuple(range(self.row_atoms, len(self.atoms) - self.lane_atoms))
+        return (*range(self.leading_atoms), *range(self._behind_rows, len(self.atoms) - self.lane_atoms))
 
     @property
     def everything(self) -> tuple[int, ...]:
@@ -71,14 +78,14 @@ class Space:
 
     def split(self, refine: Refine) -> Space:
         atoms = (*self.atoms[: refine.atom], *refine.parts, *self.atoms[refine.atom + 1 :])
-        grown = int(refine.atom < self.row_atoms)
-        if not self.lane_atoms:
-            return evolve(self, atoms=atoms, row_atoms=self.row_atoms + grown)
-        return Space(
-            atoms,
-            self.row_atoms + grown,
-            self.outer_atoms + grown,
-            self.lane_atoms + int(refine.atom in self.lanes),
+        is_row = self.leading_atoms <= refine.atom < self._behind_rows
+        return evolve(
+            self,
+            atoms=atoms,
+            row_atoms=self.row_atoms + is_row,
+            outer_atoms=self.outer_atoms + bool(is_row and self.outer_atoms),
+            lane_atoms=self.lane_atoms + (refine.atom in self.lanes),
+            leading_atoms=self.leading_atoms + (refine.atom < self.leading_atoms),
         )
 
     def regroup(self, atoms: Sequence[int], shape: Sequence[Dim], what: str) -> Access:

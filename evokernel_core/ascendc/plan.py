@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.lowering import Builder, Domain, Load, Operand, Value
 from evokernel_core.ascendc.lowering_checks import check_task
 from evokernel_core.ascendc.lowering_graph import GraphLowering, Output
-from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
+from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
 from evokernel_core.ascendc.lowering_space import Refine, Space
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import InputKind
@@ -60,7 +60,9 @@ class Plan:
     inputs (name, dtype) in order; ``scalars`` the names of the run-time numbers in order.
 
     In the family ``columnwise`` the ``mid`` steps are what reductions reduce, and ``inner`` are lanes
-    side by side; a value after a reduction is one number a lane."""
+    side by side; a value after a reduction is one number a lane. In the family ``piecewise`` a row is
+    in pieces of ``inner`` columns: ``leading`` of them in front of the outer loops in memory, times
+    ``mid`` behind them."""
 
     family: str
     outer: tuple[Extent, ...]
@@ -71,10 +73,12 @@ class Plan:
     tensors: tuple[tuple[str, str], ...]
     scalars: tuple[str, ...]
     symbols: tuple[str, ...]
+    leading: Extent = ONE
 
     @property
     def rows(self) -> Extent:
-        return product((*self.outer, self.mid))
+        """What the outer loops and ``mid`` count; without the pieces, in that family."""
+        return product(self.outer if self.family == "piecewise" else (*self.outer, self.mid))
 
     def values(self) -> tuple[Value, ...]:
         """Every value that an output needs, operands first."""
@@ -109,10 +113,10 @@ def plan(task: KernelTask, device_bytes: int = DEVICE_BYTES) -> Plan:
     splits = lowering.reductions()
     if not splits:
         return _lower(task, lowering, "pointwise", Space.of((), _largest_output(task)))
-    front, gone, lanes = max(splits, key=lambda split: _numel(task, (*split[0], *split[1], *split[2])))
-    if lanes:
-        return _lower(task, lowering, "columnwise", Space.around(front, gone, lanes))
-    return _lower(task, lowering, "rowwise", Space.of(front, gone))
+    split = max(splits, key=lambda split: _numel(task, split.everything))
+    if split.lanes:
+        return _lower(task, lowering, "columnwise", Space.around(split.front, split.gone, split.lanes))
+    return _lower(task, lowering, "rowwise", Space.of(split.front, split.gone, split.leading))
 
 
 def _largest_output(task: KernelTask) -> tuple[Dim, ...]:
@@ -132,16 +136,37 @@ def _lower(task: KernelTask, lowering: GraphLowering, family: str, space: Space)
             break
         except Refine as refine:
             space = space.split(refine)
-    space = _with_loops(space, tuple(builder.loads.values()), family)
+    loads = tuple(builder.loads.values())
+    pieces = _pieces(space, loads) if family == "rowwise" else ()
+    if pieces:
+        family = "piecewise"
+    else:
+        space = _with_loops(space, loads, family)
     builder, outputs = lowering.lower(space)
-    return _assemble(task, family, space, builder, outputs)
+    return _assemble(task, family, space, builder, outputs, pieces)
+
+
+def _presence(atom: int, loads: tuple[Load, ...]) -> tuple[bool, ...]:
+    return tuple(atom in load.atoms for load in loads if load.atoms)
+
+
+def _pieces(space: Space, loads: tuple[Load, ...]) -> tuple[int, ...]:
+    """The reduced atoms that number the pieces of a row, where a row is not one run of memory that
+    every input treats alike; else none."""
+    lanes = _presence(space.columns[-1], loads) if space.columns else ()
+    behind = [atom for atom in space.columns if atom >= space.leading_atoms]
+    apart = [atom for atom in behind if _presence(atom, loads) != lanes]
+    pieces = (*range(space.leading_atoms), *(atom for atom in behind if apart and atom <= apart[-1]))
+    if len({_presence(atom, loads) for atom in pieces}) > 1:
+        raise PlanError("An input is broadcast inside the reduced dimensions in two ways.")
+    return pieces
 
 
 def _with_loops(space: Space, loads: tuple[Load, ...], family: str) -> Space:
     """Merge neighbouring atoms that every input treats alike into outer loops, rows and columns."""
 
     def presence(atom: int) -> tuple[bool, ...]:
-        return tuple(atom in load.atoms for load in loads if load.atoms)
+        return _presence(atom, loads)
 
     if family == "columnwise":
         for atoms in (space.columns, space.lanes):
@@ -152,16 +177,22 @@ def _with_loops(space: Space, loads: tuple[Load, ...], family: str) -> Space:
         groups = [tuple(group) for _, group in groupby(space.everything, presence)]
         inner = len(groups[-1]) if groups else 0
         space = evolve(space, row_atoms=len(space.atoms) - inner)
-    elif len({presence(atom) for atom in space.columns}) > 1:
-        raise PlanError("An input is broadcast inside the reduced dimensions, which is not yet covered.")
     rows = [tuple(group) for _, group in groupby(space.rows, presence)]
     return evolve(space, outer_atoms=sum(map(len, rows[:-1])))
 
 
-def _assemble(task: KernelTask, family: str, space: Space, builder: Builder, outputs: list[Output]) -> Plan:
-    loops = _loops(space, tuple(builder.loads.values()))
-    steps = space.columns if space.lane_atoms else space.rows[space.outer_atoms :]
-    lanes = space.lanes if space.lane_atoms else space.columns
+def _assemble(
+    task: KernelTask,
+    family: str,
+    space: Space,
+    builder: Builder,
+    outputs: list[Output],
+    pieces: tuple[int, ...],
+) -> Plan:
+    outermost = space.row_atoms if pieces else space.outer_atoms
+    loops = _loops(space, outermost, tuple(builder.loads.values()))
+    steps, lanes = _steps_and_lanes(space, pieces)
+    behind = [atom for atom in steps if not (pieces and atom < space.leading_atoms)]
     used = {value.index for value in needed(value for value, _ in outputs)}
     dtypes = {item.name: item.spec.dtype for item in task.graph.inputs}
     inputs = [
@@ -172,7 +203,7 @@ def _assemble(task: KernelTask, family: str, space: Space, builder: Builder, out
     return Plan(
         family=family,
         outer=tuple(product(space.atoms[atom] for atom in loop) for loop in loops),
-        mid=product(space.atoms[atom] for atom in steps),
+        mid=product(space.atoms[atom] for atom in behind),
         inner=product(space.atoms[atom] for atom in lanes),
         inputs=_unique_names(inputs),
         outputs=_outputs(task, outputs, builder),
@@ -181,11 +212,22 @@ def _assemble(task: KernelTask, family: str, space: Space, builder: Builder, out
         ),
         scalars=tuple(item.name for item in task.graph.inputs if item.kind is InputKind.SCALAR),
         symbols=tuple(symbol.name for symbol in task.symbols),
+        leading=product(space.atoms[atom] for atom in range(space.leading_atoms)),
     )
 
 
-def _loops(space: Space, loads: tuple[Load, ...]) -> list[tuple[int, ...]]:
-    outer = range(space.outer_atoms)
+def _steps_and_lanes(space: Space, pieces: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The atoms of what the plan calls ``mid`` (and leading), and of what it calls ``inner``."""
+    if pieces:
+        return pieces, tuple(atom for atom in space.columns if atom not in pieces)
+    if space.lane_atoms:
+        return space.columns, space.lanes
+    return space.rows[space.outer_atoms :], space.columns
+
+
+def _loops(space: Space, count: int, loads: tuple[Load, ...]) -> list[tuple[int, ...]]:
+    """The first ``count`` atoms of the rows, neighbours that every input treats alike together."""
+    outer = space.rows[:count]
     return [
         tuple(group)
         for _, group in groupby(outer, lambda atom: tuple(atom in load.atoms for load in loads if load.atoms))

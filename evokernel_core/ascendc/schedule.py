@@ -112,6 +112,8 @@ def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
     """The tile forms that a plan may take."""
     if planned.family == "columnwise":
         return (Form.LANES,)
+    if planned.family == "piecewise":
+        return (Form.PIECES,)
     flat = planned.rows.is_one
     if planned.family == "pointwise":
         return (Form.FLAT,) if flat else (Form.PACKED, Form.SEGMENTS)
@@ -142,7 +144,8 @@ def _variants(planned: Plan, base: Schedule, columns: int) -> Iterator[Schedule]
         yield base
         return
     if base.form is not Form.PACKED:
-        yield evolve(base, online=bool(base.form is Form.STREAM and online_pairs(planned)))
+        online = base.form in (Form.STREAM, Form.PIECES) and online_pairs(planned)
+        yield evolve(base, online=bool(online))
         return
     capacity = -(-columns // LANES) * LANES
     rows = 64 if columns >= LANES * 2 else 192
@@ -181,7 +184,7 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     yield from _form_steps(planned, here, task, chip)
     if here.packed:
         yield from _packed_steps(planned, here, chip)
-    if here.form is Form.STREAM and online_pairs(planned):
+    if here.form in (Form.STREAM, Form.PIECES) and online_pairs(planned):
         name = "maximum and sum in two passes" if here.online else "maximum and sum in one pass"
         yield name, _fitted(planned, evolve(here, online=not here.online), chip)
     if planned.rounds:
@@ -234,6 +237,7 @@ _FORM_NOTES = {
     Form.PACKED: "Several whole rows a tile; values of a row are vectors, spread over the columns.",
     Form.RESIDENT: "One whole row a tile, loaded once; values of a row are scalars.",
     Form.LANES: "Lanes cut into equal runs over all cores; steps one after another.",
+    Form.PIECES: "Rows in pieces that lie apart: tiles of a piece, lane-wise partial results.",
     Form.SEGMENTS: "Rows cut into equal segments over all cores.",
     Form.STREAM: "Rows longer than the unified buffer: tiles of a row, lane-wise partial results.",
 }
@@ -255,9 +259,9 @@ def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
         f"Tile of {schedule.tile} elements, {schedule.buffers} buffer(s) a queue.",
         _FORM_NOTES[schedule.form],
     ]
-    if schedule.form is Form.STREAM:
+    if schedule.form in (Form.STREAM, Form.PIECES):
         notes.append(f"{passes(planned, schedule.online)} passes over a row.")
-    if planned.family == "rowwise":
+    if planned.family in ("rowwise", "piecewise"):
         notes.append("A row stays on one core; with fewer rows than cores some cores idle.")
     return tuple(notes)
 
@@ -266,7 +270,7 @@ def _descriptor(planned: Plan, schedule: Schedule) -> Descriptor:
     memory = 3 if schedule.buffers > 1 else 2
     algorithm = 0
     if planned.reductions:
-        again = schedule.form in (Form.STREAM, Form.LANES)
+        again = schedule.form in (Form.STREAM, Form.LANES, Form.PIECES)
         algorithm = min(passes(planned, schedule.online), 3) if again else 1
     parallelism = {Form.FLAT: 2, Form.SEGMENTS: 3, Form.LANES: 3}.get(schedule.form, 1)
     return Descriptor(memory, algorithm, parallelism)

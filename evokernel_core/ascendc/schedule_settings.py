@@ -22,6 +22,8 @@ class Form(StrEnum):
     """Part of one row, element-wise work only."""
     LANES = "lanes"
     """Part of one step of a reduction over rows: its lanes lie side by side and are kept."""
+    PIECES = "pieces"
+    """Part of one of the pieces of a row; a reduction reads all pieces once for each pass."""
     STREAM = "stream"
     """Part of one row; a reduction reads the row once more for each pass."""
 

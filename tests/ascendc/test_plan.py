@@ -92,9 +92,10 @@ def _odd_view(b: Any) -> ValueRef:
 
 
 def _inside_columns(b: Any) -> ValueRef:
-    x = b.input("x", [2, 3, 5])
-    scaled = b.call("mul.Tensor", x, b.input("w", [3, 1]), shape=[2, 3, 5])
-    return b.call("sum.dim_IntList", scaled, (1, 2), shape=[2])
+    x = b.input("x", [2, 3, 4, 5])
+    scaled = b.call("mul.Tensor", x, b.input("w", [3, 1, 1]), shape=[2, 3, 4, 5])
+    moved = b.call("add.Tensor", scaled, b.input("v", [4, 1]), shape=[2, 3, 4, 5])
+    return b.call("sum.dim_IntList", moved, (1, 2, 3), shape=[2])
 
 
 REFUSALS: list[tuple[Callable[[Any], ValueRef], str]] = [

@@ -47,8 +47,8 @@ def offset(plan: Plan, item: PlanInput, form: Form) -> str:
     """The element offset of the tile at ``row``, ``column`` in the input's memory."""
     if form is Form.FLAT:
         return "offset" if item.inner else "0"
-    if form is Form.LANES:
-        return _lane_offset(plan, item)
+    if form in (Form.LANES, Form.PIECES):
+        return _nested_offset(plan, item.outer, item.mid, item.inner, form)
     index = row_index(plan, item)
     if not item.inner:
         return index
@@ -59,26 +59,38 @@ def offset(plan: Plan, item: PlanInput, form: Form) -> str:
     return f"{base} + {start}" if start else base
 
 
-def _lane_offset(plan: Plan, item: PlanInput) -> str:
-    """The offset where ``outer`` counts the outer loops and ``step`` what is reduced."""
-    terms: list[str] = []
-    for axis, present in enumerate(item.outer):
+def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool, form: Form) -> str:
+    """The offset of a tensor that has some of the outer loops, and steps or pieces, and columns."""
+    loops = [(present, f"tiling_.outer{axis}", _outer_index(plan, axis, (_COUNTER[form],)))
+             for axis, present in enumerate(outer)]  # fmt: skip
+    if form is Form.LANES:
+        loops.append((mid, "tiling_.steps", "step"))
+    else:
+        before, behind = not plan.leading.is_one, not plan.mid.is_one
+        loops.insert(0, (mid and before, "", "piece / tiling_.mid" if behind else "piece"))
+        loops.append((mid and behind, "tiling_.mid", "piece % tiling_.mid" if before else "piece"))
+    loops.append((inner, "tiling_.columns", "column"))
+    text = ""
+    for present, size, index in loops:
         if present:
-            factors = [f"tiling_.outer{i}" for i in range(axis + 1, len(item.outer)) if item.outer[i]]
-            factors += ["tiling_.steps"] if item.mid else []
-            factors += ["tiling_.columns"] if item.inner else []
-            terms.append(_times(_outer_index(plan, axis, ("outer",)), factors))
-    if item.mid:
-        terms.append("step * tiling_.columns" if item.inner else "step")
-    if item.inner:
-        terms.append("column")
-    return " + ".join(terms) or "0"
+            text = f"{_grouped(text)} * {size} + {index}" if text else index
+    return text or "0"
 
 
-def output_offset(output: PlanOutput, form: Form) -> str:
+_COUNTER = {Form.LANES: "outer", Form.PIECES: "row"}
+"""What counts the outer iterations."""
+
+
+def _grouped(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
+def output_offset(plan: Plan, output: PlanOutput, form: Form) -> str:
     if form is Form.LANES:
         full = output.domain is Domain.FULL
         return f"{'(outer * tiling_.steps + step)' if full else 'outer'} * tiling_.columns + column"
+    if form is Form.PIECES and output.domain is Domain.FULL:
+        return _nested_offset(plan, [True] * len(plan.outer), True, True, form)
     if form is Form.FLAT:
         return "offset"
     if output.domain is Domain.ROW:
@@ -102,7 +114,7 @@ def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
 
 def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
     """Inputs that are read as single numbers through the scalar unit."""
-    if form is Form.LANES:
+    if form in (Form.LANES, Form.PIECES):
         return tuple(item for item in plan.inputs if not item.inner)
     single = form is not Form.PACKED
     return tuple(
@@ -112,7 +124,7 @@ def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
 
 def read_number(plan: Plan, item: PlanInput, form: Form) -> str:
     """The C++ expression that reads the number of the row ``row``, or of the step ``step``."""
-    index = offset(plan, item, form) if form is Form.LANES else row_index(plan, item)
+    index = offset(plan, item, form) if form in _COUNTER else row_index(plan, item)
     value = f"{camel(item.name)}Global.GetValue({index})"
     return {
         "float32": value,

@@ -344,7 +344,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _number_members(self) -> list[str]:
         names = [f"{camel(item.name)}Value" for item in self.numbers]
-        if self.form is Form.STREAM:  # numbers of a row outlive the pass that made them
+        if self.form in (Form.STREAM, Form.PIECES):  # numbers of a row outlive the pass that made them
             items = [item for program in self.programs for item in program.instructions]
             names += [item.scalar for item in items if item.op == "get_value"]
         return names

@@ -68,7 +68,7 @@ def copy_out(kernel: Kernel, outputs: Sequence[PlanOutput]) -> list[str]:
     lines: list[str] = []
     for item in outputs:
         stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-        start = access.output_offset(item, kernel.form)
+        start = access.output_offset(kernel.plan, item, kernel.form)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
             *_copy_call(f"{stem}Global[{start}]", f"{stem}Local", _shape(kernel, item)),

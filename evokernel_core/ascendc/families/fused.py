@@ -19,13 +19,15 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
+_STRATEGIES = frozenset({"pointwise", "rowwise", "columnwise", "piecewise"})
+
 
 @frozen
 class FusedFamily:
     """One pass over the points of a space of rows and columns; see plan.py and schedule.py."""
 
     name: str = field(default="fused", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"pointwise", "rowwise", "columnwise"}), init=False)
+    strategies: frozenset[str] = field(default=_STRATEGIES, init=False)
 
     @property
     def ops(self) -> Mapping[str, str]:

@@ -92,7 +92,7 @@ class Accumulation:
 
 
 @define
-class _Pass:
+class Pass:
     program: TileProgram
     accumulations: tuple[Accumulation, ...]
     pairs: tuple[OnlinePair, ...]
@@ -101,22 +101,26 @@ class _Pass:
 
 def build_stream(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel that streams rows through the unified buffer."""
-    lowerer = Lowerer(plan, packed=False, eager=schedule.eager_rounding)
-    pairs = online_pairs(plan) if schedule.online else ()
-    levels = Levels(pairs)
-    depth = max(levels.of(value) for value in plan.reductions)
-    steps = [_reducing_pass(plan, lowerer, levels, pairs, level) for level in range(1, depth + 1)]
-    final = _final_pass(plan, lowerer)
-    programs = (*(step.program for step in steps), final)
-    accumulators = max(len(step.accumulations) for step in steps)
-    kernel = Kernel(plan, schedule, programs, accumulators)
+    kernel, steps, final = in_passes(plan, schedule, Lowerer(plan, False, schedule.eager_rounding))
     _write(kernel, steps, final)
     return kernel
 
 
-def _reducing_pass(
+def in_passes(plan: Plan, schedule: Schedule, lowerer: Lowerer) -> tuple[Kernel, list[Pass], TileProgram]:
+    """A kernel without text, the passes that reduce, and the program that writes the outputs."""
+    pairs = online_pairs(plan) if schedule.online else ()
+    levels = Levels(pairs)
+    depth = max(levels.of(value) for value in plan.reductions)
+    steps = [reducing_pass(plan, lowerer, levels, pairs, level) for level in range(1, depth + 1)]
+    final = final_pass(plan, lowerer)
+    programs = (*(step.program for step in steps), final)
+    accumulators = max(len(step.accumulations) for step in steps)
+    return Kernel(plan, schedule, programs, accumulators), steps, final
+
+
+def reducing_pass(
     plan: Plan, lowerer: Lowerer, levels: Levels, pairs: tuple[OnlinePair, ...], level: int
-) -> _Pass:
+) -> Pass:
     lowerer.forget_tile()
     here = [value for value in plan.reductions if levels.of(value) == level]
     mine = tuple(pair for pair in pairs if pair.total in here)
@@ -130,7 +134,7 @@ def _reducing_pass(
     for pair in mine:
         _accumulate_online(lowerer, pair, accumulations)
     program = finish(lowerer, used_inputs(plan, needed_now(roots)), (), split=True)
-    return _Pass(program, tuple(accumulations), mine, level)
+    return Pass(program, tuple(accumulations), mine, level)
 
 
 def _accumulate(lowerer: Lowerer, value: Value, accumulations: list[Accumulation]) -> None:
@@ -159,7 +163,7 @@ def _accumulate_online(lowerer: Lowerer, pair: OnlinePair, accumulations: list[A
     accumulations.append(Accumulation(pair.total, lowerer.hold(pair.total).name, names[1]))
 
 
-def _final_pass(plan: Plan, lowerer: Lowerer) -> TileProgram:
+def final_pass(plan: Plan, lowerer: Lowerer) -> TileProgram:
     lowerer.forget_tile()
     full = [output.value for output in plan.outputs if output.domain is Domain.FULL]
     lowerer.lower([output.value for output in plan.outputs])
@@ -230,7 +234,7 @@ class _Writer:
         ]
 
 
-def _write(kernel: Kernel, steps: Sequence[_Pass], final: TileProgram) -> None:
+def _write(kernel: Kernel, steps: Sequence[Pass], final: TileProgram) -> None:
     once, each = copies.read_numbers(kernel)
     writer = _Writer(kernel)
     kernel.methods.append(_tile_at(kernel))
@@ -265,7 +269,7 @@ def _tile_at(kernel: Kernel) -> str:
     return method("TileAt", "uint64_t row, uint64_t column", lines).replace("void", "uint32_t", 1)
 
 
-def _reducing_methods(writer: _Writer, step: _Pass, copy_in: str, following: str) -> None:
+def _reducing_methods(writer: _Writer, step: Pass, copy_in: str, following: str) -> None:
     kernel, program = writer.kernel, step.program
     queued = [item for item in program.inputs if item in kernel.queued]
     body = instruction_lines(program.body, program.registers, packed=False)
@@ -273,21 +277,22 @@ def _reducing_methods(writer: _Writer, step: _Pass, copy_in: str, following: str
     kernel.methods.append(method(f"Accumulate{step.number}", "uint32_t count", accumulate))
     lines = instruction_lines(program.prologue, program.registers, packed=False, declare=False)
     lines += [
-        f"Duplicate({item.accumulator}, {_start(item, step)}, TILE_ELEMENTS);" for item in step.accumulations
+        f"Duplicate({item.accumulator}, {start_of(item, step)}, TILE_ELEMENTS);"
+        for item in step.accumulations
     ]
     lines += writer.tiles(copy_in, [f"Accumulate{step.number}(count);"], following)
     lines += ["const uint32_t lanes = tiling_.columns < TILE_ELEMENTS ? tiling_.columns : TILE_ELEMENTS;"]
-    lines += _combine(step)
+    lines += combine_lines(step)
     kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row, uint64_t end", lines))
 
 
-def _start(item: Accumulation, step: _Pass) -> str:
+def start_of(item: Accumulation, step: Pass) -> str:
     if any(pair.largest is item.value for pair in step.pairs):
         return _LOWEST
     return IDENTITY[item.value.op]
 
 
-def _combine(step: _Pass) -> list[str]:
+def combine_lines(step: Pass) -> list[str]:
     """Reduce the lanes of the accumulators to one value a row."""
     by_value = {item.value.index: item for item in step.accumulations}
     lines: list[str] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.families import columnwise, pointwise, rowwise
+from evokernel_core.ascendc.families import columnwise, piecewise, pointwise, rowwise
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.tiling import tiling_text
@@ -12,6 +12,8 @@ from evokernel_core.ascendc.schedule_settings import Schedule
 
 def build(planned: Plan, schedule: Schedule) -> Kernel:
     """The kernel of a plan under a schedule, before it becomes text."""
+    if planned.family == "piecewise":
+        return piecewise.build(planned, schedule)
     if planned.family == "columnwise":
         return columnwise.build(planned, schedule)
     if planned.family == "rowwise":

@@ -6,6 +6,7 @@ from textwrap import indent
 
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.lowering_program import camel, size_field
+from evokernel_core.ascendc.lowering_sizes import product
 from evokernel_core.ascendc.plan import Plan
 from evokernel_core.ascendc.schedule_settings import Form, Schedule
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -20,6 +21,14 @@ _FIELDS = {
         "uint32_t pitch",
     ),
     Form.RESIDENT: ("uint64_t rows", "uint64_t rowsPerCore", "uint32_t columns"),
+    Form.PIECES: (
+        "uint64_t rows",
+        "uint64_t rowsPerCore",
+        "uint64_t columns",
+        "uint64_t pieces",
+        "uint64_t tiles",
+        "uint32_t tileElements",
+    ),
     Form.LANES: (
         "uint64_t steps",
         "uint64_t columns",
@@ -88,6 +97,14 @@ tiling.unitsPerCore = CeilDiv(tiling.units, cores);
 tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCore));
 """
 
+_PIECES = """\
+// Every piece of a row is cut into the same tiles.
+tiling.columns = static_cast<uint64_t>(columnCount);
+const uint64_t tilesPerPiece = CeilDiv(tiling.columns, TILE_ELEMENTS);
+tiling.tileElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.columns, tilesPerPiece), STEP));
+tiling.tiles = tiling.pieces * CeilDiv(tiling.columns, tiling.tileElements);
+"""
+
 _LANES = """\
 // The lanes are cut into equal runs, small enough that every core gets work.
 tiling.columns = static_cast<uint64_t>(columnCount);
@@ -104,6 +121,7 @@ tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCor
 
 _BODY = {
     Form.LANES: _LANES,
+    Form.PIECES: _ROWS + _PIECES,
     Form.FLAT: _FLAT,
     Form.PACKED: _ROWS + _PACKED,
     Form.RESIDENT: _ROWS + _RESIDENT,
@@ -181,12 +199,18 @@ def _shape_fields(plan: Plan, schedule: Schedule) -> tuple[list[str], list[str]]
     """Further fields and what sets them: loops, sizes used as numbers, run-time numbers."""
     fields: list[str] = []
     lines: list[str] = []
-    if schedule.form is Form.LANES:
+    if schedule.form is Form.PIECES:
+        pieces = product((plan.leading, plan.mid))
+        fields.append("uint64_t mid")
+        lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")
+        lines.append(f"tiling.pieces = static_cast<uint64_t>({pieces.cpp()});")
+    elif schedule.form is Form.LANES:
         lines.append(f"tiling.steps = static_cast<uint64_t>({plan.mid.cpp()});")
     elif plan.outer:
         fields.append("uint64_t mid")
         lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")
-    for axis, loop in enumerate(plan.outer[1:], 1):
+    first = 1 if plan.leading.is_one else 0
+    for axis, loop in enumerate(plan.outer[first:], first):
         fields.append(f"uint64_t outer{axis}")
         lines.append(f"tiling.outer{axis} = static_cast<uint64_t>({loop.cpp()});")
     for expression in dict.fromkeys(value.detail for value in plan.values() if value.op == "size"):

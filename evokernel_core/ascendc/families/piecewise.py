@@ -1,0 +1,151 @@
+"""Family piecewise: reductions over rows whose columns lie in pieces, as in batch and group norm.
+
+A row has several pieces, apart from each other in memory or each with numbers of its own (the weight
+of a channel). Each core takes whole rows; each pass reads all tiles of all pieces of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define
+
+from evokernel_core.ascendc.families import copies, loops
+from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.families.copies import method
+from evokernel_core.ascendc.families.programs import TileProgram
+from evokernel_core.ascendc.families.stream import Pass, combine_lines, in_passes, start_of
+from evokernel_core.ascendc.families.text import instruction_lines
+from evokernel_core.ascendc.lowering import Domain, Operand, Value
+from evokernel_core.ascendc.lowering_program import Lowerer, camel
+from evokernel_core.ascendc.plan import Plan, PlanInput
+from evokernel_core.ascendc.schedule_settings import Schedule
+
+_TILE = "uint64_t row, uint64_t tile"
+_NAMES = {
+    "piece": "const uint64_t piece = tile / tilesPerPiece;",
+    "column": "const uint64_t column = tile % tilesPerPiece * tiling_.tileElements;",
+    "count": "const uint32_t count = left < tiling_.tileElements ? left : tiling_.tileElements;",
+}
+
+
+@define
+class PieceLowerer(Lowerer):
+    """Inputs without columns of their own are numbers, of the row or of the piece."""
+
+    def scalar(self, operand: Operand) -> str | None:
+        operand = self.plain(operand)
+        if isinstance(operand, Value) and operand.op == "load" and not self.inputs[operand.index].inner:
+            return f"{camel(self.inputs[operand.index].name)}Value"
+        return super().scalar(operand)
+
+
+def build(plan: Plan, schedule: Schedule) -> Kernel:
+    """The kernel of a piecewise plan."""
+    lowerer = PieceLowerer(plan, packed=False, eager=schedule.eager_rounding)
+    kernel, steps, final = in_passes(plan, schedule, lowerer)
+    once, row, piece = _numbers(kernel)
+    for step in steps:
+        _reducing_methods(kernel, step, piece)
+    last = _final_methods(kernel, final, piece)
+    calls = [*row, *(f"Reduce{step.number}(row);" for step in steps), *last]
+    loop = ["for (uint64_t row = begin; row < end; ++row) {", *(f"    {line}" for line in calls), "}"]
+    kernel.process += [*loops.core_range("rows", "rowsPerCore"), *once, *loop]
+    return kernel
+
+
+def _numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
+    """Statements that read single numbers: once, for each row, for each piece."""
+    once: list[str] = []
+    row: list[str] = []
+    piece: list[str] = []
+    for item in kernel.numbers:
+        line = copies.read_number(kernel, item)
+        (piece if item.mid else row if any(item.outer) else once).append(line)
+    return once, row, piece
+
+
+def _positions(lines: Sequence[str]) -> list[str]:
+    """The definitions of those of piece, column and count that the lines use, then the lines."""
+    text = "".join(char if char.isalnum() or char == "_" else " " for char in "\n".join(lines)).split()
+    count = "count" in text
+    found = [_NAMES["piece"]] if "piece" in text else []
+    if count or "column" in text:
+        found.append(_NAMES["column"])
+    if count:
+        found += ["const uint64_t left = tiling_.columns - column;", _NAMES["count"]]
+    if found:
+        found.insert(0, "const uint64_t tilesPerPiece = tiling_.tiles / tiling_.pieces;")
+    return [*found, *lines]
+
+
+def _queued(kernel: Kernel, program: TileProgram) -> list[PlanInput]:
+    return [item for item in program.inputs if item in kernel.queued]
+
+
+def _loop(kernel: Kernel, program: TileProgram, work: str) -> list[str]:
+    """All tiles of a row, with the next one under way where there are two buffers."""
+    inputs = _queued(kernel, program)
+    load = "Load" + "".join(camel(item.name)[:1].upper() + camel(item.name)[1:] for item in inputs)
+    text = method(load, _TILE, _positions(copies.copy_in(kernel, inputs)))
+    if text not in kernel.methods:
+        kernel.methods.append(text)
+    tiles = "for (uint64_t tile = 0; tile < tiling_.tiles; ++tile) {"
+    if not kernel.schedule.ahead:
+        return [tiles, f"    {load}(row, tile);", f"    {work}", "}"]
+    return [
+        f"{load}(row, 0);",
+        tiles,
+        "    if (tile + 1 < tiling_.tiles) { // travels while this tile is computed",
+        f"        {load}(row, tile + 1);",
+        "    }",
+        f"    {work}",
+        "}",
+    ]
+
+
+def _reducing_methods(kernel: Kernel, step: Pass, numbers: list[str]) -> None:
+    program = step.program
+    inputs = _queued(kernel, program)
+    body = instruction_lines(program.body, program.registers, packed=False)
+    accumulate = _positions([*_used(numbers, body), *copies.receive(inputs), *body, *copies.release(inputs)])
+    kernel.methods.append(method(f"Accumulate{step.number}", _TILE, accumulate))
+    lines = instruction_lines(program.prologue, program.registers, packed=False, declare=False)
+    lines += [
+        f"Duplicate({item.accumulator}, {start_of(item, step)}, TILE_ELEMENTS);"
+        for item in step.accumulations
+    ]
+    lines += _loop(kernel, program, f"Accumulate{step.number}(row, tile);")
+    lines.append("const uint64_t columns = tiling_.columns;")
+    lines.append("const uint32_t lanes = columns < tiling_.tileElements ? columns : tiling_.tileElements;")
+    lines += combine_lines(step)
+    kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row", lines))
+
+
+def _used(numbers: list[str], body: Sequence[str]) -> list[str]:
+    """Those of the statements whose number the body uses."""
+    text = "\n".join(body)
+    return [line for line in numbers if line.partition(" ")[0] in text]
+
+
+def _final_methods(kernel: Kernel, final: TileProgram, numbers: list[str]) -> list[str]:
+    """The methods that write the outputs; the calls that run them for a row."""
+    rows = [output for output in kernel.plan.outputs if output.domain is Domain.ROW]
+    full = [output for output in kernel.plan.outputs if output.domain is Domain.FULL]
+    lines = copies.allocate(rows)
+    lines += instruction_lines(final.prologue, final.registers, packed=False, declare=False)
+    lines += copies.send(rows)
+    if rows:
+        kernel.methods.append(method("CopyOutRow", "uint64_t row", copies.copy_out(kernel, rows)))
+        lines.append("CopyOutRow(row);")
+    if full:
+        inputs = _queued(kernel, final)
+        body = instruction_lines(final.body, final.registers, packed=False)
+        compute = [*_used(numbers, body), *copies.receive(inputs), *copies.allocate(full), *body]
+        compute += [*copies.send(full), *copies.release(inputs)]
+        kernel.methods.append(method("Compute", _TILE, _positions(compute)))
+        kernel.methods.append(method("CopyOut", _TILE, _positions(copies.copy_out(kernel, full))))
+        lines += _loop(kernel, final, "Write(row, tile);")
+        kernel.methods.append(method("Write", _TILE, ["Compute(row, tile);", "CopyOut(row, tile);"]))
+    kernel.methods.append(method("Finish", "uint64_t row", lines))
+    return ["Finish(row);"]
