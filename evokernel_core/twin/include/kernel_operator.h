@@ -2,6 +2,7 @@
 #pragma once
 #include "evokernel/twin/language.h"
 //
+#include "evokernel/twin/cube.h"
 #include "evokernel/twin/fill.h"
 #include "evokernel/twin/framework.h"
 #include "evokernel/twin/launch.h"

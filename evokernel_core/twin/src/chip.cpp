@@ -119,6 +119,21 @@ void ReadMoves(Reader &reader, Chip &chip)
     reader.Need("gm.write_back_cost", chip.write_back_cost);
 }
 
+void ReadCube(Reader &reader, Chip &chip)
+{
+    reader.Need("cube.l1_l0a_bytes_per_cycle", chip.l1_l0a_rate);
+    reader.Need("cube.l1_l0b_bytes_per_cycle", chip.l1_l0b_rate);
+    reader.Need("cube.l1_table_bytes_per_cycle", chip.l1_table_rate);
+    reader.Need("cube.load_overhead_cycles", chip.load_overhead);
+    reader.Need("cube.mmad_overhead_cycles", chip.mmad_overhead);
+    reader.Need("cube.mmad_latency_cycles", chip.mmad_latency);
+    reader.Need("cube.mmad_float_cycles", chip.mmad_float_cycles);
+    reader.Need("cube.fixpipe_b16_elements_per_cycle", chip.fixpipe_b16);
+    reader.Need("cube.fixpipe_b32_elements_per_cycle", chip.fixpipe_b32);
+    reader.Need("cube.fixpipe_overhead_cycles", chip.fixpipe_overhead);
+    reader.Need("cube.fixpipe_gm_bytes_per_cycle", chip.fixpipe_gm_rate);
+}
+
 }  // namespace
 
 bool LoadChip(const std::string &path, Chip *chip, std::string *error)
@@ -133,6 +148,7 @@ bool LoadChip(const std::string &path, Chip *chip, std::string *error)
     ReadScalar(reader, *chip);
     ReadVector(reader, *chip);
     ReadMoves(reader, *chip);
+    ReadCube(reader, *chip);
     if (!reader.Missing().empty()) {
         *error = "The chip file " + path + " lacks " + reader.Missing() + "; add it.";
         return false;

@@ -29,6 +29,11 @@ struct Chip {
     double cube_load_hit_rate, min_copy, min_burst;
     uint64_t aligned_bytes;
     double hbm_gbps, l2_gbps, requests_per_cycle, write_back_cost;
+
+    // Matrix side.
+    double l1_l0a_rate, l1_l0b_rate, l1_table_rate, load_overhead;
+    double mmad_overhead, mmad_latency, mmad_float_cycles;
+    double fixpipe_b16, fixpipe_b32, fixpipe_overhead, fixpipe_gm_rate;
 };
 
 // Reads the file. On failure returns false and says in `error` which constant is missing.

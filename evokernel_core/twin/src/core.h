@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "chip.h"
+#include "cube_state.h"
 #include "evokernel/twin/api.h"
 #include "evokernel/twin/launch.h"
 #include "hazards.h"
@@ -123,6 +124,8 @@ struct Core {
     float last_sum = 0;
     float last_value = 0;
     uint32_t last_index = 0;
+
+    CubeState matrix;
 
     std::vector<Buffer> buffers;  // index 0 unused
     uint32_t used[kSpaces] = {};  // bytes that TPipe gave out

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "evokernel/twin/cube_api.h"
 #include "walk.h"
 
 namespace evokernel::twin {
@@ -108,6 +109,9 @@ void CopyLocalCount(const LocalRef &dst, const LocalRef &src, int64_t count, At 
     if (whole != bytes) {
         ReportWarning("datacopy-truncation", at, "DataCopy of %lld elements is %llu bytes and moves only %u.",
                       static_cast<long long>(count), static_cast<unsigned long long>(bytes), whole);
+    }
+    if (IsCubePosition(dst)) {
+        return CopyLocalDense(dst, src, whole, at);
     }
     CopyLocal(dst, src, Burst{1, whole, whole, whole}, "DataCopy", at);
 }

@@ -4,6 +4,8 @@
 
 #include "atomics.h"
 #include "core.h"
+#include "cube_gm.h"
+#include "cube_space.h"
 #include "schedule.h"
 #include "traffic.h"
 
@@ -25,15 +27,23 @@ Burst Joined(Burst burst)
     return burst;
 }
 
+}  // namespace
+
+void AccountGlobal(Pipe pipe, bool load, const GlobalRef &tensor, Burst burst, uint32_t stride, double cycles,
+                   const char *name, At at)
+{
+    BeginInstruction(pipe, name, at);
+    Move move = NoteTraffic(pipe, load, tensor, Span{burst.count, burst.length, stride});
+    move.cycles = cycles;
+    TheCore().time.RunMove(move, name, at.line, at.file);
+}
+
+namespace {
+
 // Counts a transfer's time. `stride` is that of the GM side.
 void Account(bool load, const GlobalRef &tensor, Burst burst, uint32_t stride, const char *name, At at)
 {
-    Core &core = TheCore();
-    BeginInstruction(load ? Pipe::MTE2 : Pipe::MTE3, name, at);
-    burst = Joined(burst);
-    const Span span{burst.count, burst.length, stride};
-    const Move move = NoteTraffic(load ? Pipe::MTE2 : Pipe::MTE3, load, tensor, span);
-    core.time.RunMove(move, name, at.line, at.file);
+    AccountGlobal(load ? Pipe::MTE2 : Pipe::MTE3, load, tensor, Joined(burst), stride, 0, name, at);
 }
 
 bool NothingToDo(const Burst &burst) { return burst.count == 0 || burst.length == 0; }
@@ -54,35 +64,33 @@ Allocation *CheckGlobal(const GlobalRef &tensor, uint64_t extent, bool write, co
 
 void CopyDefinedness(const Allocation &block, const uint8_t *from, uint32_t to, uint64_t bytes)
 {
-    Core &core = TheCore();
-    if (block.written == nullptr) {
-        std::memset(core.undefined + to, 0, bytes);
-        return;
-    }
-    const uint8_t *written = block.written + (from - block.base);
-    for (uint64_t i = 0; i < bytes; ++i) {
-        core.undefined[to + i] = static_cast<uint8_t>(written[i] == 0);
-    }
+    ShadowFromGlobal(block, from, TheCore().undefined + to, bytes);
 }
+
+// Dense copies end in the unified buffer or in L1.
+constexpr uint32_t kCopySpaces = SpaceBit(Space::UB) | SpaceBit(Space::L1);
 
 void Load(const LocalRef &dst, const GlobalRef &src, const Burst &burst, const char *api, At at)
 {
     Allocation *block = CheckGlobal(src, Extent(burst, burst.src_stride), false, api, at);
-    uint8_t *to = CheckRange(dst, Extent(burst, burst.dst_stride), 32, true, api, "dst", at, SpaceBit(Space::UB));
-    if (block == nullptr || to == nullptr) {
+    Cells to;
+    if (!OpenCells(dst, Extent(burst, burst.dst_stride), 32, true, api, "dst", at, kCopySpaces, &to) ||
+        block == nullptr) {
         return;
     }
     for (uint32_t i = 0; i < burst.count; ++i) {
         const uint64_t step = uint64_t{i} * burst.dst_stride;
         const uint8_t *from = src.address + uint64_t{i} * burst.src_stride;
-        Touch(Space::UB, dst.address + static_cast<uint32_t>(step), burst.length, true);
+        to.Touched(step, burst.length, true);
         TouchGm(from, burst.length, false);
-        std::memcpy(to + step, from, burst.length);
-        CopyDefinedness(*block, from, dst.address + static_cast<uint32_t>(step), burst.length);
+        std::memcpy(to.data + step, from, burst.length);
+        ShadowFromGlobal(*block, from, to.undefined + step, burst.length);
     }
 }
 
-void StoreBlock(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t bytes, const char *api, At at)
+}  // namespace
+
+void StoreGlobal(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t bytes, const char *api, At at)
 {
     const Core &core = TheCore();
     MarkProgress();
@@ -103,29 +111,31 @@ void StoreBlock(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t by
     }
 }
 
+namespace {
+
 void Store(const GlobalRef &dst, const LocalRef &src, const Burst &burst, const char *api, At at)
 {
     Allocation *block = CheckGlobal(dst, Extent(burst, burst.dst_stride), true, api, at);
-    const uint8_t *from =
-        CheckRange(src, Extent(burst, burst.src_stride), 32, false, api, "src", at, SpaceBit(Space::UB));
-    if (block == nullptr || from == nullptr || block->kind == Kind::Input) {
+    Cells from;
+    if (!OpenCells(src, Extent(burst, burst.src_stride), 32, false, api, "src", at, kCopySpaces, &from) ||
+        block == nullptr || block->kind == Kind::Input) {
         return;
     }
     for (uint32_t i = 0; i < burst.count; ++i) {
         LocalRef part = src;
         part.address += i * burst.src_stride;
-        Touch(Space::UB, part.address, burst.length, false);
-        if (AnyUndefined(part.address, burst.length)) {
+        from.Touched(uint64_t{i} * burst.src_stride, burst.length, false);
+        if (AnyUndefined(part.address, burst.length, from.space)) {
             ReportUndefined(api, part, burst.length, at);
         }
-        StoreBlock(*block, dst.address + uint64_t{i} * burst.dst_stride,
-                   from + uint64_t{i} * burst.src_stride, burst.length, api, at);
+        StoreGlobal(*block, dst.address + uint64_t{i} * burst.dst_stride,
+                    from.data + uint64_t{i} * burst.src_stride, burst.length, api, at);
     }
 }
 
 Burst CountBurst(DType dtype, int64_t count, At at)
 {
-    const uint64_t bytes = static_cast<uint64_t>(count) * DTypeBytes(dtype);
+    const uint64_t bytes = static_cast<uint64_t>(count) * BitsOf(dtype) / 8;
     const uint64_t whole = bytes / 32 * 32;
     if (whole != bytes) {
         ReportWarning("datacopy-truncation", at,

@@ -96,10 +96,10 @@ void Pipeline::Finish(Pipe pipe, double start, double occupied_until, double don
     }
 }
 
-void Pipeline::Run(Pipe pipe, double cycles, const char *name, int line, const char *file)
+void Pipeline::Run(Pipe pipe, double cycles, const char *name, int line, const char *file, double tail)
 {
     const double start = Begin(pipe);
-    const double tail = pipe == Pipe::V ? chip_->vector_tail : 0;
+    tail += pipe == Pipe::V ? chip_->vector_tail : 0;
     Finish(pipe, start, start + cycles, start + cycles + tail, name, line, file, 0);
 }
 
@@ -111,8 +111,9 @@ void Pipeline::RunMove(const Move &move, const char *name, int line, const char 
     const double hbm_bytes = static_cast<double>(move.hbm_bytes) * waste;
     const double l2_bytes = static_cast<double>(move.bytes - move.hbm_bytes) * waste;
     const double own = move.load ? l2_bytes / hit_rate_ + hbm_bytes / chip.load_rate
-                                 : (l2_bytes + hbm_bytes) / chip.store_rate;
-    const double occupied = std::max({own, chip.min_copy, chip.min_burst * move.bursts});
+                                 : (l2_bytes + hbm_bytes) /
+                                       (move.pipe == Pipe::FIX ? chip.fixpipe_gm_rate : chip.store_rate);
+    const double occupied = std::max({own, move.cycles, chip.min_copy, chip.min_burst * move.bursts});
     const double latency = !move.load            ? chip.store_latency
                            : move.hbm_bytes == 0 ? chip.load_hit_latency
                                                  : chip.load_latency;

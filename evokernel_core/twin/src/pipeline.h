@@ -46,6 +46,7 @@ struct Move {
     uint64_t requests;      // pieces of at most 512 bytes that the copy engine asks for
     uint64_t wire_bytes;    // bytes with those that an unaligned start moves in vain
     double write_back;      // bytes that L2 or the copy itself writes to device memory
+    double cycles = 0;      // at least: what the core itself needs
 };
 
 // The core's share of device memory or of L2. Instructions reach it in program order, not in the
@@ -65,8 +66,9 @@ class Pipeline {
 public:
     void Start(const Chip &chip, int active_cores, bool cube = false);
 
-    // One instruction of `cycles` on a pipe, after everything that the pipe must wait for.
-    void Run(Pipe pipe, double cycles, const char *name, int line, const char *file);
+    // One instruction of `cycles` on a pipe, after everything that the pipe must wait for. Its results are there
+    // `tail` later.
+    void Run(Pipe pipe, double cycles, const char *name, int line, const char *file, double tail = 0);
     void RunMove(const Move &move, const char *name, int line, const char *file);
 
     void Scalar(double cycles) { scalar_ += cycles; use_[0].busy += cycles; }

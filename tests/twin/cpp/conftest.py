@@ -40,9 +40,16 @@ extern "C" __global__ __vector__ void tested(GM_ADDR *t, GM_ADDR workspace, OpTi
 }}
 extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling)
 {{
-    tested<<<tiling.blockDim, nullptr, stream>>>(const_cast<GM_ADDR *>(tensors), workspace, tiling);
+    {launch};
 }}
 """
+CALL = "tested<<<tiling.blockDim, nullptr, stream>>>(const_cast<GM_ADDR *>(tensors), workspace, tiling)"
+KIND_CALL = (
+    'evokernel::twin::Launch("tested", evokernel::twin::LaunchKind{{{cube}, {vector}, {mixed}}}, '
+    "tiling.blockDim, nullptr, stream, "
+    "[=]() {{ tested(const_cast<GM_ADDR *>(tensors), workspace, tiling); }})"
+)
+"""A launch with that many cube and vector cores a block, of a mix kernel type or not."""
 
 
 @frozen
@@ -112,10 +119,19 @@ def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compiles a kernel body (see ``Tested``); the same text is compiled once."""
 
     def build(
-        body: str, *, sizes: int = 0, scalars: int = 0, blocks: int = 1, workspace: int = 0, prelude: str = ""
+        body: str,
+        *,
+        sizes: int = 0,
+        scalars: int = 0,
+        blocks: int | str = 1,
+        workspace: int = 0,
+        prelude: str = "",
+        kind: tuple[int | str, int | str, str] | None = None,
     ) -> Tested:
         tiling = TILING.format(blocks=blocks, workspace=workspace, sizes=sizes, scalars=scalars)
-        source = KernelSource(tiling, KERNEL.format(prelude=prelude, body=body), Strategy("test"))
+        launch = CALL if kind is None else KIND_CALL.format(cube=kind[0], vector=kind[1], mixed=kind[2])
+        text = KERNEL.format(prelude=prelude, body=body, launch=launch)
+        source = KernelSource(tiling, text, Strategy("test"))
         return Tested(build_kernel(source), tmp_path_factory.mktemp("kernel"))
 
     return build

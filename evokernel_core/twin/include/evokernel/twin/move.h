@@ -1,5 +1,6 @@
 // DataCopy, DataCopyPad and atomics.
 #pragma once
+#include "evokernel/twin/cube_api.h"
 #include "evokernel/twin/tensor.h"
 
 namespace AscendC {
@@ -50,6 +51,9 @@ template <typename T>
 void DataCopy(const LocalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &params, EVK_AT)
 {
     twin::CheckCopyParams(params, "DataCopy", at);
+    if (twin::IsCubePosition(dst.Ref())) {
+        return twin::CopyLocalParams(dst.Ref(), src.Ref(), params, at);
+    }
     twin::CopyLocal(dst.Ref(), src.Ref(), detail::ToBurst(params), "DataCopy", at);
 }
 

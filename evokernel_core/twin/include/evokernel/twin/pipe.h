@@ -201,7 +201,7 @@ private:
     template <typename T> LocalTensor<T> Take(TPosition position, uint32_t elements, twin::At at)
     {
         LocalTensor<T> tensor(position, next_, elements, at);
-        next_ += (static_cast<uint32_t>(elements * sizeof(T)) + 31) / 32 * 32;
+        next_ += (static_cast<uint32_t>(twin::BytesOf<T>(elements)) + 31) / 32 * 32;
         return tensor;
     }
 

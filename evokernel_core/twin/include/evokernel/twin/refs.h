@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "evokernel/twin/at.h"
 #include "evokernel/twin/half.h"
@@ -34,6 +35,16 @@ EVK_DTYPE(double, F64);
 #undef EVK_DTYPE
 
 template <typename T> constexpr DType kDType = DTypeTrait<T>::value;
+
+// Two elements of four bits share a byte.
+template <typename T> constexpr uint64_t BytesOf(uint64_t elements)
+{
+    return std::is_same_v<T, int4b_t> ? elements / 2 : elements * sizeof(T);
+}
+template <typename T> constexpr uint64_t ElementsOf(uint64_t bytes)
+{
+    return std::is_same_v<T, int4b_t> ? bytes * 2 : bytes / sizeof(T);
+}
 
 // A tensor in a core's local memory. `limit` is the first byte after the buffer that it was taken
 // from: sub-tensors may not reach beyond it. `buffer` and `generation` tell a tensor that was freed

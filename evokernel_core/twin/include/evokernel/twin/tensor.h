@@ -54,7 +54,7 @@ public:
     // A tensor at a fixed byte address of the memory that `position` stands for.
     LocalTensor(TPosition position, uint32_t address, uint32_t elements, EVK_AT)
     {
-        ref_ = twin::AllocStatic(position, address, uint64_t{elements} * sizeof(T), at);
+        ref_ = twin::AllocStatic(position, address, twin::BytesOf<T>(elements), at);
         ref_.dtype = twin::kDType<T>;
     }
 
@@ -89,7 +89,7 @@ public:
     LocalTensor operator[](uint32_t offset) const
     {
         LocalTensor part = *this;
-        const uint32_t bytes = static_cast<uint32_t>(offset * sizeof(T));
+        const uint32_t bytes = static_cast<uint32_t>(twin::BytesOf<T>(offset));
         part.ref_.address += bytes;
         part.ref_.bytes = ref_.bytes > bytes ? ref_.bytes - bytes : 0;
         return part;
@@ -119,8 +119,8 @@ public:
     };
     Element operator()(uint32_t index, EVK_AT) const { return Element(this, index, at); }
 
-    uint32_t GetSize() const { return static_cast<uint32_t>(ref_.bytes / sizeof(T)); }
-    void SetSize(uint32_t elements) { ref_.bytes = static_cast<uint32_t>(elements * sizeof(T)); }
+    uint32_t GetSize() const { return static_cast<uint32_t>(twin::ElementsOf<T>(ref_.bytes)); }
+    void SetSize(uint32_t elements) { ref_.bytes = static_cast<uint32_t>(twin::BytesOf<T>(elements)); }
     uint32_t GetLength() const { return ref_.bytes; }
     TPosition GetPosition() const { return static_cast<TPosition>(ref_.position); }
     __ubuf__ T *GetPhyAddr(uint32_t offset = 0) const
@@ -184,7 +184,7 @@ public:
     void SetGlobalBuffer(__gm__ T *address, uint64_t elements)
     {
         SetGlobalBuffer(address);
-        ref_.bytes = elements * sizeof(T);
+        ref_.bytes = twin::BytesOf<T>(elements);
     }
     void SetGlobalBuffer(__gm__ T *address)
     {
@@ -195,8 +195,8 @@ public:
     GlobalTensor operator[](uint64_t offset) const
     {
         GlobalTensor part = *this;
-        part.ref_.address += offset * sizeof(T);
-        const uint64_t skipped = offset * sizeof(T);
+        part.ref_.address += twin::BytesOf<T>(offset);
+        const uint64_t skipped = twin::BytesOf<T>(offset);
         part.ref_.bytes = ref_.bytes > skipped ? ref_.bytes - skipped : 0;
         return part;
     }
@@ -229,7 +229,7 @@ public:
 
     __gm__ const T *GetPhyAddr() const { return reinterpret_cast<const T *>(ref_.address); }
     __gm__ T *GetPhyAddr(uint64_t offset) const { return reinterpret_cast<T *>(ref_.address) + offset; }
-    uint64_t GetSize() const { return ref_.bytes / sizeof(T); }
+    uint64_t GetSize() const { return twin::ElementsOf<T>(ref_.bytes); }
     template <CacheRwMode mode = CacheRwMode::RW> void SetL2CacheHint(CacheMode hint)
     {
         ref_.bypass_l2 = hint == CacheMode::CACHE_MODE_DISABLE;
