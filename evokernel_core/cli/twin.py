@@ -83,7 +83,11 @@ class _Outcome:
 @click.option(
     "--cwd", type=click.Path(path_type=Path, file_okay=False, exists=True), help="Run in this folder."
 )
-@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Write the timeline here.")
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the timeline here: a page where the name ends in .html, else a Chrome trace for Perfetto.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(source: Path, as_json: bool, **options: Any) -> None:
@@ -103,12 +107,24 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
     if bool(job.entry) != (job.launch is not None):
         raise UsageError("--entry and --launch go together; give both or neither.")
     try:
-        outcome = _run_bare(job) if job.entry else _run_program(job)
+        outcome = _traced(job)
     except CandidateError as error:
         outcome = _Outcome(RunResult(Status.ERROR, error.feedback, exit_code=1), 0.0)
     click.echo(json.dumps(_as_json(outcome)) if as_json else _as_text(outcome, job))
     if not outcome.ok:
         sys.exit(1)
+
+
+def _traced(job: _Job) -> _Outcome:
+    """Runs the job; a trace whose name ends in .html becomes a page."""
+    from evokernel_core.twin.timeline import chrome_trace, write_timeline
+
+    with chrome_trace(job.trace) as trace:
+        traced = evolve(job, trace=trace)
+        outcome = _run_bare(traced) if job.entry else _run_program(traced)
+        if job.trace is not None and trace != job.trace and trace is not None and trace.is_file():
+            write_timeline(trace, outcome.result, job.chip, job.trace)
+    return outcome
 
 
 def _run_bare(job: _Job) -> _Outcome:

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline.h"
+#include "trace.h"
 
 namespace evokernel::twin {
 
@@ -14,7 +14,16 @@ struct LaunchReport {
     double busy_us[kPipes] = {};
     std::string bottleneck;
     uint32_t slowest = 0;
-    std::vector<TraceEvent> events;
+    std::vector<CoreTrace> cores;  // their timelines where a trace is wanted
+
+    const CoreTrace *SlowestTrace() const
+    {
+        const CoreTrace *found = nullptr;
+        for (const CoreTrace &core : cores) {
+            found = found == nullptr || core.time.cycles > found->time.cycles ? &core : found;
+        }
+        return found;
+    }
 };
 
 struct Session {

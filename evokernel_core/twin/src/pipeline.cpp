@@ -54,6 +54,7 @@ void Pipeline::NotBefore(Pipe pipe, double time, Pipe cause)
     if (pipe == Pipe::S) {
         if (time > scalar_) {
             use_[0].idle_for[static_cast<int>(cause)] += time - scalar_;
+            Note({"wait", "", scalar_, time - scalar_, 0, 0, 0, Pipe::S, cause});
             scalar_ = time;
         }
         return;
@@ -74,12 +75,19 @@ double Pipeline::Begin(Pipe pipe)
     const double start = std::max({scalar_, free_[p], not_before_[p]});
     begun_[p][slot] = start;
     ++issued_[p];
-    const double idle = start - free_[p];
-    if (idle > 0) {
-        const Pipe cause = not_before_[p] >= scalar_ ? cause_[p] : Pipe::S;
-        use_[p].idle_for[static_cast<int>(cause)] += idle;
+    idle_ = start - free_[p];
+    if (idle_ > 0) {
+        idle_for_ = not_before_[p] >= scalar_ ? cause_[p] : Pipe::S;
+        use_[p].idle_for[static_cast<int>(idle_for_)] += idle_;
     }
     return start;
+}
+
+void Pipeline::Note(const TraceEvent &event)
+{
+    if (events_ != nullptr && events_->size() < kMaxTraceEvents) {
+        events_->push_back(event);
+    }
 }
 
 void Pipeline::Finish(Pipe pipe, double start, double occupied_until, double done, const char *name, int line,
@@ -91,9 +99,7 @@ void Pipeline::Finish(Pipe pipe, double start, double occupied_until, double don
     use_[p].busy += occupied_until - start;
     use_[p].bytes += bytes;
     ++use_[p].instructions;
-    if (events_ != nullptr && events_->size() < kMaxTraceEvents) {
-        events_->push_back({name, pipe, start, done - start, file, line, static_cast<uint32_t>(bytes)});
-    }
+    Note({name, file, start, occupied_until - start, idle_, line, static_cast<uint32_t>(bytes), pipe, idle_for_});
 }
 
 void Pipeline::Run(Pipe pipe, double cycles, const char *name, int line, const char *file, double tail)

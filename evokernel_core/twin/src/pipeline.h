@@ -19,14 +19,17 @@ struct PipePair {
 };
 PipePair PipesOf(AscendC::HardEvent event);
 
+// An instruction, or on the scalar unit a wait. `idle`: cycles that its pipe stood before it, for `cause`.
 struct TraceEvent {
     const char *name;
-    Pipe pipe;
+    const char *file;
     double start;
     double cycles;
-    const char *file;
+    double idle;
     int line;
     uint32_t bytes;
+    Pipe pipe;
+    Pipe cause;
 };
 
 // Why a pipe stood idle: it waited for another pipe, or the scalar unit had not issued yet.
@@ -84,6 +87,7 @@ public:
 
 private:
     double Begin(Pipe pipe);
+    void Note(const TraceEvent &event);
     void Finish(Pipe pipe, double start, double occupied_until, double done, const char *name, int line,
                 const char *file, uint64_t bytes);
 
@@ -104,6 +108,8 @@ private:
     double l2_share_ = 0;
     double request_share_ = 0;        // requests per cycle
     double hit_rate_ = 0;             // bytes per cycle of this kind of core
+    double idle_ = 0;  // of the instruction that begins
+    Pipe idle_for_ = Pipe::S;
     std::vector<TraceEvent> *events_ = nullptr;
 };
 

@@ -9,24 +9,6 @@ namespace evokernel::twin {
 
 namespace {
 
-std::string Quoted(const std::string &text)
-{
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            char code[8];
-            std::snprintf(code, sizeof(code), "\\u%04x", static_cast<unsigned>(c));
-            out += code;
-        } else {
-            out += c;
-        }
-    }
-    return out + "\"";
-}
-
 std::string Number(double value)
 {
     char text[40];
@@ -84,6 +66,24 @@ bool WriteFile(const std::string &path, const std::string &text)
 
 }  // namespace
 
+std::string Quoted(const std::string &text)
+{
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (static_cast<unsigned char>(c) < 0x20) {
+            char code[8];
+            std::snprintf(code, sizeof(code), "\\u%04x", static_cast<unsigned>(c));
+            out += code;
+        } else {
+            out += c;
+        }
+    }
+    return out + "\"";
+}
+
 bool WriteResult(const std::string &path, const RunOutcome &outcome)
 {
     std::string launches;
@@ -98,36 +98,6 @@ bool WriteResult(const std::string &path, const RunOutcome &outcome)
                                ",\"instructions\":" + std::to_string(InstructionCount()) +
                                ",\"outputs_written\":" + Flags(outcome.outputs_written) +
                                ",\"input_changed\":" + Flags(outcome.input_changed) + "}\n");
-}
-
-bool WriteTrace(const std::string &path)
-{
-    std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
-    bool first = true;
-    int process = 0;
-    for (const LaunchReport &launch : TheSession().launches) {
-        for (int p = 0; p < kPipes; ++p) {
-            text += std::string(first ? "" : ",\n") + "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" +
-                    std::to_string(process) + ",\"tid\":" + std::to_string(p) + ",\"args\":{\"name\":" +
-                    Quoted(PipeName(static_cast<Pipe>(p))) + "}}";
-            first = false;
-        }
-        text += ",\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" + std::to_string(process) +
-                ",\"args\":{\"name\":" +
-                Quoted(launch.kernel + " block " + std::to_string(launch.slowest) + " of " +
-                       std::to_string(launch.blocks)) +
-                "}}";
-        const double scale = 1.0 / CurrentChip().mhz;
-        for (const TraceEvent &event : launch.events) {
-            text += ",\n{\"ph\":\"X\",\"name\":" + Quoted(event.name) + ",\"pid\":" + std::to_string(process) +
-                    ",\"tid\":" + std::to_string(static_cast<int>(event.pipe)) +
-                    ",\"ts\":" + Number(event.start * scale) + ",\"dur\":" + Number(event.cycles * scale) +
-                    ",\"args\":{\"line\":" + std::to_string(event.line) +
-                    ",\"bytes\":" + std::to_string(event.bytes) + "}}";
-        }
-        ++process;
-    }
-    return WriteFile(path, text + "\n]}\n");
 }
 
 }  // namespace evokernel::twin

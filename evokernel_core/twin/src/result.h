@@ -14,6 +14,8 @@ struct RunOutcome {
 
 // Writes the file (through a temporary one); returns false where that fails.
 bool WriteResult(const std::string &path, const RunOutcome &outcome);
-bool WriteTrace(const std::string &path);
+
+// As a JSON string.
+std::string Quoted(const std::string &text);
 
 }  // namespace evokernel::twin

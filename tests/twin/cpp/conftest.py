@@ -101,6 +101,19 @@ class Tested:
         )
         return Ran(result, arrays)
 
+    def run_files(
+        self,
+        inputs: Sequence[TensorFile],
+        outputs: Sequence[TensorFile],
+        sizes: Sequence[int] = (),
+        mode: Mode = Mode.TIME,
+    ) -> Ran:
+        """Runs on tensors of given bytes, whose data does not matter."""
+        request = RunRequest(
+            mode=mode, chip=load_chip(), sizes=tuple(sizes), inputs=tuple(inputs), outputs=tuple(outputs)
+        )
+        return Ran(run_kernel(self.built, request), ())
+
     def _file(self, name: str, array: Array) -> TensorFile:
         path = self.folder / name
         np.ascontiguousarray(array).tofile(path)
@@ -142,3 +155,9 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
         yield
+
+
+@pytest.fixture(scope="session")
+def zeros_of() -> Callable[[int], TensorFile]:
+    """A tensor of so many bytes for timing mode, where no data moves."""
+    return lambda nbytes: TensorFile(None, nbytes)

@@ -1,0 +1,146 @@
+"""The timeline of a run as one HTML page without any other file, made from its Chrome trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from attrs import define, field
+from jinja2 import Environment
+from markupsafe import Markup
+
+from evokernel_core.twin.run import RunResult
+
+PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
+MAX_EVENTS = 120_000
+"""A page holds the timelines of as many cores as keep it below this, the slowest core's always."""
+
+SHOWN_FIRST = ("MTE2", "MTE1", "M", "V", "FIX", "MTE3", "S")
+"""The order of the rows: as data flows, the scalar unit last."""
+
+
+@contextmanager
+def chrome_trace(wanted: Path | None) -> Iterator[Path | None]:
+    """Where the run should write its Chrome trace: the path itself, or for a page another file."""
+    if wanted is None or wanted.suffix != ".html":
+        yield wanted
+        return
+    with TemporaryDirectory(prefix="evokernel-trace-") as folder:
+        yield Path(folder) / "trace.json"
+
+
+def write_timeline(trace: Path, result: RunResult, chip: str, page: Path) -> None:
+    """Writes the page of a run from its Chrome trace. Raises OSError where it cannot be written."""
+    cores = [core for core in _cores(json.loads(trace.read_text())["traceEvents"]) if core.rows]
+    names, places = _Index(), _Index()
+    kept = _kept(cores)
+    data = {
+        "chip": chip,
+        "pipes": PIPES,
+        "launches": [
+            {
+                "kernel": launch.kernel,
+                "us": launch.latency_us,
+                "blocks": launch.block_dim,
+                "bottleneck": launch.bottleneck,
+            }
+            for launch in result.launches
+        ],
+        "cores": [core.as_data(names, places) for core in kept],
+        "first": next((index for index, core in enumerate(kept) if core.slowest), 0),
+        "names": names.values,
+        "places": places.values,
+    }
+    kernels = ", ".join(dict.fromkeys(launch.kernel for launch in result.launches))
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    template = Environment(autoescape=True).from_string(
+        (Path(__file__).parent / "timeline.html.jinja").read_text()
+    )
+    left_out = len(cores) - len(kept)
+    note = f"{left_out} further cores are left out to keep the page small." if left_out else ""
+    page.write_text(template.render(title=f"Timeline of {kernels}", chip=chip, data=Markup(text), note=note))
+
+
+@define
+class _Index:
+    """Each different text once; events hold its position."""
+
+    values: list[str] = field(factory=list)
+    _positions: dict[str, int] = field(factory=dict)
+
+    def of(self, text: str) -> int:
+        if text not in self._positions:
+            self._positions[text] = len(self.values)
+            self.values.append(text)
+        return self._positions[text]
+
+
+@define
+class _Core:
+    """One process of the trace: the rows of its pipes."""
+
+    label: str
+    launch: int
+    total: float = 0.0
+    busy: dict[int, float] = field(factory=dict)
+    rows: dict[int, list[Mapping[str, Any]]] = field(factory=dict)
+
+    @property
+    def slowest(self) -> bool:
+        return self.label.endswith("(slowest)")
+
+    @property
+    def events(self) -> int:
+        return sum(len(row) for row in self.rows.values())
+
+    def as_data(self, names: _Index, places: _Index) -> dict[str, Any]:
+        shown = sorted(self.busy, key=lambda pipe: SHOWN_FIRST.index(PIPES[pipe]))
+        pipes = [self._pipe(pipe, self.rows.get(pipe, []), names, places) for pipe in shown]
+        return {"label": self.label, "launch": self.launch, "total": self.total, "pipes": pipes}
+
+    def _pipe(
+        self, pipe: int, row: Iterable[Mapping[str, Any]], names: _Index, places: _Index
+    ) -> dict[str, Any]:
+        waits: dict[str, float] = {}
+        flat: list[float] = []
+        for event in row:
+            args = event["args"]
+            cause, idle = args.get("waited_for", "S"), args.get("idle_us", 0.0)
+            waited = event["dur"] if event["name"] == "wait" else idle
+            waits[cause] = waits.get(cause, 0.0) + waited
+            flat += (event["ts"], event["dur"], names.of(event["name"]), places.of(args["at"]))
+            flat += (args["bytes"], idle, PIPES.index(cause))
+        return {
+            "name": PIPES[pipe],
+            "busy": self.busy[pipe],
+            "waits": {cause: round(us, 4) for cause, us in waits.items() if us > 0},
+            "events": flat,
+        }
+
+
+def _cores(events: Iterable[Mapping[str, Any]]) -> list[_Core]:
+    cores: dict[int, _Core] = {}
+    for event in events:
+        match event:
+            case {"ph": "M", "name": "process_name", "pid": pid, "args": args}:
+                cores[pid] = _Core(args["name"], args["launch"])
+            case {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": args}:
+                cores[pid].busy[tid] = args["busy_us"]
+                cores[pid].total = args["total_us"]
+            case {"ph": "X", "pid": pid, "tid": tid}:
+                cores[pid].rows.setdefault(tid, []).append(event)
+    return list(cores.values())
+
+
+def _kept(cores: list[_Core]) -> list[_Core]:
+    room = MAX_EVENTS
+    chosen: list[_Core] = []
+    for core in sorted(cores, key=lambda core: not core.slowest):
+        room -= core.events
+        if core.slowest or room >= 0:
+            chosen.append(core)
+    return [core for core in cores if core in chosen]
