@@ -100,6 +100,13 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
     LAUNCH.json: {"block_dim": 8, "args": [{"in": "x.npy"},
       {"out": "z.npy", "shape": [8, 2048], "dtype": "float16"}, {"scalar": "uint32", "value": 2048},
       {"bytes": "tiling.bin"}, {"workspace": 0}], "expect": {"z.npy": "golden.npy"}, "rtol": 1e-3}
+    What an operator package's build would give, each optional:
+      "tiling_key": 1                      for TILING_KEY_IS and KERNEL_TASK_TYPE
+      "template": ["float16", 8, true]     arguments of a kernel that is a template
+      "kernel_type": "MIX_AIC_1_2"         instead of what the kernel says
+      "tiling_header": "x_tiling.h", "tiling_struct": "XTilingData"   for GET_TILING_DATA
+      "dtypes": {"X": "float16"}, "formats": {"X": "ND"}    for DTYPE_X, ORIG_DTYPE_X, FORMAT_X;
+        dtypes of tensors are known by the names of the kernel's parameters
     """
     from evokernel_core.twin.build import CandidateError
 
@@ -131,8 +138,11 @@ def _run_bare(job: _Job) -> _Outcome:
     from evokernel_core.twin.bare import build_bare, read_launch, run_bare
 
     assert job.launch is not None  # checked by the caller
+    from evokernel_core.twin.sources import ProgramSource
+
     cwd = job.cwd or job.launch.parent
-    bare = build_bare(job.source, job.entry, read_launch(job.launch), cwd, job.defines)
+    program = ProgramSource((job.source,), job.includes, job.defines)
+    bare = build_bare(program, job.entry, read_launch(job.launch), cwd)
     how = (job.mode, load_chip(job.chip), job.trace)
     result, mismatches = run_bare(bare, cwd, how, Limits(wall_s=MAX_SECONDS, address_space=16 * 1024**3))
     return _Outcome(result, bare.built.compile_s, mismatches)

@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.build import BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.lexer import Token, closing_index, split_commas, tokenize
+from evokernel_core.twin.framework import DTYPE_MACROS, Framework, framework_macros, read_framework
+from evokernel_core.twin.images import kernels_of
+from evokernel_core.twin.kernels import Kernel, kernel_type
+from evokernel_core.twin.lexer import Token, tokenize
 from evokernel_core.twin.program import define_flags
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from evokernel_core.twin.sources import ProgramSource, read_sources
@@ -50,6 +53,7 @@ class LaunchFile:
     rtol: float
     atol: float
     workspace_bytes: int
+    framework: Framework
 
 
 @frozen
@@ -83,6 +87,7 @@ def read_launch(path: Path) -> LaunchFile:
         rtol=float(data.get("rtol", 1e-3)),
         atol=float(data.get("atol", 1e-3)),
         workspace_bytes=max((int(arg["workspace"]) for arg in data["args"] if "workspace" in arg), default=0),
+        framework=read_framework(data, path),
     )
 
 
@@ -93,28 +98,74 @@ def _check_argument(position: int, arg: Mapping[str, Any], path: Path) -> None:
         raise UsageError(f'Argument {position} of {path} needs "value" and a type of {", ".join(SCALARS)}.')
 
 
-def build_bare(source: Path, entry: str, launch: LaunchFile, cwd: Path, defines: Sequence[str] = ()) -> Bare:
-    """Compiles a kernel with a launcher for this LAUNCH.json. Raises CandidateError, UsageError."""
-    program = ProgramSource((source,))
-    sources = {program.shown(path): text for path, text in read_sources(program).items()}
+def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path) -> Bare:
+    """Compiles a kernel with a launcher for this LAUNCH.json. Raises CandidateError, UsageError.
+
+    ``program`` is the kernel's file with its folders and macros.
+    """
+    (source,) = program.files
+    texts = read_sources(program)
+    kernel = find_kernel(program, texts, entry)
+    sources = {program.shown(path): text for path, text in texts.items()}
     text = sources.pop(source.name)
-    declared = parameters(text, entry, source)
+    declared = tuple(tokenize(parameter) for parameter in kernel.parameters)
     launcher = launcher_text(entry, declared, launch, cwd)
     inside = {name: included for name, included in sources.items() if not name.startswith("..")}
     # Files above the source's folder are found through -I; their text is part of the cache's key.
     outside = hashlib.sha256(repr(sorted(sources.items())).encode("utf-8", "replace")).hexdigest()[:16]
-    options = (f"-I{source.parent.resolve()}", f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags(defines))
+    folders = (f"-I{folder.resolve()}" for folder in (source.parent, *program.includes))
+    dtypes = _dtypes(kernel, launch, cwd)
+    macros = framework_macros(launch.framework, dtypes, "\n".join(texts.values()), program.defines)
     built = build_files(
         prepare(),
-        {"op_kernel.cpp": f'{text}\n#line 1 "launch.json"\n{launcher}', **inside},
+        {"op_kernel.cpp": f'{_prologue(launch, source)}{text}\n#line 1 "launch.json"\n{launcher}', **inside},
         glue=_GLUE.format(block_dim=launch.block_dim, workspace=launch.workspace_bytes),
-        options=options,
+        options=(*folders, f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags((*macros, *program.defines))),
         label=source.name,
+        kernels={kernel.name: _as_launched(kernel, launch.framework)},
     )
     pairs = zip(launch.args, declared, strict=True)
     return Bare(
         built, launch, tuple(arg.get("in") or arg["bytes"] for arg, types in pairs if _is_input(arg, types))
     )
+
+
+def find_kernel(program: ProgramSource, texts: Mapping[Path, str], entry: str) -> Kernel:
+    """The kernel that ``--entry`` names. Raises UsageError where there is none."""
+    kernels = kernels_of(program, texts)
+    name = entry.partition("<")[0].rpartition("::")[2]
+    if name not in kernels:
+        known = f" (it has {', '.join(sorted(kernels))})" if kernels else ""
+        raise UsageError(f"{program.files[0]} has no __global__ function {entry!r}{known}; check --entry.")
+    return kernels[name]
+
+
+def _dtypes(kernel: Kernel, launch: LaunchFile, cwd: Path) -> dict[str, str]:
+    """The dtypes of the tensors by the names of the kernel's parameters, in upper case."""
+    found = {}
+    for parameter, arg in zip(kernel.parameters, launch.args, strict=False):
+        name = parameter.split(" ")[-1].upper()
+        file = str(arg.get("in", ""))
+        if "dtype" in arg:
+            found[name] = str(arg["dtype"])
+        elif file.endswith(".npy"):
+            found[name] = str(np.load(_resolve(file, cwd), mmap_mode="r").dtype)
+    return {name: dtype for name, dtype in found.items() if dtype in DTYPE_MACROS}
+
+
+def _as_launched(kernel: Kernel, framework: Framework) -> Kernel:
+    """The kernel with the cores of this launch: its type, or that of its tiling key."""
+    ratio = kernel_type(framework.kernel_type) or kernel.by_key.get(framework.tiling_key or 0, kernel.ratio)
+    return evolve(kernel, ratio=ratio, by_key={})
+
+
+def _prologue(launch: LaunchFile, source: Path) -> str:
+    header = launch.framework.tiling_header
+    if not header:
+        return ""
+    # Headers of the host define tiling structures in a namespace that kernels do not name.
+    opened = "namespace optiling {} using namespace optiling;"
+    return f'#include "kernel_operator.h"\n#include "{header}"\n{opened}\n#line 1 "{source.name}"\n'
 
 
 def launcher_text(entry: str, declared: Sequence[Sequence[Token]], launch: LaunchFile, cwd: Path) -> str:
@@ -140,7 +191,11 @@ def launcher_text(entry: str, declared: Sequence[Sequence[Token]], launch: Launc
         else:
             prologue.append(_by_value(position, _resolve(arg["bytes"], cwd).read_bytes(), types))
             arguments.append(f"argument{position}")
-    call = f"{entry}<<<{launch.block_dim}, nullptr, stream>>>({', '.join(arguments)});"
+    key = launch.framework.tiling_key
+    if key is not None:
+        prologue.append(f"::evokernel::twin::SetTilingKey({key}ULL);")
+    name = entry + launch.framework.template_text()
+    call = f"{name}<<<{launch.block_dim}, nullptr, stream>>>({', '.join(arguments)});"
     parameters = "void *stream, uint8_t *const *tensors, uint8_t *workspace, const void *"
     head = f'extern "C" void EvokernelLaunch({parameters})'
     return "\n".join(["#include <cstring>", head, "{", *prologue, call, "}", ""])
@@ -184,21 +239,6 @@ def _resolve(name: str, cwd: Path) -> Path:
     if not path.exists():
         raise UsageError(f"{path} of the launch file does not exist; paths are relative to --cwd.")
     return path
-
-
-def parameters(text: str, entry: str, source: Path) -> tuple[tuple[Token, ...], ...]:
-    """The parameters of the kernel as declared. Raises UsageError where there is no such kernel."""
-    tokens = tokenize(text)
-    name = entry.partition("<")[0].rpartition("::")[2]
-    for index, token in enumerate(tokens):
-        if token.text == "__global__":
-            for position in range(index, len(tokens) - 1):
-                if tokens[position].text in (";", "{"):
-                    break
-                if tokens[position].text == name and tokens[position + 1].text == "(":
-                    end = closing_index(tokens, position + 1)
-                    return tuple(split_commas(tokens[position + 2 : end]))
-    raise UsageError(f"{source} has no __global__ function {entry!r}; check --entry.")
 
 
 def run_bare(

@@ -23,6 +23,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.compiler import Compiler, detect_compiler, diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
+from evokernel_core.twin.images import image_flags, needs_cube_image
 from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 
@@ -229,21 +230,56 @@ def build_files(
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(_as_unit(name, text, label, known))
         flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
-        command = (*command_prefix, *twin.compiler.argv, *flags)
-        _build_in(work, twin, command, (label, *files))
+        unit = _Unit(work, twin, (*command_prefix, *twin.compiler.argv), flags, (label, *files))
+        _build_in(unit, folder, needs_cube_image(files.values(), known))
         _publish(work / "result", folder)
     _evict(folder.parent)
     return BuiltKernel(folder / "kernel.so", twin, time.monotonic() - started)
 
 
-def _build_in(work: Path, twin: Twin, command: Sequence[str], names: Sequence[str]) -> None:
-    """Compiles the candidate and its glue side by side, and links them."""
+@frozen
+class _Unit:
+    """A candidate on its way through the compiler: where, with what, and its files' names."""
+
+    work: Path
+    twin: Twin
+    compiler: tuple[str, ...]
+    flags: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def compile(self, name: str, output: str, image: Sequence[str] = ()) -> None:
+        """Compiles a file; an image of its own does without the precompiled header."""
+        flags = tuple(flag for flag in self.flags if not image or ("-pch" not in flag and ".pch" not in flag))
+        status, text = run_tool([*self.compiler, *flags, *image, "-c", name, "-o", output], self.work)
+        if status:
+            raise CandidateError("compile", feedback(diagnostics(text, self.names), text))
+
+    def link(self, output: str, *inputs: str) -> None:
+        """Links a shared library in which nothing is left undefined."""
+        (self.work / "result").mkdir(exist_ok=True)
+        argv = [*self.twin.compiler.argv, "-shared", "-o", f"result/{output}", *inputs]
+        status, text = run_tool([*argv, str(self.twin.library), "-Wl,--no-undefined"], self.work)
+        if status:
+            raise CandidateError("link", _undefined(text))
+
+
+def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
+    """Compiles the candidate, for each image, and its glue side by side, and links them."""
+    image = image_flags(False) if two_images else ()
     with ThreadPoolExecutor(max_workers=2) as pool:
-        files = ("op_kernel.cpp", "glue.cpp")
-        units = [pool.submit(_compile_unit, command, work, file, names) for file in files]
-        for unit in units:
-            unit.result()
-    _link(twin, work)
+        work = [
+            pool.submit(unit.compile, "op_kernel.cpp", "op_kernel.o", image),
+            pool.submit(unit.compile, "glue.cpp", "glue.o"),
+        ]
+        if two_images:
+            work.append(pool.submit(unit.compile, "op_kernel.cpp", "cube.o", image_flags(True)))
+        for item in work:
+            item.result()
+    more: tuple[str, ...] = ()
+    if two_images:
+        unit.link("kernel.cube.so", "cube.o", "-Wl,-Bsymbolic", "-Wl,-soname,kernel.cube.so")
+        more = ("-Wl,--no-as-needed", "result/kernel.cube.so", f"-Wl,-rpath,{folder}")
+    unit.link("kernel.so", "op_kernel.o", "glue.o", *more)
 
 
 def _publish(result: Path, folder: Path) -> None:
@@ -273,20 +309,6 @@ def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) ->
         return f'#line 1 "{shown}"\n{rewrite_launches(text, kernels, name)}\n'
     except LaunchSyntaxError as error:
         raise CandidateError("compile", f"{shown}: {error}") from error
-
-
-def _compile_unit(command: Sequence[str], work: Path, name: str, names: Sequence[str]) -> None:
-    status, output = run_tool([*command, "-c", name, "-o", f"{Path(name).stem}.o"], work)
-    if status:
-        raise CandidateError("compile", feedback(diagnostics(output, names), output))
-
-
-def _link(twin: Twin, work: Path) -> None:
-    (work / "result").mkdir()
-    argv = [*twin.compiler.argv, "-shared", "-o", "result/kernel.so", "op_kernel.o", "glue.o"]
-    status, output = run_tool([*argv, str(twin.library), "-Wl,--no-undefined"], work)
-    if status:
-        raise CandidateError("link", _undefined(output))
 
 
 def _undefined(output: str) -> str:

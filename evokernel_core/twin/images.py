@@ -29,10 +29,10 @@ def kernels_of(source: ProgramSource, texts: Mapping[Path, str]) -> dict[str, Ke
     return find_kernels(files)
 
 
-def needs_cube_image(texts: Mapping[Path, str], kernels: Mapping[str, Kernel]) -> bool:
+def needs_cube_image(texts: Iterable[str], kernels: Mapping[str, Kernel]) -> bool:
     """Whether a program that uses cube cores distinguishes them while it is compiled."""
     ratios = [ratio for kernel in kernels.values() for ratio in (kernel.ratio, *kernel.by_key.values())]
-    return any(ratio.cube for ratio in ratios) and any(distinguishes(text) for text in texts.values())
+    return any(ratio.cube for ratio in ratios) and any(distinguishes(text) for text in texts)
 
 
 def distinguishes(text: str) -> bool:

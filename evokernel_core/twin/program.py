@@ -88,7 +88,7 @@ def build_program(source: ProgramSource) -> Program:
         for header, text in launch_headers(texts.values(), kernels).items():
             (work / header).write_text(text)
         names = tuple(Path(source.shown(path)).name for path in texts)
-        _build(_Job(twin, source, work, flags, names, folder), needs_cube_image(texts, kernels))
+        _build(_Job(twin, source, work, flags, names, folder), needs_cube_image(texts.values(), kernels))
         folder.mkdir(exist_ok=True)
         for built in (work / "result").iterdir():
             built.replace(folder / built.name)

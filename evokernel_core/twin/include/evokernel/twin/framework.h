@@ -4,26 +4,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "evokernel/twin/kernel_type.h"
 #include "evokernel/twin/tensor.h"
+#include "evokernel/twin/tiling_data.h"
 
-enum KernelMetaType {
-    KERNEL_TYPE_AIV_ONLY,
-    KERNEL_TYPE_AIC_ONLY,
-    KERNEL_TYPE_MIX_AIV_1_0,
-    KERNEL_TYPE_MIX_AIC_1_0,
-    KERNEL_TYPE_MIX_AIC_1_1,
-    KERNEL_TYPE_MIX_AIC_1_2,
-    KERNEL_TYPE_MAX,
-};
-
-#define KERNEL_TASK_TYPE_DEFAULT(type) static_cast<void>(type)
-#define KERNEL_TASK_TYPE(key, type) static_cast<void>(type)
-#define REGISTER_TILING_DEFAULT(Type)
-#define REGISTER_TILING_FOR_TILINGKEY(expression, Type)
-#define GET_TILING_DATA_WITH_STRUCT(Type, name, address) \
-    Type name;                                           \
-    std::memcpy(&name, address, sizeof(Type))
-#define COPY_TILING_WITH_STRUCT(Type, source, target) std::memcpy(target, source, sizeof(Type))
 #define ASCEND_IS_AIV (!::evokernel::twin::OnCubeCore())
 #define ASCEND_IS_AIC (::evokernel::twin::OnCubeCore())
 #define ASCEND_IS_NOT_AIV (::evokernel::twin::OnCubeCore())

@@ -23,6 +23,7 @@
 #define __sync_alias__
 #define __schedmode__(mode)
 #define __kfc_workspace__
+#define __tiling_data_ptr__
 #define GM_ADDR __gm__ uint8_t *
 
 #ifndef __NPU_ARCH__
