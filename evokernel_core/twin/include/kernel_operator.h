@@ -3,6 +3,7 @@
 #include "evokernel/twin/language.h"
 //
 #include "evokernel/twin/cube.h"
+#include "evokernel/twin/cross.h"
 #include "evokernel/twin/fill.h"
 #include "evokernel/twin/framework.h"
 #include "evokernel/twin/launch.h"

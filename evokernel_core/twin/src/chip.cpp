@@ -69,6 +69,8 @@ void ReadScalar(Reader &reader, Chip &chip)
     reader.Need("scalar.gm_miss_cycles", chip.gm_miss);
     reader.Need("scalar.pipe_init_cycles", chip.pipe_init);
     reader.Need("scalar.init_buffer_cycles", chip.init_buffer);
+    reader.Need("sync.cross_core_cycles", chip.cross_core);
+    reader.Need("sync.sync_all_cycles", chip.sync_all);
     reader.Need("scalar.pipe_queue_depth", chip.pipe_queue_depth);
 }
 

@@ -16,6 +16,7 @@ struct Chip {
 
     double issue, flag, queue, local_access, gm_hit, gm_miss, pipe_init, init_buffer;
     int pipe_queue_depth;
+    double cross_core, sync_all;
 
     double startup, startup_transcendental, startup_reduce, startup_reduce_block, vector_tail, counter_tail;
     double read_write_conflict;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core.h"
+#include "cross_core.h"
 #include "evokernel/twin/launch.h"
 #include "race.h"
 #include "schedule.h"
@@ -130,7 +131,10 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     Collector collector(blocks, session.trace, &report);
     crew.begin = [&collector](Core &core) { collector.Begin(core); };
     crew.end = [&collector](Core &core) { collector.End(core); };
-    RunCrew(crew);
+    ResetCrossCore();
+    if (RunCrew(crew)) {
+        ReportOpenCrossCore();
+    }
     EndL2Launch();
     if (race::installed && !session.timing) {
         race::EndLaunch();

@@ -52,7 +52,6 @@ private:
     void Retire();
     void ReportDeadlock();
     uint32_t LiveBlocks() const;
-    uint32_t Blocks() const { return crew->alone ? 1 : crew->blocks; }
 
     static void Body(void *worker);
 
@@ -190,7 +189,7 @@ uint32_t Scheduler::LiveBlocks() const
 void Scheduler::StartBlocks()
 {
     Retire();
-    while (!abandoned_ && next_block_ < Blocks() && LiveBlocks() < at_once_) {
+    while (!abandoned_ && next_block_ < crew->blocks && LiveBlocks() < at_once_) {
         StartBlock(next_block_++);
         Retire();
     }
@@ -261,9 +260,7 @@ bool Scheduler::Run(const Crew &plan)
                                        [](const Worker *worker) { return worker->state == State::Yielded; });
         const bool stuck = idle_sweeps_ > (polls ? kMaxIdleSweeps : 0);
         if (stuck && !abandoned_) {
-            if (!plan.alone) {
-                ReportDeadlock();
-            }
+            ReportDeadlock();
             abandoned_ = true;
         }
     }
@@ -311,8 +308,6 @@ bool RunCrew(const Crew &crew) { return TheScheduler().Run(crew); }
 bool InKernel() { return TheScheduler().running != nullptr; }
 
 const Crew &CurrentCrew() { return *TheScheduler().crew; }
-
-bool WaitsPass() { return TheScheduler().crew != nullptr && TheScheduler().crew->alone; }
 
 void BlockUntil(bool (*ready)(void *), void *context, const char *what, At at)
 {

@@ -18,7 +18,6 @@ struct Crew {
     void *closure = nullptr;
     int active_blocks = 1;    // blocks that share the chip's bandwidth
     bool timing = false;
-    bool alone = false;       // a probe of the first block: waits for other blocks pass at once
     std::function<void(Core &)> begin;  // before a core's body
     std::function<void(Core &)> end;    // after it
 };
@@ -41,9 +40,6 @@ void MarkProgress();
 // Ends this core's body here, or the whole launch. Neither returns.
 [[noreturn]] void EndCore();
 [[noreturn]] void GiveUpLaunch();
-
-// Whether waits pass without waiting (a block is probed alone).
-bool WaitsPass();
 
 // The launch that runs, the cores of a block, and the number of cores now inside their bodies.
 const Crew &CurrentCrew();

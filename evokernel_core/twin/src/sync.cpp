@@ -114,13 +114,6 @@ int8_t FetchEvent(AscendC::HardEvent event)
     return 0;
 }
 
-void SyncAllCores(At at)
-{
-    ReportError("event-misuse", at,
-                "SyncAll needs all cores to run at once, which this version of the twin does not do; split the "
-                "kernel in two launches.");
-}
-
 void SetMaskMode(bool counter)
 {
     TheCore().time.Scalar(CurrentChip().flag);
@@ -177,10 +170,23 @@ void InitSocState()
 
 uint64_t UsableUbBytes() { return CurrentChip().ub_bytes; }
 
+namespace {
+
+// The one that the kernel named, null before.
+uint8_t *&SetWorkspace()
+{
+    static uint8_t *workspace = nullptr;
+    return workspace;
+}
+
+}  // namespace
+
+void SetSystemWorkspace(uint8_t *workspace) { SetWorkspace() = workspace; }
+
 uint8_t *SystemWorkspace()
 {
-    static uint8_t workspace[4096];
-    return workspace;
+    static uint8_t own[4096];
+    return SetWorkspace() == nullptr ? own : SetWorkspace();
 }
 
 }  // namespace evokernel::twin

@@ -116,7 +116,6 @@ void Barrier(pipe_t pipe, At at);
 int8_t AllocEvent(AscendC::HardEvent event, At at);
 void ReleaseEvent(AscendC::HardEvent event, int64_t id, At at);
 int8_t FetchEvent(AscendC::HardEvent event);
-void SyncAllCores(At at);
 
 // What a core knows about itself.
 int64_t BlockIdx();
@@ -129,6 +128,7 @@ int64_t SystemCycle();
 void InitSocState();
 uint64_t UsableUbBytes();
 uint8_t *SystemWorkspace();
+void SetSystemWorkspace(uint8_t *workspace);
 uint32_t DTypeBytes(DType dtype);
 
 // Buffers. The live TPipe belongs to a core.

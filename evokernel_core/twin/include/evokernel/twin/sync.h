@@ -2,6 +2,40 @@
 #pragma once
 #include "evokernel/twin/pipe.h"
 
+namespace evokernel::twin {
+
+// The event between two pipes, MAX where there is none.
+constexpr AscendC::HardEvent EventOf(pipe_t from, pipe_t to)
+{
+    using E = AscendC::HardEvent;
+    struct Pair {
+        pipe_t from, to;
+        E event;
+    };
+    constexpr Pair pairs[] = {
+        {PIPE_MTE2, PIPE_MTE1, E::MTE2_MTE1}, {PIPE_MTE1, PIPE_MTE2, E::MTE1_MTE2}, {PIPE_MTE1, PIPE_M, E::MTE1_M},
+        {PIPE_M, PIPE_MTE1, E::M_MTE1},       {PIPE_MTE2, PIPE_V, E::MTE2_V},       {PIPE_V, PIPE_MTE2, E::V_MTE2},
+        {PIPE_MTE3, PIPE_V, E::MTE3_V},       {PIPE_V, PIPE_MTE3, E::V_MTE3},       {PIPE_MTE3, PIPE_MTE2, E::MTE3_MTE2},
+        {PIPE_MTE2, PIPE_MTE3, E::MTE2_MTE3}, {PIPE_S, PIPE_V, E::S_V},             {PIPE_V, PIPE_S, E::V_S},
+        {PIPE_S, PIPE_MTE2, E::S_MTE2},       {PIPE_MTE2, PIPE_S, E::MTE2_S},       {PIPE_S, PIPE_MTE3, E::S_MTE3},
+        {PIPE_MTE3, PIPE_S, E::MTE3_S},       {PIPE_M, PIPE_FIX, E::M_FIX},         {PIPE_FIX, PIPE_M, E::FIX_M},
+        {PIPE_M, PIPE_V, E::M_V},             {PIPE_V, PIPE_M, E::V_M},             {PIPE_MTE2, PIPE_FIX, E::MTE2_FIX},
+        {PIPE_FIX, PIPE_MTE2, E::FIX_MTE2},   {PIPE_FIX, PIPE_S, E::FIX_S},         {PIPE_M, PIPE_S, E::M_S},
+        {PIPE_FIX, PIPE_MTE3, E::FIX_MTE3},   {PIPE_MTE1, PIPE_FIX, E::MTE1_FIX},   {PIPE_FIX, PIPE_MTE1, E::FIX_MTE1},
+        {PIPE_MTE3, PIPE_MTE1, E::MTE3_MTE1}, {PIPE_MTE1, PIPE_MTE3, E::MTE1_MTE3}, {PIPE_MTE2, PIPE_M, E::MTE2_M},
+        {PIPE_M, PIPE_MTE2, E::M_MTE2},       {PIPE_MTE1, PIPE_V, E::MTE1_V},       {PIPE_V, PIPE_MTE1, E::V_MTE1},
+        {PIPE_FIX, PIPE_V, E::FIX_V},         {PIPE_V, PIPE_FIX, E::V_FIX},
+    };
+    for (const Pair &pair : pairs) {
+        if (pair.from == from && pair.to == to) {
+            return pair.event;
+        }
+    }
+    return E::MAX;
+}
+
+}  // namespace evokernel::twin
+
 namespace AscendC {
 
 template <HardEvent event> void SetFlag(int32_t eventID, EVK_AT) { twin::SetFlag(event, eventID, at); }
@@ -9,12 +43,16 @@ template <HardEvent event> void WaitFlag(int32_t eventID, EVK_AT) { twin::WaitFl
 template <pipe_t pipe> void PipeBarrier(EVK_AT) { twin::Barrier(pipe, at); }
 template <MemDsbT kind> void DataSyncBarrier(EVK_AT) { twin::Barrier(PIPE_ALL, at); }
 
-template <bool isAIVOnly = true> void SyncAll(EVK_AT) { twin::SyncAllCores(at); }
-template <bool isAIVOnly = true>
-void SyncAll(const GlobalTensor<int32_t> &, const LocalTensor<int32_t> &, const int32_t = 0, EVK_AT)
-{
-    twin::SyncAllCores(at);
-}
+// The same flags under the name that all chips share.
+template <pipe_t src, pipe_t dst> class TQueSync {
+public:
+    void SetFlag(TEventID id, EVK_AT) { twin::SetFlag(kEvent, id, at); }
+    void WaitFlag(TEventID id, EVK_AT) { twin::WaitFlag(kEvent, id, at); }
+
+private:
+    static constexpr HardEvent kEvent = twin::EventOf(src, dst);
+    static_assert(kEvent != HardEvent::MAX, "There is no flag between these pipes.");
+};
 
 inline void SetMaskCount() { twin::SetMaskMode(true); }
 inline void SetMaskNorm() { twin::SetMaskMode(false); }
@@ -43,7 +81,9 @@ inline uint32_t GetRuntimeUBSize() { return static_cast<uint32_t>(twin::UsableUb
 inline constexpr uint32_t GetVecLen() { return 256; }
 inline GM_ADDR GetSysWorkSpacePtr() { return twin::SystemWorkspace(); }
 inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
-inline void SetSysWorkspace(GM_ADDR) {}
+inline void SetSysWorkspace(GM_ADDR workspace) { twin::SetSystemWorkspace(workspace); }
+inline void GetArchVersion(uint32_t &coreVersion) { coreVersion = 0x2201; }
+inline int64_t GetProgramCounter(EVK_AT) { return at.line; }
 
 }  // namespace AscendC
 
