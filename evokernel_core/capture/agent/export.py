@@ -222,11 +222,12 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
     environment = traced.environment
     if environment is None:
         return set()
-    symbols: set[Any] = set()
-    for guard in environment.guards:
-        expression = environment.simplify(guard.expr)
-        if not _is_lower_bound(expression):
-            symbols |= expression.free_symbols
+    guards = [environment.simplify(guard.expr) for guard in environment.guards]
+    guards = [expression for expression in guards if not _is_lower_bound(expression)]
+    # sizes that must divide first: with them as numbers, guards on whole shapes often hold for all others
+    symbols: set[Any] = {
+        symbol for guard in guards for part in guard.atoms(sympy.Function) for symbol in part.free_symbols
+    } or {symbol for guard in guards for symbol in guard.free_symbols}
     for symbol, bounds in environment.var_to_range.items():
         if bounds.upper.is_integer and bounds.upper < 2**40:
             symbols.add(symbol)

@@ -13,13 +13,15 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from . import compositions
 from .record import Evaluation, OpCall
 
 NO_OPS = frozenset({
     "aten.alias.default", "aten.clone.default", "aten.contiguous.default", "aten.detach.default",
     "aten.lift_fresh.default", "aten.lift_fresh_copy.default", "aten._assert_tensor_metadata.default",
+    "aten.empty.memory_format",
 })  # fmt: skip
-"""Ops that change no value: they vanish from the graph."""
+"""Ops that change no value, or make scratch memory: they vanish from the graph."""
 
 CASTS = frozenset({"aten._to_copy.default"})
 """Ops that alone are not worth a kernel."""
@@ -27,7 +29,7 @@ CASTS = frozenset({"aten._to_copy.default"})
 
 @lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Any]:
-    return dict(torch.export.default_decompositions().items())
+    return {**torch.export.default_decompositions(), **compositions.TABLE}
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ class Fusibility:
         return [
             call
             for call in evaluation.ops
-            if call.mutates or any(not self.fits(op.name) for op in self.core_ops(call))
+            if call.mutates
+            or compositions.updates_statistics(call.name, call.args)
+            or any(not self.fits(op.name) for op in self.core_ops(call))
         ]
 
     def work(self, evaluation: Evaluation) -> int:

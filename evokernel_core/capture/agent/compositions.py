@@ -1,0 +1,80 @@
+"""Normalisations said in simpler ops: torch's own decompositions go through strides or scratch memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def _wide(x: torch.Tensor) -> torch.Tensor:
+    """Half types are normalised in float32, as PyTorch does."""
+    return x.float() if x.dtype in _HALF else x
+
+
+def _by_channel(x: torch.Tensor, parameter: torch.Tensor | None) -> torch.Tensor | None:
+    """A parameter with one number a channel, of the rank of ``x`` behind the batch."""
+    return None if parameter is None else _wide(parameter).view([-1] + [1] * (x.dim() - 2))
+
+
+def _affine(
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, dtype: torch.dtype
+) -> torch.Tensor:
+    scale, shift = _by_channel(x, weight), _by_channel(x, bias)
+    x = x if scale is None else x * scale
+    x = x if shift is None else x + shift
+    return x.to(dtype) if x.dtype != dtype else x
+
+
+def group_norm(  # noqa: PLR0913, PLR0917 - as its op
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    images: int,
+    channels: int,
+    pixels: int,
+    groups: int,
+    eps: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """aten.native_group_norm: each group of channels of an image has its own mean and variance."""
+    grouped = _wide(x).view(x.shape[0], groups, channels // groups, *x.shape[2:])
+    dims = list(range(2, grouped.dim()))
+    variance, mean = torch.var_mean(grouped, dim=dims, correction=0, keepdim=True)
+    scale = torch.rsqrt(variance + eps)
+    normal = ((grouped - mean) * scale).view(x.shape)
+    shape = (x.shape[0], groups)
+    return _affine(normal, weight, bias, x.dtype), mean.view(shape), scale.view(shape)
+
+
+def batch_norm(  # noqa: PLR0913, PLR0917 - as its op
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """aten.native_batch_norm without running statistics to update: each channel has one mean."""
+    wide = _wide(x)
+    if training or running_mean is None or running_var is None:
+        dims = [0, *range(2, x.dim())]
+        variance, mean = torch.var_mean(wide, dim=dims, correction=0, keepdim=True)
+    else:
+        shape = [-1] + [1] * (x.dim() - 2)
+        variance, mean = _wide(running_var).view(shape), _wide(running_mean).view(shape)
+    scale = torch.rsqrt(variance + eps)
+    normal = (wide - mean) * scale
+    return _affine(normal, weight, bias, x.dtype), mean.flatten(), scale.flatten()
+
+
+def updates_statistics(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether a batch normalisation changes its running statistics, which its schema does not say."""
+    return name.startswith("aten.native_batch_norm") and bool(args[5]) and args[3] is not None
+
+
+TABLE = {aten.native_group_norm.default: group_norm, aten.native_batch_norm.default: batch_norm}
