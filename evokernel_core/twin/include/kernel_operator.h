@@ -4,6 +4,7 @@
 //
 #include "evokernel/twin/cube.h"
 #include "evokernel/twin/cross.h"
+#include "evokernel/twin/debug.h"
 #include "evokernel/twin/fill.h"
 #include "evokernel/twin/framework.h"
 #include "evokernel/twin/launch.h"
@@ -11,6 +12,7 @@
 #include "evokernel/twin/math.h"
 #include "evokernel/twin/move.h"
 #include "evokernel/twin/pipe.h"
+#include "evokernel/twin/pool.h"
 #include "evokernel/twin/reduce.h"
 #include "evokernel/twin/select.h"
 #include "evokernel/twin/sync.h"

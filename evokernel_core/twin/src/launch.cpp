@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core.h"
+#include "crash.h"
 #include "cross_core.h"
 #include "evokernel/twin/launch.h"
 #include "race.h"
@@ -113,6 +114,7 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     if (!ValidKind(name, kind, blocks)) {
         return;
     }
+    ReportCrashes();
     const uint32_t at_once = BlocksAtOnce(kind);
     const int active = static_cast<int>(std::min(blocks, at_once));
     Crew crew;

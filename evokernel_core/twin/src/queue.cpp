@@ -1,8 +1,10 @@
 // TPipe's buffers and the queues over them.
+#include <algorithm>
 #include <cstring>
 
 #include "core.h"
 #include "evokernel/twin/pipe.h"
+#include "evokernel/twin/pool.h"
 
 namespace evokernel::twin {
 
@@ -10,7 +12,10 @@ namespace {
 
 using AscendC::TPosition;
 
-TPosition Home(TPosition source, TPosition target) { return source == TPosition::GM ? target : source; }
+TPosition Home(TPosition source, TPosition target)
+{
+    return source == TPosition::GM || target == TPosition::TSCM ? target : source;
+}
 
 // The pipe that fills a queue's buffers and the pipe that empties them.
 Pipe Producer(TPosition source, TPosition target)
@@ -65,7 +70,7 @@ const char *CapacityCode(Space space)
 }
 
 // Takes `bytes` after what is used, or reports that the memory is full.
-LocalRef Reserve(uint64_t bytes, TPosition position, At at)
+LocalRef TakeBytes(uint64_t bytes, TPosition position, At at)
 {
     Core &core = TheCore();
     const Chip &chip = CurrentChip();
@@ -87,10 +92,23 @@ LocalRef Reserve(uint64_t bytes, TPosition position, At at)
                     static_cast<unsigned long long>(bytes), used, SpaceName(space),
                     static_cast<unsigned long long>(SpaceBytes(space)));
     }
+    return ref;
+}
+
+void CountBuffer(At at)
+{
+    Core &core = TheCore();
+    const Chip &chip = CurrentChip();
     if (++core.buffer_count > chip.max_buffers) {
         ReportError("too-many-buffers", at, "This is buffer %d of the kernel; at most %d are allowed.",
                     core.buffer_count, chip.max_buffers);
     }
+}
+
+LocalRef Reserve(uint64_t bytes, TPosition position, At at)
+{
+    const LocalRef ref = TakeBytes(bytes, position, at);
+    CountBuffer(at);
     return ref;
 }
 
@@ -120,10 +138,12 @@ const char *StateName(BufferState state)
 
 }  // namespace
 
-void Queue::Init(uint8_t count, uint64_t bytes, At at)
+AscendC::TPosition Queue::Position() const { return Home(source_, target_); }
+
+void Queue::Prepare(uint8_t count, uint32_t bytes, At at)
 {
     Core &core = TheCore();
-    const int home = static_cast<int>(Home(source_, target_));
+    const int home = static_cast<int>(Position());
     first_ = static_cast<uint16_t>(core.buffers.size());
     count_ = count;
     next_ = head_ = waiting_ = 0;
@@ -131,16 +151,41 @@ void Queue::Init(uint8_t count, uint64_t bytes, At at)
         ReportError("queue-misuse", at, "InitBuffer asks for %u buffers of %llu bytes; both must be positive.", count,
                     static_cast<unsigned long long>(bytes));
     }
-    for (uint8_t i = 0; i < count; ++i) {
-        const LocalRef ref = Reserve(bytes, static_cast<TPosition>(home), at);
-        core.buffers.push_back(
-            Buffer{ref.address, RoundUp(bytes), 0, BufferState::Idle, 0, 0, this, at.line, at.file});
-    }
+    core.buffers.resize(core.buffers.size() + count, Buffer{0, 0, 0, BufferState::Idle, 0, 0, this, at.line, at.file});
+    has_events_ = true;
     core.queue_buffers[home] += count;
     if (core.queue_buffers[home] > CurrentChip().max_queue_buffers) {
         ReportError("too-many-buffers", at,
                     "The queues of this TPosition hold %d buffers; at most %d can have event ids.",
                     core.queue_buffers[home], CurrentChip().max_queue_buffers);
+    }
+}
+
+void Queue::Place(uint32_t index, uint32_t address, uint32_t bytes, At at)
+{
+    if (index >= count_) {
+        ReportError("queue-misuse", at, "Buffer %u is placed in a queue of %u; InitStartBufHandle says how many.", index,
+                    count_);
+        return;
+    }
+    Buffer &buffer = TheCore().buffers[static_cast<size_t>(first_) + index];
+    buffer.address = address;
+    buffer.bytes = RoundUp(bytes);
+}
+
+void Queue::Init(uint8_t count, uint64_t bytes, At at)
+{
+    Prepare(count, static_cast<uint32_t>(bytes), at);
+    for (uint8_t i = 0; i < count; ++i) {
+        Place(i, Reserve(bytes, Position(), at).address, static_cast<uint32_t>(bytes), at);
+    }
+}
+
+void Queue::FreeAllEvents()
+{
+    if (has_events_) {
+        TheCore().queue_buffers[static_cast<int>(Position())] -= count_;
+        has_events_ = false;
     }
 }
 
@@ -283,6 +328,8 @@ void Queue::Free(const LocalRef &tensor, At at)
     OrderByBuffer(core, Consumer(source_, target_), Producer(source_, target_), 2 * tensor.buffer, true);
 }
 
+LocalRef AllocRegion(uint64_t bytes, TPosition position, At at) { return TakeBytes(bytes, position, at); }
+
 LocalRef AllocBuffer(uint64_t bytes, TPosition position, At at)
 {
     if (bytes == 0) {
@@ -343,13 +390,70 @@ void PipeReset()
     FreeEverything(core);
 }
 
-void PipeClose()
+void PipeClose(bool wait)
 {
     Core &core = TheCore();
-    core.time.DrainAll();
+    if (wait) {
+        core.time.DrainAll();
+    }
     if (--core.pipes_open == 0) {
         FreeEverything(core);
     }
+}
+
+uint8_t *PositionBase(TPosition position) { return TheCore().In(SpaceOf(position)).data; }
+
+void PoolRegion::Assign(const LocalRef &whole)
+{
+    whole_ = whole;
+    next_ = whole.address;
+    buffers_ = 0;
+}
+
+void PoolRegion::Share(const PoolRegion &other, uint32_t bytes, At at)
+{
+    if (RoundUp(bytes) > other.whole_.limit - other.whole_.address) {
+        ReportError("queue-misuse", at, "A pool of %u bytes is to share one of %u; it may not be larger.", bytes,
+                    other.whole_.limit - other.whole_.address);
+    }
+    Assign(other.whole_);
+}
+
+LocalRef PoolRegion::Take(uint64_t bytes, uint32_t max_buffers, bool counts, At at)
+{
+    LocalRef ref = whole_;
+    ref.address = next_;
+    ref.bytes = static_cast<uint32_t>(bytes);
+    ref.limit = next_ + RoundUp(bytes);
+    TheCore().time.Scalar(CurrentChip().init_buffer);
+    if (ref.limit > whole_.limit) {
+        ReportError(CapacityCode(SpaceOf(whole_)), at, "The pool has %u bytes left, and %llu are asked for.",
+                    whole_.limit - std::min(next_, whole_.limit), static_cast<unsigned long long>(bytes));
+    }
+    next_ = ref.limit;
+    if (counts) {
+        CountBuffer(at);
+        if (++buffers_ > max_buffers) {
+            ReportError("too-many-buffers", at, "This is buffer %u of a pool for %u; give TBufPool a larger bufIDSize.",
+                        buffers_, max_buffers);
+        }
+    }
+    return ref;
+}
+
+void PoolRegion::Finish()
+{
+    Core &core = TheCore();
+    core.time.DrainAll();
+    if (race::installed && !core.timing) {
+        race::Barrier(core, race::kAllPipes);
+    }
+}
+
+void PoolRegion::Clear()
+{
+    Finish();
+    Assign(whole_);
 }
 
 }  // namespace evokernel::twin

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,9 @@ void Scheduler::Body(void *argument)
         if (cube && worker.core.subs > 0) {
             ServeVectorCores();
         }
+    } catch (const std::bad_alloc &) {
+        std::fprintf(stderr, "bad_alloc: the kernel's process is out of memory\n");
+        std::abort();
     } catch (const std::exception &error) {
         ReportError("crash", worker.core.last_at, "The kernel throws %s; device code has no exceptions.", error.what());
         self.abandoned_ = true;

@@ -134,10 +134,12 @@ uint32_t DTypeBytes(DType dtype);
 // Buffers. The live TPipe belongs to a core.
 void PipeOpen(void *pipe, At at);
 void PipeReset();
-void PipeClose();
+void PipeClose(bool wait = true);
+uint8_t *PositionBase(AscendC::TPosition position);
 void *LivePipe();
 LocalRef AllocStatic(AscendC::TPosition position, uint32_t address, uint64_t bytes, At at);
 LocalRef AllocBuffer(uint64_t bytes, AscendC::TPosition position, At at);
+LocalRef AllocRegion(uint64_t bytes, AscendC::TPosition position, At at);  // to be divided further
 
 // High-level functions that the library charges as sequences of basic instructions.
 enum class Math : uint8_t {

@@ -1,7 +1,5 @@
 // Macros of the operator framework: kernel types, tiling data, tracing.
 #pragma once
-#include <cassert>
-#include <cstdio>
 #include <cstring>
 
 #include "evokernel/twin/kernel_type.h"
@@ -12,8 +10,6 @@
 #define ASCEND_IS_AIC (::evokernel::twin::OnCubeCore())
 #define ASCEND_IS_NOT_AIV (::evokernel::twin::OnCubeCore())
 #define ASCEND_IS_NOT_AIC (!::evokernel::twin::OnCubeCore())
-#define ASCENDC_ASSERT(condition, ...) assert(condition)
-#define KERNEL_LOG(...)
 #define TRACE_START(id)
 #define TRACE_STOP(id)
 
@@ -29,8 +25,5 @@ struct CoreTypeVariable {
 };
 inline constexpr CoreTypeVariable g_coreType{};
 #endif
-
-using ::printf;
-#define PRINTF printf
 
 }  // namespace AscendC

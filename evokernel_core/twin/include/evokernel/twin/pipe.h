@@ -4,6 +4,54 @@
 
 namespace evokernel::twin {
 
+constexpr AscendC::Hardware HardwareOf(AscendC::TPosition position)
+{
+    using AscendC::Hardware;
+    using AscendC::TPosition;
+    switch (position) {
+        case TPosition::A1:
+        case TPosition::B1:
+        case TPosition::C1:
+        case TPosition::TSCM:
+            return Hardware::L1;
+        case TPosition::A2:
+            return Hardware::L0A;
+        case TPosition::B2:
+            return Hardware::L0B;
+        case TPosition::CO1:
+            return Hardware::L0C;
+        case TPosition::C2:
+            return Hardware::BIAS;
+        case TPosition::C2PIPE2GM:
+            return Hardware::FIXBUF;
+        default:
+            return Hardware::UB;
+    }
+}
+
+// The position that a tensor gets where the kernel names only the memory.
+constexpr AscendC::TPosition PositionIn(AscendC::Hardware hardware)
+{
+    using AscendC::Hardware;
+    using AscendC::TPosition;
+    switch (hardware) {
+        case Hardware::L1:
+            return TPosition::A1;
+        case Hardware::L0A:
+            return TPosition::A2;
+        case Hardware::L0B:
+            return TPosition::B2;
+        case Hardware::L0C:
+            return TPosition::CO1;
+        case Hardware::BIAS:
+            return TPosition::C2;
+        case Hardware::FIXBUF:
+            return TPosition::C2PIPE2GM;
+        default:
+            return TPosition::VECCALC;
+    }
+}
+
 // The buffers of one queue: ids in the core's buffer table, and the order in which they wait.
 class Queue {
 public:
@@ -13,11 +61,15 @@ public:
     }
 
     void Init(uint8_t count, uint64_t bytes, At at);
+    // Buffers whose places the caller chose: first how many, then each.
+    void Prepare(uint8_t count, uint32_t bytes, At at);
+    void Place(uint32_t index, uint32_t address, uint32_t bytes, At at);
     LocalRef Alloc(At at);
     bool Push(const LocalRef &tensor, At at);
     LocalRef Pop(At at);
     void Free(const LocalRef &tensor, At at);
-    void FreeAllEvents() {}
+    void FreeAllEvents();
+    AscendC::TPosition Position() const;
     int32_t Waiting() const { return waiting_; }
     bool HasIdle() const;
     bool Vacant() const { return waiting_ < Capacity(); }
@@ -33,12 +85,15 @@ private:
     uint8_t next_ = 0;
     uint8_t head_ = 0;
     uint8_t waiting_ = 0;
+    bool has_events_ = false;
     uint16_t line_[64] = {};
 };
 
 }  // namespace evokernel::twin
 
 namespace AscendC {
+
+using TBufHandle = uint8_t *;
 
 struct TQueConfig {
     bool nd2nz = false;
@@ -80,6 +135,14 @@ public:
     int32_t GetTensorCountInQue() { return queue_.Waiting(); }
     bool HasIdleBuffer() { return queue_.HasIdle(); }
 
+    // For pools that a kernel writes itself.
+    void InitStartBufHandle(TBufHandle, uint8_t num, uint32_t len, EVK_AT) { queue_.Prepare(num, len, at); }
+    template <typename Pool>
+    void InitBufHandle(Pool *, uint32_t index, TBufHandle, uint32_t curPoolAddr, uint32_t len, EVK_AT)
+    {
+        queue_.Place(index, curPoolAddr, len, at);
+    }
+
     twin::Queue &Implementation() { return queue_; }
 
 private:
@@ -97,6 +160,10 @@ template <TPosition position> constexpr TPosition QueueSource()
 
 template <TPosition position, int32_t depth, auto mask = 0>
 class TQue : public TQueBind<QueueSource<position>(), QueueTarget<position>(), depth, mask> {};
+
+// L1 that a kernel fills itself for the matrix unit.
+template <TPosition position, int32_t depth = 1, auto mask = 0>
+class TSCM : public TQueBind<position, TPosition::TSCM, depth, mask> {};
 
 template <TPosition position = TPosition::LCM> class TBuf {
 public:
@@ -119,6 +186,12 @@ public:
     template <typename T> void FreeTensor(const LocalTensor<T> &) {}
     uint32_t GetBufLen() const { return ref_.bytes; }
 
+    void InitStartBufHandle(TBufHandle, uint8_t, uint32_t) {}
+    template <typename Pool>
+    void InitBufHandle(Pool *, uint32_t, TBufHandle, uint32_t curPoolAddr, uint32_t len, EVK_AT)
+    {
+        Bind(twin::AllocStatic(position, curPoolAddr, len, at));
+    }
     void Bind(const twin::LocalRef &ref)
     {
         ref_ = ref;
@@ -151,7 +224,27 @@ public:
         }
         open_ = false;
     }
+    void DestroyWithoutPipeAll()
+    {
+        if (open_) {
+            twin::PipeClose(false);
+        }
+        open_ = false;
+    }
     void Reset() { twin::PipeReset(); }
+    uint8_t *GetBaseAddr(int8_t position) { return twin::PositionBase(static_cast<TPosition>(position)); }
+
+    // A pool with memory of its own, or in the place of another one.
+    template <typename Pool> bool InitBufPool(Pool &pool, uint32_t bytes, EVK_AT)
+    {
+        pool.Region().Assign(twin::AllocRegion(bytes, Pool::kPosition, at));
+        return true;
+    }
+    template <typename Pool, typename Other> bool InitBufPool(Pool &pool, uint32_t bytes, Other &other, EVK_AT)
+    {
+        pool.Region().Share(other.Region(), bytes, at);
+        return true;
+    }
 
     template <TPosition source, TPosition target, int32_t depth, auto mask>
     bool InitBuffer(TQueBind<source, target, depth, mask> &queue, uint8_t count, uint32_t bytes, EVK_AT)
@@ -176,28 +269,26 @@ private:
 
 inline TPipe *GetTPipePtr() { return static_cast<TPipe *>(twin::LivePipe()); }
 
-// Static-tensor style: tensors one after another from the start of the unified buffer.
+// Static-tensor style: tensors one after another from the start of a memory.
 template <Hardware hardware = Hardware::UB> class LocalMemAllocator {
 public:
-    template <typename T> LocalTensor<T> Alloc(uint32_t elements, EVK_AT)
-    {
-        return Take<T>(TPosition::VECCALC, elements, at);
-    }
+    template <typename T> LocalTensor<T> Alloc(uint32_t elements, EVK_AT) { return Take<T>(kPosition, elements, at); }
     template <TPosition position, typename T> LocalTensor<T> Alloc(uint32_t elements, EVK_AT)
     {
+        static_assert(twin::HardwareOf(position) == hardware, "The TPosition lies in another memory.");
         return Take<T>(position, elements, at);
     }
     template <TPosition position, typename T, uint32_t elements> LocalTensor<T> Alloc(EVK_AT)
     {
+        static_assert(twin::HardwareOf(position) == hardware, "The TPosition lies in another memory.");
         return Take<T>(position, elements, at);
     }
-    template <typename T, uint32_t elements> LocalTensor<T> Alloc(EVK_AT)
-    {
-        return Take<T>(TPosition::VECCALC, elements, at);
-    }
+    template <typename T, uint32_t elements> LocalTensor<T> Alloc(EVK_AT) { return Take<T>(kPosition, elements, at); }
     uint32_t GetCurAddr() const { return next_; }
 
 private:
+    static constexpr TPosition kPosition = twin::PositionIn(hardware);
+
     template <typename T> LocalTensor<T> Take(TPosition position, uint32_t elements, twin::At at)
     {
         LocalTensor<T> tensor(position, next_, elements, at);
