@@ -42,7 +42,8 @@ SyncAll<false>();
 
 CASES = {
     "who is who": """
-        Write(t[0], Slot(), GetBlockNum() * 1000 + GetSubBlockNum() * 100 + GetTaskRatio() * 10 + GetSubBlockIdx());
+        int32_t cores = GetSubBlockNum() * 100 + GetTaskRatio() * 10;
+        Write(t[0], Slot(), GetBlockNum() * 1000 + cores + GetSubBlockIdx());
     """,
     "cube core after vector cores": """
         if ASCEND_IS_AIV { Write(t[0], Slot(), 5 + GetBlockIdx()); CrossCoreSetFlag<2, PIPE_MTE3>(4); }
@@ -89,7 +90,10 @@ CASES = {
     "each core a stack of its own": """
         if ASCEND_IS_AIV {
             int32_t mine[4096];
-            for (int i = 0; i < 4096; ++i) { mine[i] = GetBlockIdx() + i; if (i % 512 == 0) twin::YieldCore(twin::At::Here()); }
+            for (int i = 0; i < 4096; ++i) {
+                mine[i] = GetBlockIdx() + i;
+                if (i % 512 == 0) twin::YieldCore(twin::At::Here());
+            }
             int32_t sum = 0;
             for (int i = 0; i < 4096; ++i) sum += mine[i] - i;
             Write(t[0], Slot(), sum / 4096);
@@ -99,24 +103,19 @@ CASES = {
 BLOCKS = 5
 
 
-def _expected(name: str) -> dict[int, int]:
-    vectors, cubes = range(2 * BLOCKS), range(BLOCKS)
-    if name == "who is who":
-        own = {i: BLOCKS * 1000 + 220 + i % 2 for i in vectors}
-        return own | {64 + i: BLOCKS * 1000 + 110 for i in cubes}
-    if name == "cube core after vector cores":
-        return {i: 5 + i for i in vectors} | {64 + i: 11 + 4 * i for i in cubes}
-    if name == "vector cores after the cube core":
-        return {i: 7 + i // 2 for i in vectors} | {64 + i: 7 + i for i in cubes}
-    if name == "vector cores of a block":
-        return {i: (i ^ 1) + 1 for i in vectors}
-    if name == "all cores":
-        total = sum(vectors) + sum(64 + i for i in cubes)
-        return dict.fromkeys([*vectors, *(64 + i for i in cubes)], total)
-    if name == "work for the cube core":
-        return {i: 1230 for i in vectors} | {64 + i: 6 for i in cubes}
-    return {i: i for i in vectors}
-
+VECTORS, CUBES = range(2 * BLOCKS), range(BLOCKS)
+TOTAL = sum(VECTORS) + sum(64 + i for i in CUBES)
+EXPECTED = {
+    "who is who": {i: BLOCKS * 1000 + 220 + i % 2 for i in VECTORS}
+    | {64 + i: BLOCKS * 1000 + 110 for i in CUBES},
+    "cube core after vector cores": {i: 5 + i for i in VECTORS} | {64 + i: 11 + 4 * i for i in CUBES},
+    "vector cores after the cube core": {i: 7 + i // 2 for i in VECTORS} | {64 + i: 7 + i for i in CUBES},
+    "vector cores of a block": {i: (i ^ 1) + 1 for i in VECTORS},
+    "all cores": dict.fromkeys([*VECTORS, *(64 + i for i in CUBES)], TOTAL),
+    "work for the cube core": dict.fromkeys(VECTORS, 1230) | {64 + i: 6 for i in CUBES},
+    "each core a stack of its own": {i: i for i in VECTORS},
+}
+"""What the slots hold afterwards: vector core i in slot i, cube core i in slot 64 + i, others 0."""
 
 FAULTS = {
     "a vector instruction on a cube core": (
@@ -177,7 +176,7 @@ def test_cores_of_a_mix_kernel(mix, name) -> None:
     ran = mix(list(CASES).index(name))
     assert not ran.result.hazards
     expected = np.zeros(128, np.int32)
-    for slot, value in _expected(name).items():
+    for slot, value in EXPECTED[name].items():
         expected[slot] = value
     np.testing.assert_array_equal(ran.outputs[0], expected)
     timed = mix(list(CASES).index(name), Mode.TIME).result
