@@ -119,6 +119,7 @@ void ReadMoves(Reader &reader, Chip &chip)
     reader.Need("gm.l2_gbps", chip.l2_gbps);
     reader.Need("gm.requests_per_cycle", chip.requests_per_cycle);
     reader.Need("gm.write_back_cost", chip.write_back_cost);
+    reader.Need("gm.same_address_cost", chip.same_address_cost);
 }
 
 void ReadCube(Reader &reader, Chip &chip)

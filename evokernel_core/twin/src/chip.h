@@ -29,7 +29,7 @@ struct Chip {
     double load_rate, load_latency, load_hit_rate, load_hit_latency, store_rate, store_latency;
     double cube_load_hit_rate, min_copy, min_burst;
     uint64_t aligned_bytes;
-    double hbm_gbps, l2_gbps, requests_per_cycle, write_back_cost;
+    double hbm_gbps, l2_gbps, requests_per_cycle, write_back_cost, same_address_cost;
 
     // Matrix side.
     double l1_l0a_rate, l1_l0b_rate, l1_table_rate, load_overhead;

@@ -1,4 +1,5 @@
 #include "core.h"
+#include "schedule.h"
 
 #include <sys/mman.h>
 
@@ -118,8 +119,9 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     std::fill(std::begin(event_ids), std::end(event_ids), uint8_t{0});
     cache_lines.assign(512, kNoLine);
     moved_bytes = 0;
-    cached_bytes = 0;
-    dirty_bytes = 0;
+    number = static_cast<uint32_t>(block * (subs + cubes) + (cube ? subs : sub)) + 1;
+    base = place.base;
+    turn_ends = base + kTurn;
     last_at = At{"", 0};
 }
 

@@ -72,6 +72,7 @@ struct CorePlace {
     int sub = 0;    // which of the block's cores of this kind
     int subs = 1;   // vector cores of a block
     int cubes = 0;  // cube cores of a block
+    double base = 0;  // the launch's cycle in which the block begins
 };
 
 enum class BufferState : uint8_t { Idle, Allocated, Queued, Dequeued };
@@ -137,10 +138,9 @@ struct Core {
     uint8_t event_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: id i is taken
     std::vector<uint64_t> cache_lines;
     uint64_t moved_bytes = 0;  // GM traffic of this block: its progress
-    uint64_t cached_bytes = 0;  // of it, what is kept in L2 (first touches only)
-    uint64_t dirty_bytes = 0;   // of that, what was written
-    double before_bytes = 0;    // what earlier waves of the launch had put in L2 when the block began
-    double before_dirty = 0;
+    uint32_t number = 0;        // of the core in its launch, from 1
+    double base = 0;            // the launch's cycle in which its block began
+    double turn_ends = 0;       // the launch's cycle in which other cores go on
     At last_at{"", 0};
     const uint8_t *polled = nullptr;  // the GM element that GetValue read last
     uint64_t polled_bits = 0;

@@ -9,7 +9,6 @@
 #include "evokernel/twin/launch.h"
 #include "race.h"
 #include "schedule.h"
-#include "traffic.h"
 
 namespace evokernel::twin {
 
@@ -42,7 +41,6 @@ public:
 
     void Begin(Core &core)
     {
-        BeginL2Block(core);
         core.events.clear();
         core.time.Trace(trace_ ? &core.events : nullptr);
         if (race::installed && !core.timing) {
@@ -53,7 +51,6 @@ public:
     void End(Core &core)
     {
         core.End();
-        EndL2Block(core);
         if (race::installed && !core.timing) {
             race::EndBlock(core);
         }
@@ -126,7 +123,6 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     crew.closure = closure;
     crew.active_blocks = active;
     crew.timing = session.timing;
-    BeginL2Launch(active, kind);
     LaunchReport report;
     report.kernel = name;
     report.blocks = blocks;
@@ -137,7 +133,6 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     if (RunCrew(crew)) {
         ReportOpenCrossCore();
     }
-    EndL2Launch();
     if (race::installed && !session.timing) {
         race::EndLaunch();
     }

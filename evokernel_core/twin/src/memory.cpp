@@ -30,8 +30,14 @@ bool GuardBroken(const uint8_t *guard)
 
 uint64_t LineBytes(const Allocation &block) { return (block.bytes / kL2Line + 1) * sizeof(uint32_t); }
 
+uint64_t VisitBytes(const Allocation &block) { return (block.bytes / kVisitPage + 1) * sizeof(Visit); }
+
 void ForgetLinesOf(Allocation &block)
 {
+    if (block.visits != nullptr) {
+        ::munmap(block.visits, VisitBytes(block));
+        block.visits = nullptr;
+    }
     if (block.lines != nullptr) {
         ::munmap(block.lines, LineBytes(block));
         block.lines = nullptr;
@@ -131,6 +137,14 @@ void GlobalMemory::ForgetLines()
     for (const auto &block : all_) {
         ForgetLinesOf(*block);
     }
+}
+
+Visit *GlobalMemory::VisitOf(Allocation &block, uint64_t offset)
+{
+    if (block.visits == nullptr) {
+        block.visits = reinterpret_cast<Visit *>(Map(VisitBytes(block)));
+    }
+    return block.visits == nullptr || offset >= block.bytes ? nullptr : block.visits + offset / kVisitPage;
 }
 
 uint64_t GlobalMemory::Touch(Allocation &block, uint64_t offset, uint64_t bytes, uint32_t progress, uint32_t reach)

@@ -15,6 +15,13 @@ enum class Kind : uint8_t { Input, Output, Workspace, Device };
 
 constexpr uint64_t kL2Line = 128;  // bytes; data_copy sample: its misses times this are the bytes that it reads
 
+// The last access of a page: when in the core's cycles, and which core (0: none).
+struct Visit {
+    double time;
+    uint32_t core;
+};
+constexpr uint64_t kVisitPage = 4096;
+
 struct Allocation {
     std::string name;
     Kind kind;
@@ -24,7 +31,8 @@ struct Allocation {
     uint64_t mapped;
     uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode
     bool write_reported;
-    uint32_t *lines;      // progress (KB, from 1) at the last touch of each L2 line, 0 = never
+    Visit *visits;        // one for each page
+    uint32_t *lines;      // KB that L2 had taken in (from 1) when it last saw each line, 0 = never
 };
 
 class GlobalMemory {
@@ -40,9 +48,11 @@ public:
     std::vector<std::unique_ptr<Allocation>> &All() { return all_; }
     uint64_t TotalBytes() const;
     void ForgetLines();
+    // The record of a page's last access; null where there is no memory for it.
+    static Visit *VisitOf(Allocation &block, uint64_t offset);
 
-    // Marks the L2 lines of a range as touched at `progress` KB and returns how many of its bytes were
-    // not among the last `reach` KB.
+    // Marks the L2 lines of a range as touched when L2 had taken in `progress` KB and returns how many of its
+    // bytes were not among the last `reach` KB.
     static uint64_t Touch(Allocation &block, uint64_t offset, uint64_t bytes, uint32_t progress, uint32_t reach);
 
     // Whether [address, address + bytes) may be used; reports out-of-bounds and writes to inputs.

@@ -1,9 +1,11 @@
 #include "schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <new>
 #include <string>
@@ -19,7 +21,7 @@ namespace {
 
 constexpr int kMaxIdleSweeps = 20000;  // sweeps in which cores only poll, before that is called a deadlock
 
-enum class State : uint8_t { Free, Running, Blocked, Yielded, Ended };
+enum class State : uint8_t { Free, Running, Turn, Blocked, Yielded, Ended };
 
 struct Worker {
     Core core;
@@ -49,6 +51,7 @@ private:
     void Start(Worker &worker, CoreKind kind, uint32_t block, int sub);
     void Continue(Worker &worker);
     void StartBlocks();
+    double Horizon() const;
     bool Sweep();
     void Retire();
     void ReportDeadlock();
@@ -60,6 +63,7 @@ private:
     std::vector<Worker *> free_[2];
     uint32_t next_block_ = 0;
     uint32_t at_once_ = 1;
+    double last_end_ = 0;  // the launch's cycle in which a core last ended
     int idle_sweeps_ = 0;
     uint64_t seen_progress_ = 0;
     bool abandoned_ = false;
@@ -125,6 +129,7 @@ void Scheduler::Start(Worker &worker, CoreKind kind, uint32_t block, int sub)
     place.sub = sub;
     place.subs = crew->kind.vector;
     place.cubes = crew->kind.cube;
+    place.base = block < at_once_ ? 0 : last_end_;
     worker.core.Begin(place, crew->active_blocks, crew->timing);
     if (!worker.fiber.Prepare(&Scheduler::Body, &worker)) {
         std::fprintf(stderr, "There is no memory for the stack of %s.\n", NameOf(worker.core).c_str());
@@ -145,6 +150,7 @@ void Scheduler::Continue(Worker &worker)
     if (worker.fiber.Done()) {
         worker.state = State::Ended;
         ++progress;
+        last_end_ = worker.core.base + worker.core.time.End();
         crew->end(worker.core);
     }
 }
@@ -199,15 +205,31 @@ void Scheduler::StartBlocks()
     }
 }
 
+// The end of the turn of the core that is furthest behind.
+double Scheduler::Horizon() const
+{
+    double horizon = std::numeric_limits<double>::infinity();
+    for (const Worker *worker : live) {
+        horizon = worker->state == State::Turn ? std::min(horizon, worker->core.turn_ends) : horizon;
+    }
+    return horizon;
+}
+
 // Lets every core go on that can; false where none does anything but poll.
 bool Scheduler::Sweep()
 {
     bool moved = false;
+    const double horizon = Horizon();
     for (size_t i = 0; i < live.size() && !abandoned_; ++i) {
         Worker &worker = *live[i];
         if (worker.state == State::Blocked && worker.ready(worker.context)) {
             moved = true;
             Continue(worker);
+        } else if (worker.state == State::Turn) {
+            moved = true;
+            if (worker.core.turn_ends <= horizon) {
+                Continue(worker);
+            }
         } else if (worker.state == State::Yielded) {
             const uint64_t before = progress;
             Continue(worker);
@@ -250,6 +272,7 @@ bool Scheduler::Run(const Crew &plan)
 {
     crew = &plan;
     next_block_ = 0;
+    last_end_ = 0;
     at_once_ = std::max<uint32_t>(1, BlocksAtOnce(plan.kind));
     idle_sweeps_ = 0;
     abandoned_ = false;
@@ -324,6 +347,15 @@ void YieldCore(At at)
 {
     if (InKernel()) {
         TheScheduler().Wait(State::Yielded, nullptr, nullptr, "a loop that reads memory again and again", at);
+    }
+}
+
+void EndTurn(At at)
+{
+    Core &core = TheCore();
+    core.turn_ends = (std::floor((core.base + core.time.Now()) / kTurn) + 1) * kTurn;
+    if (InKernel()) {
+        TheScheduler().Wait(State::Turn, nullptr, nullptr, "its turn", at);
     }
 }
 

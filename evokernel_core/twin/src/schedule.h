@@ -34,6 +34,19 @@ void BlockUntil(bool (*ready)(void *), void *context, const char *what, At at);
 // Lets the other cores run: for loops that poll memory.
 void YieldCore(At at);
 
+// Cores run at once on the chip. Here each runs for a turn of this many modelled cycles, so that what
+// they do to L2 comes in about the order of their clocks.
+constexpr double kTurn = 1000;
+
+// Ends the core's turn where it is over. Called before copies to and from global memory.
+void EndTurn(At at);
+inline void TakeTurn(At at)
+{
+    if (TheCore().base + TheCore().time.Now() >= TheCore().turn_ends) {
+        EndTurn(at);
+    }
+}
+
 // Something happened that a polling core may be waiting for.
 void MarkProgress();
 

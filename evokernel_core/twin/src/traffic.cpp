@@ -1,6 +1,7 @@
 #include "traffic.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core.h"
 
@@ -30,23 +31,12 @@ bool Aligned(uint64_t start, const Span &span)
     return start % unit == 0 && (span.count == 1 || span.stride % unit == 0);
 }
 
-// Cores of this core's kind that run at once.
-double Peers(const Core &core)
-{
-    return static_cast<double>(L2().at_once) * (core.kind == CoreKind::Vector ? core.subs : core.cubes);
-}
+uint32_t Clock() { return static_cast<uint32_t>(L2().allocated / 1024) + 1; }
 
-// Allocated in L2 by this launch, if every core is as far as this one.
-double LaunchBytes(const Core &core) { return core.before_bytes + static_cast<double>(core.cached_bytes) * Peers(core); }
-
-double LaunchDirty(const Core &core) { return core.before_dirty + static_cast<double>(core.dirty_bytes) * Peers(core); }
-
-uint32_t Clock(const Core &core) { return L2().clock + static_cast<uint32_t>(LaunchBytes(core) / 1024) + 1; }
-
-uint64_t TouchAll(const Core &core, Allocation &block, const GlobalRef &tensor, const Span &span)
+uint64_t TouchAll(Allocation &block, const GlobalRef &tensor, const Span &span)
 {
     const uint64_t offset = static_cast<uint64_t>(tensor.address - block.base);
-    const uint32_t clock = Clock(core);
+    const uint32_t clock = Clock();
     const uint32_t reach = static_cast<uint32_t>(CurrentChip().l2_bytes / 1024);
     uint64_t missed = 0;
     for (uint32_t i = 0; i < span.count; ++i) {
@@ -59,16 +49,32 @@ uint64_t TouchAll(const Core &core, Allocation &block, const GlobalRef &tensor, 
     return missed;
 }
 
-// Bytes that L2 must write back to make room for `bytes` more: what falls out of it is as often
-// dirty as what went in.
-double WrittenBack(const Core &core, double bytes)
+// Puts bytes in L2 and returns how many it must write back to make room: what falls out of it is as
+// often dirty as what it holds.
+double Allocate(double bytes, bool written)
 {
-    const double allocated = L2().held_bytes + LaunchBytes(core);
-    const double over = allocated - static_cast<double>(CurrentChip().l2_bytes);
-    if (over <= 0 || bytes == 0) {
-        return 0;
+    L2State &l2 = L2();
+    const double size = static_cast<double>(CurrentChip().l2_bytes);
+    const double held = std::min(l2.allocated, size);
+    const double evicted = std::max(0.0, held + bytes - size);
+    const double back = held > 0 ? std::min(evicted, held) * l2.dirty / held : 0;
+    l2.allocated += bytes;
+    l2.dirty += (written ? bytes : 0) - back;
+    return back;
+}
+
+// Whether another core reads or writes the same place at this time: such accesses take turns.
+bool Contested(const Core &core, Allocation &block, const GlobalRef &tensor)
+{
+    constexpr double at_once = 500;  // cycles between accesses that still meet
+    const double now = core.base + core.time.Now();
+    Visit *visit = GlobalMemory::VisitOf(block, static_cast<uint64_t>(tensor.address - block.base));
+    if (visit == nullptr) {
+        return false;
     }
-    return std::min(bytes, over / Peers(core)) * (L2().held_dirty + LaunchDirty(core)) / allocated;
+    const bool met = visit->core != 0 && visit->core != core.number && std::abs(visit->time - now) < at_once;
+    *visit = Visit{now, core.number};
+    return met;
 }
 
 }  // namespace
@@ -77,43 +83,6 @@ L2State &L2()
 {
     static L2State state;
     return state;
-}
-
-void BeginL2Launch(int at_once, LaunchKind kind)
-{
-    L2State &l2 = L2();
-    l2.at_once = std::max(1, at_once);
-    l2.cores = l2.at_once * (kind.cube + kind.vector);
-    l2.launch_bytes = l2.launch_dirty = 0;
-    l2.finished = 0;
-}
-
-// Blocks of earlier waves are over when this one begins, those of its own are not.
-void BeginL2Block(Core &core)
-{
-    const L2State &l2 = L2();
-    const int64_t earlier = core.block / l2.at_once * l2.cores;
-    const double share = l2.finished == 0 ? 0 : std::min(1.0, static_cast<double>(earlier) / l2.finished);
-    core.before_bytes = l2.launch_bytes * share;
-    core.before_dirty = l2.launch_dirty * share;
-}
-
-void EndL2Block(const Core &core)
-{
-    L2State &l2 = L2();
-    l2.launch_bytes += static_cast<double>(core.cached_bytes);
-    l2.launch_dirty += static_cast<double>(core.dirty_bytes);
-    ++l2.finished;
-}
-
-void EndL2Launch()
-{
-    L2State &l2 = L2();
-    l2.clock += static_cast<uint32_t>(l2.launch_bytes / 1024) + 1;
-    const double all = l2.held_bytes + l2.launch_bytes;
-    const double kept = std::min(all, static_cast<double>(CurrentChip().l2_bytes));
-    l2.held_dirty = all > 0 ? (l2.held_dirty + l2.launch_dirty) * kept / all : 0;
-    l2.held_bytes = kept;
 }
 
 Move NoteTraffic(Pipe pipe, bool load, const GlobalRef &tensor, Span span)
@@ -132,11 +101,12 @@ Move NoteTraffic(Pipe pipe, bool load, const GlobalRef &tensor, Span span)
         move.hbm_bytes = move.bytes;
         move.write_back = load ? 0 : static_cast<double>(move.bytes);
     } else {
-        const uint64_t missed = TouchAll(core, *block, tensor, span);
-        core.cached_bytes += missed;
-        core.dirty_bytes += load ? 0 : missed;
+        const uint64_t missed = TouchAll(*block, tensor, span);
         move.hbm_bytes = load ? missed : 0;
-        move.write_back = WrittenBack(core, static_cast<double>(missed));
+        move.write_back = Allocate(static_cast<double>(missed), !load);
+    }
+    if (block != nullptr && Contested(core, *block, tensor)) {
+        move.requests = static_cast<uint64_t>(static_cast<double>(move.requests) * CurrentChip().same_address_cost);
     }
     core.moved_bytes += move.bytes;
     return move;

@@ -120,7 +120,7 @@ def test_what_l2_saves(copy_us) -> None:
     once, twice = copy_us(READ, tiles=40), copy_us(TWICE, tiles=40)
     assert twice < 1.6 * once  # the second round of 31 MB hits
     assert copy_us(TWICE, 49152, 60) > 1.9 * copy_us(READ, 49152, 60)  # a round of 283 MB does not fit
-    assert copy_us(SHARED, tiles=40) <= copy_us(READ, tiles=40)  # all cores read the same 0.7 MB
+    assert copy_us(SHARED, tiles=40) < 0.9 * copy_us(READ, tiles=40)  # all cores read the same 0.7 MB
 
 
 def test_writes_that_l2_can_hold_do_not_reach_memory_in_time(copy_us) -> None:
