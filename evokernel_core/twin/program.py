@@ -152,6 +152,12 @@ def _undefined_or(output: str) -> str:
     return f"nothing defines {missing}." if missing else output
 
 
+def soc_name(chip: Chip) -> str:
+    """The chip as host programs know it: Ascend910B1."""
+    family, _, number = chip.name.partition("910")
+    return f"{family.capitalize()}910{number.upper()}" if number else chip.name
+
+
 def run_program(
     program: Program,
     arguments: Sequence[str],
@@ -170,6 +176,7 @@ def run_program(
             "EVOKERNEL_TWIN_RESULT": str(folder / "result.json"),
             "EVOKERNEL_TWIN_CHIP": str(folder / "chip.txt"),
             "EVOKERNEL_TWIN_MODE": str(mode),
+            "EVOKERNEL_TWIN_SOC": soc_name(chip),
             **({"EVOKERNEL_TWIN_TRACE": str(trace.resolve())} if trace else {}),
         }
         command = [*limited(program.twin, bounds), str(program.executable), *arguments]
