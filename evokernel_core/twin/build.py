@@ -295,7 +295,7 @@ def _evict(cache: Path) -> None:
     if len(kernels) <= MAX_KERNELS:
         return
     kernels.sort(key=lambda path: path.stat().st_mtime)
-    for path in kernels[: MAX_KERNELS // 4]:
+    for path in kernels[: len(kernels) - MAX_KERNELS + MAX_KERNELS // 4]:
         shutil.rmtree(path, ignore_errors=True)
         path.with_suffix(".lock").unlink(missing_ok=True)
 
