@@ -28,3 +28,7 @@
 #include "evokernel/twin/tensor_desc.h"
 #include "evokernel/twin/topk.h"
 #include "evokernel/twin/transpose.h"
+#include "evokernel/twin/normalization.h"
+#include "evokernel/twin/quantization.h"
+#include "evokernel/twin/rows.h"
+#include "evokernel/twin/softmax.h"

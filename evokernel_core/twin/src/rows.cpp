@@ -1,190 +1,330 @@
-// High-level reductions over rows and broadcasting.
+// High-level reductions over rows, running sums and broadcasting.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <vector>
 
+#include "advanced.h"
+#include "evokernel/twin/advanced_data.h"
 #include "walk.h"
 
 namespace evokernel::twin {
 
 namespace {
 
-uint32_t RoundUp(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
-
-float LoadFloat(const LocalRef &tensor, uint64_t index)
+float Fold(RowOp op, std::vector<float> values)
 {
-    const uint32_t width = DTypeBytes(tensor.dtype);
-    const uint8_t *from = TheCore().ub + tensor.address + index * width;
-    if (width == 2) {
-        uint16_t bits;
-        std::memcpy(&bits, from, 2);
-        return HalfValue(bits);
-    }
-    float value;
-    std::memcpy(&value, from, 4);
-    return value;
-}
-
-void StoreFloat(const LocalRef &tensor, uint64_t index, float value)
-{
-    const uint32_t width = DTypeBytes(tensor.dtype);
-    uint8_t *to = TheCore().ub + tensor.address + index * width;
-    if (width == 2) {
-        const uint16_t bits = HalfBits(value);
-        std::memcpy(to, &bits, 2);
-    } else {
-        std::memcpy(to, &value, 4);
-    }
-}
-
-// The pairwise tree that the reduction instructions build, in float.
-float Fold(Reduce op, std::vector<float> values)
-{
-    if (op != Reduce::Sum) {
-        return op == Reduce::Max ? *std::max_element(values.begin(), values.end())
-                                 : *std::min_element(values.begin(), values.end());
-    }
-    while (values.size() > 1) {
-        std::vector<float> next((values.size() + 1) / 2);
-        for (size_t i = 0; i < next.size(); ++i) {
-            next[i] = 2 * i + 1 < values.size() ? values[2 * i] + values[2 * i + 1] : values[2 * i];
+    switch (op) {
+        case RowOp::Sum: return PairSum(std::move(values));
+        case RowOp::Mean: {
+            const auto count = static_cast<float>(values.size());
+            return PairSum(std::move(values)) / count;
         }
-        values = std::move(next);
+        case RowOp::Max: return *std::max_element(values.begin(), values.end());
+        case RowOp::Min: return *std::min_element(values.begin(), values.end());
+        case RowOp::Prod: {
+            float product = 1;
+            for (const float value : values) {
+                product *= value;
+            }
+            return product;
+        }
+        case RowOp::Any: return std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }) ? 1.0F : 0;
+        case RowOp::All: return std::all_of(values.begin(), values.end(), [](float v) { return v != 0; }) ? 1.0F : 0;
     }
-    return values[0];
+    return 0;
 }
 
 struct Shape {
-    uint32_t outer;
-    uint32_t n;
-    uint32_t outer_stride;  // elements
-    uint32_t n_stride;
+    uint64_t outer;
+    uint64_t n;
+    uint64_t outer_stride;  // elements
+    uint64_t n_stride;
 };
 
-void ChargeRows(uint32_t rows, uint32_t n, uint32_t width, const char *name, At at)
+void ReduceTo(RowOp op, const LocalRef &dst, const LocalRef &src, const Shape &shape)
 {
-    const Chip &chip = CurrentChip();
-    const uint32_t lanes = kRepeatBytes / width;
-    const double rate = width == 2 ? chip.reduce_repeat_b16 : chip.reduce_repeat_b32;
-    for (uint64_t left = (n + lanes - 1) / lanes;; left = (left + lanes - 1) / lanes) {
-        RunVector(name, static_cast<double>(rows) * static_cast<double>(left) * lanes / rate, at);
-        if (left <= 1) {
-            return;
-        }
-    }
-}
-
-bool FloatType(const LocalRef &tensor, bool half_too, const char *name, At at)
-{
-    if (tensor.dtype == DType::F32 || (half_too && tensor.dtype == DType::F16)) {
-        return true;
-    }
-    ReportError("dtype-unsupported", at, "%s supports %s on this chip, not %s.", name,
-                half_too ? "half and float" : "float", DTypeName(tensor.dtype));
-    return false;
-}
-
-void Run(Reduce op, bool mean, const LocalRef &dst, const LocalRef &src, const Shape &shape, const char *name, At at)
-{
-    const uint32_t width = DTypeBytes(src.dtype);
-    const uint64_t last = uint64_t{shape.outer - 1} * shape.outer_stride + uint64_t{shape.n - 1} * shape.n_stride + 1;
-    if (LocalRange(src, last * width, 32, false, name, "src", at) == nullptr ||
-        LocalRange(dst, uint64_t{shape.outer} * width, 32, true, name, "dst", at) == nullptr) {
-        return;
-    }
-    std::vector<float> values(shape.n);
-    for (uint32_t row = 0; row < shape.outer; ++row) {
+    for (uint64_t row = 0; row < shape.outer; ++row) {
+        std::vector<float> values;
         bool undefined = false;
-        for (uint32_t i = 0; i < shape.n; ++i) {
-            const uint64_t index = uint64_t{row} * shape.outer_stride + uint64_t{i} * shape.n_stride;
-            values[i] = LoadFloat(src, index);
-            undefined = undefined || AnyUndefined(src.address + static_cast<uint32_t>(index) * width, width);
+        if (shape.n_stride == 1) {
+            values = Numbers(src, row * shape.outer_stride, shape.n);
+            undefined = Undefined(src, row * shape.outer_stride, shape.n);
+        } else {
+            values.resize(shape.n);
+            for (uint64_t i = 0; i < shape.n; ++i) {
+                const uint64_t index = row * shape.outer_stride + i * shape.n_stride;
+                values[i] = NumberAt(src, index);
+                undefined = undefined || Undefined(src, index, 1);
+            }
         }
-        const float result = Fold(op, values);
-        StoreFloat(dst, row, mean ? result / static_cast<float>(shape.n) : result);
-        std::memset(TheCore().undefined + dst.address + row * width, undefined ? 1 : 0, width);
+        SetNumber(dst, row, Fold(op, std::move(values)));
+        MarkElements(dst, row, 1, undefined);
     }
+}
+
+const char *PatternName(RowOp op)
+{
+    static const char *const names[] = {"ReduceSum",  "ReduceMean", "ReduceMax", "ReduceMin",
+                                        "ReduceProd", "ReduceAny",  "ReduceAll"};
+    return names[static_cast<int>(op)];
+}
+
+uint32_t PatternTypes(RowOp op)
+{
+    if (op == RowOp::Max || op == RowOp::Min) {
+        return kRealTypes;
+    }
+    return op == RowOp::Any || op == RowOp::All ? kFloatTypes | TypeBit(DType::U8) : kFloatTypes;
+}
+
+void CopyElement(const LocalRef &dst, uint64_t to, const LocalRef &src, uint64_t from, uint32_t width)
+{
+    Core &core = TheCore();
+    const uint64_t target = dst.address + to * width;
+    const uint64_t source = src.address + from * width;
+    std::memcpy(core.ub + target, core.ub + source, width);
+    std::memcpy(core.undefined + target, core.undefined + source, width);
+}
+
+uint64_t Product(const uint32_t *shape, int dims)
+{
+    uint64_t product = 1;
+    for (int i = 0; i < dims; ++i) {
+        product *= shape[i];
+    }
+    return product;
 }
 
 }  // namespace
 
-void RowReduce(Reduce op, bool mean, const LocalRef &dst, const LocalRef &src, uint32_t rows, uint32_t inner,
-               uint32_t n, At at)
+uint64_t RowReduceTemporary(uint64_t n, uint32_t type_size)
 {
-    const char *name = mean ? "Mean" : "Sum";
-    const uint32_t width = DTypeBytes(src.dtype);
-    if (rows == 0 || n == 0) {
-        return;
-    }
-    ChargeRows(rows, n, width, name, at);
-    if (TheCore().timing || !FloatType(src, true, name, at)) {
-        return;
-    }
-    if (inner * width % kBlockBytes != 0 || n > inner) {
-        ReportError("alignment", at, "%s needs rows of a multiple of 32 bytes that hold n; inner is %u, n is %u.", name,
-                    inner, n);
-        return;
-    }
-    Run(op, mean, dst, src, Shape{rows, n, inner, 1}, name, at);
+    const uint64_t repeats = (n * type_size + kRepeatBytes - 1) / kRepeatBytes;
+    return AlignTo(std::max<uint64_t>(repeats, 1) * type_size, kBlockBytes);
 }
 
-void PatternReduce(Reduce op, bool mean, bool rows_kept, const LocalRef &dst, const LocalRef &src,
+void RowReduce(RowOp op, const LocalRef &dst, const LocalRef &src, const LocalRef *temporary, DType accumulate,
+               uint32_t rows, uint32_t inner, uint32_t n, At at)
+{
+    Advanced check(op == RowOp::Mean ? "Mean" : "Sum", at);
+    const uint32_t width = DTypeBytes(src.dtype);
+    const uint32_t wide = DTypeBytes(accumulate);
+    check.Simple(uint64_t{rows} * n, wide, wide > width ? 1 : 0);
+    check.ReduceRows(rows, n, wide);
+    check.Simple(rows, width, op == RowOp::Mean ? 1 : 0);
+    if (TimingOnly()) {
+        return;
+    }
+    check.Type(src, kRealTypes, "src");
+    check.Same(dst, src, "dst");
+    check.Blocks(uint64_t{inner} * width, "rows");
+    if (rows == 0 || n == 0 || n > inner) {
+        check.Fail("param-limit", "needs rows that hold n elements, but inner is %u, n is %u and outter is %u.", inner,
+                   n, rows);
+        return;
+    }
+    check.In(src, uint64_t{rows} * inner, "src");
+    check.Out(dst, rows, "dst");
+    check.Apart(dst, rows, "dst", src, uint64_t{rows} * inner, "src");
+    check.Temporary(temporary, RowReduceTemporary(n, wide));
+    if (check.Good()) {
+        ReduceTo(op, dst, src, Shape{rows, n, inner, 1});
+    }
+}
+
+uint64_t PatternTemporary(RowOp op, uint64_t rows, uint64_t columns, uint32_t type_size, bool rows_kept, bool reuse)
+{
+    const uint64_t row = AlignTo(columns * type_size, kBlockBytes);
+    if (op == RowOp::Any || op == RowOp::All || op == RowOp::Prod) {
+        return std::max<uint64_t>(row, kRepeatBytes);
+    }
+    if (reuse) {
+        return rows_kept ? AlignTo(rows * type_size, kBlockBytes) : 0;
+    }
+    return rows_kept ? kRepeatBytes : row;
+}
+
+void PatternReduce(RowOp op, bool rows_kept, const LocalRef &dst, const LocalRef &src, const LocalRef *temporary,
                    const uint32_t *shape, bool padded, At at)
 {
-    static const char *const names[] = {"ReduceSum", "ReduceMax", "ReduceMin"};
-    const char *name = mean ? "ReduceMean" : names[static_cast<int>(op)];
+    Advanced check(PatternName(op), at);
     const uint32_t width = DTypeBytes(src.dtype);
+    const uint64_t stride = AlignTo(uint64_t{shape[1]} * width, kBlockBytes) / width;
     if (shape[0] == 0 || shape[1] == 0) {
         return;
     }
-    const uint32_t stride = padded ? RoundUp(shape[1] * width, kBlockBytes) / width : shape[1];
     if (rows_kept) {
-        ChargeRows(shape[0], shape[1], width, name, at);
-    } else {  // adds of whole rows
-        const double row = (stride * width + kRepeatBytes - 1) / kRepeatBytes;
+        check.ReduceRows(shape[0], shape[1], std::max<uint32_t>(width, 2));
+    } else {  // whole rows are combined
         for (uint32_t i = 1; i < shape[0]; ++i) {
-            RunVector(name, row, at);
+            check.Simple(stride, std::max<uint32_t>(width, 2));
         }
     }
-    if (TheCore().timing || !FloatType(src, op != Reduce::Sum, name, at)) {
+    if (TimingOnly()) {
         return;
     }
-    const Shape walk = rows_kept ? Shape{shape[0], shape[1], stride, 1} : Shape{shape[1], shape[0], 1, stride};
-    Run(op, mean, dst, src, walk, name, at);
+    check.Type(src, PatternTypes(op), "src");
+    check.Same(dst, src, "dst");
+    if (!padded) {
+        check.Fail("param-limit", "supports only srcInnerPad = true on this chip; pad the inner axis to 32 bytes.");
+    }
+    const uint64_t results = rows_kept ? shape[0] : shape[1];
+    check.In(src, uint64_t{shape[0] - 1} * stride + shape[1], "src");
+    check.Out(dst, results, "dst");
+    check.Apart(dst, results, "dst", src, uint64_t{shape[0]} * stride, "src");
+    check.Temporary(temporary, PatternTemporary(op, shape[0], shape[1], width, rows_kept, true));
+    if (check.Good()) {
+        ReduceTo(op, dst, src, rows_kept ? Shape{shape[0], shape[1], stride, 1} : Shape{shape[1], shape[0], 1, stride});
+    }
 }
 
-void BroadcastTensor(const LocalRef &dst, const LocalRef &src, const uint32_t *dst_shape, const uint32_t *src_shape,
-                     int dims, int axis, At at)
+uint64_t CumulativeTemporary(uint64_t outer, uint64_t inner, uint32_t type_size, bool along_rows)
 {
+    const uint64_t wide = type_size == 2 ? sizeof(float) : 0;
+    const uint64_t block = 16 * inner;  // a transposed block of 16 rows
+    static_cast<void>(outer);
+    return along_rows ? 2 * block * sizeof(float) : std::max<uint64_t>(inner * wide, kBlockBytes);
+}
+
+void CumulativeSum(const LocalRef &dst, const LocalRef *last_row, const LocalRef &src, const LocalRef *temporary,
+                   uint32_t outer, uint32_t inner, bool along_rows, At at)
+{
+    Advanced check("CumSum", at);
+    const uint32_t width = DTypeBytes(src.dtype);
+    const uint64_t elements = uint64_t{outer} * inner;
+    const uint32_t steps = along_rows ? inner : outer;
+    for (uint32_t i = 0; i < steps; ++i) {
+        check.Simple(along_rows ? outer : inner, 4);
+    }
+    check.Simple(elements, 4, (width == 2 ? 2 : 0) + (along_rows ? 2 : 0));
+    if (TimingOnly()) {
+        return;
+    }
+    check.Type(src, kRealTypes, "src");
+    check.Same(dst, src, "dst");
+    check.Blocks(uint64_t{inner} * width, "rows");
+    if (elements == 0) {
+        check.Fail("param-limit", "needs outter and inner above 0; they are %u and %u.", outer, inner);
+        return;
+    }
+    check.In(src, elements, "src");
+    check.Out(dst, elements, "dst");
+    if (last_row != nullptr) {
+        check.Same(*last_row, src, "lastRow");
+        check.Out(*last_row, inner, "lastRow");
+    }
+    check.Temporary(temporary, CumulativeTemporary(outer, inner, width, along_rows));
+    if (!check.Good()) {
+        return;
+    }
+    std::vector<float> sums = Numbers(src, 0, elements);
+    std::vector<uint8_t> marks(elements);
+    for (uint64_t i = 0; i < elements; ++i) {
+        const bool first = along_rows ? i % inner == 0 : i < inner;
+        const uint64_t before = i - (along_rows ? 1 : inner);
+        sums[i] += first ? 0 : sums[before];
+        marks[i] = Undefined(src, i, 1) || (!first && marks[before] != 0) ? 1 : 0;
+    }
+    SetNumbers(dst, 0, sums.data(), elements);
+    for (uint64_t i = 0; i < elements; ++i) {
+        MarkElements(dst, i, 1, marks[i] != 0);
+    }
+    for (uint64_t i = 0; last_row != nullptr && i < inner; ++i) {
+        CopyElement(*last_row, i, dst, elements - inner + i, width);
+    }
+}
+
+void XorSum(const LocalRef &dst, const LocalRef &a, const LocalRef &b, const LocalRef *temporary, uint32_t count,
+            At at)
+{
+    Advanced check("ReduceXorSum", at);
+    check.Simple(count, 2, 6);
+    check.ReduceRows(1, count, 4);
+    if (count == 0 || TimingOnly()) {
+        return;
+    }
+    check.Type(a, TypeBit(DType::S16), "src0");
+    check.Same(b, a, "src1");
+    check.Same(dst, a, "dst");
+    check.In(a, count, "src0");
+    check.In(b, count, "src1");
+    check.Out(dst, 1, "dst");
+    check.Apart(dst, 1, "dst", a, count, "src0");
+    check.Apart(dst, 1, "dst", b, count, "src1");
+    check.Temporary(temporary, AlignTo(uint64_t{count} * 2, kBlockBytes));
+    if (!check.Good()) {
+        return;
+    }
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        int16_t x;
+        int16_t y;
+        std::memcpy(&x, TheCore().ub + a.address + i * 2, 2);
+        std::memcpy(&y, TheCore().ub + b.address + i * 2, 2);
+        sum += static_cast<int16_t>(x ^ y);
+    }
+    SetNumber(dst, 0, static_cast<float>(std::clamp<int64_t>(sum, -32768, 32767)));
+    MarkElements(dst, 0, 1, Undefined(a, 0, count) || Undefined(b, 0, count));
+}
+
+uint64_t BroadcastTemporary(uint64_t columns, uint32_t type_size)
+{
+    // 8-bit types go through half; the last axis is filled block by block.
+    const uint64_t wide = type_size == 1 ? 2 : type_size;
+    return std::max<uint64_t>(AlignTo(columns * (type_size == 1 ? wide : 0), kBlockBytes), kRepeatBytes);
+}
+
+void BroadcastTensor(const LocalRef &dst, const LocalRef &src, const LocalRef *temporary, const uint32_t *dst_shape,
+                     const uint32_t *src_shape, int dims, At at)
+{
+    Advanced check("Broadcast", at);
     const uint32_t width = DTypeBytes(dst.dtype);
-    const uint32_t rows = dims == 1 ? 1 : dst_shape[0];
-    const uint32_t columns = dst_shape[dims - 1];
-    const uint32_t src_rows = dims == 1 ? 1 : src_shape[0];
-    const uint32_t src_columns = src_shape[dims - 1];
-    const uint64_t bytes = uint64_t{rows} * columns * width;
-    RunVector("Broadcast", static_cast<double>(bytes + kRepeatBytes - 1) / kRepeatBytes, at);
-    Core &core = TheCore();
-    if (core.timing) {
+    const uint64_t elements = Product(dst_shape, dims);
+    check.Simple(elements, std::max<uint32_t>(width, 2), width == 1 ? 3 : 1);
+    if (elements == 0 || TimingOnly()) {
         return;
     }
-    const bool fits = (src_rows == rows || src_rows == 1) && (src_columns == columns || src_columns == 1);
-    const bool aligned = dims == 1 || axis == 1 || src_columns * width % kBlockBytes == 0;
-    if (!fits || !aligned) {
-        ReportError("alignment", at, "Broadcast of [%u, %u] to [%u, %u] is not possible on this chip.", src_rows,
-                    src_columns, rows, columns);
-        return;
-    }
-    if (LocalRange(src, uint64_t{src_rows} * src_columns * width, 32, false, "Broadcast", "src", at) == nullptr ||
-        LocalRange(dst, bytes, 32, true, "Broadcast", "dst", at) == nullptr) {
-        return;
-    }
-    for (uint32_t r = 0; r < rows; ++r) {
-        for (uint32_t c = 0; c < columns; ++c) {
-            const uint32_t from = src.address + ((src_rows == 1 ? 0 : r) * src_columns + (src_columns == 1 ? 0 : c)) * width;
-            const uint32_t to = dst.address + (r * columns + c) * width;
-            std::memcpy(core.ub + to, core.ub + from, width);
-            std::memcpy(core.undefined + to, core.undefined + from, width);
+    check.Same(src, dst, "src");
+    for (int i = 0; i < dims; ++i) {
+        if (src_shape[i] != dst_shape[i] && src_shape[i] != 1) {
+            check.Fail("param-limit", "needs each size of src equal to that of dst or 1; dimension %d has %u and %u.",
+                       i, src_shape[i], dst_shape[i]);
         }
+    }
+    check.In(src, Product(src_shape, dims), "src");
+    check.Out(dst, elements, "dst");
+    check.Apart(dst, elements, "dst", src, Product(src_shape, dims), "src");
+    check.Temporary(temporary, BroadcastTemporary(1, width));
+    for (uint64_t place = 0; place < elements && check.Good(); ++place) {
+        uint64_t left = place;
+        uint64_t from = 0;
+        uint64_t step = 1;
+        for (int i = dims - 1; i >= 0; --i) {
+            from += (src_shape[i] == 1 ? 0 : left % dst_shape[i]) * step;
+            left /= dst_shape[i];
+            step *= src_shape[i];
+        }
+        CopyElement(dst, place, src, from, width);
+    }
+}
+
+void BroadcastAxis(const LocalRef &dst, const LocalRef &src, const LocalRef *temporary, const uint32_t *dst_shape,
+                   const uint32_t *src_shape, int dims, int axis, At at)
+{
+    constexpr uint32_t types = kRealTypes | (1U << static_cast<int>(DType::S8)) | (1U << static_cast<int>(DType::U8));
+    Advanced check("Broadcast", at);
+    if (!TimingOnly()) {
+        check.Type(dst, types, "dst");
+        const uint64_t row = uint64_t{src_shape[dims - 1]} * DTypeBytes(src.dtype);
+        if (dims == 2 && axis == 0 && src_shape[0] != dst_shape[0]) {
+            check.Blocks(row, "rows");
+        }
+        if (src_shape[axis] != 1 && src_shape[axis] != dst_shape[axis]) {
+            check.Fail("param-limit", "broadcasts axis %d only from size 1, not from %u.", axis, src_shape[axis]);
+        }
+    }
+    if (check.Good()) {
+        BroadcastTensor(dst, src, temporary, dst_shape, src_shape, dims, at);
     }
 }
 

@@ -141,19 +141,4 @@ LocalRef AllocStatic(AscendC::TPosition position, uint32_t address, uint64_t byt
 LocalRef AllocBuffer(uint64_t bytes, AscendC::TPosition position, At at);
 LocalRef AllocRegion(uint64_t bytes, AscendC::TPosition position, At at);  // to be divided further
 
-// High-level functions that the library charges as sequences of basic instructions.
-enum class Math : uint8_t {
-    Tanh, Sigmoid, Erf, Erfc, Gelu, FasterGelu, FasterGeluV2, Silu, Swish, Log, Log2, Log10, Sin, Cos, Tan, Asin, Acos,
-    Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Ceil, Floor, Round, Trunc, Frac, Sign, ClampMax, ClampMin, Power, PowerScalar,
-    ScalarPower,
-};
-void MathCall(Math op, const LocalRef &dst, const LocalRef &src0, const LocalRef *src1, Scalar scalar, int64_t count,
-              At at);
-void RowReduce(Reduce op, bool mean, const LocalRef &dst, const LocalRef &src, uint32_t rows, uint32_t inner,
-               uint32_t n, At at);
-void PatternReduce(Reduce op, bool mean, bool rows_kept, const LocalRef &dst, const LocalRef &src, const uint32_t *shape,
-                   bool padded, At at);
-void BroadcastTensor(const LocalRef &dst, const LocalRef &src, const uint32_t *dst_shape, const uint32_t *src_shape,
-                     int dims, int axis, At at);
-
 }  // namespace evokernel::twin

@@ -1,0 +1,4 @@
+// Tiling structures of the high-level interfaces.
+#pragma once
+#include "evokernel/twin/tiling_structs.h"
+#include "evokernel/twin/tiling_vector.h"
