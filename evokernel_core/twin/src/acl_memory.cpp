@@ -36,6 +36,23 @@ void Defined(const Allocation *block, void *address, size_t bytes)
     }
 }
 
+// The host reads what no kernel and no copy wrote: zeros in fresh memory, anything in memory used before.
+void WarnUndefined(const Allocation *block, const void *address, size_t bytes)
+{
+    if (block == nullptr || block->written == nullptr) {
+        return;
+    }
+    const uint8_t *written = block->written + (static_cast<const uint8_t *>(address) - block->base);
+    const void *first = bytes == 0 ? nullptr : std::memchr(written, 0, bytes);
+    if (first != nullptr) {
+        evokernel::twin::ReportWarning("uninitialised-read", At{"", 0},
+                                       "aclrtMemcpy takes bytes of %s to the host that nothing wrote, from byte %llu on; "
+                                       "the device does not promise what they are.",
+                                       block->name.c_str(),
+                                       static_cast<Size>(static_cast<const uint8_t *>(first) - block->written));
+    }
+}
+
 // Timing mode gives large blocks addresses without memory: nothing is copied to or from them.
 bool Unbacked(const Allocation *block) { return block != nullptr && block->mapping == nullptr; }
 
@@ -163,6 +180,7 @@ aclError aclrtMemcpy(void *dst, size_t capacity, const void *src, size_t bytes, 
     if (status != ACL_SUCCESS || Unbacked(target) || Unbacked(DeviceBlock(src))) {
         return status;
     }
+    WarnUndefined(DeviceBlock(src), src, bytes);
     std::memmove(dst, src, bytes);
     Defined(target, dst, bytes);
     return ACL_SUCCESS;

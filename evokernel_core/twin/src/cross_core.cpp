@@ -283,10 +283,4 @@ void SyncAllCores(bool vector_only, At at)
     Meet(TheState().everyone, vectors + core.blocks * core.cubes, 2 * CurrentChip().sync_all, "SyncAll<false>", at);
 }
 
-void TaskBoundary(At at)
-{
-    TheCore().time.Scalar(CurrentChip().flag);
-    TheCore().last_at = at;
-}
-
 }  // namespace evokernel::twin

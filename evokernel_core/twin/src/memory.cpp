@@ -74,7 +74,9 @@ Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind
     }
     if (!timing) {
         std::memset(block->mapping, kGuardByte, kGuard);
-        std::memset(block->base, kPoison, bytes);
+        if (kind != Kind::Device) {  // a device hands out cleared pages, and programs count on it
+            std::memset(block->base, kPoison, bytes);
+        }
         std::memset(block->base + bytes, kGuardByte, block->mapped - kGuard - bytes);
         if (kind != Kind::Input && bytes > 0) {
             block->written = Map(bytes);

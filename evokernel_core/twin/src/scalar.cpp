@@ -51,6 +51,24 @@ bool StillTheSame(Core &core, const uint8_t *address, uint64_t bits)
     return same;
 }
 
+// Timing has no data: a loop that waits for a value would never end.
+uint64_t ReadNothing(Core &core, const uint8_t *address, const char *api, At at)
+{
+    constexpr uint32_t limit = 100000;
+    const bool again = core.polled == address && core.polled_bits + 1 == InstructionCount();
+    core.polled = address;
+    core.polled_bits = InstructionCount();
+    core.polled_times = again ? core.polled_times + 1 : 0;
+    if (core.polled_times > limit) {
+        ReportError("data-dependent", at,
+                    "%s waits in a loop for a value of global memory, which timing does not have; use SyncAll, IBWait or "
+                    "CrossCoreWaitFlag, or take the time of a checking run.",
+                    api);
+        GiveUpLaunch();
+    }
+    return 0;
+}
+
 }  // namespace
 
 uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at)
@@ -148,7 +166,8 @@ uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
     const uint32_t width = DTypeBytes(tensor.dtype);
     const uint8_t *from = tensor.address + index * width;
     GmAccess(core, from);
-    return core.timing ? 0 : ReadGlobal(core, tensor, from, width, "GetValue", at);
+    return core.timing ? ReadNothing(core, from, "GetValue", at)
+                       : ReadGlobal(core, tensor, from, width, "GetValue", at);
 }
 
 void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at)
@@ -170,7 +189,8 @@ uint64_t ReadUncached(const void *address, uint32_t width, At at)
     BeginInstruction(Pipe::S, name, at);
     core.time.Scalar(CurrentChip().gm_miss);
     const auto *from = static_cast<const uint8_t *>(address);
-    return core.timing ? 0 : ReadGlobal(core, RawRef(address, width), from, width, name, at);
+    return core.timing ? ReadNothing(core, from, name, at)
+                       : ReadGlobal(core, RawRef(address, width), from, width, name, at);
 }
 
 void WriteUncached(void *address, uint64_t bits, uint32_t width, At at)

@@ -255,3 +255,10 @@ def test_waiting_takes_time(vector) -> None:
     together = list(CASES).index("hardware barrier")
     few, many = (vector(together, cores, Mode.TIME).result.latency_us for cores in (4, 32))
     assert many < 2.5 * few
+
+
+def test_timing_says_that_it_cannot_poll(vector) -> None:
+    ran = vector(list(CASES).index("polling"), 4, Mode.TIME)
+    (hazard,) = ran.result.hazards
+    assert hazard.code == "data-dependent"
+    assert hazard.line > 0

@@ -17,7 +17,6 @@ void TurnsNotify(const GlobalRef &workspace, const LocalRef &local, At at);
 void GroupCheck(const uint8_t *workspace, uint32_t arrivers, uint32_t waiters, At at);
 void GroupArrive(const uint8_t *workspace, uint32_t arrivers, uint32_t index, At at);
 void GroupWait(const uint8_t *workspace, uint32_t arrivers, uint32_t waiters, uint32_t index, At at);
-void TaskBoundary(At at);
 
 }  // namespace evokernel::twin
 
@@ -103,9 +102,5 @@ private:
     uint32_t arrivers_;
     uint32_t waiters_;
 };
-
-// What orders the kernels of a fused super kernel; a kernel that is launched by itself has no neighbours.
-template <bool force = false> void SetNextTaskStart(EVK_AT) { twin::TaskBoundary(at); }
-template <bool force = false> void WaitPreTaskEnd(EVK_AT) { twin::TaskBoundary(at); }
 
 }  // namespace AscendC
