@@ -49,7 +49,8 @@ def roofline_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = 
     bound = task.sizes if sizes is None else sizes
     read, written = _traffic(task, bound)
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
-    return max(_moved_us(read, written, chip), _cycles_us(work, chip))
+    products = math.fsum(_product_us(node, task.graph, chip, bound) for node in task.graph.nodes)
+    return max(_moved_us(read, written, chip), _cycles_us(work, chip), products)
 
 
 def _traffic(task: KernelTask, sizes: Mapping[str, int]) -> tuple[int, int]:
@@ -83,7 +84,7 @@ def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int
     written = sum(spec.nbytes(sizes) for spec in node.outputs)
     touched = written + sum(_read_bytes(ref, graph, sizes) for ref in dict.fromkeys(node.operands()))
     rate = _l2_rate(chip) if touched <= chip.l2_bytes else _achieved_rate(chip)
-    work = _cycles_us(_usual_cycles(node, graph, chip, sizes), chip)
+    work = _product_us(node, graph, chip, sizes) or _cycles_us(_usual_cycles(node, graph, chip, sizes), chip)
     return launch_us(chip) + max(read_us + written / rate, work)
 
 
@@ -139,6 +140,20 @@ def _read_bytes(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
     if producer is not None and op_name(producer.op) == "expand":
         return min((_read_bytes(inner, graph, sizes) for inner in producer.operands()), default=0)
     return graph.spec(ref).nbytes(sizes)
+
+
+_PRODUCTS = frozenset(("mm", "bmm"))
+_DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16, "int8": 32}
+"""16 x 16 results of one cycle of a cube core are this deep; "Cube instruction theoretical performance"."""
+
+
+def _product_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
+    """Microseconds of a matrix product with every cube core busy all the time; 0 for any other op."""
+    if op_name(node.op) not in _PRODUCTS:
+        return 0.0
+    depth = graph.spec(next(iter(node.operands()))).sizes(sizes)[-1]
+    cycles = _elements(node.outputs[0], sizes) * depth / 256 / _DEPTH_A_CYCLE[node.outputs[0].dtype]
+    return cycles / chip.aic / chip.mhz
 
 
 def op_name(op: str) -> str:

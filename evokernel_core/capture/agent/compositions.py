@@ -1,4 +1,4 @@
-"""Normalisations said in simpler ops: torch's own decompositions go through strides or scratch memory."""
+"""Composite ops said in simpler ones that fuse: torch's own decompositions go through strides or scratch."""
 
 from __future__ import annotations
 
@@ -72,9 +72,23 @@ def batch_norm(  # noqa: PLR0913, PLR0917 - as its op
     return _affine(normal, weight, bias, x.dtype), mean.flatten(), scale.flatten()
 
 
+def scaled_sum(
+    added: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    """aten.addmm and aten.baddbmm: the product is a kernel's, the sum its epilogue's."""
+    product = torch.mm(left, right) if left.dim() == 2 else torch.bmm(left, right)
+    product = product if alpha == 1 else product * alpha
+    return product + (added if beta == 1 else added * beta)
+
+
 def updates_statistics(name: str, args: tuple[Any, ...]) -> bool:
     """Whether a batch normalisation changes its running statistics, which its schema does not say."""
     return name.startswith("aten.native_batch_norm") and bool(args[5]) and args[3] is not None
 
 
-TABLE = {aten.native_group_norm.default: group_norm, aten.native_batch_norm.default: batch_norm}
+TABLE = {
+    aten.native_group_norm.default: group_norm,
+    aten.native_batch_norm.default: batch_norm,
+    aten.addmm.default: scaled_sum,
+    aten.baddbmm.default: scaled_sum,
+}

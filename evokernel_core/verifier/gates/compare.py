@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,17 @@ class Expected:
 
     eager: Path
     precise: Path | None = None
+
+
+def mean_magnitude(path: Path, dtype: str) -> float:
+    """The root mean square of the finite elements of a file of floats."""
+    values = read_elements(path, dtype)
+    total, count = 0.0, 0
+    for start in range(0, values.size, CHUNK):
+        part = as_float64(values[start : start + CHUNK], dtype)
+        part = part[np.isfinite(part)]
+        total, count = total + float(np.einsum("i,i->", part, part)), count + part.size
+    return math.sqrt(total / count) if count else 0.0
 
 
 def compare(

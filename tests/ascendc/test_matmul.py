@@ -1,0 +1,107 @@
+"""Family matmul: products on the cube cores, in every layout, type and size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+SIZES = [(1, 1, 1), (16, 16, 16), (40, 50, 70), (129, 257, 65), (1, 300, 200), (300, 1, 33), (17, 130, 513)]
+
+
+def matrices(builder: Any, dtype: str, left: bool, right: bool) -> KernelTask:
+    """x @ y, where x or y is given transposed."""
+    graph = builder()
+    x = graph.input("x", ("k", "m") if left else ("m", "k"), dtype)
+    y = graph.input("y", ("n", "k") if right else ("k", "n"), dtype)
+    a = graph.call("permute.default", x, (1, 0), shape=("m", "k"), dtype=dtype) if left else x
+    b = graph.call("t.default", y, shape=("k", "n"), dtype=dtype) if right else y
+    product = graph.call("mm.default", a, b, shape=("m", "n"), dtype=dtype)
+    task: KernelTask = graph.task(product, symbols={"m": 40, "n": 50, "k": 70})
+    return task
+
+
+def _close(found: Any, expected: Any, dtype: str, depth: int) -> None:
+    tolerance = 1e-4 if dtype == "float32" else 1e-2
+    scale = np.sqrt(depth)
+    np.testing.assert_allclose(
+        np.asarray(found, "f8") / scale, expected / scale, rtol=tolerance, atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("right", [False, True])
+def test_products_at_many_sizes(
+    dtype: str, left: bool, right: bool, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    task = matrices(builder, dtype, left, right)
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    for m, n, k in SIZES:
+        rng = np.random.default_rng(m)
+        x, y = (rng.integers(-8, 9, size=shape).astype("f4") / 4 for shape in ((m, k), (k, n)))
+        inputs = {"x": x.T if left else x, "y": y.T if right else y}
+        (result,) = on_twin(task, inputs, sizes={"m": m, "n": n, "k": k})
+        _close(result, x.astype("f8") @ y, dtype, k)
+
+
+def test_every_move_gives_the_same_product(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = matrices(builder, "float16", False, True)
+    start = initial(task, chip)
+    found = moves(task, start, chip)
+    assert len(found) > 4
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(150, 300)).astype("f2"), rng.normal(size=(280, 300)).astype("f2")
+    for strategy in (start, *(move.strategy for move in found)):
+        assert estimate_us(task, strategy, chip) > 0
+        (result,) = on_twin(task, {"x": x, "y": y}, strategy=strategy, sizes={"m": 150, "n": 280, "k": 300})
+        _close(result, x.astype("f8") @ y.astype("f8").T, "float16", 300)
+
+
+def test_a_batch_with_a_shared_matrix(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (2, 3, "m", 24))
+    w = graph.input("w", (24, 20), parameter=True)
+    batch = graph.call("view.default", x, (6, -1, 24), shape=(6, "m", 24))
+    wide = graph.call("expand.default", w, (6, 24, 20), shape=(6, 24, 20))
+    product = graph.call("bmm.default", batch, wide, shape=(6, "m", 20))
+    task = graph.task(
+        graph.call("view.default", product, (2, 3, -1, 20), shape=(2, 3, "m", 20)), symbols={"m": 9}
+    )
+    rng = np.random.default_rng(1)
+    values, weight = rng.normal(size=(2, 3, 9, 24)).astype("f4"), rng.normal(size=(24, 20)).astype("f4")
+    (result,) = on_twin(task, {"x": values, "w": weight})
+    np.testing.assert_allclose(result, values @ weight, rtol=1e-4, atol=1e-4)
+
+
+def test_a_linear_layer_and_its_activation_are_two_launches(builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("m", 48))
+    weight = graph.input("weight", (30, 48), parameter=True)
+    bias = graph.input("bias", (30,), parameter=True)
+    turned = graph.call("t.default", weight, shape=(48, 30))
+    product = graph.call("mm.default", x, turned, shape=("m", 30))
+    moved = graph.call("add.Tensor", product, bias, shape=("m", 30))
+    task = graph.task(graph.call("relu.default", moved, shape=("m", 30)), symbols={"m": 20})
+    assert initial(task, chip).notes[0].startswith("2 launches")
+    rng = np.random.default_rng(2)
+    values, w, b = (rng.normal(size=shape).astype("f4") for shape in ((20, 48), (30, 48), (30,)))
+    (result,) = on_twin(task, {"x": values, "weight": w, "bias": b})
+    np.testing.assert_allclose(result, np.maximum(values @ w.T + b, 0), rtol=1e-4, atol=1e-4)
+
+
+def test_a_transposition_that_is_reshaped_is_refused(builder: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (4, 6, 8))
+    turned = graph.call("transpose.int", x, 1, 2, shape=(4, 8, 6))
+    flat = graph.call("view.default", turned, (32, 6), shape=(32, 6))
+    task = graph.task(graph.call("mm.default", flat, graph.input("y", (6, 5)), shape=(32, 5)))
+    with pytest.raises(PlanError, match="transpose"):
+        check(task, chip)

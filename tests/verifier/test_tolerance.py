@@ -1,0 +1,40 @@
+"""The tolerance behind a matrix product is in units of the output's magnitude; elsewhere it is the task's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.task import TOLERANCES, KernelTask
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.verifier.gates.compare import Expected, mean_magnitude
+from evokernel_core.verifier.gates.correctness import tolerance_of
+
+
+def task_of(op: str) -> KernelTask:
+    spec = TensorSpec((8, 8), "float32")
+    inputs = (GraphInput("x", spec), GraphInput("y", spec))
+    node = Node("z", op, (ValueRef("x"), ValueRef("y")), (), (spec,))
+    return KernelTask("z", Graph(inputs, (node,), (ValueRef("z"),)), (), TOLERANCES["float32"], "other")
+
+
+@pytest.mark.parametrize(("op", "scale", "atol"), [
+    ("aten.mm.default", 300.0, 3e-2), ("aten.mm.default", 0.01, 1e-4), ("aten.add.Tensor", 300.0, 1e-4),
+])  # fmt: skip
+def test_only_products_of_large_values_get_more_room(
+    op: str, scale: float, atol: float, tmp_path: Path
+) -> None:
+    expected = tmp_path / "out.bin"
+    np.full(64, scale, "f4").tofile(expected)
+    found = tolerance_of(task_of(op), Expected(expected), "float32")
+    assert found.rtol == 1e-4
+    assert found.atol == pytest.approx(atol)
+
+
+def test_infinite_elements_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "out.bin"
+    np.array([3, np.inf, -4, np.nan], "f4").tofile(path)
+    assert mean_magnitude(path, "float32") == pytest.approx(np.sqrt(12.5))
