@@ -90,6 +90,14 @@ float ToHalfFloat32(float value, bool ties_to_zero)
 void Widen(DType dtype, const uint8_t *from, uint32_t n, float *to)
 {
     switch (dtype) {
+        case DType::S4:
+            for (uint32_t i = 0; i < n; ++i) {
+                to[i] = static_cast<float>(static_cast<int8_t>(Nibble(from, i) << 4) >> 4);
+            }
+            return;
+        case DType::S8:
+            std::transform(from, from + n, to, [](uint8_t value) { return static_cast<float>(static_cast<int8_t>(value)); });
+            return;
         case DType::F16:
             return HalfToFloat(reinterpret_cast<const uint16_t *>(from), to, n);
         case DType::BF16:
@@ -103,30 +111,22 @@ void Widen(DType dtype, const uint8_t *from, uint32_t n, float *to)
     }
 }
 
-void Widen(DType dtype, const uint8_t *from, uint32_t n, int16_t *to)
-{
-    for (uint32_t i = 0; i < n; ++i) {
-        to[i] = dtype == DType::S4 ? static_cast<int16_t>(static_cast<int8_t>(Nibble(from, i) << 4) >> 4)
-                                   : static_cast<int16_t>(static_cast<int8_t>(from[i]));
-    }
-}
-
 bool RowUndefined(const uint8_t *shadow, uint32_t elements, DType dtype)
 {
     return std::memchr(shadow, 1, (elements * BitsOf(dtype) + 7) / 8) != nullptr;
 }
 
 // Unpacks A to dense rows. Rows of which any used element is undefined are marked.
-template <typename T> void UnpackLeft(const Cells &a, DType dtype, const Product &plan, Tiles<T> &tiles, uint8_t *bad)
+void UnpackLeft(const Cells &a, DType dtype, const Product &plan, Tiles &tiles, uint8_t *bad)
 {
-    tiles.left.assign(uint64_t{plan.rows} * plan.k, T{});
+    tiles.left.assign(uint64_t{plan.rows} * plan.k, 0.0F);
     if (plan.vector) {
         Widen(dtype, a.data, plan.k, tiles.left.data());
         std::memset(bad, 1, plan.rows);
         bad[0] = RowUndefined(a.undefined, plan.k, dtype) ? 1 : 0;
         return;
     }
-    T widened[64];
+    float widened[64];
     for (uint32_t row = 0; row < plan.rows; ++row) {
         bad[row] = 0;
         for (uint32_t k1 = 0; k1 < plan.k1; ++k1) {
@@ -141,14 +141,14 @@ template <typename T> void UnpackLeft(const Cells &a, DType dtype, const Product
 }
 
 // Unpacks B to panels of 16 columns.
-template <typename T> void UnpackRight(const Cells &b, DType dtype, const Product &plan, Tiles<T> &tiles, uint8_t *bad)
+void UnpackRight(const Cells &b, DType dtype, const Product &plan, Tiles &tiles, uint8_t *bad)
 {
-    tiles.right.assign(uint64_t{plan.columns} * plan.k, T{});
+    tiles.right.assign(uint64_t{plan.columns} * plan.k, 0.0F);
     const uint32_t n1 = plan.columns / kTile;
-    T widened[64];
+    float widened[64];
     for (uint32_t column = 0; column < plan.columns; ++column) {
         bad[column] = 0;
-        T *panel = tiles.right.data() + uint64_t{column / kTile} * kTile * plan.k + column % kTile;
+        float *panel = tiles.right.data() + uint64_t{column / kTile} * kTile * plan.k + column % kTile;
         for (uint32_t k1 = 0; k1 < plan.k1; ++k1) {
             const uint64_t offset =
                 (uint64_t{k1} * n1 + column / kTile) * kFractalBytes + column % kTile * kC0Bytes;
@@ -204,10 +204,9 @@ void SpreadUndefined(const Cells &c, const Product &plan, const std::vector<uint
     }
 }
 
-template <typename T, typename Sum>
 void Compute(const Cells &a, const Cells &b, const Cells &c, DType dtype, const Product &plan)
 {
-    Tiles<T> tiles;
+    Tiles tiles;
     tiles.rows = plan.rows;
     tiles.columns = plan.columns;
     tiles.k = plan.k;
@@ -215,7 +214,7 @@ void Compute(const Cells &a, const Cells &b, const Cells &c, DType dtype, const 
     std::vector<uint8_t> columns(plan.columns);
     UnpackLeft(a, dtype, plan, tiles, rows.data());
     UnpackRight(b, dtype, plan, tiles, columns.data());
-    if constexpr (std::is_same_v<T, float>) {
+    if (C0Of(dtype) <= 16) {
         MultiplyFloat(tiles, reinterpret_cast<float *>(c.data));
     } else {
         MultiplyInteger(tiles, reinterpret_cast<int32_t *>(c.data));
@@ -229,7 +228,7 @@ void ComputeSparse(const Cells &a, const Cells &b, const Cells &c, const Product
     Product half = plan;
     half.k = plan.k / 2;
     half.k1 = CeilDiv(half.k, plan.c0);
-    Tiles<int16_t> tiles;
+    Tiles tiles;
     std::vector<uint8_t> rows(plan.rows);
     std::vector<uint8_t> columns(plan.columns);
     UnpackLeft(a, DType::S8, plan, tiles, rows.data());
@@ -237,15 +236,15 @@ void ComputeSparse(const Cells &a, const Cells &b, const Cells &c, const Product
     const uint8_t *index = TheCore().matrix.index + b.address / 4;
     auto *sums = reinterpret_cast<int32_t *>(c.data);
     for (uint32_t column = 0; column < plan.columns; ++column) {
-        const int16_t *panel = tiles.right.data() + uint64_t{column / kTile} * kTile * half.k + column % kTile;
+        const float *panel = tiles.right.data() + uint64_t{column / kTile} * kTile * half.k + column % kTile;
         for (uint32_t row = 0; row < plan.rows; ++row) {
-            const int16_t *left = tiles.left.data() + uint64_t{row} * plan.k;
+            const float *left = tiles.left.data() + uint64_t{row} * plan.k;
             int64_t sum = 0;
             for (uint32_t i = 0; i < half.k; ++i) {
                 const uint64_t fractal = uint64_t{i / plan.c0} * (plan.columns / kTile) + column / kTile;
                 const uint8_t four = index[fractal * 128 + column % kTile * 8 + i % plan.c0 / 4];
                 const uint32_t place = ((four >> (i % 4 * 2)) & 3) + (i % 2);
-                sum += int64_t{left[i / 2 * 4 + std::min(place, 3U)]} * panel[uint64_t{i} * kTile];
+                sum += static_cast<int64_t>(left[i / 2 * 4 + std::min(place, 3U)] * panel[uint64_t{i} * kTile]);
             }
             int32_t &cell = sums[uint64_t{column / kTile} * plan.rows * kTile + row * kTile + column % kTile];
             cell = static_cast<int32_t>(std::clamp<int64_t>(cell + sum, INT32_MIN, INT32_MAX));
@@ -360,10 +359,8 @@ void MatrixMultiply(const LocalRef &dst, const LocalRef &left, const LocalRef &r
     FillStart(start, c, d, plan);
     if (sparse) {
         ComputeSparse(a, b, c, plan);
-    } else if (dst.dtype == DType::S32) {
-        Compute<int16_t, int32_t>(a, b, c, left.dtype, plan);
     } else {
-        Compute<float, float>(a, b, c, left.dtype, plan);
+        Compute(a, b, c, left.dtype, plan);
     }
 }
 

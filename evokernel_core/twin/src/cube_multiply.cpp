@@ -1,32 +1,53 @@
 #include "cube_multiply.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 namespace evokernel::twin {
 
 namespace {
 
-// Two rows of C, 16 columns wide, over all of k: the sums stay in registers.
-template <typename T, typename Sum>
-void TwoRows(const T *left, uint32_t k, const T *panel, Sum *__restrict first, Sum *__restrict second)
+// Four floats in a register on every machine that compiles this.
+using Four = float __attribute__((vector_size(16)));
+constexpr uint32_t kFours = kTile / 4;
+
+Four LoadFour(const float *from)
 {
-    Sum a[kTile];
-    Sum b[kTile];
-    std::copy(first, first + kTile, a);
-    std::copy(second, second + kTile, b);
-    const T *other = left + k;
-    for (uint32_t i = 0; i < k; ++i) {
-        const Sum x = static_cast<Sum>(left[i]);
-        const Sum y = static_cast<Sum>(other[i]);
-        const T *row = panel + i * kTile;
-        for (uint32_t j = 0; j < kTile; ++j) {
-            a[j] += x * static_cast<Sum>(row[j]);
-            b[j] += y * static_cast<Sum>(row[j]);
+    Four four;
+    std::memcpy(&four, from, sizeof(four));
+    return four;
+}
+
+// Two rows of C, 16 columns wide, over k from `begin` to `end`: the sums stay in registers.
+void TwoRows(const float *first, const float *second, const float *panel, uint32_t begin, uint32_t end, float *c)
+{
+    Four a[kFours];
+    Four b[kFours];
+    std::memcpy(a, c, sizeof(a));
+    std::memcpy(b, c + kTile, sizeof(b));
+    for (uint32_t i = begin; i < end; ++i) {
+        const Four x{first[i], first[i], first[i], first[i]};
+        const Four y{second[i], second[i], second[i], second[i]};
+        for (uint32_t j = 0; j < kFours; ++j) {
+            const Four column = LoadFour(panel + i * kTile + j * 4);
+            a[j] += x * column;
+            b[j] += y * column;
         }
     }
-    std::copy(a, a + kTile, first);
-    std::copy(b, b + kTile, second);
+    std::memcpy(c, a, sizeof(a));
+    std::memcpy(c + kTile, b, sizeof(b));
+}
+
+// Calls `run(left row, panel, target)` for each pair of rows in each panel.
+template <typename Run> void ForEachPair(const Tiles &tiles, Run run)
+{
+    for (uint32_t column = 0; column < tiles.columns; column += kTile) {
+        const float *panel = tiles.right.data() + uint64_t{column} * tiles.k;
+        for (uint32_t row = 0; row < tiles.rows; row += 2) {
+            run(tiles.left.data() + uint64_t{row} * tiles.k, panel, uint64_t{column} * tiles.rows + row * kTile);
+        }
+    }
 }
 
 int32_t Saturate(int64_t value)
@@ -37,33 +58,30 @@ int32_t Saturate(int64_t value)
 
 }  // namespace
 
-void MultiplyFloat(const Tiles<float> &tiles, float *c)
+void MultiplyFloat(const Tiles &tiles, float *c)
 {
-    for (uint32_t column = 0; column < tiles.columns; column += kTile) {
-        const float *panel = tiles.right.data() + uint64_t{column} * tiles.k;
-        float *target = c + uint64_t{column} * tiles.rows;
-        for (uint32_t row = 0; row < tiles.rows; row += 2) {
-            TwoRows(tiles.left.data() + uint64_t{row} * tiles.k, tiles.k, panel, target + row * kTile,
-                    target + (row + 1) * kTile);
-        }
-    }
+    ForEachPair(tiles, [&](const float *left, const float *panel, uint64_t target) {
+        TwoRows(left, left + tiles.k, panel, 0, tiles.k, c + target);
+    });
 }
 
-void MultiplyInteger(const Tiles<int16_t> &tiles, int32_t *c)
+void MultiplyInteger(const Tiles &tiles, int32_t *c)
 {
-    int32_t sums[2][kTile];
-    for (uint32_t column = 0; column < tiles.columns; column += kTile) {
-        const int16_t *panel = tiles.right.data() + uint64_t{column} * tiles.k;
-        int32_t *target = c + uint64_t{column} * tiles.rows;
-        for (uint32_t row = 0; row < tiles.rows; row += 2) {
-            std::fill(&sums[0][0], &sums[0][0] + 2 * kTile, 0);
-            TwoRows(tiles.left.data() + uint64_t{row} * tiles.k, tiles.k, panel, sums[0], sums[1]);
+    constexpr uint32_t exact = 1023;  // sums of so many products of two 8-bit integers are exact in float32
+    float sums[2 * kTile];
+    ForEachPair(tiles, [&](const float *left, const float *panel, uint64_t target) {
+        int64_t totals[2 * kTile] = {};
+        for (uint32_t begin = 0; begin < tiles.k; begin += exact) {
+            std::fill(std::begin(sums), std::end(sums), 0.0F);
+            TwoRows(left, left + tiles.k, panel, begin, std::min(tiles.k, begin + exact), sums);
             for (uint32_t i = 0; i < 2 * kTile; ++i) {
-                int32_t &cell = target[row * kTile + i];
-                cell = Saturate(int64_t{cell} + (&sums[0][0])[i]);
+                totals[i] += static_cast<int64_t>(sums[i]);
             }
         }
-    }
+        for (uint32_t i = 0; i < 2 * kTile; ++i) {
+            c[target + i] = Saturate(int64_t{c[target + i]} + totals[i]);
+        }
+    });
 }
 
 }  // namespace evokernel::twin

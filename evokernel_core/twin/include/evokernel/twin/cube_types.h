@@ -163,7 +163,7 @@ template <typename T> struct LoadData3DParamsV2 {
     uint8_t dilationFilterH = 1;
     bool enTranspose = false;
     bool enSmallK = false;
-    T padValue = 0;
+    T padValue{};
     bool filterSizeW = false;
     bool filterSizeH = false;
     bool fMatrixCtrl = false;
@@ -231,7 +231,7 @@ template <typename T> struct InitConstValueParams {
     uint16_t repeatTimes = 0;
     uint16_t blockNum = 0;
     uint16_t dstGap = 0;
-    T initValue = 0;
+    T initValue{};
 
     InitConstValueParams() = default;
     InitConstValueParams(uint16_t repeats, uint16_t blocks, uint16_t gap, T value)

@@ -34,6 +34,7 @@ template <typename T> inline T FromBits(uint64_t bits)
 }
 
 template <typename T> using PrimT = T;
+template <typename T, typename U> struct IsSameType : std::is_same<T, U> {};
 
 using TTagType = int32_t;
 
