@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 CUBE = (1, 0, "false")
 
-# A whole product with the transposing forms that the type has. size: m, n, k, transposed a, transposed b, mode.
+# A whole product with the transposing forms that the type has. size: m, n, k, transposed a, b, bias, type.
 PRODUCT = """
 template <typename T, typename C> void Product(GM_ADDR *t, const OpTiling &tiling)
 {
@@ -142,7 +142,7 @@ def product(compile_kernel):
     bias=st.booleans(),
     seed=st.integers(0, 99),
 )
-def test_products_of_every_type_and_transposition(product, kind, m, n, k, ta, tb, bias, seed) -> None:
+def test_products_of_every_type_and_transposition(product, *, kind, m, n, k, ta, tb, bias, seed) -> None:
     """Small integers make every sum exact, whatever its order. A vector (m = 1) is not transposed."""
     if kind == 4:
         ta, bias, n, k = False, False, n + n % 2, k + k % 2
@@ -233,15 +233,15 @@ def columns(compile_kernel):
 
 @settings(max_examples=40)
 @given(
-    st.tuples(st.integers(3, 9), st.integers(3, 9)),
-    st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    st.tuples(st.integers(1, 3), st.integers(1, 3)),
-    st.tuples(st.integers(1, 2), st.integers(1, 2)),
-    st.tuples(st.integers(0, 2), st.integers(0, 2)),
-    st.sampled_from([4, 8, 16, 32]),
-    st.data(),
+    size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
+    filters=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    strides=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    dilations=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    pads=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    channels=st.sampled_from([4, 8, 16, 32]),
+    data=st.data(),
 )
-def test_image_to_column(columns, size, filters, strides, dilations, pads, channels, data) -> None:
+def test_image_to_column(columns, *, size, filters, strides, dilations, pads, channels, data) -> None:
     """Any block of the unrolled matrix, with padding, strides and dilation."""
     c1, c0 = (1, channels) if channels <= 16 else (channels // 16, 16)
     x = np.random.default_rng(1).integers(-99, 100, (c1, *size, c0)).astype(np.float16)
@@ -382,7 +382,7 @@ def _quantised(values: np.ndarray, mode: int, target, scales, signed: bool, offs
     split=st.booleans(),
 )
 def test_results_leave_in_every_type_and_layout(
-    out, case, m, columns, nd, relu, registers, offset, split
+    out, *, case, m, columns, nd, relu, registers, offset, split
 ) -> None:
     """NZ and ND, casts and quantisation by one scale or one for each column, with ReLU."""
     mode, source, target, vector = MODES[case]
