@@ -32,7 +32,7 @@ Burst Joined(Burst burst)
 void AccountGlobal(Pipe pipe, bool load, const GlobalRef &tensor, Burst burst, uint32_t stride, double cycles,
                    const char *name, At at)
 {
-    TakeTurn(at);
+    TakeTurn(pipe, at);
     BeginInstruction(pipe, name, at);
     Move move = NoteTraffic(pipe, load, tensor, Span{burst.count, burst.length, stride});
     move.cycles = cycles;

@@ -42,6 +42,12 @@ void Pipeline::Start(const Chip &chip, int active_cores, bool cube)
     scalar_ = chip.start_us * chip.mhz;
 }
 
+double Pipeline::NextStart(Pipe pipe) const
+{
+    const int p = static_cast<int>(pipe);
+    return std::max({scalar_, free_[p], not_before_[p]});
+}
+
 double Pipeline::Ready(Pipe pipe) const
 {
     const int p = static_cast<int>(pipe);

@@ -75,6 +75,7 @@ public:
     void RunMove(const Move &move, const char *name, int line, const char *file);
 
     void Scalar(double cycles) { scalar_ += cycles; use_[0].busy += cycles; }
+    double NextStart(Pipe pipe) const;           // when the next instruction of a pipe can begin
     double Ready(Pipe pipe) const;               // when all work given to a pipe so far is done
     void NotBefore(Pipe pipe, double time, Pipe cause);
     void DrainAll();                             // the scalar unit waits for every pipe

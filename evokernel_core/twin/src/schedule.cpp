@@ -350,10 +350,10 @@ void YieldCore(At at)
     }
 }
 
-void EndTurn(At at)
+void EndTurn(double now, At at)
 {
     Core &core = TheCore();
-    core.turn_ends = (std::floor((core.base + core.time.Now()) / kTurn) + 1) * kTurn;
+    core.turn_ends = (std::floor(now / kTurn) + 1) * kTurn;
     if (InKernel()) {
         TheScheduler().Wait(State::Turn, nullptr, nullptr, "its turn", at);
     }

@@ -38,12 +38,15 @@ void YieldCore(At at);
 // they do to L2 comes in about the order of their clocks.
 constexpr double kTurn = 1000;
 
-// Ends the core's turn where it is over. Called before copies to and from global memory.
-void EndTurn(At at);
-inline void TakeTurn(At at)
+// Ends the core's turn where the next instruction of a pipe comes after it. Called before copies to and from
+// global memory.
+void EndTurn(double now, At at);
+inline void TakeTurn(Pipe pipe, At at)
 {
-    if (TheCore().base + TheCore().time.Now() >= TheCore().turn_ends) {
-        EndTurn(at);
+    const Core &core = TheCore();
+    const double now = core.base + core.time.NextStart(pipe);
+    if (now >= core.turn_ends) {
+        EndTurn(now, at);
     }
 }
 

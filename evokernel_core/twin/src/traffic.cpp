@@ -64,10 +64,10 @@ double Allocate(double bytes, bool written)
 }
 
 // Whether another core reads or writes the same place at this time: such accesses take turns.
-bool Contested(const Core &core, Allocation &block, const GlobalRef &tensor)
+bool Contested(const Core &core, Pipe pipe, Allocation &block, const GlobalRef &tensor)
 {
     constexpr double at_once = 500;  // cycles between accesses that still meet
-    const double now = core.base + core.time.Now();
+    const double now = core.base + core.time.NextStart(pipe);
     Visit *visit = GlobalMemory::VisitOf(block, static_cast<uint64_t>(tensor.address - block.base));
     if (visit == nullptr) {
         return false;
@@ -105,7 +105,7 @@ Move NoteTraffic(Pipe pipe, bool load, const GlobalRef &tensor, Span span)
         move.hbm_bytes = load ? missed : 0;
         move.write_back = Allocate(static_cast<double>(missed), !load);
     }
-    if (block != nullptr && Contested(core, *block, tensor)) {
+    if (block != nullptr && Contested(core, pipe, *block, tensor)) {
         move.requests = static_cast<uint64_t>(static_cast<double>(move.requests) * CurrentChip().same_address_cost);
     }
     core.moved_bytes += move.bytes;
