@@ -44,11 +44,17 @@ void ForgetLinesOf(Allocation &block)
     }
 }
 
-// Whether a line last touched at `seen` KB (0: never) is more than `reach` KB away.
-bool Missed(uint32_t seen, uint32_t progress, uint32_t reach)
+constexpr uint32_t kSectors = kL2Line / kL2Sector;
+constexpr uint32_t kAllSectors = (1U << kSectors) - 1;
+
+// Touches sectors of a line when L2 had taken in `clock` KB and returns those that it did not hold: all
+// where it saw the line more than `reach` KB ago.
+uint32_t TouchSectors(uint32_t &line, uint32_t wanted, uint32_t clock, uint32_t reach)
 {
-    const uint32_t distance = progress > seen ? progress - seen : seen - progress;
-    return (seen == 0) | (distance >= reach);
+    const uint32_t age = clock - (line >> kSectors);
+    const uint32_t held = line != 0 && age < reach ? line & kAllSectors : 0;
+    line = clock << kSectors | held | wanted;
+    return wanted & ~held;
 }
 
 }  // namespace
@@ -157,18 +163,28 @@ uint64_t GlobalMemory::Touch(Allocation &block, uint64_t offset, uint64_t bytes,
             return bytes;
         }
     }
-    const uint64_t first = offset / kL2Line;
-    const uint64_t last = (offset + bytes - 1) / kL2Line;
-    const bool first_missed = Missed(block.lines[first], progress, reach);
-    const bool last_missed = Missed(block.lines[last], progress, reach);
-    uint64_t lines = 0;
-    for (uint64_t line = first; line <= last; ++line) {
-        lines += Missed(block.lines[line], progress, reach) ? 1 : 0;
-        block.lines[line] = progress;
+    const uint64_t end = offset + bytes;
+    const uint64_t first = offset / kL2Sector;
+    const uint64_t last = (end - 1) / kL2Sector;
+    uint64_t sectors = 0;
+    uint32_t missed = 0;
+    bool first_missed = false;
+    for (uint64_t line = first / kSectors; line <= last / kSectors; ++line) {
+        uint32_t wanted = kAllSectors;
+        if (line == first / kSectors) {
+            wanted &= kAllSectors << first % kSectors;
+        }
+        if (line == last / kSectors) {
+            wanted &= kAllSectors >> (kSectors - 1 - last % kSectors);
+        }
+        missed = TouchSectors(block.lines[line], wanted, progress, reach);
+        sectors += static_cast<uint64_t>(__builtin_popcount(missed));
+        first_missed = first_missed || (line == first / kSectors && (missed >> first % kSectors & 1) != 0);
     }
-    const uint64_t before = first_missed ? offset - first * kL2Line : 0;
-    const uint64_t after = last_missed ? (last + 1) * kL2Line - (offset + bytes) : 0;
-    return lines * kL2Line - before - after;
+    const bool last_missed = (missed >> last % kSectors & 1) != 0;
+    const uint64_t before = first_missed ? offset - first * kL2Sector : 0;
+    const uint64_t after = last_missed ? (last + 1) * kL2Sector - end : 0;
+    return sectors * kL2Sector - before - after;
 }
 
 Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address, uint64_t bytes, bool write,

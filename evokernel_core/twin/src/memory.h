@@ -13,7 +13,8 @@ namespace evokernel::twin {
 
 enum class Kind : uint8_t { Input, Output, Workspace, Device };
 
-constexpr uint64_t kL2Line = 128;  // bytes; data_copy sample: its misses times this are the bytes that it reads
+constexpr uint64_t kL2Line = 512;    // bytes; assumed by public models of the chip
+constexpr uint64_t kL2Sector = 128;  // data_copy sample: its misses times this are the bytes that it reads
 
 // The last access of a page: when in the core's cycles, and which core (0: none).
 struct Visit {
@@ -32,7 +33,7 @@ struct Allocation {
     uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode
     bool write_reported;
     Visit *visits;        // one for each page
-    uint32_t *lines;      // KB that L2 had taken in (from 1) when it last saw each line, 0 = never
+    uint32_t *lines;      // KB that L2 had taken in (from 1) when it last saw each line, and which sectors; 0 = never
 };
 
 class GlobalMemory {
