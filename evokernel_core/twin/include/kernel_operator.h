@@ -19,6 +19,7 @@
 #include "evokernel/twin/vector.h"
 //
 #include "evokernel/twin/control.h"
+#include "evokernel/twin/fill_global.h"
 #include "evokernel/twin/interpolate.h"
 #include "evokernel/twin/layout.h"
 #include "evokernel/twin/pad.h"

@@ -55,11 +55,48 @@ void Duplicate(const LocalRef &dst, Scalar, uint64_t pattern, const Form &form, 
     }
 }
 
+namespace {
+
+// In counter mode each of Copy's repeats moves the mask's elements, in as many blocks as they fill.
+void CopyCounted(const LocalRef &dst, const LocalRef &src, const Form &form, uint64_t elements, At at)
+{
+    const uint32_t width = DTypeBytes(dst.dtype);
+    const uint32_t per_block = kBlockBytes / width;
+    const auto blocks = static_cast<uint32_t>((elements + per_block - 1) / per_block);
+    const auto repeats = static_cast<uint32_t>(form.count);
+    RunVector("Copy", static_cast<double>(repeats) * ((blocks + 7) / 8), at);
+    if (TheCore().timing || !CheckType("Copy", dst.dtype, IsB16OrB32(dst.dtype), at)) {
+        return;
+    }
+    Core &core = TheCore();
+    for (uint32_t r = 0; r < repeats; ++r) {
+        for (uint32_t b = 0; b < blocks; ++b) {
+            LocalRef from = src;
+            LocalRef to = dst;
+            from.address += (r * form.src0_repeat + b * form.src0_block) * kBlockBytes;
+            to.address += (r * form.dst_repeat + b * form.dst_block) * kBlockBytes;
+            const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(per_block, elements - b * per_block)) * width;
+            if (LocalRange(from, bytes, 32, false, "Copy", "src", at) == nullptr ||
+                LocalRange(to, bytes, 32, true, "Copy", "dst", at) == nullptr) {
+                return;
+            }
+            std::memmove(core.ub + to.address, core.ub + from.address, bytes);
+            std::memmove(core.undefined + to.address, core.undefined + from.address, bytes);
+        }
+    }
+}
+
+}  // namespace
+
 void CopyVector(const LocalRef &dst, const LocalRef &src, const Form &form, At at)
 {
     Walk walk;
     const uint32_t width = DTypeBytes(dst.dtype);
     if (!ResolveWalk(form, width, "Copy", at, &walk)) {
+        return;
+    }
+    if (form.kind != Form::Kind::Count && walk.counted) {
+        CopyCounted(dst, src, form, walk.elements, at);
         return;
     }
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);

@@ -82,6 +82,8 @@ struct FractalRows {
 };
 void CopyFractalsOut(const GlobalRef &dst, const LocalRef &src, const FractalRows &how, At at);
 
+void FillGlobal(const GlobalRef &dst, uint64_t count, uint64_t pattern, const char *name, At at);
+
 // Registers.
 void SetControl(int first, int last, int64_t value, At at);
 int64_t GetControl(int first, int last);

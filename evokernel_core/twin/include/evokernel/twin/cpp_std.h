@@ -92,3 +92,9 @@ template <typename T> T abs(const T value) { return value < T(0) ? static_cast<T
 template <typename T> T sqrt(const T value) { return static_cast<T>(std::sqrt(static_cast<float>(value))); }
 
 }  // namespace AscendC::Std
+
+namespace AscendC {
+
+template <bool condition, typename T, typename F> using Conditional = std::conditional<condition, T, F>;
+
+}  // namespace AscendC

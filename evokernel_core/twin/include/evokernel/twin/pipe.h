@@ -300,3 +300,5 @@ private:
 };
 
 }  // namespace AscendC
+
+using AscendC::GetTPipePtr;  // kernels call it without its namespace
