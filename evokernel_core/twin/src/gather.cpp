@@ -68,6 +68,27 @@ bool CheckGatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *p
     return true;
 }
 
+// The bits that the repeats read: inside their buffer, and written before.
+bool PatternUsable(const MaskGather &plan, const LocalRef &pattern, At at)
+{
+    const uint64_t bytes = (plan.per_repeat + 7) / 8;
+    for (uint32_t r = 0; r < plan.params->repeatTimes; ++r) {
+        LocalRef part = pattern;
+        part.address += r * plan.params->src1RepeatStride * kBlockBytes;
+        if (LocalRange(part, bytes, 32, false, "GatherMask", "src1Pattern", at) == nullptr) {
+            return false;
+        }
+        if (AnyUndefined(part.address, bytes)) {
+            ReportUndefined("GatherMask", part, bytes, at);
+            return false;
+        }
+        if (plan.params->src1RepeatStride == 0) {
+            return true;
+        }
+    }
+    return true;
+}
+
 bool Kept(const MaskGather &plan, const LocalRef *pattern, uint8_t fixed, uint32_t repeat, uint64_t element)
 {
     if (pattern == nullptr) {
@@ -103,6 +124,9 @@ uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pa
     }
     const uint32_t last = SourceAddress(plan, src, params.repeatTimes - 1U, plan.per_repeat - 1);
     if (LocalRange(src, last + plan.width - src.address, 32, false, "GatherMask", "src0", at) == nullptr) {
+        return 0;
+    }
+    if (pattern != nullptr && !PatternUsable(plan, *pattern, at)) {
         return 0;
     }
     uint64_t kept = 0;
@@ -192,8 +216,14 @@ void Gatherb(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, 
     }
     for (uint32_t r = 0; r < static_cast<uint32_t>(repeats); ++r) {
         for (uint32_t i = 0; i < blocks; ++i) {
+            LocalRef entry = offsets;
+            entry.address += (r * blocks + i) * 4;
+            if (AnyUndefined(entry.address, 4)) {
+                ReportUndefined("Gatherb", entry, 4, at);
+                return;
+            }
             uint32_t offset;
-            std::memcpy(&offset, core.ub + offsets.address + (r * blocks + i) * 4, 4);
+            std::memcpy(&offset, core.ub + entry.address, 4);
             LocalRef from = src;
             from.address = src.address + offset;
             LocalRef to = dst;
@@ -217,8 +247,9 @@ void Transpose16(const LocalRef &dst, const LocalRef &src, At at)
     if (core.timing) {
         return;
     }
-    if (DTypeBytes(dst.dtype) != 2) {
-        ReportError("dtype-unsupported", at, "Transpose needs 16-bit elements, not %s.", DTypeName(dst.dtype));
+    if (DTypeBytes(dst.dtype) != 2 || dst.dtype == DType::BF16) {
+        ReportError("dtype-unsupported", at, "Transpose needs half, int16_t or uint16_t, not %s.",
+                    DTypeName(dst.dtype));
         return;
     }
     if (LocalRange(src, bytes, 32, false, "Transpose", "src", at) == nullptr ||

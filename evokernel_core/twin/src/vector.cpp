@@ -70,6 +70,14 @@ bool Check(const VecCall &call, const Plan &plan, At at)
                     DTypeName(call.src0.dtype), DTypeName(call.dst.dtype));
         return false;
     }
+    const int64_t bits = 8 * int64_t{DTypeBytes(call.src0.dtype)};
+    const bool shifts = call.op == VecOp::ShiftLeft || call.op == VecOp::ShiftRight;
+    if (shifts && (call.scalar.integer < 0 || call.scalar.integer > bits)) {
+        ReportError("param-limit", at, "%s shifts %s by 0 to %lld bits, not by %lld.", name,
+                    DTypeName(call.src0.dtype), static_cast<long long>(bits),
+                    static_cast<long long>(call.scalar.integer));
+        return false;
+    }
     bool usable = CheckOperand(plan.dst, plan.walk, 32, true, name, "dst", at);
     usable = CheckOperand(plan.src0, plan.walk, 32, false, name, plan.two ? "src0" : "src", at) && usable;
     if (plan.two) {

@@ -223,12 +223,27 @@ void TouchOperand(const Operand &operand, const Walk &walk, uint64_t extent, boo
 
 }  // namespace
 
+namespace {
+
+// Blocks of a repeat up to the last active lane.
+uint32_t BlocksUsed(const Operand &operand, const Walk &walk)
+{
+    const uint32_t lanes = walk.counted && walk.elements >= walk.lanes ? walk.lanes : walk.LastLane(0);
+    return (lanes * operand.width + kBlockBytes - 1) / kBlockBytes;
+}
+
+}  // namespace
+
 bool CheckOperand(const Operand &operand, const Walk &walk, uint32_t alignment, bool write, const char *api,
                   const char *name, At at)
 {
     const uint64_t extent = ExtentOf(operand, walk);
     if (CheckRange(operand.ref, extent, alignment, write, api, name, at, SpaceBit(Space::UB)) == nullptr) {
         return false;
+    }
+    if (write && operand.block == 0 && BlocksUsed(operand, walk) > 1) {
+        ReportError("stride-limit", at, "%s has a block stride of 0 for %s: its blocks overwrite one another.", api,
+                    name);
     }
     if (race::installed) {
         TouchOperand(operand, walk, extent, write);
