@@ -4,3 +4,4 @@
 #include "evokernel/twin/host_math.h"
 #include "evokernel/twin/host_rows.h"
 #include "evokernel/twin/host_vector.h"
+#include "register/tilingdata_base.h"

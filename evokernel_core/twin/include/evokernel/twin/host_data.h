@@ -4,6 +4,7 @@
 
 #include "evokernel/twin/advanced_data.h"
 #include "evokernel/twin/host_types.h"
+#include "evokernel/twin/tensor.h"
 #include "evokernel/twin/patterns.h"
 
 namespace platform_ascendc {
