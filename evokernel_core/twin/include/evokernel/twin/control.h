@@ -1,4 +1,4 @@
-// The control register, saturation, atomic types and caches.
+// The control register, saturation, atomic types, caches and what follows a task.
 #pragma once
 #include "evokernel/twin/api_vector.h"
 #include "evokernel/twin/tensor.h"
@@ -72,5 +72,12 @@ template <typename T> void DataCachePreload(const GlobalTensor<uint64_t> &src, c
 // Registers an address for the device's own range check. The twin knows every allocation and checks each
 // access against it, so that there is nothing to register.
 template <typename T> void OOMCheckAddrRange(__gm__ T *, const uint64_t) {}
+
+// Launches run one after another: a kernel starts after the one before it ended.
+template <pipe_t aiv = PIPE_MTE3, pipe_t aic = PIPE_FIX, bool force = false> void SetNextTaskStart()
+{
+    twin::ScalarCycles(1);
+}
+inline void WaitPreTaskEnd() { twin::ScalarCycles(1); }
 
 }  // namespace AscendC
