@@ -14,7 +14,7 @@ bool OpenCells(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool 
     const bool fixed = space != Space::UB && tensor.buffer == 0 && tensor.address >= core.used[static_cast<int>(space)];
     const uint64_t end = uint64_t{tensor.address} + bytes;
     if (fixed && memory.data != nullptr && end <= memory.capacity && end > tensor.limit) {
-        ReportWarning("out-of-bounds", at, "%s %s %llu bytes of %s, but its tensor was declared with %lld; make it larger.",
+        ReportWarning("declared-size", at, "%s %s %llu bytes of %s, but its tensor was declared with %lld; make it larger.",
                       api, write ? "writes" : "reads", static_cast<unsigned long long>(bytes), operand,
                       static_cast<long long>(tensor.limit) - static_cast<long long>(tensor.address));
         checked.limit = memory.capacity;

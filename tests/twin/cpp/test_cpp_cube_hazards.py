@@ -81,7 +81,7 @@ OTHERS = [  # code, severity, statement
      "LocalTensor<int8_t> x(TPosition::A2, 0, 4096); LoadData3DParamsV2<int8_t> q; q.l1H = 1; q.l1W = 32;"
      "q.channelSize = q.kExtension = 32; q.mExtension = 32; q.enTranspose = true;"
      "LoadData(x, p.a1.ReinterpretCast<int8_t>(), q);"),
-    ("out-of-bounds", "warning",
+    ("declared-size", "warning",
      "LocalTensor<half> small(TPosition::A2, 4096, 256); LoadData(small, p.a1, p.left);"),
     ("", "error", "LocalTensor<half> right(TPosition::A2, 4096, 512); LoadData(right, p.a1, p.left);"),
     ("param-limit", "error", "DataCopyCO12DstParams q; q.nSize = 16;"
