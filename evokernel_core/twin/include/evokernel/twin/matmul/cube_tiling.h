@@ -1,0 +1,58 @@
+// TCubeTiling: how a matrix product is cut. One plain structure for the kernel, one with setters for the host.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+// Every field in the order of the structure that host and kernel exchange: 50 words.
+#define EVK_CUBE_TILING_FIELDS(X)                                                                                  \
+    X(usedCoreNum) X(M) X(N) X(Ka) X(Kb) X(singleCoreM) X(singleCoreN) X(singleCoreK) X(baseM) X(baseN) X(baseK)   \
+    X(depthA1) X(depthB1) X(stepM) X(stepN) X(isBias) X(transLength) X(iterateOrder) X(shareMode) X(shareL1Size)   \
+    X(shareL0CSize) X(shareUbSize) X(batchM) X(batchN) X(singleBatchM) X(singleBatchN) X(stepKa) X(stepKb)         \
+    X(depthAL1CacheUB) X(depthBL1CacheUB) X(dbL0A) X(dbL0B) X(dbL0C)                                               \
+    X(ALayoutInfoB) X(ALayoutInfoS) X(ALayoutInfoN) X(ALayoutInfoG) X(ALayoutInfoD)                                \
+    X(BLayoutInfoB) X(BLayoutInfoS) X(BLayoutInfoN) X(BLayoutInfoG) X(BLayoutInfoD)                                \
+    X(CLayoutInfoB) X(CLayoutInfoS1) X(CLayoutInfoN) X(CLayoutInfoG) X(CLayoutInfoS2)                              \
+    X(BatchNum) X(mxTypePara)
+
+namespace AscendC::tiling {
+
+struct TCubeTiling {
+#define EVK_FIELD(name) int32_t name = 0;
+    EVK_CUBE_TILING_FIELDS(EVK_FIELD)
+#undef EVK_FIELD
+};
+static_assert(sizeof(TCubeTiling) == 50 * sizeof(int32_t), "host and kernel exchange 50 words");
+
+}  // namespace AscendC::tiling
+
+using AscendC::tiling::TCubeTiling;
+
+namespace optiling {
+
+// The same fields behind setters and getters, and a way into the buffer that goes to the kernel.
+class TCubeTiling {
+public:
+#define EVK_FIELD(name)                                             \
+    void set_##name(int32_t value) { data_.name = value; }          \
+    int32_t get_##name() const { return data_.name; }
+    EVK_CUBE_TILING_FIELDS(EVK_FIELD)
+#undef EVK_FIELD
+
+    size_t GetDataSize() const { return sizeof(data_); }
+    void SaveToBuffer(void *buffer, size_t capacity) const
+    {
+        if (capacity >= sizeof(data_)) {
+            std::memcpy(buffer, &data_, sizeof(data_));
+        }
+    }
+    void SetDataPtr(void *data) { std::memcpy(&data_, data, sizeof(data_)); }
+
+    const ::AscendC::tiling::TCubeTiling &Data() const { return data_; }
+    ::AscendC::tiling::TCubeTiling &Data() { return data_; }
+
+private:
+    ::AscendC::tiling::TCubeTiling data_;
+};
+
+}  // namespace optiling
