@@ -103,6 +103,8 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     ub = In(Space::UB).data;
     undefined = In(Space::UB).undefined;
     matrix = CubeState();
+    matmul_objects = 0;
+    matmul_calls = 0;
     mask = MaskState{false, ~uint64_t{0}, ~uint64_t{0}};
     atomic = Atomic::None;
     deq_scale = 1.0F;

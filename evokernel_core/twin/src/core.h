@@ -146,6 +146,8 @@ struct Core {
     uint64_t polled_bits = 0;
     uint32_t polled_times = 0;
     std::vector<TraceEvent> events;
+    int matmul_objects = 0;      // registered by this core
+    uint32_t matmul_calls = 0;   // products that the block's vector cores ask for together
 
     Core() = default;
     ~Core();

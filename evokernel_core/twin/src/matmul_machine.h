@@ -15,6 +15,7 @@ public:
     void Store(const Job &job, const Tile &tile, const Target &target);
     // Waits for everything and gives the flags back.
     void End(At at);
+    bool Begun() const { return core_ != nullptr; }
 
 private:
     void Multiply(const Job &job, const Tile &tile, int32_t depth, const LocalRef &sum, bool first);

@@ -1,0 +1,4 @@
+#pragma once
+#include "kernel_operator.h"
+//
+#include "evokernel/twin/matmul/matmul.h"

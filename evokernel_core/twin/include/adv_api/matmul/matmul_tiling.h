@@ -1,0 +1,2 @@
+#pragma once
+#include "evokernel/twin/matmul/host_tiling.h"
