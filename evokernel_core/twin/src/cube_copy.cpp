@@ -7,6 +7,7 @@
 #include "cube_gm.h"
 #include "cube_space.h"
 #include "serve.h"
+#include "tscm.h"
 
 namespace evokernel::twin {
 
@@ -112,7 +113,8 @@ void AccountRows(const GlobalRef &src, const Nd2Nz &geometry, const char *api, A
 void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzParams &params, At at)
 {
     constexpr const char *api = "DataCopy";
-    if (params.ndNum == 0 || params.nValue == 0 || params.dValue == 0) {
+    if (params.ndNum == 0 || params.nValue == 0 || params.dValue == 0 ||
+        PostedToCube(dst, [=](const LocalRef &seen) { CopyNd2Nz(seen, src, params, at); }, at)) {
         return;
     }
     const Nd2Nz geometry = Geometry(params, DTypeBytes(src.dtype));

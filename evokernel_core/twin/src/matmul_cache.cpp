@@ -62,7 +62,7 @@ uint32_t PieceBytes(const Job &job, const Operand &operand, const Steps &steps)
     const int32_t base = operand.left ? job.tiling.baseM : job.tiling.baseN;
     const int32_t total = operand.left ? job.m : job.n;
     const int32_t outer = std::min(base * steps.outer, Align(total, base));
-    const int32_t depth = std::min(job.tiling.baseK * steps.depth, Align(job.k, job.tiling.baseK));
+    const int32_t depth = std::min(job.tiling.baseK * steps.depth, Align(job.k, job.tiling.baseK)) / operand.sparsity;
     if (operand.vector) {
         return PanelBytes(operand, 1, depth);
     }
@@ -130,9 +130,10 @@ PanelCache::Piece PanelCache::PieceOf(const Job &job, int32_t outer, int32_t dep
     const int32_t piece_outer = outer / step_;
     const int32_t piece_depth = depth / step_k_;
     const int32_t outer0 = piece_outer * step_ * base_;
-    const int32_t depth0 = piece_depth * step_k_ * job.tiling.baseK;
+    const int32_t base_k = job.tiling.baseK / operand_.sparsity;
+    const int32_t depth0 = piece_depth * step_k_ * base_k;
     const int32_t width = std::min(step_ * base_, total_ - outer0);
-    const int32_t length = std::min(step_k_ * job.tiling.baseK, job.k - depth0);
+    const int32_t length = std::min(step_k_ * base_k, job.k / operand_.sparsity - depth0);
     const int64_t key = (int64_t{piece_outer} << 32) | piece_depth;
     return operand_.crossing ? Piece{key, depth0, outer0, length, width} : Piece{key, outer0, depth0, width, length};
 }

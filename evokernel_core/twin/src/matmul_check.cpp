@@ -80,6 +80,24 @@ bool CheckDepth(const TCubeTiling &tiling, At at)
     return true;
 }
 
+// What the tiling says that L1 holds; a matrix that lies there already takes nothing more.
+bool CheckL1(const Spec &spec, const TCubeTiling &tiling, At at)
+{
+    const auto bytes = [&](const OperandSpec &operand, int32_t base, int32_t depth) {
+        return operand.position == TPosition::TSCM ? 0
+                                                   : BytesOf(int64_t{base} * tiling.baseK, operand.dtype) * depth;
+    };
+    const int64_t all = bytes(spec.a, tiling.baseM, tiling.depthA1) + bytes(spec.b, tiling.baseN, tiling.depthB1);
+    if (all <= static_cast<int64_t>(SpaceBytes(Space::L1))) {
+        return true;
+    }
+    ReportError("l1-capacity", at,
+                "The Matmul tiling keeps depthA1 = %d and depthB1 = %d base blocks in L1, %lld bytes of %llu; lower them.",
+                tiling.depthA1, tiling.depthB1, static_cast<long long>(all),
+                static_cast<unsigned long long>(SpaceBytes(Space::L1)));
+    return false;
+}
+
 bool CheckLarge(const Spec &spec, const TCubeTiling &tiling, At at)
 {
     if (!spec.config.doMultiDataLoad) {
@@ -139,7 +157,8 @@ bool CheckTypes(const Spec &spec, At at)
 bool CheckTiling(const Spec &spec, const TCubeTiling &tiling, At at)
 {
     return CheckTypes(spec, at) && CheckPositive(tiling, at) && CheckFractals(spec, tiling, at) &&
-           CheckL0(spec, tiling, at) && CheckDepth(tiling, at) && CheckLarge(spec, tiling, at);
+           CheckL0(spec, tiling, at) && CheckDepth(tiling, at) && CheckL1(spec, tiling, at) &&
+           CheckLarge(spec, tiling, at);
 }
 
 namespace {

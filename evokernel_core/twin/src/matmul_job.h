@@ -83,12 +83,8 @@ inline Tile TileAt(const Job &job, int32_t index)
     tile.depth_begin = job.Partial() ? index % depth : 0;
     tile.depth_end = job.Partial() ? tile.depth_begin + 1 : job.DepthBlocks();
     using AscendC::Impl::Detail::PolicyKind;
-    const int64_t first_row = tile.m0;
-    const int64_t last_row = tile.m0 + job.tiling.baseM - 1;
-    const int64_t first_column = tile.n0;
-    const int64_t last_column = tile.n0 + job.tiling.baseN - 1;
-    tile.skipped = (job.spec->policy == PolicyKind::UpperTriangle && first_row > last_column) ||
-                   (job.spec->policy == PolicyKind::LowerTriangle && first_column > last_row);
+    tile.skipped = (job.spec->policy == PolicyKind::UpperTriangle && tile.row > tile.column) ||
+                   (job.spec->policy == PolicyKind::LowerTriangle && tile.row < tile.column);
     return tile;
 }
 

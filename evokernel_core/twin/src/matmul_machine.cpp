@@ -189,7 +189,11 @@ void Machine::Multiply(const Job &job, const Tile &tile, int32_t depth, const Lo
     const bool with_bias = first && job.has_bias && depth == 0;
     multiplied_[stage_].Wait(job.at);
     LoadLeft(job, a_.Stored(), a, half, tile.m, k);
-    LoadRight(job, b_.Stored(), b, half, k, tile.n);
+    if (job.spec->b.sparse) {
+        LoadSparseRight(job, tile, depth, b, half);
+    } else {
+        LoadRight(job, b_.Stored(), b, half, k, tile.n);
+    }
     if (with_bias) {
         LoadBias(job, tile);
     }
@@ -206,11 +210,45 @@ void Machine::Multiply(const Job &job, const Tile &tile, int32_t depth, const Lo
         Barrier(PIPE_M, job.at);
     }
     MatrixMultiply(sum, CubeRef(TPosition::A2, half, job.spec->a.dtype), CubeRef(TPosition::B2, half, job.spec->b.dtype),
-                   nullptr, params, false, job.at);
+                   nullptr, params, job.spec->b.sparse, job.at);
     multiplied_[stage_].Set(job.at);
     if (with_bias) {
         table_read_.Set(job.at);
     }
+}
+
+// B keeps two of each four elements along K; the index, a quarter of its size, comes in the same order. The whole
+// base block and its index are one run of fractals.
+void Machine::LoadSparseRight(const Job &job, const Tile &tile, int32_t depth, const Panel &panel, uint32_t target)
+{
+    constexpr int32_t index_row = 8;  // bytes of index for a fractal's row of 32 kept elements
+    const int32_t kept = std::min(job.tiling.baseK, job.k - depth * job.tiling.baseK) / 2;
+    const int32_t columns = Ceil(kept, 32);
+    const int32_t rows = Align(tile.n, kRows);
+    Burst burst;
+    burst.count = static_cast<uint32_t>(columns);
+    burst.length = static_cast<uint32_t>(rows * index_row);
+    burst.src_stride = static_cast<uint32_t>(Align(job.org_n, kRows) * index_row);
+    burst.dst_stride = burst.length;
+    GlobalRef from = job.index;
+    const int64_t column = int64_t{depth} * job.tiling.baseK / 2 / 32;
+    const int64_t skip = column * burst.src_stride + int64_t{tile.n0} * index_row;
+    from.address += skip;
+    from.bytes = static_cast<int64_t>(from.bytes) > skip ? from.bytes - static_cast<uint64_t>(skip) : 0;
+    bias_read_.Wait(job.at);
+    CopyIn(L1Ref(index_address_, DType::U8), from, burst, job.at);
+    bias_copied_.Set(job.at);
+    bias_copied_.Wait(job.at);
+    LoadData2D(job, panel, target, columns * rows / kRows);
+    bias_read_.Set(job.at);
+}
+
+void Machine::LoadData2D(const Job &job, const Panel &panel, uint32_t target, int32_t fractals)
+{
+    AscendC::LoadData2DParams params;
+    params.repeatTimes = static_cast<uint32_t>(fractals);
+    LoadSparse(CubeRef(TPosition::B2, target, DType::S8), L1Ref(panel.address, DType::S8),
+               L1Ref(index_address_, DType::U8), params, job.at);
 }
 
 // The copies of the next piece start while this one is multiplied.

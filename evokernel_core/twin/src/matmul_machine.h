@@ -19,6 +19,8 @@ public:
 
 private:
     void Multiply(const Job &job, const Tile &tile, int32_t depth, const LocalRef &sum, bool first);
+    void LoadSparseRight(const Job &job, const Tile &tile, int32_t depth, const Panel &panel, uint32_t target);
+    void LoadData2D(const Job &job, const Panel &panel, uint32_t target, int32_t fractals);
     void LoadBias(const Job &job, const Tile &tile);
     LocalRef LoadQuant(const Job &job, const Tile &tile);
     void Prefetch(const Job &job, const Tile &tile, int32_t depth, int32_t index);

@@ -37,8 +37,9 @@ Operand OperandOf(const Job &job, bool left)
                               : (operand.source->transposed ? job.org_n : job.org_kb);
     const int64_t columns = left ? (operand.source->transposed ? job.org_m : job.org_ka)
                                  : (operand.source->transposed ? job.org_kb : job.org_n);
+    operand.sparsity = operand.spec->sparse ? 2 : 1;
     const int64_t given = left ? job.lead_a : job.lead_b;
-    operand.lead = format == CubeFormat::NZ ? Align(static_cast<int32_t>(rows), kRows) : given != 0 ? given : columns;
+    operand.lead = format == CubeFormat::NZ ? Align(static_cast<int32_t>(rows), kRows) : given != 0 ? given : columns / operand.sparsity;
     const int32_t bits = BitsOfDType(operand.spec->dtype);
     operand.fractal_row_unit = operand.crossing && bits < 16 ? 16 / bits : 1;
     return operand;

@@ -24,6 +24,7 @@ struct Operand {
     bool vector = false;          // A is one row
     int64_t lead = 0;             // elements of a stored row (NZ: rows of a column of fractals)
     int32_t fractal_row_unit = 1; // fractals along stored rows that a load takes together
+    int32_t sparsity = 1;         // elements of K for each one that is stored
 
     DType dtype() const { return spec->dtype; }
     PanelLayout Layout() const

@@ -3,6 +3,7 @@
 #include "evokernel/twin/cube_api.h"
 #include "schedule.h"
 #include "serve.h"
+#include "tscm.h"
 
 namespace evokernel::twin::matmul {
 
@@ -57,9 +58,6 @@ bool ObjectState::Ready(At at)
 
 namespace {
 
-// L1 that a vector core's TSCM tensors take: each of the two vector cores of a block has one half.
-uint32_t TscmBase(const Core &core) { return static_cast<uint32_t>(core.sub) * (SpaceBytes(Space::L1) / 2); }
-
 // What is left of L1 beside them.
 void SetL1Room(Job *job)
 {
@@ -89,10 +87,7 @@ void ObjectState::Stage(Source *source, const OperandSpec &operand, int64_t rows
         return;
     }
     if (SpaceOf(source->local) == Space::L1) {
-        source->local.address += TscmBase(TheCore());
-        source->local.position = static_cast<uint8_t>(TPosition::A1);
-        source->local.limit = static_cast<uint32_t>(SpaceBytes(Space::L1));
-        source->local.buffer = 0;
+        source->local = InCubeL1(source->local);
         return;
     }
     if (operand.format == CubeFormat::NZ) {

@@ -15,6 +15,7 @@ constexpr int32_t kCube = 16;            // rows and columns of a fractal
 constexpr double kLoadRate = 32;         // bytes a cycle from global memory
 constexpr double kBlockOverhead = 40;    // cycles: starting the instructions of one base block
 constexpr double kRaggedRows = 1.27;     // rows that are no multiple of 256 bytes load at 0.785 of the rate
+constexpr double kRaggedSplit = 1.1;      // a last core with less to do needs tails in the kernel
 constexpr int32_t kAccumulatorBytes = 4;
 constexpr int32_t kMaxBase = 1024;
 
@@ -64,7 +65,7 @@ Units UnitsOf(const TilingRequest &request)
         units.n = std::max(kCube, c0);
     }
     if (!request.a.transposed && request.b.transposed) {
-        units.k = c0;
+        units.k = request.sparse ? 2 * c0 : c0;
     }
     return units;
 }
@@ -115,6 +116,11 @@ int32_t CutUnit(int32_t align, int32_t fixed, int32_t natural)
     return align > 0 ? align : std::max(SingleUnit(fixed, natural), natural);
 }
 
+double Raggedness(const TilingExtent &all, const TilingExtent &single)
+{
+    return all.m % single.m == 0 && all.n % single.n == 0 ? 1.0 : kRaggedSplit;
+}
+
 struct Split {
     double cycles = 0;
     int32_t cores = 0;
@@ -135,6 +141,9 @@ bool Better(const Split &found, const Split &best)
     return even != best_even ? even : found.cores < best.cores;
 }
 
+// A matrix in a core's own memory is all there is of it.
+bool WholeOnCore(const TilingOperand &operand) { return operand.position != TPosition::GM; }
+
 bool SplitOverCores(const TilingRequest &request, Sizes *sizes)
 {
     const Units natural = UnitsOf(request);
@@ -148,13 +157,13 @@ bool SplitOverCores(const TilingRequest &request, Sizes *sizes)
         for (int32_t m_parts = 1; m_parts * k_parts <= request.cores; ++m_parts) {
             for (int32_t n_parts = 1; m_parts * n_parts * k_parts <= request.cores; ++n_parts) {
                 Split found;
-                found.single.m = given.m > 0 ? given.m : Share(all.m, m_parts, unit_m);
-                found.single.n = given.n > 0 ? given.n : Share(all.n, n_parts, unit_n);
+                found.single.m = given.m > 0 ? given.m : Share(all.m, WholeOnCore(request.a) ? 1 : m_parts, unit_m);
+                found.single.n = given.n > 0 ? given.n : Share(all.n, WholeOnCore(request.b) ? 1 : n_parts, unit_n);
                 found.single.k = given.k > 0 ? given.k : Share(all.k, k_parts, unit_k);
                 const int64_t cores = int64_t{Ceil(all.m, found.single.m)} * Ceil(all.n, found.single.n) *
                                       (request.split_k || given.k > 0 ? Ceil(all.k, found.single.k) : 1);
                 found.cores = static_cast<int32_t>(std::min<int64_t>(cores, 1 << 20));
-                found.cycles = CoreCycles(request, found.single);
+                found.cycles = CoreCycles(request, found.single) * Raggedness(all, found.single);
                 if (found.cores <= request.cores && SingleAllowed(request, found.single) && Better(found, best)) {
                     best = found;
                 }

@@ -4,6 +4,7 @@
 
 #include "atomics.h"
 #include "core.h"
+#include "tscm.h"
 #include "cube_gm.h"
 #include "cube_space.h"
 #include "schedule.h"
@@ -192,7 +193,8 @@ void PadBlock(const LocalRef &dst, uint32_t start, uint32_t left, uint32_t lengt
 
 void CopyIn(const LocalRef &dst, const GlobalRef &src, const Burst &burst, At at)
 {
-    if (NothingToDo(burst)) {
+    if (NothingToDo(burst) ||
+        PostedToCube(dst, [=](const LocalRef &seen) { CopyIn(seen, src, burst, at); }, at)) {
         return;
     }
     Account(true, src, burst, burst.src_stride, "DataCopy", at);

@@ -30,29 +30,23 @@ using AscendC::tiling::TCubeTiling;
 
 namespace optiling {
 
-// The same fields behind setters and getters, and a way into the buffer that goes to the kernel.
-class TCubeTiling {
-public:
-#define EVK_FIELD(name)                                             \
-    void set_##name(int32_t value) { data_.name = value; }          \
-    int32_t get_##name() const { return data_.name; }
+// The same fields with setters and getters, and a way into the buffer that goes to the kernel.
+struct TCubeTiling : ::AscendC::tiling::TCubeTiling {
+#define EVK_FIELD(name)                                     \
+    void set_##name(int32_t value) { name = value; }        \
+    int32_t get_##name() const { return name; }
     EVK_CUBE_TILING_FIELDS(EVK_FIELD)
 #undef EVK_FIELD
 
-    size_t GetDataSize() const { return sizeof(data_); }
+    size_t GetDataSize() const { return sizeof(::AscendC::tiling::TCubeTiling); }
     void SaveToBuffer(void *buffer, size_t capacity) const
     {
-        if (capacity >= sizeof(data_)) {
-            std::memcpy(buffer, &data_, sizeof(data_));
+        if (buffer != nullptr && capacity >= GetDataSize()) {
+            std::memcpy(buffer, static_cast<const ::AscendC::tiling::TCubeTiling *>(this), GetDataSize());
         }
     }
-    void SetDataPtr(void *data) { std::memcpy(&data_, data, sizeof(data_)); }
 
-    const ::AscendC::tiling::TCubeTiling &Data() const { return data_; }
-    ::AscendC::tiling::TCubeTiling &Data() { return data_; }
-
-private:
-    ::AscendC::tiling::TCubeTiling data_;
+    ::AscendC::tiling::TCubeTiling &Data() { return *this; }
 };
 
 }  // namespace optiling

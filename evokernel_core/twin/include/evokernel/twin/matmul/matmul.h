@@ -201,7 +201,8 @@ public:
                              {batchA, batchB, matrixStrideA, matrixStrideB, matrixStrideC, enPartialSum}, at);
     }
     // On cube cores: the batch counts come from SetBatchNum.
-    void IterateBatch(const GlobalTensor<DstT> &gm, bool enPartialSum, uint8_t enAtomic, bool,
+    template <typename Flag, std::enable_if_t<std::is_same_v<Flag, bool>, int> = 0>
+    void IterateBatch(const GlobalTensor<DstT> &gm, Flag enPartialSum, uint8_t enAtomic, bool,
                       const uint32_t matrixStrideA = 0, const uint32_t matrixStrideB = 0,
                       const uint32_t matrixStrideC = 0, EVK_AT)
     {

@@ -7,6 +7,14 @@
 
 namespace AscendC {
 
+constexpr int32_t DEFAULT_C0_SIZE = 32;  // bytes
+
+template <typename T, typename U, std::enable_if_t<std::is_integral_v<T> && std::is_integral_v<U>, int> = 0>
+constexpr auto Ceil(T value, U unit)
+{
+    return (value + unit - 1) / unit;
+}
+
 template <TPosition POSITION, CubeFormat FORMAT, typename TYPE, bool ISTRANS = false,
           LayoutMode LAYOUT = LayoutMode::NONE, bool IBSHARE = false, TPosition SRCPOS = TPosition::GM>
 struct MatmulType {
