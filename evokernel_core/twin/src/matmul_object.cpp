@@ -45,8 +45,8 @@ void Object::Register(At at)
     Core &core = TheCore();
     const bool client = core.kind == CoreKind::Vector && !state_->cube_only && !state_->spec.config.enableMixDualMaster;
     if (client && core.cubes > 0 && core.buffer_count > 0) {
-        ReportError("call-order", at, "REGIST_MATMUL_OBJ comes after InitBuffer; move it before, so that the cube core "
-                                      "does not wait for it.");
+        ReportWarning("call-order", at, "REGIST_MATMUL_OBJ comes after InitBuffer; the documentation asks for it before, "
+                                        "so that the cube core does not wait.");
     }
     if (++core.matmul_objects > kMaxObjects) {
         ReportError("call-order", at, "A kernel registers at most %d Matmul objects; reuse one with other operands.",

@@ -293,7 +293,6 @@ CASES = {
     4: {"tiling-misuse"},
     5: {"call-order"},
     6: {"call-order"},
-    7: {"call-order"},
     8: {"tiling-misuse"},
     9: {"tiling-misuse"},
 }
@@ -310,6 +309,12 @@ def test_a_wrong_use_is_named(wrong_kernel, wrong) -> None:
     ran = wrong_kernel.run([a], [(64 * 64, np.float32)], (64, 64, 64, 1, 0, 0, 0, wrong))
     found = ran.codes() - {"output-not-written"}
     assert found == CASES[wrong], ran.result.hazards
+
+
+def test_registering_after_init_buffer_is_told(wrong_kernel) -> None:
+    a = np.ones(64 * 64, np.float16)
+    ran = wrong_kernel.run([a], [(64 * 64, np.float32)], (64, 64, 64, 1, 0, 0, 0, 7))
+    assert ran.codes("warning") == {"call-order"} and ran.codes() == set()
 
 
 def test_a_matmul_needs_a_cube_core(compile_kernel) -> None:
