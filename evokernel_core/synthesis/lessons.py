@@ -41,6 +41,11 @@ RULES: Mapping[str, str] = {
     "nondeterministic": "You cannot let the order of the cores change the result.",
     "gm-misaligned-access": "You cannot let two cores write into the same 32 bytes of global memory.",
     "too-many-buffers": "You cannot create more buffers and queues than there are event ids.",
+    "wrong-core": "You cannot use a memory of the cube core on a vector core, nor the other way round.",
+    "kernel-type": "You cannot synchronise cores of a kind that the kernel's type does not start.",
+    "deadlock": "You cannot wait for cores that do not signal, nor for more blocks than the chip has cores.",
+    "param-limit": "You cannot pass a parameter beyond the range that its interface documents.",
+    "assert": "You cannot assert what does not hold for every shape of the contract.",
 }
 """One sentence per hazard of the hardware."""
 

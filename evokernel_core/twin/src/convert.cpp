@@ -5,6 +5,7 @@
 #include "evokernel/twin/half.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
 #include <immintrin.h>
 #define EVK_F16C 1
 #endif
@@ -14,9 +15,19 @@ namespace evokernel::twin {
 namespace {
 
 #ifdef EVK_F16C
+// clang 14 does not know "f16c" by name.
+bool CpuHasF16c()
+{
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0 && __builtin_cpu_supports("avx2") != 0;
+}
+
 bool HasF16c()
 {
-    static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
+    static const bool has = CpuHasF16c();
     return has;
 }
 
