@@ -12,6 +12,7 @@ BYTES = 8192  # of each operand's buffer
 BINARY = ["Add", "Sub", "Mul", "Div", "Max", "Min", "AddRelu", "SubRelu", "FusedMulAdd", "MulAddRelu"]
 BITWISE = ["And", "Or"]
 UNARY = ["Abs", "Relu", "Sqrt", "Exp", "Ln"]
+SHIFTS = ["ShiftLeft", "ShiftRight"]
 SCALAR = ["Adds", "Muls", "Maxs", "Mins", "LeakyRelu", "Axpy"]
 OPS = {
     "half": [*BINARY, *UNARY, *SCALAR, "MulAddDst"],
@@ -30,22 +31,37 @@ OPS = {
         "Muls",
         "Maxs",
         "Mins",
+        *SHIFTS,
     ],
-    "int32_t": ["Add", "Sub", "Mul", "Max", "Min", "Relu", "Adds", "Muls", "Maxs", "Mins"],
+    "int32_t": ["Add", "Sub", "Mul", "Max", "Min", "Relu", "Adds", "Muls", "Maxs", "Mins", *SHIFTS],
+    "uint16_t": [*BITWISE, "Not", *SHIFTS],
+    "uint32_t": SHIFTS,
 }
-DTYPES = {"half": np.float16, "float": np.float32, "int16_t": np.int16, "int32_t": np.int32}
+DTYPES = {
+    "half": np.float16,
+    "float": np.float32,
+    **{f"{name}_t": np.dtype(name).type for name in ("int16", "int32", "uint16", "uint32")},
+}
 
 
 def _case(op: str, number: int) -> str:
-    """One branch of the kernel: the three forms of an instruction."""
+    """One branch of the kernel: an instruction by count, by both masks, by the register in both modes."""
     two = op in [*BINARY, *BITWISE, "MulAddDst"]
-    operands = "d, a, b" if two else ("d, a, s" if op in SCALAR else "d, a")
+    operands = "d, a, b" if two else ("d, a, s" if op in [*SCALAR, *SHIFTS] else "d, a")
+    types = "T, T, false" if op in ("Axpy", "MulAddDst") else "T, false"
     params = "binary" if two else "unary"
     return f"""
     if (op == {number}) {{
         if (form == 0) {op}({operands}, count);
         if (form == 1) {op}({operands}, mask[0], repeats, {params});
         if (form == 2) {op}({operands}, mask, repeats, {params});
+        if (form == 3) SetVectorMask<T, MaskMode::NORMAL>(mask[1], mask[0]);
+        if (form == 4) {{ SetMaskCount(); SetVectorMask<T, MaskMode::COUNTER>(0, count); }}
+        if (form == 5) {{ SetMaskCount(); {op}({operands}, (uint64_t)count, 1, {params}); }}
+        const int32_t rounds = form == 4 ? 1 : repeats;
+        if (form == 3 || form == 4) {op}<{types}>({operands}, MASK_PLACEHOLDER, rounds, {params});
+        SetMaskNorm();
+        ResetMask();
     }}"""
 
 
@@ -119,6 +135,8 @@ def _model(op: str, a, b, d, s):
         "Maxs": lambda: np.maximum(a, s),
         "Mins": lambda: np.minimum(a, s),
         "LeakyRelu": lambda: np.where(a < 0, a * s, a),
+        "ShiftLeft": lambda: a << abs(s),
+        "ShiftRight": lambda: a >> abs(s),
     }
     return simple[op]().astype(kind)
 
@@ -126,7 +144,7 @@ def _model(op: str, a, b, d, s):
 def _lanes(form: int, width: int, count: int, mask, repeats: int):
     """(repeat, lane) of every active lane, in order."""
     lanes = 256 // width
-    if form == 0:
+    if form in (0, 4, 5):
         return [(i // lanes, i % lanes) for i in range(count)]
     if form == 1:
         active = range(min(mask[0], lanes))
@@ -174,8 +192,8 @@ def _runs(draw):
     return {
         "dtype": dtype,
         "op": draw(st.sampled_from(OPS[dtype])),
-        "form": draw(st.sampled_from([0, 1, 2])),
-        "count": draw(st.integers(0, BYTES // np.dtype(DTYPES[dtype]).itemsize)),
+        "form": (form := draw(st.integers(0, 5))),
+        "count": draw(st.integers(0, 5 * lanes if form > 3 else BYTES // np.dtype(DTYPES[dtype]).itemsize)),
         "length": draw(st.integers(0, lanes)),
         "bits": (draw(st.integers(0, 2**64 - 1)), draw(st.integers(0, 2**64 - 1))),
         "repeats": draw(st.integers(0, 5)),
@@ -185,7 +203,7 @@ def _runs(draw):
     }
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(run=_runs())
 def test_every_form_matches_numpy(kernels, run) -> None:
     dtype, op, form = run["dtype"], run["op"], run["form"]
@@ -194,7 +212,8 @@ def test_every_form_matches_numpy(kernels, run) -> None:
     arrays = [_values(dtype, rng, positive) for _ in range(3)]
     mask = (run["length"], 0) if form == 1 else run["bits"]
     strides = (*run["blocks"], *run["steps"])
-    scalar = float(rng.integers(-3, 4)) if dtype.startswith("int") else 0.75
+    scalar = float(rng.integers(-3, 4)) if "int" in dtype else 0.75
+    scalar = abs(scalar) if op in SHIFTS or dtype.startswith("u") else scalar
     signed = [m - 2**64 if m >= 2**63 else m for m in mask]
     sizes = [OPS[dtype].index(op), form, run["count"], *signed, run["repeats"], *strides]
     ran = kernels[dtype].run(arrays, [(len(arrays[0]), DTYPES[dtype])], sizes, [scalar])
