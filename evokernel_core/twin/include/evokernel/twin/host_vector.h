@@ -1,6 +1,7 @@
 // Host side of the sorting, padding and transposing interfaces: temporary space and tilings.
 #pragma once
 #include "evokernel/twin/host_types.h"
+#include "evokernel/twin/sorting.h"
 #include "evokernel/twin/topk.h"
 #include "evokernel/twin/transpose.h"
 
@@ -35,6 +36,13 @@ inline uint32_t TopKBytes(int32_t inner, int32_t outter, bool given_index, bool 
 inline uint32_t GetSortTmpSize(const platform_ascendc::PlatformAscendC &, const uint32_t elemCount, const uint32_t)
 {
     return elemCount * detail::kPair;
+}
+// This chip merges whatever the configuration says.
+inline void GetSortMaxMinTmpSize(const AscendC::TensorShape &srcShape, AscendC::TensorDataType, AscendC::TensorDataType,
+                                 bool, const SortConfig &, uint32_t &maxValue, uint32_t &minValue)
+{
+    minValue = static_cast<uint32_t>(srcShape.GetShapeSize()) * detail::kPair;
+    maxValue = minValue;
 }
 // Scores are sorted where they lie.
 inline uint32_t GetConcatTmpSize(const platform_ascendc::PlatformAscendC &, const uint32_t, const uint32_t)

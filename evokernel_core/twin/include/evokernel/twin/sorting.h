@@ -5,6 +5,15 @@
 
 namespace AscendC {
 
+enum class SortType { RADIX_SORT, MERGE_SORT };
+
+struct SortConfig {
+    SortType type = SortType::RADIX_SORT;
+    bool isDescend = false;
+    bool hasSrcIndex = false;
+    bool hasDstIndex = false;
+};
+
 template <typename T> struct MrgSortSrcList {
     MrgSortSrcList() = default;
     MrgSortSrcList(const LocalTensor<T> &first, const LocalTensor<T> &second, const LocalTensor<T> &third,
