@@ -121,7 +121,8 @@ void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzPa
     AccountRows(src, geometry, api, at);
     Cells to;
     if (TheCore().timing || !CheckNd2Nz(params, dst.dtype, src.dtype, at) ||
-        !OpenCells(dst, geometry.TargetExtent(), kC0Bytes, true, api, "dst", at, SpaceBit(Space::L1), &to)) {
+        !OpenCells(dst, geometry.TargetExtent(), kC0Bytes, true, api, "dst", at,
+                   SpaceBit(Space::L1) | SpaceBit(Space::UB), &to)) {
         return;
     }
     Allocation *block = Gm().Check(src, src.address, geometry.SourceExtent(), false, api, at);
@@ -143,6 +144,17 @@ void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzPa
 void CopyDn2Nz(At at)
 {
     ReportError("dtype-unsupported", at, "DataCopy with Dn2NzParams does not exist on this chip; use Nd2NzParams.");
+}
+
+void CheckEnhanced(const AscendC::DataCopyEnhancedParams &params, At at)
+{
+    const bool plain = (params.blockMode == AscendC::BlockMode::BLOCK_MODE_NORMAL ||
+                        params.blockMode == AscendC::BlockMode::BLOCK_MODE_MATRIX) &&
+                       params.deqScale == AscendC::DeqScale::DEQ_NONE && !params.isRelu;
+    if (!plain) {
+        ReportError("dtype-unsupported", at,
+                    "DataCopy converts nothing by DataCopyEnhancedParams on this chip; use Fixpipe for what leaves L0C.");
+    }
 }
 
 bool IsCubePosition(const LocalRef &tensor) { return SpaceOf(tensor) != Space::UB; }

@@ -93,6 +93,29 @@ void DataCopy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const DataCo
     twin::FixpipeToL1(dst.Ref(), src.Ref(), twin::ToCall(intriParams, at), at);
 }
 
+// The enhanced form: what it adds to a plain copy exists on other chips only.
+template <typename T>
+void DataCopy(const LocalTensor<T> &dst, const GlobalTensor<T> &src, const DataCopyParams &intriParams,
+              const DataCopyEnhancedParams &enhancedParams, EVK_AT)
+{
+    twin::CheckEnhanced(enhancedParams, at);
+    DataCopy(dst, src, intriParams, at);
+}
+template <typename T>
+void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<T> &src, const DataCopyParams &intriParams,
+              const DataCopyEnhancedParams &enhancedParams, EVK_AT)
+{
+    twin::CheckEnhanced(enhancedParams, at);
+    DataCopy(dst, src, intriParams, at);
+}
+template <typename T, typename U>
+void DataCopy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const DataCopyParams &intriParams,
+              const DataCopyEnhancedParams &enhancedParams, EVK_AT)
+{
+    twin::CheckEnhanced(enhancedParams, at);
+    DataCopy(dst, src, intriParams, at);
+}
+
 // L1 and global memory to L0A and L0B.
 template <typename T>
 void LoadData(const LocalTensor<T> &dst, const LocalTensor<T> &src, const LoadData2DParams &loadDataParams, EVK_AT)

@@ -10,6 +10,7 @@ bool IsCubePosition(const LocalRef &tensor);
 void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzParams &params, At at);
 void CopyLocalNd2Nz(const LocalRef &dst, const LocalRef &src, const AscendC::Nd2NzParams &params, At at);
 void CopyDn2Nz(At at);
+void CheckEnhanced(const AscendC::DataCopyEnhancedParams &params, At at);
 void CopyLocalDense(const LocalRef &dst, const LocalRef &src, uint32_t bytes, At at);
 void CopyLocalParams(const LocalRef &dst, const LocalRef &src, const AscendC::DataCopyParams &params, At at);
 void CopyPadUbToL1(const LocalRef &dst, const LocalRef &src, const AscendC::DataCopyExtParams &rows,
