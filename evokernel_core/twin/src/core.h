@@ -148,6 +148,7 @@ struct Core {
     std::vector<TraceEvent> events;
     int matmul_objects = 0;      // registered by this core
     uint32_t matmul_calls = 0;   // products that the block's vector cores ask for together
+    race::CoreState *race = nullptr;  // where the race detector listens
 
     Core() = default;
     ~Core();

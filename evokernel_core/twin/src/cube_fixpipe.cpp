@@ -299,6 +299,9 @@ bool Prepare(Plan &plan, const LocalRef &src, DType to, bool l1, At at, Cells *s
         !OpenCells(src, SourceExtent(call), 64, false, call.name, "src", at, SpaceBit(Space::L0C), source)) {
         return false;
     }
+    if (call.unit_flag != 0) {
+        race::UnitFlagged(TheCore());
+    }
     for (uint32_t matrix = 0; matrix < call.matrices; ++matrix) {
         for (uint32_t column = 0; column < CeilDiv(call.n, kLanes); ++column) {
             source->Touched(matrix * call.src_matrix + column * call.src_stride, uint64_t{call.m} * kRowBytes, false);

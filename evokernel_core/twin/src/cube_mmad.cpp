@@ -295,6 +295,19 @@ Start StartOf(const AscendC::MmadParams &params, const LocalRef *bias)
     return params.cmatrixSource ? Start::Bias : Start::Keep;
 }
 
+// Small products that go on with a sum in L0C need a PipeBarrier<PIPE_M> between them; a unit flag orders
+// the product with the Fixpipe that takes it out.
+void MarkOrder(Core &core, const Product &plan, const AscendC::MmadParams &params, Start start)
+{
+    constexpr uint32_t enough = 10;  // tiles of the result: documentation of Mmad
+    if (start != Start::Keep || plan.rows / kTile * (plan.columns / kTile) >= enough) {
+        race::Pipelined(core);
+    }
+    if (params.unitFlag != 0) {
+        race::UnitFlagged(core);
+    }
+}
+
 uint64_t LeftBytes(const Product &plan, DType dtype)
 {
     if (plan.vector) {
@@ -323,6 +336,7 @@ void MatrixMultiply(const LocalRef &dst, const LocalRef &left, const LocalRef &r
     }
     const uint32_t b_k1 = sparse ? CeilDiv(plan.k / 2, plan.c0) : plan.k1;
     const Start start = StartOf(params, bias);
+    MarkOrder(core, plan, params, start);
     LocalRef table;
     table.position = static_cast<uint8_t>(AscendC::TPosition::C2);
     table.limit = core.In(Space::BT).capacity;

@@ -129,6 +129,14 @@ void OrderByBuffer(Core &core, Pipe from, Pipe to, int64_t id, bool set)
     }
 }
 
+// A TPipe that gives its buffers back waits for what still uses them.
+void OrderAllPipes(Core &core)
+{
+    if (race::installed && !core.timing) {
+        race::Barrier(core, race::kAllPipes);
+    }
+}
+
 const char *StateName(BufferState state)
 {
     static const char *const names[] = {"was given back", "was allocated but not enqueued", "is still in the queue",
@@ -386,6 +394,7 @@ void PipeReset()
 {
     Core &core = TheCore();
     core.time.DrainAll();
+    OrderAllPipes(core);
     core.buffers.resize(1);
     FreeEverything(core);
 }
@@ -395,6 +404,7 @@ void PipeClose(bool wait)
     Core &core = TheCore();
     if (wait) {
         core.time.DrainAll();
+        OrderAllPipes(core);
     }
     if (--core.pipes_open == 0) {
         FreeEverything(core);

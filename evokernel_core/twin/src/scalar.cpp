@@ -187,6 +187,7 @@ uint64_t ReadUncached(const void *address, uint32_t width, At at)
     constexpr const char *name = "ReadGmByPassDCache";
     Core &core = TheCore();
     BeginInstruction(Pipe::S, name, at);
+    race::Uncached(core);
     core.time.Scalar(CurrentChip().gm_miss);
     const auto *from = static_cast<const uint8_t *>(address);
     return core.timing ? ReadNothing(core, from, name, at)
@@ -198,6 +199,7 @@ void WriteUncached(void *address, uint64_t bits, uint32_t width, At at)
     constexpr const char *name = "WriteGmByPassDCache";
     Core &core = TheCore();
     BeginInstruction(Pipe::S, name, at);
+    race::Uncached(core);
     core.time.Scalar(CurrentChip().gm_miss);
     if (!core.timing) {
         WriteGlobal(RawRef(address, width), static_cast<uint8_t *>(address), bits, width, name, at);
@@ -214,9 +216,12 @@ void PreloadLine(const GlobalRef &tensor, int64_t offset, At at)
     core.time.Scalar(CurrentChip().flag);
 }
 
-void CleanDataCache(At at)
+void CleanDataCache(const uint8_t *line, At at)
 {
     Core &core = TheCore();
+    if (race::installed && !core.timing) {
+        race::CleanLines(core, line);
+    }
     core.last_at = at;
     core.time.Scalar(CurrentChip().gm_miss);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "schedule.h"
@@ -15,6 +16,7 @@ struct Post {
     std::function<void()> work;
     const Core *from;
     double time;  // on the sender's clock
+    std::shared_ptr<const race::Knowledge> before;  // what the work may rely on
 };
 
 // Of one block.
@@ -22,6 +24,7 @@ struct Mailbox {
     std::deque<Post> posts;
     std::map<const Core *, int> open;  // posts not yet done, by sender
     std::map<const Core *, double> done;
+    std::map<const Core *, std::shared_ptr<const race::Knowledge>> after;
 };
 
 std::map<int64_t, Mailbox> &Mailboxes()
@@ -57,7 +60,7 @@ void PostToCube(std::function<void()> work, At at)
         return;
     }
     Mailbox &box = BoxOf(core);
-    box.posts.push_back(Post{std::move(work), &core, core.time.Now()});
+    box.posts.push_back(Post{std::move(work), &core, core.time.Now(), race::Share(core)});
     ++box.open[&core];
 }
 
@@ -69,6 +72,7 @@ void WaitForCube(At at)
     }
     BlockUntil(AllDone, &core, "the cube core's work", at);
     core.time.NotBefore(Pipe::S, BoxOf(core).done[&core], Pipe::M);
+    race::Learn(core, BoxOf(core).after[&core]);
 }
 
 void ServeVectorCores()
@@ -83,7 +87,12 @@ void ServeVectorCores()
         const Post post = std::move(box.posts.front());
         box.posts.pop_front();
         core.time.NotBefore(Pipe::S, post.time, Pipe::S);
-        post.work();
+        race::Learn(core, post.before);
+        {
+            const race::Ordered ordered(core);
+            post.work();
+        }
+        box.after[post.from] = race::Share(core);
         --box.open[post.from];
         double &done = box.done[post.from];
         done = std::max(done, core.time.End());

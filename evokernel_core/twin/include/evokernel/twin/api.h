@@ -105,7 +105,7 @@ uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at);
 void LocalSet(const LocalRef &tensor, int64_t index, uint64_t bits, At at);
 uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at);
 void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at);
-void CleanDataCache(At at);
+void CleanDataCache(const uint8_t *line, At at);  // null: all lines
 uint8_t *LocalAddress(const LocalRef &tensor);
 void ScalarCycles(double cycles);
 

@@ -90,9 +90,9 @@ inline void SetAtomicNone(EVK_AT) { twin::SetAtomic(twin::Atomic::None, twin::DT
 inline void DisableDmaAtomic(EVK_AT) { twin::SetAtomic(twin::Atomic::None, twin::DType::F32, at); }
 
 template <typename T, CacheLine line, DcciDst target = DcciDst::CACHELINE_ALL>
-void DataCacheCleanAndInvalid(const GlobalTensor<T> &, EVK_AT)
+void DataCacheCleanAndInvalid(const GlobalTensor<T> &tensor, EVK_AT)
 {
-    twin::CleanDataCache(at);
+    twin::CleanDataCache(line == CacheLine::ENTIRE_DATA_CACHE ? nullptr : tensor.Ref().address, at);
 }
 
 }  // namespace AscendC
