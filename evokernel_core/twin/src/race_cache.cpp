@@ -165,13 +165,13 @@ bool VisitCaches(CoreState &core, uint64_t start, uint64_t end, bool write)
     bool polls = !write;
     for (uint64_t number = start / kLineBytes; number * kLineBytes < end; ++number) {
         Line &line = core.lines[number];
-        if (!write && line.held) {
+        const bool loads = !line.held || line.loader == core.current.serial;  // a poll may look twice
+        if (!write && !loads) {
             CheckHeld(core, line, start, end);
         }
-        polls = polls && !line.held && (line.cleaned || core.all_cleaned);
-        if (!line.held) {
-            line.held = true;
-            line.since = core.current.serial;
+        polls = polls && loads && (line.cleaned || core.all_cleaned);
+        if (loads) {
+            line = Line{line.cleaned, true, core.current.serial, TheDetector().serial};
         }
         if (write) {
             Remember(core, number, start, end);

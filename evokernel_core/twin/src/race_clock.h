@@ -29,7 +29,8 @@ struct Knowledge {
 struct Line {
     bool cleaned = false;  // given up by DataCacheCleanAndInvalid
     bool held = false;
-    uint64_t since = 0;    // serial of the instruction that loaded it
+    uint64_t loader = 0;   // serial of the instruction that loaded it
+    uint64_t since = 0;    // serial of the latest instruction at that time
 };
 
 struct CoreState {

@@ -138,6 +138,7 @@ uint64_t ReadGlobal(Core &core, const GlobalRef &tensor, const uint8_t *from, ui
     std::memcpy(&bits, from, width);
     if (StillTheSame(core, from, bits)) {
         YieldCore(at);
+        TouchGm(from, width, false);
         std::memcpy(&bits, from, width);
     }
     return bits;

@@ -73,8 +73,8 @@ CASES = {
     """,
     "polling": """
         using Line = CacheLine;
-        while (self > 0 && work.GetValue((self - 1) * 16) != self) {
-            DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(work);
+        for (int32_t seen = 0; self > 0 && seen != self; seen = work.GetValue((self - 1) * 16)) {
+            DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(work[(self - 1) * 16]);
         }
         cell.Put(self, self == 0 ? 1 : cell.Get(self - 1) + 2);
         work.SetValue(self * 16, self + 1);
@@ -100,6 +100,8 @@ def _expected(name: str, cores: int) -> list[int]:
     return [100 + (i + 1) % cores for i in range(cores)]
 
 
+CLEAN = "DataCacheCleanAndInvalid<int32_t, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(work[64]);"
+POLL = f"if (self == 0) for (int seen = 0; seen == 0; seen = work.GetValue(64)) {{ {CLEAN} }}"
 INIT = "InitDetermineComputeWorkspace(work, spare);"
 FAULTS = {
     "a core that skips the barrier": ("if (self > 0) SyncAll();", "SyncAll();", "deadlock"),
@@ -164,8 +166,8 @@ FAULTS = {
         "deadlock",
     ),
     "a loop that polls what nobody writes": (
-        "if (self == 0) while (work.GetValue(64) == 0) { }",
-        "if (self == 0) while (work.GetValue(64) == 0) { } if (self == 1) work.SetValue(64, 1);",
+        POLL,
+        POLL + "if (self == 1) { work.SetValue(64, 1);" + CLEAN + "}",
         "deadlock",
     ),
 }

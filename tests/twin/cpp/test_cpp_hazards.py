@@ -209,8 +209,8 @@ CASES = {
     ),
     "more blocks than a copy holds": (
         BUFFERS,
-        "DataCopyPad(a, x, {4096, 4, 0, 0, 0}, {false, 0, 0, 0.0f}); Adds(b, a, 1.0f, 1024);",
-        "DataCopyPad(a, x, {128, 4, 0, 0, 0}, {false, 0, 0, 0.0f}); Adds(b, a, 1.0f, 1024);",
+        "DataCopyPad(a, x, {4096, 4, 0, 0, 0}, {false, 0, 0, 0.0f}); PipeBarrier<PIPE_ALL>(); Adds(b, a, 1.0f, 1024);",
+        "DataCopyPad(a, x, {128, 4, 0, 0, 0}, {false, 0, 0, 0.0f}); PipeBarrier<PIPE_ALL>(); Adds(b, a, 1.0f, 1024);",
         END,
         "stride-limit",
     ),
@@ -270,8 +270,8 @@ CASES = {
 WARNINGS = {
     "copy that drops its tail": (
         BUFFERS + "Adds(b, a, 1.0f, 1024);",
-        "DataCopy(a, x, 1020); DataCopy(a, x, 4); DataCopy(a, x, 7);",
-        "DataCopy(a, x, 1016); DataCopy(a, x, 8);",
+        "PipeBarrier<PIPE_ALL>(); DataCopy(a, x, 1020);",
+        "PipeBarrier<PIPE_ALL>(); DataCopy(a, x, 1016);",
         END,
         "datacopy-truncation",
     ),
