@@ -19,11 +19,11 @@ void YieldCore(At at);
 namespace twin = evokernel::twin;
 __aicore__ void Write(GM_ADDR gm, int64_t slot, int32_t value)
 {
-    GlobalTensor<int32_t> out; out.SetGlobalBuffer((__gm__ int32_t *)gm); out.SetValue(slot, value);
+    WriteGmByPassDCache((__gm__ int32_t *)gm + slot, value);
 }
 __aicore__ int32_t Read(GM_ADDR gm, int64_t slot)
 {
-    GlobalTensor<int32_t> out; out.SetGlobalBuffer((__gm__ int32_t *)gm); return out.GetValue(slot);
+    return ReadGmByPassDCache((__gm__ int32_t *)gm + slot);
 }
 __aicore__ int64_t Slot() { return (g_coreType == AIC ? 64 : 0) + GetBlockIdx(); }
 __attribute__((noinline)) int Deep(int n, volatile char *before)

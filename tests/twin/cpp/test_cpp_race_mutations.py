@@ -399,9 +399,12 @@ def run(compile_kernel):
         group = LAUNCHES[launch]
         bodies = [selectable(body) for body in group.bodies.values()]
         functions = "".join(
-            f"__aicore__ inline void Body{i}(GM_ADDR *t, Gm &g, int skip)\n{{{body}}}\n" for i, body in enumerate(bodies)
+            f"__aicore__ inline void Body{i}(GM_ADDR *t, Gm &g, int skip)\n{{{body}}}\n"
+            for i, body in enumerate(bodies)
         )
-        calls = "".join(f"if (tiling.size[0] == {i}) Body{i}(t, g, tiling.size[1]);\n" for i in range(len(bodies)))
+        calls = "".join(
+            f"if (tiling.size[0] == {i}) Body{i}(t, g, tiling.size[1]);\n" for i in range(len(bodies))
+        )
         return compile_kernel(
             "Gm g(t, workspace);\n" + calls,
             sizes=2,
