@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 PAIRS = 512
 BYTES = 8 * PAIRS
-PRELUDE = (
-    '#include "evokernel/twin/host_vector.h"\nnamespace platform_ascendc { class PlatformAscendC {}; }\n'
-)
+PRELUDE = '#include "tiling/tiling_api.h"\n'
 BODY = """
     TPipe pipe;
     TBuf<TPosition::VECCALC> bufA, bufI, bufD, bufT, bufV;
@@ -63,7 +61,7 @@ BODY = """
         LocalTensor<bool> finish = bufD.Get<bool>();
         LocalTensor<int32_t> out = values[1024].template ReinterpretCast<int32_t>();
         TopkTiling plan;
-        platform_ascendc::PlatformAscendC platform;
+        platform_ascendc::PlatformAscendC platform(nullptr);
         TopKTilingFunc(platform, info.inner, info.outter, n, sizeof(T), tiling.size[6] != 0, tiling.size[7] != 0 ? TopKMode::TOPK_NSMALL : TopKMode::TOPK_NORMAL, largest, plan);
         if (tiling.size[7] != 0) { TopK<T, false, false, false, TopKMode::TOPK_NSMALL>(values, out, a, signed_index, finish, scratch, n, plan, info, largest); }
         else if (tiling.size[6] != 0) { finish.SetValue(1, true); TopK<T, true, true>(values, out, a, signed_index, finish, n, plan, info, largest); }

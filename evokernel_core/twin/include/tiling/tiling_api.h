@@ -8,3 +8,4 @@
 #include "evokernel/twin/host_vector.h"
 #include "evokernel/twin/matmul/host_tiling.h"
 #include "register/tilingdata_base.h"
+#include "tiling/platform/platform_ascendc.h"
