@@ -15,7 +15,7 @@ constexpr int32_t kCube = 16;            // rows and columns of a fractal
 constexpr double kLoadRate = 32;         // bytes a cycle from global memory
 constexpr double kBlockOverhead = 40;    // cycles: starting the instructions of one base block
 constexpr double kRaggedRows = 1.27;     // rows that are no multiple of 256 bytes load at 0.785 of the rate
-constexpr double kRaggedSplit = 1.1;      // a last core with less to do needs tails in the kernel
+constexpr double kRaggedSplit = 1.4;      // a last core with less to do needs tails in the kernel
 constexpr int32_t kAccumulatorBytes = 4;
 constexpr int32_t kMaxBase = 1024;
 
