@@ -14,6 +14,7 @@ _SHELL = re.compile(r"^[ \t]*```(?:bash|shell|sh)\s*\n(.*?)^[ \t]*```", re.DOTAL
 _PRODUCT_ROW = re.compile(r"^\s*\|.*(?:Atlas|Ascend).*$", re.MULTILINE)
 _ARCHITECTURE = re.compile(r"dav-\d+")
 _STARTS = re.compile(r"(?:^|[;&])[ \t]*(?!cat )(?:[a-z][^\n;&]* )?\./\w", re.MULTILINE)
+_DEFAULT_BUILD = "mkdir -p build && cd build\ncmake ..\nmake -j\n"
 _PLAIN = re.compile(r"(?:^|[;&])[ \t]*\./\w", re.MULTILINE)
 _SUCCESS = re.compile(r"pass|succe(?:ss|ed)|^OK$", re.IGNORECASE)
 
@@ -76,6 +77,7 @@ def recipe(readme: Readme) -> tuple[str, ...]:
 
     They are those of the first code block that starts a program, preferably one that names this
     architecture, and of the blocks before it that configure the build where it does not itself.
+    Where none does, the sample is built as samples commonly are.
     """
     running = [index for index, block in enumerate(readme.blocks) if _STARTS.search(_bare(block))]
     plain = [index for index in running if _PLAIN.search(_bare(readme.blocks[index]))]

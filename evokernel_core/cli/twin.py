@@ -14,7 +14,7 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Hazard, Severity
 from evokernel_core.twin.chip import DEFAULT_CHIP, chip_names, load_chip
-from evokernel_core.twin.run import Limits, Mode, RunResult, Status
+from evokernel_core.twin.run import GIB, Limits, Mode, RunResult, Status
 
 MAX_SECONDS = 600.0
 MAX_SHOWN = 20
@@ -39,7 +39,13 @@ class _Job:
     chip: str
     cwd: Path | None
     trace: Path | None
+    limit: float
     arguments: tuple[str, ...]
+
+    @property
+    def limits(self) -> Limits:
+        """What the process of the run may use."""
+        return Limits(wall_s=self.limit, address_space=16 * GIB)
 
 
 @frozen
@@ -87,6 +93,13 @@ class _Outcome:
     "--trace",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the timeline here: a page where the name ends in .html, else a Chrome trace for Perfetto.",
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0.1),
+    default=MAX_SECONDS,
+    show_default=True,
+    help="Seconds that the run may take.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -144,7 +157,7 @@ def _run_bare(job: _Job) -> _Outcome:
     program = ProgramSource((job.source,), job.includes, job.defines)
     bare = build_bare(program, job.entry, read_launch(job.launch), cwd)
     how = (job.mode, load_chip(job.chip), job.trace)
-    result, mismatches = run_bare(bare, cwd, how, Limits(wall_s=MAX_SECONDS, address_space=16 * 1024**3))
+    result, mismatches = run_bare(bare, cwd, how, job.limits)
     return _Outcome(result, bare.built.compile_s, mismatches)
 
 
@@ -154,7 +167,7 @@ def _run_program(job: _Job) -> _Outcome:
 
     program = build_program(ProgramSource((job.source, *job.more), job.includes, job.defines))
     how = (job.mode, load_chip(job.chip), job.trace)
-    result = run_program(program, job.arguments, job.cwd or Path.cwd(), how)
+    result = run_program(program, job.arguments, job.cwd or Path.cwd(), how, job.limits)
     return _Outcome(_without_launches(result), program.compile_s)
 
 

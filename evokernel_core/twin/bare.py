@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,13 @@ from attrs import evolve, frozen
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.build import BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.framework import DTYPE_MACROS, Framework, framework_macros, read_framework
+from evokernel_core.twin.framework import (
+    DTYPE_MACROS,
+    Framework,
+    framework_macros,
+    number_definitions,
+    read_framework,
+)
 from evokernel_core.twin.images import kernels_of
 from evokernel_core.twin.kernels import Kernel, kernel_type
 from evokernel_core.twin.lexer import Token, tokenize
@@ -116,9 +122,10 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     folders = (f"-I{folder.resolve()}" for folder in (source.parent, *program.includes))
     dtypes = _dtypes(kernel, launch, cwd)
     macros = framework_macros(launch.framework, dtypes, "\n".join(texts.values()), program.defines)
+    whole = f'{_prologue(launch, source, texts.values())}{text}\n#line 1 "launch.json"\n{launcher}'
     built = build_files(
         prepare(),
-        {"op_kernel.cpp": f'{_prologue(launch, source)}{text}\n#line 1 "launch.json"\n{launcher}', **inside},
+        {"op_kernel.cpp": whole, **inside},
         glue=_GLUE.format(block_dim=launch.block_dim, workspace=launch.workspace_bytes),
         options=(*folders, f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags((*macros, *program.defines))),
         label=source.name,
@@ -159,13 +166,14 @@ def _as_launched(kernel: Kernel, framework: Framework) -> Kernel:
     return evolve(kernel, ratio=ratio, by_key={})
 
 
-def _prologue(launch: LaunchFile, source: Path) -> str:
-    header = launch.framework.tiling_header
-    if not header:
+def _prologue(launch: LaunchFile, source: Path, texts: Iterable[str]) -> str:
+    """What comes before the kernel's file: its tiling structures, and numbers for its conditions."""
+    header, numbers = launch.framework.tiling_header, number_definitions("\n".join(texts))
+    if not header and not numbers:
         return ""
     # Headers of the host define tiling structures in a namespace that kernels do not name.
-    opened = "namespace optiling {} using namespace optiling;"
-    return f'#include "kernel_operator.h"\n#include "{header}"\n{opened}\n#line 1 "{source.name}"\n'
+    included = f'#include "{header}"\nnamespace optiling {{}} using namespace optiling;\n' if header else ""
+    return f'#include "kernel_operator.h"\n{included}{numbers}#line 1 "{source.name}"\n'
 
 
 def launcher_text(entry: str, declared: Sequence[Sequence[Token]], launch: LaunchFile, cwd: Path) -> str:

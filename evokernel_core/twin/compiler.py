@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -48,8 +49,8 @@ def detect_compiler() -> Compiler:
 
 
 def _choices() -> Iterator[tuple[str, ...]]:
-    names = [os.environ.get("CXX", ""), "g++", "clang++"]
-    yield from ((path,) for name in names if name and (path := shutil.which(name)))
+    commands = [shlex.split(os.environ.get("CXX", "")), ["g++"], ["clang++"]]
+    yield from ((path, *rest) for first, *rest in filter(None, commands) if (path := shutil.which(first)))
     if importlib.util.find_spec("ziglang") is not None:
         yield (sys.executable, "-m", "ziglang", "c++")
 

@@ -126,9 +126,19 @@ def _macros(framework: Framework, dtypes: Mapping[str, str], text: str) -> Itera
             yield f"ORIG_DTYPE_{name}={number}"
     for name, layout in sorted(framework.formats.items()):
         yield f"FORMAT_{name}=FORMAT_{layout.removeprefix('FORMAT_')}"
-    directives = "\n".join(re.findall(r"^[ \t]*#[^\n]*(?:\\\n[^\n]*)*", text, re.MULTILINE))
-    for prefix, numbers in (("DT_", DATA_TYPES), ("FORMAT_", FORMATS)):
-        if prefix in directives:
-            yield from (f"{prefix}{name}={number}" for name, number in numbers.items())
     if framework.tiling_struct and "REGISTER_TILING_DEFAULT" not in text:
         yield f"TypeOfREGISTER_TILING_DEFAULT={framework.tiling_struct}"
+
+
+def number_definitions(text: str) -> str:
+    """``#define`` lines of the DT_ and FORMAT_ names that the conditions of ``text`` compare with.
+
+    They come after the interface, where the same names are enumerators.
+    """
+    directives = "\n".join(re.findall(r"^[ \t]*#[^\n]*(?:\\\n[^\n]*)*", text, re.MULTILINE))
+    return "".join(
+        f"#define {prefix}{name} {number}\n"
+        for prefix, numbers in (("DT_", DATA_TYPES), ("FORMAT_", FORMATS))
+        if re.search(rf"\b{prefix}", directives)
+        for name, number in numbers.items()
+    )

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from evokernel_core.cli.twin import run
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.bare import read_launch
-from evokernel_core.twin.framework import DATA_TYPES, FORMATS, Framework, framework_macros
+from evokernel_core.twin.framework import DATA_TYPES, FORMATS, Framework, framework_macros, number_definitions
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
 
@@ -160,10 +160,9 @@ def test_macros_are_given_where_they_are_asked_for() -> None:
     text = "DTYPE_X ORIG_DTYPE_Y DTYPE_Y"
     macros = framework_macros(framework, {"X": "float16", "Z": "int8"}, text, ["DTYPE_X=float"])
     assert macros == ("DTYPE_Y=bfloat16_t", "ORIG_DTYPE_Y=DT_BF16", "FORMAT_X=FORMAT_NCHW")
-    assert f"DT_BF16={DATA_TYPES['BF16']}" in framework_macros(
-        framework, {}, "#if ORIG_DTYPE_X == DT_FLOAT", []
-    )
-    assert f"FORMAT_ND={FORMATS['ND']}" in framework_macros(framework, {}, "#if FORMAT_X == FORMAT_ND", [])
+    assert f"#define DT_BF16 {DATA_TYPES['BF16']}\n" in number_definitions("#if ORIG_DTYPE_X == DT_FLOAT")
+    assert f"#define FORMAT_ND {FORMATS['ND']}\n" in number_definitions("#if FORMAT_X == FORMAT_ND")
+    assert number_definitions("int x = DT_FLOAT;") == ""
 
 
 HOST = """\

@@ -105,8 +105,8 @@ extern "C" {
 aclError aclInit(const char *) { return ACL_SUCCESS; }
 aclError aclFinalize() { return ACL_SUCCESS; }
 const char *aclGetRecentErrMsg() { return evokernel::twin::acl::LastMessage().c_str(); }
-aclError aclrtGetLastError(int) { return evokernel::twin::acl::LastError(true); }
-aclError aclrtPeekAtLastError(int) { return evokernel::twin::acl::LastError(false); }
+aclError aclrtGetLastError(aclrtLastErrLevel) { return evokernel::twin::acl::LastError(true); }
+aclError aclrtPeekAtLastError(aclrtLastErrLevel) { return evokernel::twin::acl::LastError(false); }
 
 aclError aclrtSetDevice(int32_t device)
 {

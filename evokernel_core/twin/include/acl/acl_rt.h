@@ -43,6 +43,7 @@ enum aclrtMemAttr {
 };
 enum aclrtEventStatus { ACL_EVENT_STATUS_COMPLETE, ACL_EVENT_STATUS_NOT_READY };
 enum aclrtEventRecordedStatus { ACL_EVENT_RECORDED_STATUS_NOT_READY, ACL_EVENT_RECORDED_STATUS_COMPLETE };
+enum aclrtLastErrLevel { ACL_RT_THREAD_LEVEL = 0 };
 enum aclrtStreamStatus { ACL_STREAM_STATUS_COMPLETE, ACL_STREAM_STATUS_NOT_READY };
 enum aclrtDevAttr {
     ACL_DEV_ATTR_AICPU_CORE_NUM = 1,
@@ -79,8 +80,8 @@ aclError aclGetDeviceCapability(uint32_t device, aclDeviceInfo info, int64_t *va
 aclError aclrtGetHardwareSyncAddr(void **address);
 aclError aclrtSynchronizeDevice();
 aclError aclrtSynchronizeDeviceWithTimeout(int32_t milliseconds);
-aclError aclrtGetLastError(int level);
-aclError aclrtPeekAtLastError(int level);
+aclError aclrtGetLastError(aclrtLastErrLevel level);
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 
 aclError aclrtCreateContext(aclrtContext *context, int32_t device);
 aclError aclrtDestroyContext(aclrtContext context);
