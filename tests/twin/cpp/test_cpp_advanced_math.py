@@ -230,7 +230,8 @@ INTEGER = """
     g4.SetGlobalBuffer((__gm__ int16_t *)t[5]);
     g5.SetGlobalBuffer((__gm__ int32_t *)t[6]);
     gf.SetGlobalBuffer((__gm__ float *)t[7]);
-    DataCopy(a, g0, 512); DataCopy(b, g1, 512); DataCopy(x, g2, 256); DataCopy(y, g3, 256); DataCopy(h, gh, 256);
+    DataCopy(a, g0, 512); DataCopy(b, g1, 512); DataCopy(x, g2, 256); DataCopy(y, g3, 256);
+    DataCopy(h, gh, 256);
     PipeBarrier<PIPE_ALL>();
     Xor(d, a, b, tmp, 512);
     Power(z, x, y, tmp, 256);
