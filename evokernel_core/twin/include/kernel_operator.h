@@ -33,3 +33,4 @@
 #include "evokernel/twin/quantization.h"
 #include "evokernel/twin/rows.h"
 #include "evokernel/twin/softmax.h"
+#include "evokernel/twin/stack.h"

@@ -282,15 +282,13 @@ private:
             top = std::max(top, before);
         }
         const std::vector<uint8_t> marks = Marks(row, undefined);
-        std::vector<float> shifted = values;
         ExpRow(&values, top);
         float sum = RowSum(values, call_.n);
         float factor = call_.update ? std::exp(before - top) : 0;
         sum += call_.update ? factor * carried : 0;
         if (call_.kind == SoftmaxKind::Log) {
-            const float log_sum = std::log(sum);
-            std::transform(shifted.begin(), shifted.end(), values.begin(),
-                           [&](float value) { return value - top - log_sum; });
+            Scale(&values, sum);  // the logarithm is the decimal one
+            std::transform(values.begin(), values.end(), values.begin(), [](float v) { return std::log10(v); });
         } else if (call_.kind != SoftmaxKind::FlashV2) {
             Scale(&values, sum);
             factor = factor * carried / sum;

@@ -118,7 +118,12 @@ struct WelfordFinalizeCall {
 };
 void WelfordEnd(const WelfordFinalizeCall &call, At at);
 
-// Bytes of the temporaries of the normalisations, for so many rows.
+// RmsNorm's rule: rows in float, twice for half, and a value for each row.
+constexpr uint64_t RmsTemporary(uint64_t rows, uint64_t h, uint32_t type_size)
+{
+    return (rows * h * (type_size == 2 ? 2 : 1) + (rows + 7) / 8 * 8) * sizeof(float);
+}
+// Bytes of the temporaries of the other normalisations, for so many rows.
 uint64_t NormTemporary(uint64_t rows, uint64_t r, uint32_t type_size, bool reuse);
 uint64_t WelfordTemporary(uint64_t length, uint32_t type_size);
 

@@ -69,6 +69,9 @@ template <typename First, typename... Args> int printf(const char *format, const
 #define EVK_CHECK_ASSERT(condition, ...) \
     ::evokernel::twin::CheckAssert(static_cast<bool>(condition), #condition, {__FILE__, __LINE__}, ##__VA_ARGS__)
 #define ascendc_assert(...) EVK_CHECK_ASSERT(__VA_ARGS__)
+#ifndef ASSERT
+#define ASSERT(...) EVK_CHECK_ASSERT(__VA_ARGS__)
+#endif
 #define ASCENDC_ASSERT(condition, behavior)                                               \
     do {                                                                                  \
         if (!(condition)) {                                                               \

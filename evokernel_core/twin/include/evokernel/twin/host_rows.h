@@ -298,10 +298,13 @@ inline void GetLayerNormGradBetaNDTilingInfo(const TensorShape srcShape, const u
 }
 
 inline bool GetRmsNormMaxMinTmpSize(const TensorShape &srcShape, const uint32_t typeSize, uint32_t &maxValue,
-                                    uint32_t &minValue, const bool /*isBasicBlock*/ = false)
+                                    uint32_t &minValue, const bool isBasicBlock = false)
 {
-    GetLayerNormMaxMinTmpSize(srcShape, typeSize, false, maxValue, minValue);
-    return srcShape.GetDimNum() == 3;
+    const uint32_t rows = detail::DimOf(srcShape, 0) * detail::DimOf(srcShape, 1);
+    const uint32_t h = detail::DimOf(srcShape, 2);
+    maxValue = static_cast<uint32_t>(twin::RmsTemporary(rows, h, typeSize));
+    minValue = static_cast<uint32_t>(twin::RmsTemporary(1, h, typeSize));
+    return srcShape.GetDimNum() == 3 && (!isBasicBlock || (rows % 8 == 0 && h % 64 == 0));
 }
 inline bool GetRmsNormTilingInfo(const TensorShape &srcShape, const TensorShape &originSrcShape,
                                  const uint32_t stackBufferByteSize, const uint32_t typeSize,
@@ -310,7 +313,7 @@ inline bool GetRmsNormTilingInfo(const TensorShape &srcShape, const TensorShape 
     tiling = {};
     detail::ShapeRows(srcShape, detail::DimOf(originSrcShape, 2), tiling);
     const uint32_t rows = tiling.bLength * tiling.sLength;
-    const auto each = static_cast<uint32_t>(twin::NormTemporary(1, tiling.hLength, typeSize, false));
+    const auto each = static_cast<uint32_t>(twin::RmsTemporary(1, tiling.hLength, typeSize));
     const bool basic = !isBasicBlock || (rows % 8 == 0 && tiling.hLength % 64 == 0 && tiling.hLength < 2048);
     if (rows == 0 || tiling.originalHLength == 0 || tiling.originalHLength > tiling.hLength ||
         stackBufferByteSize < each || !basic || tiling.hLength * typeSize % detail::kTilingBlock != 0) {

@@ -139,6 +139,22 @@ struct AntiQuantShapeInfo {
     uint32_t scaleWidth{0};
 };
 
+namespace detail {
+
+// The shape of a scale: as told, else as noted on the tensor.
+template <typename T> AntiQuantShapeInfo ScaleShape(const LocalTensor<T> &scale, const AntiQuantShapeInfo &told)
+{
+    AntiQuantShapeInfo shape = told;
+    const ShapeInfo noted = scale.GetShapeInfo();
+    if ((told.scaleHeight == 0 || told.scaleWidth == 0) && noted.shapeDim == 2) {
+        shape.scaleHeight = noted.shape[0];
+        shape.scaleWidth = noted.shape[1];
+    }
+    return shape;
+}
+
+}  // namespace detail
+
 #define EVK_ANTI_QUANT(TemporaryParameter, TemporaryRef)                                                             \
     template <typename InputDataType, typename OutputDataType, bool isTranspose>                                     \
     void AscendAntiQuant(const LocalTensor<OutputDataType> &dst, const LocalTensor<InputDataType> &src,              \
@@ -146,7 +162,8 @@ struct AntiQuantShapeInfo {
                          TemporaryParameter const uint32_t k, const AntiQuantShapeInfo &info = {}, EVK_AT)           \
     {                                                                                                                \
         twin::AntiQuantise({dst.Ref(), src.Ref(), &scale.Ref(), &offset.Ref(), 1, 0, TemporaryRef, k,                \
-                            info.scaleHeight, info.scaleWidth, isTranspose},                                         \
+                            detail::ScaleShape(scale, info).scaleHeight, detail::ScaleShape(scale, info).scaleWidth, \
+                            isTranspose},                                                                            \
                            at);                                                                                      \
     }                                                                                                                \
     template <typename InputDataType, typename OutputDataType, bool isTranspose>                                     \
@@ -167,8 +184,9 @@ void AscendAntiQuant(const LocalTensor<OutputDataType> &dst, const LocalTensor<I
                      const LocalTensor<OutputDataType> &scale, const LocalTensor<uint8_t> &temporary, const uint32_t k,
                      const AntiQuantShapeInfo &info = {}, EVK_AT)
 {
-    twin::AntiQuantise({dst.Ref(), src.Ref(), &scale.Ref(), nullptr, 1, 0, &temporary.Ref(), k, info.scaleHeight,
-                        info.scaleWidth, isTranspose},
+    const AntiQuantShapeInfo shape = detail::ScaleShape(scale, info);
+    twin::AntiQuantise({dst.Ref(), src.Ref(), &scale.Ref(), nullptr, 1, 0, &temporary.Ref(), k, shape.scaleHeight,
+                        shape.scaleWidth, isTranspose},
                        at);
 }
 template <typename InputDataType, typename OutputDataType, bool isTranspose>
