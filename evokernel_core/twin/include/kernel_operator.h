@@ -34,3 +34,4 @@
 #include "evokernel/twin/rows.h"
 #include "evokernel/twin/softmax.h"
 #include "evokernel/twin/stack.h"
+#include "evokernel/twin/builtins.h"

@@ -184,7 +184,9 @@ void ComputeRow(const NormCall &call, uint32_t row, const Columns &columns)
     for (uint32_t c = 0; c < call.stride; ++c) {
         MarkElements(call.dst, first + c, 1, marks[c] != 0);
     }
-    const bool plain = call.kind == NormKind::Layer || call.kind == NormKind::LayerVariance;
+    // DeepNorm's third output is called rstd in its documentation, but the published data hold the variance.
+    const bool plain =
+        call.kind == NormKind::Layer || call.kind == NormKind::LayerVariance || call.kind == NormKind::Deep;
     SetRowValue(call.mean, row, measured.mean, undefined);
     SetRowValue(call.spread, row, plain ? measured.variance : 1 / deviation, undefined);
 }
