@@ -107,9 +107,8 @@ void Check(Advanced *check, const NormCall &call)
         check->Apart(call.dst, elements, "dst", call.src, elements, "src");
     }
     const uint32_t width = DTypeBytes(call.src.dtype);
-    const bool reuse = call.kind == NormKind::Layer || call.kind == NormKind::Deep;
     check->Temporary(call.temporary, call.kind == NormKind::Rms ? RmsTemporary(1, call.stride, width)
-                                                                : NormTemporary(1, call.stride, width, reuse));
+                                                                : NormTemporary(1, call.stride, width, call.reuse));
 }
 
 bool ColumnUndefined(const LocalRef *ref, uint32_t column)

@@ -212,11 +212,6 @@ void AntiQuantise(const AntiQuantCall &call, At at)
     }
 }
 
-uint64_t FilterTemporary(uint64_t columns, uint32_t type_size)
-{
-    return std::max<uint64_t>(AlignTo(columns * type_size, kBlockBytes), kRepeatBytes);
-}
-
 void DropElements(const LocalRef &dst, const LocalRef &src, const LocalRef &mask, const LocalRef *temporary,
                   float keep, const FilterShape &shape, uint32_t mode, At at)
 {
@@ -247,7 +242,7 @@ void DropElements(const LocalRef &dst, const LocalRef &src, const LocalRef &mask
     check.In(src, count, "src");
     check.In(mask, uint64_t{shape.rows} * shape.mask_columns, "mask");
     check.Out(dst, count, "dst");
-    check.Temporary(temporary, FilterTemporary(shape.columns, width));
+    check.Temporary(temporary, FilterTemporary());
     for (uint64_t i = 0; i < count && check.Good(); ++i) {
         const uint64_t row = i / shape.columns;
         const uint64_t column = i % shape.columns;
@@ -282,7 +277,7 @@ void SelectBytes(const LocalRef &dst, const LocalRef &src, Scalar scalar, bool t
     check.In(src, count, "src");
     check.In(mask, mask_count, "mask");
     check.Out(dst, count, "dst");
-    check.Temporary(&temporary, FilterTemporary(shape.columns, 2));
+    check.Temporary(&temporary, FilterTemporary());
     if (!check.Good()) {
         return;
     }

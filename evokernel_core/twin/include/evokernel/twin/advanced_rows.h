@@ -62,6 +62,7 @@ struct NormCall {
     float epsilon = 0;
     float alpha = 0;
     bool in_place = false;  // dst may be src
+    bool reuse = false;     // the source may be overwritten, which saves a part of the temporary
 };
 void NormalizeRows(const NormCall &call, At at);
 

@@ -124,7 +124,7 @@ inline void GetDropOutMaxMinTmpSize(const TensorShape &srcShape, const uint32_t 
                                     uint32_t &maxValue, uint32_t &minValue)
 {
     const uint64_t all = static_cast<uint64_t>(srcShape.GetShapeSize());
-    detail::Sizes(twin::FilterTemporary(detail::LastDim(srcShape), typeSize), all * typeSize, maxValue, minValue);
+    detail::Sizes(twin::FilterTemporary(), all * typeSize, maxValue, minValue);
 }
 inline uint32_t GetDropOutMaxTmpSize(const TensorShape &srcShape, const uint32_t typeSize, const bool isReuseSource)
 {
@@ -148,7 +148,7 @@ inline uint32_t GetDropOutMinTmpSize(const TensorShape &srcShape, const uint32_t
                                          uint32_t &maxValue, uint32_t &minValue)                                     \
     {                                                                                                                \
         const TensorShape &src = src0Shape.GetShapeSize() >= src1Shape.GetShapeSize() ? src0Shape : src1Shape;       \
-        detail::Sizes(twin::FilterTemporary(detail::LastDim(src), 2),                                                \
+        detail::Sizes(twin::FilterTemporary(),                                                                       \
                       static_cast<uint64_t>(src.GetShapeSize()) * srcTypeSize, maxValue, minValue);                  \
     }                                                                                                                \
     inline uint32_t Get##Name##MaxTmpSize(const TensorShape &src0Shape, const TensorShape &src1Shape,                \

@@ -121,6 +121,7 @@ twin::NormCall RowsOf(twin::NormKind kind, const twin::LocalRef &dst, const twin
         call.gamma = &gamma.Ref();                                                                                   \
         call.beta = &beta.Ref();                                                                                     \
         call.in_place = true;                                                                                        \
+        call.reuse = isReuseSource;                                                                                  \
         call.temporary = TemporaryRef;                                                                               \
         twin::NormalizeRows(call, at);                                                                               \
     }
@@ -199,6 +200,7 @@ EVK_RMS_NORM(, nullptr)
         call.beta = &beta.Ref();                                                                                     \
         call.alpha = static_cast<float>(alpha);                                                                      \
         call.in_place = isReuseSrc;                                                                                  \
+        call.reuse = isReuseSrc;                                                                                     \
         call.temporary = TemporaryRef;                                                                               \
         twin::NormalizeRows(call, at);                                                                               \
     }
