@@ -5,8 +5,6 @@
 #include "evokernel/twin/control.h"
 #include "evokernel/twin/pipe.h"
 
-using AscendC::GetTPipePtr;
-
 namespace AscendC {
 
 struct AscendCUtils {
