@@ -32,7 +32,6 @@ OTHERS = {
 SIZES = {"PowerScalar": "Power", "ScalarPower": "Power", "ClampMax": "Clamp", "ClampMin": "Clamp"}
 ALL = [*UNARY, *BINARY, *OTHERS]
 PLATFORM = """
-namespace platform_ascendc { class PlatformAscendC {}; }
 #include "tiling/tiling_api.h"
 """
 
@@ -93,7 +92,7 @@ def _body(dtype: str) -> str:
     a.SetSize(n); b.SetSize(n);
     LocalTensor<uint8_t> tmp;
     uint32_t most = 0, least = 0;
-    platform_ascendc::PlatformAscendC platform;
+    auto &platform = *platform_ascendc::PlatformAscendCManager::GetInstance();
     auto temporary = [&](uint32_t bytes) {{
         tmp = bufT.Get<uint8_t>(bytes > tiling.size[3] ? bytes - tiling.size[3] : 0);
     }};

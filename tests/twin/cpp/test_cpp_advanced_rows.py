@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 DTYPES = {"half": np.float16, "float": np.float32}
 ROOM = 4096  # elements of each operand
 PLATFORM = """
-namespace platform_ascendc { class PlatformAscendC {}; }
 #include "tiling/tiling_api.h"
 inline constexpr SoftmaxConfig SINGLE = {false, 0, 0, SoftmaxMode::SOFTMAX_OUTPUT_WITHOUT_BRC};
 inline constexpr CumSumConfig BY_ROW = {true, false, true, CumSumAlgorithm::CUMSUM_ALGORITHM_LINEBYLINE};
@@ -122,7 +121,7 @@ def _body(dtype: str) -> str:
     const uint32_t shape[] = {{m, k}};
     SoftMaxShapeInfo info{{m, k, m, n}};
     SoftMaxTiling soft{{}};
-    platform_ascendc::PlatformAscendC platform;
+    auto &platform = *platform_ascendc::PlatformAscendCManager::GetInstance();
     #define TILE(Name) {{ TensorShape s({{m, k}}); least = Get##Name##MinTmpSize(s, sizeof(T), false); \\
         temporary(least); Name##TilingFunc(s, sizeof(T), least, soft); }}
     #define NORM(Name) Name(s, sizeof(T), false, most, least); temporary(least)
