@@ -74,7 +74,8 @@ CASES = {
     "polling": """
         using Line = CacheLine;
         for (int32_t seen = 0; self > 0 && seen != self; seen = work.GetValue((self - 1) * 16)) {
-            DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(work[(self - 1) * 16]);
+            auto flag = work[(self - 1) * 16];
+            DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(flag);
         }
         cell.Put(self, self == 0 ? 1 : cell.Get(self - 1) + 2);
         work.SetValue(self * 16, self + 1);

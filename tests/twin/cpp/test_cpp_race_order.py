@@ -125,9 +125,7 @@ def programs(draw) -> list[int]:
             operand = draw(st.integers(0, 2)) + 8 * draw(st.integers(0, 1))
         elif kind == "compute":
             operand = draw(st.integers(0, 8))
-        elif kind == "store":
-            operand = draw(st.integers(0, 2))
-        elif kind == "barrier":
+        elif kind in ("store", "barrier"):
             operand = draw(st.integers(0, 2))
         elif kind == "set":
             operand = draw(st.sampled_from([n for n in range(len(PAIRS)) if n not in raised] or [-1]))
