@@ -1,7 +1,5 @@
 """Random programs over three pipes against an independent account of what is ordered, and single cases."""
 
-# ruff: noqa: E501 - a line of a kernel stays one line
-
 from __future__ import annotations
 
 import numpy as np
