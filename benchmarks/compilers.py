@@ -98,7 +98,8 @@ def measure(environment: dict[str, str], folder: Path) -> dict[str, Any]:
     source = folder / "mixture.asc"
     source.write_text(PROGRAM)
     home = {"EVOKERNEL_HOME": str(folder / "home"), "EVOKERNEL_TWIN_DIR": str(folder / "twin")}
-    command = [sys.executable, "-m", "evokernel_core.cli.main", "twin", "run", str(source)]
+    start = "from evokernel_core.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "twin", "run", str(source)]
     seconds = []
     for _ in range(2):
         started = time.monotonic()
