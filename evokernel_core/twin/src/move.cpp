@@ -116,6 +116,21 @@ void StoreGlobal(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t b
 
 namespace {
 
+// Outside a kernel's outputs bytes that hold nothing may travel, as the padding of a tile does, but what
+// arrives is not written: a later read of it is the error.
+void ForgetUndefined(const Allocation &block, const uint8_t *to, const LocalRef &from, uint64_t bytes,
+                     const char *api, At at)
+{
+    const uint8_t *undefined = TheCore().In(SpaceOf(from)).undefined + from.address;
+    ReportWarning("uninitialised-store", at, "%s stores %lld of %llu bytes that the kernel never wrote.", api,
+                  static_cast<long long>(std::count(undefined, undefined + bytes, uint8_t{1})),
+                  static_cast<unsigned long long>(bytes));
+    for (uint64_t i = 0; block.written != nullptr && i < bytes; ++i) {
+        uint8_t &written = block.written[to - block.base + i];
+        written = static_cast<uint8_t>(written & (undefined[i] == 0));
+    }
+}
+
 void Store(const GlobalRef &dst, const LocalRef &src, const Burst &burst, const char *api, At at)
 {
     Allocation *block = CheckGlobal(dst, Extent(burst, burst.dst_stride), true, api, at);
@@ -128,11 +143,16 @@ void Store(const GlobalRef &dst, const LocalRef &src, const Burst &burst, const 
         LocalRef part = src;
         part.address += i * burst.src_stride;
         from.Touched(uint64_t{i} * burst.src_stride, burst.length, false);
-        if (AnyUndefined(part.address, burst.length, from.space)) {
+        uint8_t *to = dst.address + uint64_t{i} * burst.dst_stride;
+        const bool undefined = AnyUndefined(part.address, burst.length, from.space);
+        const bool matters = block->kind == Kind::Output || TheCore().atomic != Atomic::None;
+        if (undefined && matters) {
             ReportUndefined(api, part, burst.length, at);
         }
-        StoreGlobal(*block, dst.address + uint64_t{i} * burst.dst_stride,
-                    from.data + uint64_t{i} * burst.src_stride, burst.length, api, at);
+        StoreGlobal(*block, to, from.data + uint64_t{i} * burst.src_stride, burst.length, api, at);
+        if (undefined && !matters) {
+            ForgetUndefined(*block, to, part, burst.length, api, at);
+        }
     }
 }
 
