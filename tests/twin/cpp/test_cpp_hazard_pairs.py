@@ -49,6 +49,7 @@ SETUP = """struct Scene {
         DataCopy(z, b, 1024);
     }
 """
+CLEAN = " DataCacheCleanAndInvalid<float, CacheLine::ENTIRE_DATA_CACHE>(z);"
 MERGE = "MrgSortSrcList<float> l(a[0], a[64], a[128], a[192]); uint16_t n[4] = {32, 32, 32, 32}; "
 RUNS = "TransDataTo5HDParams p(false, false, 1, 0, 0); LocalTensor<half> to[16], from[16]; for (int i = 0; i < 16; ++i) { to[i] = hc[i * 16]; from[i] = ha[i * 16]; } "
 TOPK = "TopkTiling plan; plan.tmpLocalSize = 256; TopKInfo info; info.inner = 64; info.n = 64; LocalTensor<bool> f = bufS.Get<bool>(); "
@@ -114,11 +115,11 @@ PAIRS = {
             "DataCopyPad(b, x, {8, 512, 0, 0, 0}, {false, 0, 0, 0.0f});",
         ),
         (
-            "Duplicate(raw, 0.0f, 64); DataCopyPad(z[1020], raw, {1, 20, 0, 0, 0});",
-            "Duplicate(raw, 0.0f, 64); DataCopyPad(z[1020], raw, {1, 16, 0, 0, 0});",
+            "Duplicate(raw, 0.0f, 64); PipeBarrier<PIPE_ALL>(); DataCopyPad(z[1020], raw, {1, 20, 0, 0, 0});",
+            "Duplicate(raw, 0.0f, 64); PipeBarrier<PIPE_ALL>(); DataCopyPad(z[1020], raw, {1, 16, 0, 0, 0});",
         ),
         ("(void)x.GetValue(1024);", "(void)x.GetValue(1023);"),
-        ("z.SetValue(1024, 1.0f);", "z.SetValue(1023, 1.0f);"),
+        ("z.SetValue(1024, 1.0f);", "z.SetValue(1023, 1.0f);" + CLEAN),
         ("(void)a.GetValue(1024);", "(void)a.GetValue(1023);"),
         ("a.SetValue(1024, 1.0f);", "a.SetValue(1023, 1.0f);"),
         (
@@ -178,7 +179,7 @@ PAIRS = {
             "TransDataTo5HDParams p; TransDataTo5HD<half>(qs, qs, p);",
             "TransDataTo5HDParams p; for (int i = 0; i < 16; ++i) qs.SetValue(i, (uint64_t)hc[i * 16].GetPhyAddr()); TransDataTo5HD<half>(qs, qs, p);",
         ),
-        ("(void)z.GetValue(0);", "z.SetValue(0, 1.0f); (void)z.GetValue(0);"),
+        ("(void)z.GetValue(0);", "z.SetValue(0, 1.0f); (void)z.GetValue(0);" + CLEAN),
         (
             "SetAtomicAdd<float>(); DataCopy(z, a, 8); SetAtomicNone();",
             "DataCopy(z, a, 8); PipeBarrier<PIPE_ALL>(); SetAtomicAdd<float>(); DataCopy(z, a, 8); SetAtomicNone();",
@@ -339,7 +340,7 @@ PAIRS = {
     ],
     "input-modified": [
         ("DataCopy(x, a, 8);", "DataCopy(z, a, 8);"),
-        ("x.SetValue(0, 1.0f);", "z.SetValue(0, 1.0f);"),
+        ("x.SetValue(0, 1.0f);", "z.SetValue(0, 1.0f);" + CLEAN),
         (
             "WriteGmByPassDCache<int32_t>((__gm__ int32_t *)t[0], 3);",
             "WriteGmByPassDCache<int32_t>((__gm__ int32_t *)t[1], 3);",
