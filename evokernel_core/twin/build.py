@@ -169,7 +169,10 @@ def kernel_flags(compiler: Compiler) -> tuple[str, ...]:
     """The flags of a candidate's compilation; the precompiled header needs the same ones."""
     if compiler.kind == "g++":
         return KERNEL_FLAGS
-    return tuple("-ferror-limit=20" if flag.startswith("-fmax-errors") else flag for flag in KERNEL_FLAGS)
+    flags = tuple("-ferror-limit=20" if flag.startswith("-fmax-errors") else flag for flag in KERNEL_FLAGS)
+    return (
+        (*flags, "-fno-sanitize=undefined") if compiler.kind == "zig" else flags
+    )  # on unless told otherwise
 
 
 def header_flags(twin: Twin) -> tuple[str, ...]:

@@ -15,14 +15,23 @@ namespace evokernel::twin {
 namespace {
 
 #ifdef EVK_F16C
-// clang 14 does not know "f16c" by name.
+// Asked of the processor itself: clang 14 does not know "f16c" by name, and Zig lacks what
+// __builtin_cpu_supports needs.
 bool CpuHasF16c()
 {
+    constexpr unsigned kSaved = 6;       // the system saves the SSE and AVX registers
+    constexpr unsigned kAvx2 = 1U << 5;  // leaf 7, b
     unsigned a = 0;
     unsigned b = 0;
     unsigned c = 0;
     unsigned d = 0;
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0 && __builtin_cpu_supports("avx2") != 0;
+    if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_F16C) == 0 || (c & bit_OSXSAVE) == 0) {
+        return false;
+    }
+    unsigned low = 0;
+    unsigned high = 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & kSaved) == kSaved && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kAvx2) != 0;
 }
 
 bool HasF16c()
