@@ -229,7 +229,7 @@ def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
     data = _load(path)
     if data is None:
         return _without_result(finished, limits)
-    if finished.exit_code:
+    if finished.exit_code < 0:
         return _ended(Status.CRASH, _crash_words(finished), finished)
     return _parsed(data, finished)
 
@@ -279,6 +279,8 @@ def _ended(status: Status, message: str, finished: Finished) -> RunResult:
 
 def _parsed(data: dict[str, Any], finished: Finished) -> RunResult:
     error = str(data.get("error") or "")
+    if not error and finished.exit_code:
+        error = f"The program ended with exit status {finished.exit_code}."
     return RunResult(
         status=Status.ERROR if error else Status.OK,
         message=error,

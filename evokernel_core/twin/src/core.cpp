@@ -117,6 +117,7 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     pipe = nullptr;
     polled = nullptr;
     polled_times = 0;
+    cleaned = false;
     std::memset(static_cast<void *>(flags), 0, sizeof(flags));
     std::fill(std::begin(event_ids), std::end(event_ids), uint8_t{0});
     cache_lines.assign(512, kNoLine);

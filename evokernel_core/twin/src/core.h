@@ -145,6 +145,7 @@ struct Core {
     const uint8_t *polled = nullptr;  // the GM element that GetValue read last
     uint64_t polled_bits = 0;
     uint32_t polled_times = 0;
+    bool cleaned = false;  // the data cache was written back since the last read of GM
     std::vector<TraceEvent> events;
     int matmul_objects = 0;      // registered by this core
     uint32_t matmul_calls = 0;   // products that the block's vector cores ask for together

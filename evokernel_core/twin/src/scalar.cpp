@@ -40,11 +40,12 @@ void GmAccess(Core &core, const uint8_t *address)
     slot = line;
 }
 
-// Whether the core reads one element of GM again and finds what it found before: a loop that waits for
-// another core to write it.
+// Whether the core may be waiting for another core to write an element of GM: it reads it again and finds
+// what it found before, or it has just cleaned its data cache, which a loop over several flags does too.
 bool StillTheSame(Core &core, const uint8_t *address, uint64_t bits)
 {
-    const bool same = core.polled == address && core.polled_bits == bits;
+    const bool same = (core.polled == address && core.polled_bits == bits) || core.cleaned;
+    core.cleaned = false;
     core.polled = address;
     core.polled_bits = bits;
     core.polled_times = same ? core.polled_times + 1 : 0;
@@ -224,6 +225,7 @@ void CleanDataCache(const uint8_t *line, At at)
         race::CleanLines(core, line);
     }
     core.last_at = at;
+    core.cleaned = true;
     core.time.Scalar(CurrentChip().gm_miss);
 }
 

@@ -233,7 +233,7 @@ bool Scheduler::Sweep()
         } else if (worker.state == State::Yielded) {
             const uint64_t before = progress;
             Continue(worker);
-            moved = moved || worker.state == State::Ended || progress != before;
+            moved = moved || worker.state != State::Yielded || progress != before;
         }
     }
     return moved;

@@ -81,6 +81,27 @@ CASES = {
         work.SetValue(self * 16, self + 1);
         DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(work[self * 16]);
     """,
+    "polling several": """
+        using Line = CacheLine;
+        if (self > 0) {
+            cell.Put(self, 5);
+            work.SetValue(self * 16, 1);
+            DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(work[self * 16]);
+        }
+        for (bool ready = self > 0; !ready;) {
+            ready = true;
+            for (int32_t other = 1; other < cores && ready; ++other) {
+                auto flag = work[other * 16];
+                DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(flag);
+                ready = flag.GetValue(0) == 1;
+            }
+        }
+        if (self == 0) {
+            int32_t sum = 0;
+            for (int32_t other = 1; other < cores; ++other) { sum += cell.Get(other); }
+            cell.Put(0, sum);
+        }
+    """,
     "group barrier": """
         GroupBarrier<PipeMode::MTE3_MODE> barrier(workspace, 3, cores - 3);
         if (self < 3) { cell.Put(self, 10 + self); barrier.Arrive(self); }
@@ -96,6 +117,8 @@ def _expected(name: str, cores: int) -> list[int]:
         return [cores - i for i in range(cores)]
     if name == "polling":
         return [1 + 2 * i for i in range(cores)]
+    if name == "polling several":
+        return [5 * (cores - 1), *[5] * (cores - 1)]
     if name == "group barrier":
         return [10, 11, 12, *[33] * (cores - 3)]
     return [100 + (i + 1) % cores for i in range(cores)]
@@ -242,7 +265,7 @@ def test_other_kernel_types_get_a_warning(vector) -> None:
     np.testing.assert_array_equal(ran.outputs[1][::8], _expected("hardware barrier", 7))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "polling"])
+@pytest.mark.parametrize("name", [name for name in CASES if "polling" not in name])
 def test_timing_needs_no_data(vector, name) -> None:
     number = list(CASES).index(name)
     checked, timed = (vector(number, 16, mode).result for mode in (Mode.CHECK, Mode.TIME))
