@@ -263,7 +263,7 @@ def run_bare(
         request = RunRequest(
             mode=mode,
             chip=chip,
-            inputs=tuple(_input_files(bare.inputs, cwd, folder)),
+            inputs=tuple(_input_files(bare.inputs, cwd, folder, with_data=mode is not Mode.TIME)),
             outputs=tuple(TensorFile(folder / f"out{i}.bin", _nbytes(arg)) for i, arg in enumerate(outputs)),
             trace=trace.resolve() if trace else None,
         )
@@ -280,12 +280,19 @@ def _nbytes(arg: Mapping[str, Any]) -> int:
     return math.prod(int(size) for size in arg["shape"]) * np.dtype(DTYPES[arg["dtype"]]).itemsize
 
 
-def _input_files(names: Sequence[str], cwd: Path, folder: Path) -> Iterator[TensorFile]:
-    """The inputs as raw files, in order; a .npy file loses its header on the way."""
+def _input_files(names: Sequence[str], cwd: Path, folder: Path, with_data: bool) -> Iterator[TensorFile]:
+    """The inputs as raw files, in order; a .npy file loses its header on the way.
+
+    Timing mode looks at sizes only, so that its files need no data.
+    """
     for index, name in enumerate(names):
         path = _resolve(name, cwd)
         target = folder / f"in{index}.bin"
-        if path.suffix == ".npy":
+        if not with_data:
+            size = np.load(path, mmap_mode="r").nbytes if path.suffix == ".npy" else path.stat().st_size
+            with target.open("wb") as file:
+                file.truncate(size)
+        elif path.suffix == ".npy":
             target.write_bytes(np.ascontiguousarray(np.load(path)).tobytes())
         else:
             target.write_bytes(path.read_bytes())

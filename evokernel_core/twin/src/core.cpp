@@ -102,7 +102,9 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     }
     ub = In(Space::UB).data;
     undefined = In(Space::UB).undefined;
-    matrix = CubeState();
+    if (cube) {
+        matrix = CubeState();
+    }
     matmul_objects = 0;
     matmul_calls = 0;
     mask = MaskState{false, ~uint64_t{0}, ~uint64_t{0}};
@@ -124,7 +126,8 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     moved_bytes = 0;
     number = static_cast<uint32_t>(block * (subs + cubes) + (cube ? subs : sub)) + 1;
     base = place.base;
-    turn_ends = base + kTurn;
+    // Blocks of later waves meet few others, so a short one need not wait for them.
+    turn_ends = base + kTurn + (base > 0 ? CurrentChip().start_us * CurrentChip().mhz : 0);
     last_at = At{"", 0};
 }
 

@@ -34,6 +34,7 @@ void Pipeline::Start(const Chip &chip, int active_cores, bool cube)
     *this = Pipeline();
     events_ = events;
     chip_ = &chip;
+    depth_ = static_cast<uint32_t>(std::clamp(chip.pipe_queue_depth, 1, kMaxDepth));
     const double cores = std::max(1, active_cores);
     hbm_share_ = chip.hbm_gbps * 1e3 / chip.mhz / cores;
     l2_share_ = chip.l2_gbps * 1e3 / chip.mhz / cores;
@@ -76,11 +77,11 @@ double Pipeline::Begin(Pipe pipe)
 {
     const int p = static_cast<int>(pipe);
     Scalar(chip_->issue);
-    const uint32_t slot = issued_[p] % static_cast<uint32_t>(std::min(chip_->pipe_queue_depth, kMaxDepth));
+    const uint32_t slot = slot_[p];
+    slot_[p] = slot + 1 == depth_ ? 0 : slot + 1;
     NotBefore(Pipe::S, begun_[p][slot], pipe);
     const double start = std::max({scalar_, free_[p], not_before_[p]});
     begun_[p][slot] = start;
-    ++issued_[p];
     idle_ = start - free_[p];
     if (idle_ > 0) {
         idle_for_ = not_before_[p] >= scalar_ ? cause_[p] : Pipe::S;

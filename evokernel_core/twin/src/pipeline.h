@@ -102,7 +102,8 @@ private:
     Pipe cause_[kPipes] = {};
     PipeUse use_[kPipes];
     double begun_[kPipes][kMaxDepth] = {};  // start times of the last instructions, for the queue depth
-    uint32_t issued_[kPipes] = {};
+    uint32_t slot_[kPipes] = {};      // the oldest of them
+    uint32_t depth_ = 1;
     Port device_;  // device memory
     Port l2_;
     double hbm_share_ = 0;            // bytes per cycle

@@ -1,7 +1,6 @@
 #include "schedule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -353,7 +352,7 @@ void YieldCore(At at)
 void EndTurn(double now, At at)
 {
     Core &core = TheCore();
-    core.turn_ends = (std::floor(now / kTurn) + 1) * kTurn;
+    core.turn_ends = (static_cast<double>(static_cast<int64_t>(now / kTurn)) + 1) * kTurn;
     if (InKernel()) {
         TheScheduler().Wait(State::Turn, nullptr, nullptr, "its turn", at);
     }
