@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from evokernel_core.domain.errors import EvoKernelError
-from evokernel_core.twin.kernels import VECTOR, Kernel
+from evokernel_core.twin.kernels import VECTOR, CoreRatio, Kernel
 from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, tokenize
 
 _MACRO = "ACLRT_LAUNCH_KERNEL"
@@ -61,7 +61,8 @@ def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, fil
     position = 0
     text = _with_macros(text, kernels or {}, file)
     for launch in find_launches(text):
-        pieces += [text[position : launch.start], _call(text, launch, kernels or {}, file)]
+        ratio = _ratio(text, launch, kernels or {})
+        pieces += [text[position : launch.start], _call(text, launch, ratio, file)]
         position = launch.end
     return _without_attributes("".join([*pieces, text[position:]]))
 
@@ -100,11 +101,47 @@ def _without_attributes(text: str) -> str:
     return "".join(characters)
 
 
-def _call(text: str, launch: Launch, kernels: Mapping[str, Kernel], file: str) -> str:
+def _ratio(text: str, launch: Launch, kernels: Mapping[str, Kernel]) -> CoreRatio:
+    """The cores of the kernel that is launched, also where a variable stands for it."""
+    name = _last_name(launch.name)
+    if name in kernels:
+        return kernels[name].ratio
+    chosen = {kernels[kernel].ratio for kernel in assigned_names(tokenize(text), name) if kernel in kernels}
+    if len(chosen) > 1:
+        raise LaunchSyntaxError(
+            f"The launch on line {launch.line} calls {name}, which stands for kernels of different core "
+            "types; launch each kernel by its own name."
+        )
+    return chosen.pop() if chosen else VECTOR
+
+
+def assigned_names(tokens: Sequence[Token], variable: str) -> frozenset[str]:
+    """The names in what a file assigns to a variable, also to a pointer to a function."""
+    found: set[str] = set()
+    for index, token in enumerate(tokens[:-1]):
+        if token.text != variable:
+            continue
+        follows = index + 1
+        if tokens[follows].text == ")" and tokens[follows + 1].text == "(":
+            follows = closing_index(tokens, follows + 1) + 1
+        if tokens[follows].text in ("=", "{"):
+            found |= {part.text for part in _statement(tokens, follows) if part.kind is Kind.NAME}
+    return frozenset(found)
+
+
+def _statement(tokens: Sequence[Token], start: int) -> Sequence[Token]:
+    """The tokens up to the semicolon outside of all brackets."""
+    depth = 0
+    for index in range(start, len(tokens)):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(tokens[index].text, 0)
+        if depth < 0 or (depth == 0 and tokens[index].text == ";"):
+            return tokens[start:index]
+    return tokens[start:]
+
+
+def _call(text: str, launch: Launch, ratio: CoreRatio, file: str) -> str:
     config = ", ".join(f"({text[start:end]})" for start, end in launch.config)
     label = launch.name.replace("\\", "").replace('"', "")
-    kernel = kernels.get(_last_name(launch.name))
-    ratio = kernel.ratio if kernel else VECTOR
     captures, passed = _arguments(text, launch)
     site = int.from_bytes(hashlib.sha256(f"{file}:{launch.start}".encode()).digest()[:7])
     cores = f"{{{ratio.cube}, {ratio.vector}, {str(ratio.mixed).lower()}}}"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.lexer import Kind, tokenize
 from evokernel_core.twin.preprocess import LaunchSyntaxError, find_launches, rewrite_launches
 
@@ -130,3 +131,33 @@ def test_kinds() -> None:
     assert (Kind.STRING, '"s\\""') in kinds
     assert (Kind.STRING, 'R"(r)"') in kinds
     assert kinds[-1] == (Kind.PUNCTUATION, "::")
+
+
+@pytest.mark.parametrize(
+    ("assigned", "cores"),
+    [
+        (
+            "constexpr auto chosen = []() { if constexpr (true) { return one; } return two; }();",
+            "{1, 0, false}",
+        ),
+        ("auto *chosen = fast ? one : two;", "{1, 0, false}"),
+        ("void (*chosen)(int) = &one;", "{1, 0, false}"),
+        ("auto chosen{third};", "{0, 1, false}"),
+        ("auto chosen = unknown;", "{0, 1, false}"),
+    ],
+)
+def test_a_variable_stands_for_its_kernels(assigned: str, cores: str) -> None:
+    text = f"void run() {{ {assigned} chosen<<<8, nullptr, stream>>>(x); }}"
+    assert f'("chosen", {cores},' in rewrite_launches(text, _chosen())
+
+
+def test_a_variable_for_kernels_of_different_cores_is_refused() -> None:
+    text = "auto chosen = big ? one : third;\nvoid run() { chosen<<<8, nullptr, stream>>>(x); }"
+    with pytest.raises(LaunchSyntaxError, match=r"on line 2 .* different core types"):
+        rewrite_launches(text, _chosen())
+
+
+def _chosen() -> dict[str, Kernel]:
+    cubes = "__global__ __cube__ void one(int); __global__ __cube__ void two(int);"
+    declared = f"{cubes} __global__ __vector__ void third(int);"
+    return find_kernels([tokenize(declared)])
