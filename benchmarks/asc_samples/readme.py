@@ -76,7 +76,7 @@ def recipe(readme: Readme) -> tuple[str, ...]:
     """The shell lines that build and run the sample; () where there are none.
 
     They are those of the first code block that starts a program, preferably one that names this
-    architecture, and of the blocks before it that configure the build where it does not itself.
+    architecture and that configures the build too; else the blocks before it that do belong to it.
     Where none does, the sample is built as samples commonly are.
     """
     running = [index for index, block in enumerate(readme.blocks) if _STARTS.search(_bare(block))]
@@ -85,7 +85,8 @@ def recipe(readme: Readme) -> tuple[str, ...]:
     ours = [index for index in running if not _for_another(readme.blocks[index])]
     if not running:
         return ()
-    chosen = (ours or running)[0]
+    complete = [index for index in ours or running if "cmake" in readme.blocks[index]]
+    chosen = (complete or ours or running)[0]
     blocks = [readme.blocks[chosen]]
     if "cmake" not in blocks[0]:
         blocks = [
