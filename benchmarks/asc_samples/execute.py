@@ -199,11 +199,17 @@ def _script(state: _State, arguments: Sequence[str], output: str) -> None:
         raise _Stop(Outcome.FAIL, f"{state.stage} takes more than {state.limit_s:.0f} s") from error
     text = done.stdout + done.stderr
     _keep(state, text, output)
-    missing = re.search(r"No module named '([\w.]+)'", text)
+    missing = re.search(r"No module named '([\w.]+)'", text) or _beyond_stand_in(text)
     if done.returncode and missing:
         raise _Stop(Outcome.NEEDS, f"Python's {missing[1]}")
     if done.returncode:
         raise _Stop(Outcome.FAIL, f"{state.stage}: {_last_line(text)}")
+
+
+def _beyond_stand_in(text: str) -> re.Match[str] | None:
+    """A script's failure for want of what a stand-in leaves out of its package."""
+    match = re.search(r"module '(\w+)' has no attribute", text)
+    return match if match and (_STAND_INS / match[1]).is_dir() else None
 
 
 def _script_environment() -> dict[str, str]:

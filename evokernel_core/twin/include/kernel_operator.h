@@ -7,6 +7,7 @@
 #include "evokernel/twin/debug.h"
 #include "evokernel/twin/fill.h"
 #include "evokernel/twin/framework.h"
+#include "evokernel/twin/from_bytes.h"
 #include "evokernel/twin/launch.h"
 #include "evokernel/twin/launch_site.h"
 #include "evokernel/twin/math.h"

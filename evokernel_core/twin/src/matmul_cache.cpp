@@ -116,6 +116,9 @@ uint32_t PanelCache::Open(const Job &job, bool left, uint32_t address)
 
 void PanelCache::Close(At at)
 {
+    if (current_ != nullptr) {
+        Release(*current_, at);  // the next owner of these bytes waits for the last reader, too
+    }
     copied_.Close(at);
     for (int i = 0; i < 2; ++i) {
         freed_[i].Close(at);

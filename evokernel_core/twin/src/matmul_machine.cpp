@@ -72,7 +72,8 @@ Machine::~Machine()
 
 bool Machine::Begin(const Job &job)
 {
-    Machine *&owner = Owners()[&TheCore()];
+    const auto found = Owners().find(&TheCore());
+    Machine *owner = found == Owners().end() ? nullptr : found->second;
     if (owner == this && core_ == &TheCore() && serial_ == job.serial) {
         return true;
     }
@@ -83,7 +84,7 @@ bool Machine::Begin(const Job &job)
     if (!FitsL1(job, PanelCache::Bytes(job, true) + PanelCache::Bytes(job, false) + extra)) {
         return false;
     }
-    owner = this;
+    Owners()[&TheCore()] = this;
     core_ = &TheCore();
     serial_ = job.serial;
     at_ = job.at;

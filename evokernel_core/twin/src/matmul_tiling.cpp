@@ -84,12 +84,22 @@ double LoadCycles(const TilingRequest &request, int32_t m, int32_t n, int32_t k)
            kLoadRate;
 }
 
+// Rows and columns of A and B that a core copies. With a fixed base block each block brings its own.
+TilingExtent Copied(const TilingRequest &request, const TilingExtent &single)
+{
+    if (request.fixed.m <= 0 || request.fixed.n <= 0) {
+        return single;
+    }
+    return {single.m * Ceil(single.n, request.fixed.n), single.n * Ceil(single.m, request.fixed.m), single.k};
+}
+
 // One core's time if it had `single` to do; a split that leaves little for the last core wastes the others' time
 // no more than that core's share, so only the largest part counts.
 double CoreCycles(const TilingRequest &request, const TilingExtent &single)
 {
+    const TilingExtent copied = Copied(request, single);
     return std::max(CubeCycles(request, single.m, single.n, single.k),
-                    LoadCycles(request, single.m, single.n, single.k)) +
+                    LoadCycles(request, copied.m, copied.n, copied.k)) +
            static_cast<double>(Bytes(int64_t{single.m} * single.n, request.c.type)) / kLoadRate;
 }
 
@@ -128,7 +138,9 @@ struct Split {
 };
 
 // Fewer cores only where that costs nothing; an even number of them because a block of a mixed launch has two.
-bool Better(const Split &found, const Split &best)
+// Among equals narrow parts where there is a bias, of which each core then reads less, and flat ones elsewhere:
+// rows of C stay whole.
+bool Better(const Split &found, const Split &best, bool with_bias)
 {
     if (best.cores == 0 || found.cycles < best.cycles * 0.999) {
         return true;
@@ -138,7 +150,10 @@ bool Better(const Split &found, const Split &best)
     }
     const bool even = found.cores % 2 == 0;
     const bool best_even = best.cores % 2 == 0;
-    return even != best_even ? even : found.cores < best.cores;
+    if (even != best_even || found.cores != best.cores) {
+        return even != best_even ? even : found.cores < best.cores;
+    }
+    return with_bias ? found.single.n < best.single.n : found.single.m < best.single.m;
 }
 
 // A matrix in a core's own memory is all there is of it.
@@ -164,7 +179,8 @@ bool SplitOverCores(const TilingRequest &request, Sizes *sizes)
                                       (request.split_k || given.k > 0 ? Ceil(all.k, found.single.k) : 1);
                 found.cores = static_cast<int32_t>(std::min<int64_t>(cores, 1 << 20));
                 found.cycles = CoreCycles(request, found.single) * Raggedness(all, found.single);
-                if (found.cores <= request.cores && SingleAllowed(request, found.single) && Better(found, best)) {
+                if (found.cores <= request.cores && SingleAllowed(request, found.single) &&
+                    Better(found, best, request.has_bias)) {
                     best = found;
                 }
             }

@@ -82,6 +82,9 @@ std::string NameOf(const Core &core)
     return text;
 }
 
+// Where a core waits; library code without a place of its own stands for the core's latest call.
+At PlaceOf(const Worker &worker) { return worker.at.line > 0 ? worker.at : worker.core.last_at; }
+
 Worker &Scheduler::Take(CoreKind kind)
 {
     std::vector<Worker *> &spare = free_[static_cast<int>(kind)];
@@ -251,7 +254,7 @@ void Scheduler::ReportDeadlock()
         first = first == nullptr ? worker : first;
         if (++waiting <= 4) {
             list += (list.empty() ? "" : ", ") + NameOf(worker->core) + " waits in " + worker->what + " (line " +
-                    std::to_string(worker->at.line) + ")";
+                    std::to_string(PlaceOf(*worker).line) + ")";
         }
     }
     if (waiting > 4) {
@@ -263,8 +266,9 @@ void Scheduler::ReportDeadlock()
                " blocks cannot start before one of them ends, because the chip runs " + std::to_string(at_once_) +
                " at a time: launch at most that many";
     }
-    ReportError("deadlock", first == nullptr ? At{"", 0} : first->at, "No core can go on: %s%s.", list.c_str(),
-                rest.c_str());
+    first = first == nullptr ? live.front() : first;
+    list = list.empty() ? NameOf(first->core) + " waits in " + first->what : list;
+    ReportError("deadlock", PlaceOf(*first), "No core can go on: %s%s.", list.c_str(), rest.c_str());
 }
 
 bool Scheduler::Run(const Crew &plan)

@@ -14,6 +14,10 @@ struct AscendCUtils {
 
 }  // namespace AscendC
 
+// Hints about branches.
+inline constexpr bool likely(bool condition) { return condition; }
+inline constexpr bool unlikely(bool condition) { return condition; }
+
 // No templates, so that a program that also says `using namespace std` still finds one best function.
 #define EVK_MIN_MAX(Type)                                                  \
     inline constexpr Type min(Type a, Type b) { return b < a ? b : a; }    \
