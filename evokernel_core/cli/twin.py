@@ -40,6 +40,7 @@ class _Job:
     cwd: Path | None
     trace: Path | None
     limit: float
+    auto_sync: bool
     arguments: tuple[str, ...]
 
     @property
@@ -101,6 +102,12 @@ class _Outcome:
     show_default=True,
     help="Seconds that the run may take.",
 )
+@click.option(
+    "--auto-sync/--no-auto-sync",
+    default=True,
+    show_default=True,
+    help="Whether the compiler inserts barriers (--cce-auto-sync); without it the kernel needs them all.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(source: Path, as_json: bool, **options: Any) -> None:
@@ -157,7 +164,7 @@ def _run_bare(job: _Job) -> _Outcome:
     program = ProgramSource((job.source,), job.includes, job.defines)
     bare = build_bare(program, job.entry, read_launch(job.launch), cwd)
     how = (job.mode, load_chip(job.chip), job.trace)
-    result, mismatches = run_bare(bare, cwd, how, job.limits)
+    result, mismatches = run_bare(bare, cwd, how, job.limits, auto_sync=job.auto_sync)
     return _Outcome(result, bare.built.compile_s, mismatches)
 
 
@@ -167,7 +174,8 @@ def _run_program(job: _Job) -> _Outcome:
 
     program = build_program(ProgramSource((job.source, *job.more), job.includes, job.defines))
     how = (job.mode, load_chip(job.chip), job.trace)
-    result = run_program(program, job.arguments, job.cwd or Path.cwd(), how, job.limits)
+    cwd = job.cwd or Path.cwd()
+    result = run_program(program, job.arguments, cwd, how, job.limits, auto_sync=job.auto_sync)
     return _Outcome(_without_launches(result), program.compile_s)
 
 

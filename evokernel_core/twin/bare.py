@@ -250,11 +250,17 @@ def _resolve(name: str, cwd: Path) -> Path:
 
 
 def run_bare(
-    bare: Bare, cwd: Path, how: tuple[Mode, Chip, Path | None], limits: Limits | None = None
+    bare: Bare,
+    cwd: Path,
+    how: tuple[Mode, Chip, Path | None],
+    limits: Limits | None = None,
+    *,
+    auto_sync: bool = True,
 ) -> tuple[RunResult, tuple[str, ...]]:
     """Runs the launch on its files; the result, and a sentence for each output that is not as expected.
 
-    ``how``: mode, chip, and where the timeline goes. Outputs are written to their files.
+    ``how``: mode, chip, and where the timeline goes. Outputs are written to their files. Without
+    ``auto_sync`` the compiler is taken to insert no barriers (``--cce-auto-sync=off``).
     """
     mode, chip, trace = how
     with tempfile.TemporaryDirectory(prefix="evokernel-bare-") as name:
@@ -266,6 +272,7 @@ def run_bare(
             inputs=tuple(_input_files(bare.inputs, cwd, folder, with_data=mode is not Mode.TIME)),
             outputs=tuple(TensorFile(folder / f"out{i}.bin", _nbytes(arg)) for i, arg in enumerate(outputs)),
             trace=trace.resolve() if trace else None,
+            auto_sync=auto_sync,
         )
         result = run_kernel(bare.built, request, limits, scratch=folder)
         if mode is Mode.TIME or result.status is not Status.OK:

@@ -164,8 +164,13 @@ def run_program(
     cwd: Path,
     how: tuple[Mode, Chip, Path | None],
     limits: Limits | None = None,
+    *,
+    auto_sync: bool = True,
 ) -> RunResult:
-    """Runs a program in ``cwd``. ``how``: mode, chip, and where its timeline goes."""
+    """Runs a program in ``cwd``. ``how``: mode, chip, and where its timeline goes.
+
+    Without ``auto_sync`` the compiler is taken to insert no barriers (``--cce-auto-sync=off``).
+    """
     mode, chip, trace = how
     bounds = limits or Limits(wall_s=600.0, address_space=16 * 1024**3)
     with tempfile.TemporaryDirectory(prefix="evokernel-program-") as name:
@@ -177,6 +182,7 @@ def run_program(
             "EVOKERNEL_TWIN_CHIP": str(folder / "chip.txt"),
             "EVOKERNEL_TWIN_MODE": str(mode),
             "EVOKERNEL_TWIN_SOC": soc_name(chip),
+            "EVOKERNEL_TWIN_AUTO_SYNC": "on" if auto_sync else "off",
             **({"EVOKERNEL_TWIN_TRACE": str(trace.resolve())} if trace else {}),
         }
         command = [*limited(program.twin, bounds), str(program.executable), *arguments]

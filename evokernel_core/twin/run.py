@@ -70,6 +70,8 @@ class RunRequest:
     outputs: tuple[TensorFile, ...] = ()
     repeat: int = 1
     trace: Path | None = None
+    auto_sync: bool = True
+    """Whether the compiler is taken to insert barriers (``--cce-auto-sync``)."""
 
 
 @frozen
@@ -162,6 +164,8 @@ def request_text(library: Path, request: RunRequest, folder: Path) -> str:
     ]
     if request.trace is not None:
         lines.append(f"trace {request.trace}")
+    if not request.auto_sync:
+        lines.append("auto_sync off")
     return "\n".join(lines) + "\n"
 
 

@@ -88,6 +88,18 @@ def test_a_hazard_fails(folder: Path, data: Path, tmp_path: Path) -> None:
     assert "output-not-written" in {hazard["code"] for hazard in result["hazards"]}
 
 
+def test_a_compiler_that_inserts_no_barriers(folder: Path, data: Path, tmp_path: Path) -> None:
+    source = tmp_path / "twice.cpp"
+    twice = "Adds(b, b, 0.0f, share);\n    out.EnQue(b);"
+    source.write_text((data / "scale.cpp").read_text().replace("out.EnQue(b);", twice))
+    assert launch(folder, source).exit_code == 0
+    done = launch(folder, source, "--json", "--no-auto-sync")
+    assert done.exit_code == 1
+    (hazard,) = json.loads(done.output)["hazards"]
+    assert hazard["code"] == "missing-sync"
+    assert "PipeBarrier<PIPE_V>" in hazard["message"]
+
+
 def test_a_compile_error_names_the_file_and_line(folder: Path, data: Path, tmp_path: Path) -> None:
     source = tmp_path / "broken.cpp"
     source.write_text((data / "scale.cpp").read_text().replace("Muls(b, a,", "Mulls(b, a,"))
@@ -151,6 +163,17 @@ def test_its_output_and_a_macro(data: Path) -> None:
     done = program(data, "-D", "COUNT=512")
     assert done.exit_code == 0, done.output
     assert "512 values of 3" in done.output
+
+
+def test_a_program_without_the_compilers_barriers(data: Path, tmp_path: Path) -> None:
+    for name in ("program.cpp", "add_one.h"):
+        text = (data / name).read_text()
+        (tmp_path / name).write_text(re.sub(r"( *)(Adds\((\w+), \w+, 1\.0f, (.*)\);)", r"\1\2\n\1Muls(\3, \3, 1.0f, \4);", text))
+    words = ["twin", "run", str(tmp_path / "program.cpp"), "--json"]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    done = CliRunner().invoke(cli, [*words, "--no-auto-sync"])
+    assert done.exit_code == 1
+    assert {hazard["code"] for hazard in json.loads(done.output)["hazards"]} == {"missing-sync"}
 
 
 def test_its_arguments_and_exit_status(data: Path) -> None:

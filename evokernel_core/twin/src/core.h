@@ -136,6 +136,7 @@ struct Core {
     void *pipe = nullptr;  // the live TPipe
     FlagState flags[static_cast<int>(AscendC::HardEvent::MAX)];
     uint8_t event_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: id i is taken
+    uint8_t given_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: id i was given out once
     std::vector<uint64_t> cache_lines;
     uint64_t moved_bytes = 0;  // GM traffic of this block: its progress
     uint32_t number = 0;        // of the core in its launch, from 1

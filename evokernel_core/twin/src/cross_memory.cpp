@@ -260,6 +260,9 @@ void TurnsWait(const GlobalRef &workspace, const LocalRef &local, At at)
         return;
     }
     core.time.DrainAll();
+    if (race::installed && !core.timing) {
+        race::Barrier(core, race::kAllPipes);  // it reads its workspace with the copy engines and waits for them
+    }
     core.time.Scalar(LoadCycles());
     const uint64_t round = turns->waited[core.Index()]++;
     TurnWait wait{turns, round * static_cast<uint64_t>(VectorCores()) + static_cast<uint64_t>(core.Index())};

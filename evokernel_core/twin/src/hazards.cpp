@@ -2,7 +2,8 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <set>
+#include <cstring>
+#include <map>
 #include <tuple>
 
 namespace evokernel::twin {
@@ -13,7 +14,7 @@ constexpr size_t kMaxHazards = 100;
 
 struct Store {
     std::vector<Hazard> hazards;
-    std::set<std::tuple<std::string, std::string, int>> seen;
+    std::map<std::tuple<std::string, std::string, int>, size_t> seen;  // index of the hazard
 };
 
 Store &TheStore()
@@ -26,12 +27,21 @@ void Record(const char *code, const char *severity, At at, const char *format, v
 {
     Store &store = TheStore();
     const std::string file = at.file == nullptr ? "" : at.file;
-    if (store.hazards.size() >= kMaxHazards || !store.seen.emplace(code, file, at.line).second) {
+    const auto seen = store.seen.find({code, file, at.line});
+    const bool worse = seen != store.seen.end() && store.hazards[seen->second].severity != severity &&
+                       std::strcmp(severity, "error") == 0;
+    if (seen == store.seen.end() ? store.hazards.size() >= kMaxHazards : !worse) {
         return;
     }
     char text[512];
     std::vsnprintf(text, sizeof(text), format, arguments);
-    store.hazards.push_back(Hazard{code, severity, text, file, at.line});
+    const Hazard hazard{code, severity, text, file, at.line};
+    if (worse) {
+        store.hazards[seen->second] = hazard;
+        return;
+    }
+    store.seen.emplace(std::make_tuple(code, file, at.line), store.hazards.size());
+    store.hazards.push_back(hazard);
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, Ke
     crew.closure = closure;
     crew.active_blocks = active;
     crew.timing = session.timing;
-    race::Install(!session.timing);
+    race::Install(!session.timing, session.auto_sync);
     LaunchReport report;
     report.kernel = name;
     report.blocks = blocks;

@@ -29,6 +29,7 @@ struct LaunchReport {
 struct Session {
     bool timing = false;
     bool trace = false;
+    bool auto_sync = true;  // the compiler orders the scalar and vector units of a vector core
     std::vector<LaunchReport> launches;
 };
 

@@ -39,6 +39,8 @@ struct Program {
         const char *mode = std::getenv("EVOKERNEL_TWIN_MODE");
         evokernel::twin::TheSession().timing = mode != nullptr && std::strcmp(mode, "time") == 0;
         evokernel::twin::TheSession().trace = std::getenv("EVOKERNEL_TWIN_TRACE") != nullptr;
+        const char *auto_sync = std::getenv("EVOKERNEL_TWIN_AUTO_SYNC");
+        evokernel::twin::TheSession().auto_sync = auto_sync == nullptr || std::strcmp(auto_sync, "off") != 0;
         evokernel::twin::Gm();
         evokernel::twin::ClearHazards();
         std::atexit(WriteResultAtExit);

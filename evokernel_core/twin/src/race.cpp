@@ -1,6 +1,5 @@
 #include "race.h"
 
-#include <cstdlib>
 #include <cstring>
 
 #include "race_state.h"
@@ -15,15 +14,10 @@ Detector &TheDetector()
     return detector;
 }
 
-bool &AutoSync() { return TheDetector().auto_sync; }
-
-void Install(bool listen)
+void Install(bool listen, bool auto_sync)
 {
     installed = listen;
-    const char *chosen = std::getenv("EVOKERNEL_TWIN_AUTO_SYNC");
-    if (chosen != nullptr) {
-        AutoSync() = std::strcmp(chosen, "off") != 0;
-    }
+    TheDetector().auto_sync = auto_sync;
 }
 
 uint32_t SiteOf(const char *api, At at)
@@ -59,13 +53,13 @@ namespace {
 // vector unit where the compiler puts barriers between dependent instructions.
 bool OrderedInItself(const CoreState &core, Pipe pipe)
 {
-    return pipe == Pipe::S || (pipe == Pipe::V && core.vector && AutoSync());
+    return pipe == Pipe::S || (pipe == Pipe::V && core.vector && TheDetector().auto_sync);
 }
 
 // The compiler puts flags between the scalar unit and the vector and copy pipes of a vector core.
 bool InsertedByCompiler(const CoreState &core, Pipe from, Pipe to)
 {
-    if (!core.vector || !AutoSync() || (from == Pipe::S) == (to == Pipe::S)) {
+    if (!core.vector || !TheDetector().auto_sync || (from == Pipe::S) == (to == Pipe::S)) {
         return false;
     }
     const Pipe other = from == Pipe::S ? to : from;
@@ -131,12 +125,12 @@ void CheckGlobal(CoreState &core, const Access &earlier, bool wrote, GlobalTouch
         LearnFromWriter(core, earlier);
         return;
     }
-    const std::string bytes = GlobalBytes(start, end);
-    if (earlier.core == core.id) {
-        ReportSync(core, earlier, wrote, touch.write, bytes);
-    } else {
-        ReportRace(core, earlier, wrote, touch.write, bytes);
+    if (wrote && touch.write && !earlier.atomic && !touch.atomic) {
+        Doubtful(core, earlier, kGlobal, reinterpret_cast<const uint8_t *>(static_cast<uintptr_t>(start)), start, end);
+        return;
     }
+    (earlier.core == core.id ? ReportSync : ReportRace)(core, earlier, ClashOf(wrote, touch.write),
+                                                        GlobalBytes(start, end));
 }
 
 }  // namespace
@@ -147,6 +141,7 @@ void Instruction(Core &core, Pipe pipe, const char *api, At at)
     if (state == nullptr) {
         return;
     }
+    Settle(*state);
     if (state->strict > 0) {
         state->OrderAll();
     }
@@ -192,8 +187,14 @@ void Local(Core &core, Space space, uint32_t address, uint64_t bytes, bool write
     }
     Shadow &shadow = state->local[static_cast<int>(space)];
     const auto check = [&](const Access &earlier, bool wrote, uint64_t start, uint64_t end) {
-        if (!earlier.Nobody() && !InOrder(*state, earlier, wrote, true)) {
-            ReportSync(*state, earlier, wrote, write, LocalBytes(space, start, end));
+        if (earlier.Nobody() || InOrder(*state, earlier, wrote, true)) {
+            return;
+        }
+        if (wrote && write) {
+            const int number = static_cast<int>(space);
+            Doubtful(*state, earlier, number, core.memory[number].data + start, start, end);
+        } else {
+            ReportSync(*state, earlier, ClashOf(wrote, write), LocalBytes(space, start, end));
         }
     };
     shadow.Look(address, address + bytes, [&](uint64_t start, uint64_t end, const Cell &cell) {
@@ -244,6 +245,7 @@ void Flag(Core &core, Pipe from, Pipe to, int64_t id, bool set)
     if (state == nullptr || (from == to && id >= kQueueIds)) {
         return;  // queues order different pipes only
     }
+    Settle(*state);
     const int64_t key = (id * kPipes + static_cast<int>(from)) * kPipes + static_cast<int>(to);
     if (set) {
         state->flags[key] = state->Release(from);
@@ -261,6 +263,7 @@ void Barrier(Core &core, int pipe)
     if (state == nullptr) {
         return;
     }
+    Settle(*state);
     if (pipe == kAllPipes) {
         state->OrderAll();
     } else {
@@ -273,6 +276,7 @@ void CrossCore(Core &core, const void *channel, Pipe pipe, bool release)
     if (core.race == nullptr) {
         return;
     }
+    Settle(*core.race);
     if (release) {
         TheDetector().channels.Release(channel, core.race->Publish(pipe));
     } else {
@@ -331,6 +335,7 @@ void EndBlock(Core &core)
     if (core.race == nullptr) {
         return;
     }
+    Settle(*core.race);
     TheDetector().live.erase(core.race->id);
     TheDetector().idle.emplace_back(core.race);
     core.race = nullptr;

@@ -21,8 +21,7 @@ extern bool installed;  // nothing below is called while this is false
 
 // Before a launch: listens unless the launch only counts cycles. Without `auto_sync` the compiler is
 // taken to insert nothing (--cce-auto-sync=off).
-void Install(bool listen);
-bool &AutoSync();
+void Install(bool listen, bool auto_sync);
 
 // The instruction that the following touches belong to.
 void Instruction(Core &core, Pipe pipe, const char *api, At at);
@@ -43,7 +42,7 @@ void Flag(Core &core, Pipe from, Pipe to, int64_t id, bool set);
 void Barrier(Core &core, int pipe);  // a Pipe or kAllPipes
 
 // One end of an order between cores: `channel` stands for what both ends share. The n-th acquire of a
-// core sees the first n releases of every other. A release on the scalar pipe covers all pipes.
+// core sees the first n releases of every one, itself too: a flag that all set waits for all. A release on the scalar pipe covers all pipes.
 void CrossCore(Core &core, const void *channel, Pipe pipe, bool release);
 
 // Work that one core hands to another: what was complete when it was handed over.

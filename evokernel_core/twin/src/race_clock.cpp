@@ -90,9 +90,6 @@ void Channels::Acquire(const void *channel, CoreState &core)
 {
     const uint32_t turn = ++core.acquired[channel];
     for (const auto &[from, releases] : channels_[channel]) {
-        if (from == core.id) {
-            continue;
-        }
         uint32_t which = std::min(turn, releases.count);
         if (which + kKept <= releases.count) {
             which = static_cast<uint32_t>(releases.count - kKept + 1);

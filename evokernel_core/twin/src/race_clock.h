@@ -33,6 +33,17 @@ struct Line {
     uint64_t since = 0;    // serial of the latest instruction at that time
 };
 
+// Two writes of the same bytes without an order: an error unless the second left them as they were.
+struct Doubt {
+    Access earlier;
+    uint64_t start = 0;
+    uint64_t end = 0;
+    int space = 0;  // kGlobal or a Space
+    const uint8_t *place = nullptr;
+    std::vector<uint8_t> before;
+};
+constexpr int kGlobal = -1;
+
 struct CoreState {
     uint32_t id = 0;
     bool vector = true;
@@ -46,6 +57,7 @@ struct CoreState {
 
     // The instruction that runs.
     Access current;
+    std::vector<Doubt> doubts;  // about its writes, until they are done
     bool pipelined = false;
     bool uncached = false;
     int strict = 0;  // depth of library calls that order themselves

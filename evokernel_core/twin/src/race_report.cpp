@@ -9,8 +9,14 @@ namespace {
 
 const Site &Of(uint32_t site) { return TheDetector().sites[site]; }
 
-const char *Verb(bool writes) { return writes ? "writes" : "reads"; }
-const char *Participle(bool wrote) { return wrote ? "written" : "read"; }
+const char *Verb(Clash clash) { return clash == Clash::ReadAfterWrite ? "reads" : "writes"; }
+const char *Participle(Clash clash) { return clash == Clash::WriteAfterRead ? "read" : "written"; }
+
+// Writing the same bytes twice is right in either order, if they are the same for every input.
+const char *Remark(Clash clash)
+{
+    return clash == Clash::SameBytesTwice ? "; both write the same here, but where they do not, the order decides" : "";
+}
 
 }  // namespace
 
@@ -43,7 +49,7 @@ std::string GlobalBytes(uint64_t start, uint64_t end)
            (block == nullptr ? "global memory" : block->name);
 }
 
-void ReportSync(const CoreState &core, const Access &earlier, bool wrote, bool writes, const std::string &bytes)
+void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes)
 {
     const Site &now = Of(core.current.site);
     const std::string from = PipeName(earlier.pipe);
@@ -52,19 +58,39 @@ void ReportSync(const CoreState &core, const Access &earlier, bool wrote, bool w
     const std::string cure = from == to ? "PipeBarrier<PIPE_" + from + ">" : "SetFlag/WaitFlag " + from + "_" + to;
     const std::string here = "line " + std::to_string(now.at.line);
     const std::string where = there == here ? "the two calls of " + here : there + " and " + here;
-    ReportError("missing-sync", now.at, "%s %s %s, which %s of %s may still be %s; put %s between %s.", now.api,
-                Verb(writes), bytes.c_str(), Of(earlier.site).api, there.c_str(), wrote ? "writing" : "reading",
-                cure.c_str(), where.c_str());
+    (clash == Clash::SameBytesTwice ? ReportWarning : ReportError)(
+        "missing-sync", now.at, "%s %s %s, which %s of %s may still be %s%s; put %s between %s.", now.api, Verb(clash),
+        bytes.c_str(), Of(earlier.site).api, there.c_str(), clash == Clash::WriteAfterRead ? "reading" : "writing",
+        Remark(clash), cure.c_str(), where.c_str());
 }
 
-void ReportRace(const CoreState &core, const Access &earlier, bool wrote, bool writes, const std::string &bytes)
+void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes)
 {
     const Site &now = Of(core.current.site);
-    ReportError("cross-core-race", now.at,
-                "%s on %s %s %s, which are %s by %s of %s on %s, and nothing orders the two; put SyncAll or a flag "
-                "between the cores there, or give each core its own bytes.",
-                now.api, NameOf(core.id).c_str(), Verb(writes), bytes.c_str(), Participle(wrote), Of(earlier.site).api,
-                PlaceOf(core, earlier.site).c_str(), NameOf(earlier.core).c_str());
+    (clash == Clash::SameBytesTwice ? ReportWarning : ReportError)(
+        "cross-core-race", now.at,
+        "%s on %s %s %s, which are %s by %s of %s on %s, and nothing orders the two%s; put SyncAll or a flag "
+        "between the cores there, or give each core its own bytes.",
+        now.api, NameOf(core.id).c_str(), Verb(clash), bytes.c_str(), Participle(clash), Of(earlier.site).api,
+        PlaceOf(core, earlier.site).c_str(), NameOf(earlier.core).c_str(), Remark(clash));
+}
+
+void Doubtful(CoreState &core, const Access &earlier, int space, const uint8_t *place, uint64_t start, uint64_t end)
+{
+    core.doubts.push_back(Doubt{earlier, start, end, space, place, {place, place + (end - start)}});
+}
+
+void Settle(CoreState &core)
+{
+    for (const Doubt &doubt : core.doubts) {
+        const bool same = std::memcmp(doubt.place, doubt.before.data(), doubt.before.size()) == 0;
+        const Clash clash = same ? Clash::SameBytesTwice : Clash::WriteAfterWrite;
+        const bool global = doubt.space == kGlobal;
+        const std::string bytes = global ? GlobalBytes(doubt.start, doubt.end)
+                                         : LocalBytes(static_cast<Space>(doubt.space), doubt.start, doubt.end);
+        (doubt.earlier.core == core.id ? ReportSync : ReportRace)(core, doubt.earlier, clash, bytes);
+    }
+    core.doubts.clear();
 }
 
 }  // namespace evokernel::twin::race

@@ -37,9 +37,19 @@ uint32_t SiteOf(const char *api, At at);
 std::string LocalBytes(Space space, uint64_t start, uint64_t end);
 std::string GlobalBytes(uint64_t start, uint64_t end);
 
-// `wrote`: the earlier access was a write.
-void ReportSync(const CoreState &core, const Access &earlier, bool wrote, bool writes, const std::string &bytes);
-void ReportRace(const CoreState &core, const Access &earlier, bool wrote, bool writes, const std::string &bytes);
+// What the earlier access and the current one did to the bytes.
+enum class Clash { WriteAfterWrite, SameBytesTwice, ReadAfterWrite, WriteAfterRead };
+void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes);
+void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes);
+
+// Whether the clash stands; two writes wait in `doubts` until the second is done.
+void Doubtful(CoreState &core, const Access &earlier, int space, const uint8_t *place, uint64_t start, uint64_t end);
+void Settle(CoreState &core);
+
+inline Clash ClashOf(bool wrote, bool writes)
+{
+    return !writes ? Clash::ReadAfterWrite : wrote ? Clash::WriteAfterWrite : Clash::WriteAfterRead;
+}
 std::string PlaceOf(const CoreState &core, uint32_t site);
 std::string NameOf(uint32_t core);
 

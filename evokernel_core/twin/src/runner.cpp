@@ -26,6 +26,7 @@ struct TensorRequest {
 
 struct Request {
     std::string library, result, mode, chip, trace;
+    std::string auto_sync = "on";
     std::vector<int64_t> sizes;
     std::vector<float> scalars;
     std::vector<TensorRequest> tensors;
@@ -71,6 +72,8 @@ bool ParseLine(const std::string &line, Request *request)
             request->chip = value;
         } else if (key == "trace") {
             request->trace = value;
+        } else if (key == "auto_sync" && (value == "on" || value == "off")) {
+            request->auto_sync = value;
         } else {
             return false;
         }
@@ -166,6 +169,7 @@ public:
         const bool timing = request_.mode == "time";
         TheSession().timing = timing;
         TheSession().trace = !request_.trace.empty();
+        TheSession().auto_sync = request_.auto_sync == "on";
         Tiling tiling;
         if (!ComputeTiling(candidate_, request_, &tiling, &outcome->error)) {
             return false;

@@ -15,6 +15,26 @@ bool ValidEvent(int64_t id, const char *api, At at)
     return true;
 }
 
+// Ids 6 and 7 belong to the library: whoever got one from it may use it, others may not write it down.
+void CheckReserved(AscendC::HardEvent event, int64_t id, const char *api, At at)
+{
+    constexpr int64_t first_reserved = 6;
+    const int given = TheCore().given_ids[static_cast<int>(event)];
+    if (id >= first_reserved && (given >> id & 1) == 0) {
+        const PipePair pair = PipesOf(event);
+        ReportWarning("event-misuse", at,
+                      "%s %s_%s uses event id %lld, which the library keeps for itself; use 0 to 5 or AllocEventID.",
+                      api, PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
+    }
+}
+
+int8_t Give(AscendC::HardEvent event, int id)
+{
+    uint8_t &given = TheCore().given_ids[static_cast<int>(event)];
+    given = static_cast<uint8_t>(given | 1 << id);
+    return static_cast<int8_t>(id);
+}
+
 }  // namespace
 
 void SetFlag(AscendC::HardEvent event, int64_t id, At at)
@@ -24,6 +44,7 @@ void SetFlag(AscendC::HardEvent event, int64_t id, At at)
     if (!ValidEvent(id, "SetFlag", at)) {
         return;
     }
+    CheckReserved(event, id, "SetFlag", at);
     FlagState &flags = core.flags[static_cast<int>(event)];
     const PipePair pair = PipesOf(event);
     if (flags.set[id]) {
@@ -45,6 +66,7 @@ void WaitFlag(AscendC::HardEvent event, int64_t id, At at)
     if (!ValidEvent(id, "WaitFlag", at)) {
         return;
     }
+    CheckReserved(event, id, "WaitFlag", at);
     FlagState &flags = core.flags[static_cast<int>(event)];
     const PipePair pair = PipesOf(event);
     if (!flags.set[id]) {
@@ -88,7 +110,7 @@ int8_t AllocEvent(AscendC::HardEvent event, At at)
     for (int id = 0; id < kEvents; ++id) {
         if ((taken >> id & 1) == 0) {
             taken = static_cast<uint8_t>(taken | 1 << id);
-            return static_cast<int8_t>(id);
+            return Give(event, id);
         }
     }
     ReportError("event-misuse", at, "AllocEventID finds all 8 ids taken; release one with ReleaseEventID.");
@@ -108,7 +130,7 @@ int8_t FetchEvent(AscendC::HardEvent event)
     const uint8_t taken = TheCore().event_ids[static_cast<int>(event)];
     for (int id = 0; id < kEvents; ++id) {
         if ((taken >> id & 1) == 0) {
-            return static_cast<int8_t>(id);
+            return Give(event, id);
         }
     }
     return 0;

@@ -78,6 +78,7 @@ class Tested:
         sizes: Sequence[int] = (),
         scalars: Sequence[float] = (),
         mode: Mode = Mode.CHECK,
+        auto_sync: bool = True,
     ) -> Ran:
         """Runs on the arrays; ``outputs``: (elements, dtype) of each."""
         files = [self._file(f"in{i}.bin", array) for i, array in enumerate(inputs)]
@@ -92,6 +93,7 @@ class Tested:
             scalars=tuple(scalars),
             inputs=tuple(files),
             outputs=tuple(wanted),
+            auto_sync=auto_sync,
         )
         result = run_kernel(self.built, request)
         arrays = (

@@ -225,14 +225,10 @@ ROUNDS = """
         DataCopy(g.w[b * 1024], a, 1024);
         @2 CrossCoreSetFlag<0, PIPE_MTE3>(3);
         @2 CrossCoreWaitFlag(3);
-        @3 SetFlag<E::MTE3_MTE2>(0);
-        @3 WaitFlag<E::MTE3_MTE2>(0);
         DataCopy(a, g.w[(b + 1) % 4 * 1024], 1024);
-        @4 CrossCoreSetFlag<0, PIPE_MTE2>(4);
-        @4 CrossCoreWaitFlag(4);
+        @3 CrossCoreSetFlag<0, PIPE_MTE2>(4);
+        @3 CrossCoreWaitFlag(4);
     }
-    @5 SetFlag<E::MTE2_MTE3>(0);
-    @5 WaitFlag<E::MTE2_MTE3>(0);
     DataCopy(g.z[b * 1024], a, 1024);
 """
 
