@@ -145,7 +145,7 @@ void Store(const GlobalRef &dst, const LocalRef &src, const Burst &burst, const 
         from.Touched(uint64_t{i} * burst.src_stride, burst.length, false);
         uint8_t *to = dst.address + uint64_t{i} * burst.dst_stride;
         const bool undefined = AnyUndefined(part.address, burst.length, from.space);
-        const bool matters = block->kind == Kind::Output || TheCore().atomic != Atomic::None;
+        const bool matters = block->kind == Kind::Output;
         if (undefined && matters) {
             ReportUndefined(api, part, burst.length, at);
         }

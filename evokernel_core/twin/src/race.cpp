@@ -1,6 +1,6 @@
 #include "race.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "race_state.h"
 
@@ -179,6 +179,21 @@ void Uncached(Core &core)
     }
 }
 
+namespace {
+
+// An instruction in place: what it reads was in doubt when its destination was looked at.
+void ReadInDoubt(CoreState &core, Space space, uint64_t start, uint64_t end)
+{
+    for (const Doubt &doubt : core.doubts) {
+        if (doubt.space == static_cast<int>(space) && doubt.start < end && start < doubt.end) {
+            const std::string bytes = LocalBytes(space, std::max(start, doubt.start), std::min(end, doubt.end));
+            ReportSync(core, doubt.earlier, Clash::ReadAfterWrite, bytes);
+        }
+    }
+}
+
+}  // namespace
+
 void Local(Core &core, Space space, uint32_t address, uint64_t bytes, bool write)
 {
     CoreState *state = core.race;
@@ -203,6 +218,9 @@ void Local(Core &core, Space space, uint32_t address, uint64_t bytes, bool write
             check(cell.others[i], false, start, end);
         }
     });
+    if (!write) {
+        ReadInDoubt(*state, space, address, address + bytes);
+    }
     if (write) {
         shadow.Write(address, address + bytes, state->current, OrderedInItself(*state, state->current.pipe));
     } else {

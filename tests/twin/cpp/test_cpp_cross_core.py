@@ -86,7 +86,8 @@ CASES = {
         if (self > 0) {
             cell.Put(self, 5);
             work.SetValue(self * 16, 1);
-            DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(work[self * 16]);
+            auto line = work[self * 16];
+            DataCacheCleanAndInvalid<int32_t, Line::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(line);
         }
         for (bool ready = self > 0; !ready;) {
             ready = true;

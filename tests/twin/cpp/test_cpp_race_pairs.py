@@ -117,6 +117,7 @@ CASES = {
     ),
     # Where the compiler inserts nothing.
     "V to V": off("Adds(b, a, 1.0f, 512);", "PipeBarrier<PIPE_V>();", "Adds(c, b, 1.0f, 512);"),
+    "V to V in place": off("Muls(b, b, 1.0f, 512);", "PipeBarrier<PIPE_V>();", "Adds(b, b, 0.0f, 512);"),
     "V to S": off("Adds(b, a, 1.0f, 512);", "Sync<E::V_S>();", "float got = b.GetValue(0); (void)got;"),
     "S to V": off("b.SetValue(0, 1.0f);", "Sync<E::S_V>();", "Adds(c, b, 1.0f, 512);"),
     "MTE2 to S": off("DataCopy(a, x, 512);", "Sync<E::MTE2_S>();", "float got = a.GetValue(0); (void)got;"),
