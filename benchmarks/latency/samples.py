@@ -145,6 +145,11 @@ def run_sample(row: Row, samples: Path) -> Prediction | None:
 def _read(row: Row, ran: RunResult) -> Prediction:
     if ran.status is not Status.OK or not ran.launches:
         return Prediction(None, "executed", (ran.message or "it launched nothing").splitlines()[0])
+    blocks = {launch.block_dim for launch in ran.launches}
+    measured = row.data.get("block_dim")
+    if measured is not None and blocks != {measured}:
+        words = ", ".join(str(count) for count in sorted(blocks))
+        return Prediction(None, "executed", f"it launches {words} blocks, and {measured} were measured")
     return _READERS["ticks" if "ticks" in row.unit else "us"](row, ran)
 
 

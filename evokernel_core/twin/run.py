@@ -60,7 +60,10 @@ class TensorFile:
 
 @frozen
 class RunRequest:
-    """One run. Sizes, scalars and tensors are in the task's order; ``repeat`` compares that many runs."""
+    """One run. Sizes, scalars and tensors are in the task's order; ``repeat`` compares that many runs.
+
+    ``find_races``: whether the race detector listens; only measurements of its cost turn it off.
+    """
 
     mode: Mode
     chip: Chip
@@ -72,6 +75,7 @@ class RunRequest:
     trace: Path | None = None
     auto_sync: bool = True
     """Whether the compiler is taken to insert barriers (``--cce-auto-sync``)."""
+    find_races: bool = True
 
 
 @frozen
@@ -166,6 +170,8 @@ def request_text(library: Path, request: RunRequest, folder: Path) -> str:
         lines.append(f"trace {request.trace}")
     if not request.auto_sync:
         lines.append("auto_sync off")
+    if not request.find_races:
+        lines.append("races off")
     return "\n".join(lines) + "\n"
 
 

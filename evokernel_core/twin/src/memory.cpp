@@ -196,6 +196,7 @@ uint64_t GlobalMemory::Touch(Allocation &block, uint64_t offset, uint64_t bytes,
         missed = TouchSectors(lines[last_line], to_last, progress, reach);
         sectors += kCount[missed];
     }
+    __builtin_prefetch(lines + last_line + 1, 1);  // where a kernel that walks through the tensor goes on
     const bool last_missed = (missed >> last % kSectors & 1) != 0;
     const uint64_t before = first_missed ? offset - first * kL2Sector : 0;
     const uint64_t after = last_missed ? (last + 1) * kL2Sector - end : 0;

@@ -14,9 +14,15 @@ Detector &TheDetector()
     return detector;
 }
 
+bool &Wanted()
+{
+    static bool wanted = true;
+    return wanted;
+}
+
 void Install(bool listen, bool auto_sync)
 {
-    installed = listen;
+    installed = listen && Wanted();
     TheDetector().auto_sync = auto_sync;
 }
 

@@ -22,6 +22,7 @@ extern bool installed;  // nothing below is called while this is false
 // Before a launch: listens unless the launch only counts cycles. Without `auto_sync` the compiler is
 // taken to insert nothing (--cce-auto-sync=off).
 void Install(bool listen, bool auto_sync);
+bool &Wanted();  // false: never listens; for measurements of what listening costs
 
 // The instruction that the following touches belong to.
 void Instruction(Core &core, Pipe pipe, const char *api, At at);

@@ -31,6 +31,7 @@ struct Request {
     std::vector<float> scalars;
     std::vector<TensorRequest> tensors;
     int repeat = 1;
+    bool races = true;
 };
 
 bool ParseLine(const std::string &line, Request *request)
@@ -59,6 +60,10 @@ bool ParseLine(const std::string &line, Request *request)
         request->tensors.push_back(tensor);
     } else if (key == "repeat") {
         words >> request->repeat;
+    } else if (key == "races") {
+        std::string value;
+        words >> value;
+        request->races = value != "off";
     } else {
         std::string value;
         std::getline(words >> std::ws, value);
@@ -168,6 +173,7 @@ public:
     {
         const bool timing = request_.mode == "time";
         TheSession().timing = timing;
+        race::Wanted() = request_.races;
         TheSession().trace = !request_.trace.empty();
         TheSession().auto_sync = request_.auto_sync == "on";
         Tiling tiling;

@@ -67,7 +67,7 @@ double Allocate(double bytes, bool written)
 }
 
 // Whether another core reads or writes the same place at this time: such accesses take turns.
-bool Contested(const Core &core, Pipe pipe, Allocation &block, const GlobalRef &tensor)
+bool Contested(const Core &core, Pipe pipe, Allocation &block, const GlobalRef &tensor, const Span &span)
 {
     constexpr double at_once = 500;  // cycles between accesses that still meet
     const double now = core.base + core.time.NextStart(pipe);
@@ -75,6 +75,7 @@ bool Contested(const Core &core, Pipe pipe, Allocation &block, const GlobalRef &
     if (visit == nullptr) {
         return false;
     }
+    __builtin_prefetch(visit + span.length / kVisitPage, 1);  // most kernels go on where they stopped
     const bool met = visit->core != 0 && visit->core != core.number && std::abs(visit->time - now) < at_once;
     *visit = Visit{now, core.number};
     return met;
@@ -108,7 +109,7 @@ Move NoteTraffic(Pipe pipe, bool load, const GlobalRef &tensor, Span span)
         move.hbm_bytes = load ? missed : 0;
         move.write_back = Allocate(static_cast<double>(missed), !load);
     }
-    if (block != nullptr && Contested(core, pipe, *block, tensor)) {
+    if (block != nullptr && Contested(core, pipe, *block, tensor, span)) {
         move.requests = static_cast<uint64_t>(static_cast<double>(move.requests) * CurrentChip().same_address_cost);
     }
     core.moved_bytes += move.bytes;
