@@ -52,7 +52,21 @@ __attribute__((target("avx2"))) void FourRowsAvx2(const float *left, uint64_t pi
     SumRows<Eight, kRows>(left, pitch, panel, begin, end, c);
 }
 
-Multiplier Best() { return __builtin_cpu_supports("avx2") ? FourRowsAvx2 : FourRows; }
+using Sixteen = float __attribute__((vector_size(64)));
+
+__attribute__((target("avx512f"))) void FourRowsAvx512(const float *left, uint64_t pitch, const float *panel,
+                                                       uint32_t begin, uint32_t end, float *c)
+{
+    SumRows<Sixteen, kRows>(left, pitch, panel, begin, end, c);
+}
+
+Multiplier Best()
+{
+    if (__builtin_cpu_supports("avx512f")) {
+        return FourRowsAvx512;
+    }
+    return __builtin_cpu_supports("avx2") ? FourRowsAvx2 : FourRows;
+}
 #else
 Multiplier Best() { return FourRows; }
 #endif
