@@ -139,12 +139,18 @@ def run_sample(row: Row, samples: Path) -> Prediction | None:
                 file.truncate(size)
         mode = Mode.CHECK if "ticks" in row.unit else Mode.TIME  # kernels print nothing in timing mode
         ran = run_program(program, (), cwd, (mode, row.chip, None), Limits(580.0, 16 << 30, 1 << 30))
-    return _read(row, ran)
+    return read_run(row, ran)
 
 
-def _read(row: Row, ran: RunResult) -> Prediction:
+def read_run(row: Row, ran: RunResult) -> Prediction:
+    """What a run says about a row; nothing where it did not run what was measured."""
     if ran.status is not Status.OK or not ran.launches:
         return Prediction(None, "executed", (ran.message or "it launched nothing").splitlines()[0])
+    if ran.instructions == 0:
+        words = "; ".join(f"{hazard.code}: {hazard.message}" for hazard in ran.hazards[:1])
+        return Prediction(
+            None, "executed", f"its cores did nothing ({words})" if words else "its cores did nothing"
+        )
     blocks = {launch.block_dim for launch in ran.launches}
     measured = row.data.get("block_dim")
     if measured is not None and blocks != {measured}:

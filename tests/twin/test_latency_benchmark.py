@@ -12,9 +12,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.latency.analytic import analytic_us
 from benchmarks.latency.rows import Row, chip_name, read_rows
-from benchmarks.latency.samples import sample_of
+from benchmarks.latency.samples import read_run, sample_of
 from benchmarks.latency_model import PUBLISHED, Compared, direction, summarise
 from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.run import LaunchReport, RunResult, Status
 
 
 def row(value: float = 10.0, series: str = "s", **data: Any) -> Row:
@@ -73,3 +74,16 @@ def test_analytic_predictions_grow_with_the_work() -> None:
     assert large is not None
     assert small < large
     assert analytic_us(row(op="an operation nobody knows", shapes=[], dtype="half")) is None
+
+
+@pytest.mark.parametrize(
+    ("instructions", "blocks", "words"),
+    [(0, 24, "its cores did nothing"), (9, 1, "it launches 1 blocks, and 24 were measured"), (9, 24, "")],
+)
+def test_a_run_that_is_not_what_was_measured_predicts_nothing(
+    instructions: int, blocks: int, words: str
+) -> None:
+    launch = LaunchReport("k", blocks, 5.0, (), "")
+    ran = RunResult(Status.OK, launches=(launch,), latency_us=5.0, instructions=instructions)
+    found = read_run(row(block_dim=24), ran)
+    assert (found.value, found.why) == (None if words else 5.0, words)
