@@ -131,12 +131,13 @@ void CheckGlobal(CoreState &core, const Access &earlier, bool wrote, GlobalTouch
         LearnFromWriter(core, earlier);
         return;
     }
-    if (wrote && touch.write && !earlier.atomic && !touch.atomic) {
-        Doubtful(core, earlier, kGlobal, reinterpret_cast<const uint8_t *>(static_cast<uintptr_t>(start)), start, end);
+    if (touch.write && !earlier.atomic && !touch.atomic) {
+        const auto *place = reinterpret_cast<const uint8_t *>(static_cast<uintptr_t>(start));
+        Doubtful(core, Doubt{earlier, wrote, start, end, kGlobal, place, {}});
         return;
     }
     (earlier.core == core.id ? ReportSync : ReportRace)(core, earlier, ClashOf(wrote, touch.write),
-                                                        GlobalBytes(start, end));
+                                                        GlobalBytes(start, end), Weight::Wrong);
 }
 
 }  // namespace
@@ -191,7 +192,7 @@ namespace {
 void ReadInDoubt(CoreState &core, Space space, uint64_t start, uint64_t end)
 {
     for (const Doubt &doubt : core.doubts) {
-        if (doubt.space == static_cast<int>(space) && doubt.start < end && start < doubt.end) {
+        if (doubt.wrote && doubt.space == static_cast<int>(space) && doubt.start < end && start < doubt.end) {
             const std::string bytes = LocalBytes(space, std::max(start, doubt.start), std::min(end, doubt.end));
             ReportSync(core, doubt.earlier, Clash::ReadAfterWrite, bytes);
         }
@@ -211,9 +212,9 @@ void Local(Core &core, Space space, uint32_t address, uint64_t bytes, bool write
         if (earlier.Nobody() || InOrder(*state, earlier, wrote, true)) {
             return;
         }
-        if (wrote && write) {
+        if (write && (wrote || state->vector)) {
             const int number = static_cast<int>(space);
-            Doubtful(*state, earlier, number, core.memory[number].data + start, start, end);
+            Doubtful(*state, Doubt{earlier, wrote, start, end, number, core.memory[number].data + start, {}});
         } else {
             ReportSync(*state, earlier, ClashOf(wrote, write), LocalBytes(space, start, end));
         }

@@ -33,9 +33,10 @@ struct Line {
     uint64_t since = 0;    // serial of the latest instruction at that time
 };
 
-// Two writes of the same bytes without an order: an error unless the second left them as they were.
+// A write without an order to an earlier access: an error unless it left the bytes as they were.
 struct Doubt {
     Access earlier;
+    bool wrote = false;
     uint64_t start = 0;
     uint64_t end = 0;
     int space = 0;  // kGlobal or a Space

@@ -13,9 +13,11 @@ const char *Verb(Clash clash) { return clash == Clash::ReadAfterWrite ? "reads" 
 const char *Participle(Clash clash) { return clash == Clash::WriteAfterRead ? "read" : "written"; }
 
 // Writing the same bytes twice is right in either order, if they are the same for every input.
-const char *Remark(Clash clash)
+const char *Remark(Weight weight)
 {
-    return clash == Clash::SameBytesTwice ? "; both write the same here, but where they do not, the order decides" : "";
+    return weight == Weight::Harmless      ? "; it leaves them as they are here, but where it does not, the order decides"
+           : weight == Weight::Overwritten ? "; nothing reads the first copy, but which one stays is open"
+                                           : "";
 }
 
 }  // namespace
@@ -49,7 +51,8 @@ std::string GlobalBytes(uint64_t start, uint64_t end)
            (block == nullptr ? "global memory" : block->name);
 }
 
-void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes)
+void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes,
+                Weight weight)
 {
     const Site &now = Of(core.current.site);
     const std::string from = PipeName(earlier.pipe);
@@ -58,37 +61,41 @@ void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const
     const std::string cure = from == to ? "PipeBarrier<PIPE_" + from + ">" : "SetFlag/WaitFlag " + from + "_" + to;
     const std::string here = "line " + std::to_string(now.at.line);
     const std::string where = there == here ? "the two calls of " + here : there + " and " + here;
-    (clash == Clash::SameBytesTwice ? ReportWarning : ReportError)(
+    (weight == Weight::Wrong ? ReportError : ReportWarning)(
         "missing-sync", now.at, "%s %s %s, which %s of %s may still be %s%s; put %s between %s.", now.api, Verb(clash),
         bytes.c_str(), Of(earlier.site).api, there.c_str(), clash == Clash::WriteAfterRead ? "reading" : "writing",
-        Remark(clash), cure.c_str(), where.c_str());
+        Remark(weight), cure.c_str(), where.c_str());
 }
 
-void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes)
+void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes,
+                Weight weight)
 {
     const Site &now = Of(core.current.site);
-    (clash == Clash::SameBytesTwice ? ReportWarning : ReportError)(
+    (weight == Weight::Wrong ? ReportError : ReportWarning)(
         "cross-core-race", now.at,
         "%s on %s %s %s, which are %s by %s of %s on %s, and nothing orders the two%s; put SyncAll or a flag "
         "between the cores there, or give each core its own bytes.",
         now.api, NameOf(core.id).c_str(), Verb(clash), bytes.c_str(), Participle(clash), Of(earlier.site).api,
-        PlaceOf(core, earlier.site).c_str(), NameOf(earlier.core).c_str(), Remark(clash));
+        PlaceOf(core, earlier.site).c_str(), NameOf(earlier.core).c_str(), Remark(weight));
 }
 
-void Doubtful(CoreState &core, const Access &earlier, int space, const uint8_t *place, uint64_t start, uint64_t end)
+void Doubtful(CoreState &core, const Doubt &doubt)
 {
-    core.doubts.push_back(Doubt{earlier, start, end, space, place, {place, place + (end - start)}});
+    core.doubts.push_back(doubt);
+    core.doubts.back().before.assign(doubt.place, doubt.place + (doubt.end - doubt.start));
 }
 
 void Settle(CoreState &core)
 {
     for (const Doubt &doubt : core.doubts) {
-        const bool same = std::memcmp(doubt.place, doubt.before.data(), doubt.before.size()) == 0;
-        const Clash clash = same ? Clash::SameBytesTwice : Clash::WriteAfterWrite;
         const bool global = doubt.space == kGlobal;
+        const bool same = std::memcmp(doubt.place, doubt.before.data(), doubt.before.size()) == 0;
+        const bool again = !global && doubt.wrote && doubt.earlier.site == core.current.site;
+        const Weight weight = same ? Weight::Harmless : again ? Weight::Overwritten : Weight::Wrong;
         const std::string bytes = global ? GlobalBytes(doubt.start, doubt.end)
                                          : LocalBytes(static_cast<Space>(doubt.space), doubt.start, doubt.end);
-        (doubt.earlier.core == core.id ? ReportSync : ReportRace)(core, doubt.earlier, clash, bytes);
+        const Clash clash = ClashOf(doubt.wrote, true);
+        (doubt.earlier.core == core.id ? ReportSync : ReportRace)(core, doubt.earlier, clash, bytes, weight);
     }
     core.doubts.clear();
 }

@@ -38,12 +38,16 @@ std::string LocalBytes(Space space, uint64_t start, uint64_t end);
 std::string GlobalBytes(uint64_t start, uint64_t end);
 
 // What the earlier access and the current one did to the bytes.
-enum class Clash { WriteAfterWrite, SameBytesTwice, ReadAfterWrite, WriteAfterRead };
-void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes);
-void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes);
+enum class Clash { WriteAfterWrite, ReadAfterWrite, WriteAfterRead };
+// Harmless: the write leaves the bytes as they were. Overwritten: nothing read the first of two copies.
+enum class Weight { Wrong, Harmless, Overwritten };
+void ReportSync(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes,
+                Weight weight = Weight::Wrong);
+void ReportRace(const CoreState &core, const Access &earlier, Clash clash, const std::string &bytes,
+                Weight weight = Weight::Wrong);
 
-// Whether the clash stands; two writes wait in `doubts` until the second is done.
-void Doubtful(CoreState &core, const Access &earlier, int space, const uint8_t *place, uint64_t start, uint64_t end);
+// Whether a write clashes is known when it is done: until then it waits in `doubts`.
+void Doubtful(CoreState &core, const Doubt &doubt);
 void Settle(CoreState &core);
 
 inline Clash ClashOf(bool wrote, bool writes)

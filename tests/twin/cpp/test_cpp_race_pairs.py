@@ -115,6 +115,10 @@ CASES = {
     "the same bytes twice": one(
         "DataCopy(a, x, 512);\n<<|PipeBarrier<PIPE_MTE2>();>>\n@ DataCopy(a, x, 64);", severity="warning"
     ),
+    "a copy over one that nothing read": one(
+        "for (int i = 0; i < 2; ++i) {\n@ DataCopy(a, x[64 * i], 64);\n<<|PipeBarrier<PIPE_MTE2>();>>\n}",
+        severity="warning",
+    ),
     # Where the compiler inserts nothing.
     "V to V": off("Adds(b, a, 1.0f, 512);", "PipeBarrier<PIPE_V>();", "Adds(c, b, 1.0f, 512);"),
     "V to V in place": off("Muls(b, b, 1.0f, 512);", "PipeBarrier<PIPE_V>();", "Adds(b, b, 0.0f, 512);"),
