@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from attrs import evolve
@@ -60,7 +61,7 @@ class TwinBackend:
         )
         limits = evolve(self._limits, address_space=self._limits.address_space + COPIES * case.total_bytes)
         result = self._run(built, request, limits, case.outputs[0].parent)
-        us = result.launches[0].latency_us if result.launches else 0.0
+        us = sum(launch.latency_us for launch in result.launches)
         return Execution(RunStatus(result.status), result.message, result.hazards, result.seconds, us)
 
     def measure(self, built: BuiltKernel, request: TimingRequest) -> Timing:
@@ -89,8 +90,16 @@ class TwinBackend:
 
 
 def _timing(result: RunResult) -> Timing:
-    """The figures of a run; a kernel has one launch. Raises CandidateError for any other number."""
-    if len(result.launches) != 1:
-        raise CandidateError("launches", f"The launcher made {len(result.launches)} launches; make one.")
-    launch = result.launches[0]
-    return Timing(result.latency_us, launch.block_dim, launch.pipes, launch.bottleneck, result.hazards)
+    """The figures of a run: pipes over all launches, blocks and bottleneck of the longest. Raises
+    CandidateError where nothing was launched."""
+    if not result.launches:
+        raise CandidateError("launches", "The launcher launched nothing; launch the kernel.")
+    longest = max(result.launches, key=lambda launch: launch.latency_us)
+    words = longest.bottleneck
+    if len(result.launches) > 1:
+        share = 100 * longest.latency_us / max(result.latency_us, 1e-9)
+        words = f"{longest.kernel} takes {share:.0f} % of {len(result.launches)} launches: {words}"
+    busy: Counter[str] = Counter()
+    for launch in result.launches:
+        busy.update(dict(launch.pipes))
+    return Timing(result.latency_us, longest.block_dim, tuple(busy.items()), words, result.hazards)
