@@ -16,6 +16,7 @@ from evokernel_core.ascendc import author
 from evokernel_core.ascendc.emit.package import import_root, kernel_name, write_package
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
+from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import PlanError, StoreError, UsageError
 from evokernel_core.domain.job import JobKind
@@ -106,24 +107,25 @@ class Session:
                 self._verifier = verifier
             return self._verifier
 
-    def regions(self, path: Path, text: str | None = None, symbol: str | None = None) -> tuple[Region, ...]:
+    def regions(
+        self, path: Path, text: str | None = None, symbol: str | None = None, *, programs: bool = False
+    ) -> tuple[Region, ...]:
         """The regions of a file; those that no family covers are unsupported, with the reason.
 
-        Regions are as large as a program of kernels can compute; where the planner refuses one, the
-        smaller ones inside it that a single kernel computes take its place.
+        A region is what one fused kernel computes. With ``programs`` it is as large as several kernels in
+        a row can compute; where the planner refuses one, the smaller ones inside it take its place.
         """
-        captured = self._captured(path, text, symbol, whole=True)
+        if not programs:
+            return tuple(map(self._planned, self.agent.capture(path, text, fused_ops(), symbol)))
+        captured = self.agent.capture(path, text, covered_ops(), symbol, whole=True)
         planned = [self._planned(region) for region in captured]
         if not any(region.task and not after.task for region, after in zip(captured, planned, strict=True)):
             return tuple(planned)
         found = [region for region in planned if region.task is not None]
-        for region in map(self._planned, self._captured(path, text, symbol, whole=False)):
+        for region in self.regions(path, text, symbol):
             if not any(region.span.overlaps(other.span) for other in found):
                 found.append(region)
         return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
-
-    def _captured(self, path: Path, text: str | None, symbol: str | None, whole: bool) -> tuple[Region, ...]:
-        return self.agent.capture(path, text, covered_ops(), symbol, whole=whole)
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
