@@ -35,7 +35,9 @@ def options_of(name: str, rest: str) -> set[str]:
             sub = command.get_command(context, choice)
             assert sub is not None, f"evokernel {name} has no subcommand {choice}"
             command = sub
-    return {option for param in command.params for option in param.opts} | {"--help"}
+    return {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {
+        "--help"
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

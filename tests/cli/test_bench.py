@@ -30,13 +30,14 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-MATMUL = POINTWISE.replace("torch.relu(x) + 1", "torch.relu(x @ x.T)")
+INVERSE = POINTWISE.replace("torch.relu(x) + 1", "torch.linalg.inv(x @ x.T)")
+PRODUCT = POINTWISE.replace("torch.relu(x) + 1", "torch.relu(x @ x.T) + 1")
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     folder = tmp_path / "suite"
-    for level, name, text in ((1, "10_late", MATMUL), (1, "2_early", POINTWISE), (2, "1_other", POINTWISE)):
+    for level, name, text in ((1, "10_late", INVERSE), (1, "2_early", POINTWISE), (2, "1_other", POINTWISE)):
         path = folder / f"level{level}" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -110,3 +111,12 @@ def test_real_problems(suite: Path, tmp_path: Path) -> None:
     assert late["reason"]
     assert data["summary"]["feasible"] == 1
     assert "1 of 2 verified." in done.output
+
+
+def test_a_forward_of_several_kernels(tmp_path: Path) -> None:
+    (tmp_path / "level1").mkdir()
+    (tmp_path / "level1" / "1_product.py").write_text(PRODUCT)
+    arguments = ["bench", str(tmp_path), "--budget", "1", "--json", "-"]
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    (problem,) = json.loads(done.output.splitlines()[-1])["problems"]
+    assert problem["feasible"], problem
