@@ -185,7 +185,8 @@ class _Cutter:
         sorter: TopologicalSorter[Group] = TopologicalSorter()
         for group in sorted(known, key=lambda item: min(place[name] for name in item)):
             names = frozenset().union(*(self._sources(self.nodes[name]) for name in group))
-            sorter.add(group, *{holder[name] for name in names if name in holder} - {group})
+            read = {holder[name] for name in names if name in holder} - {group}
+            sorter.add(group, *sorted(read, key=lambda item: min(place[name] for name in item)))
         return tuple(sorter.static_order())
 
     # -- the task of a group ------------------------------------------------------------------

@@ -109,7 +109,8 @@ def _twin_folder(compiler: Compiler) -> Path:
 
 def _content_hash(compiler: Compiler) -> str:
     digest = hashlib.sha256(repr((compiler, LIBRARY_FLAGS, KERNEL_FLAGS)).encode())
-    for path in sorted([*INCLUDE.rglob("*"), *SOURCES.rglob("*")]):
+    rewriting = [HERE / "preprocess.py", HERE / "lexer.py"]  # they make part of what is compiled
+    for path in sorted([*INCLUDE.rglob("*"), *SOURCES.rglob("*"), *rewriting]):
         if path.is_file():
             digest.update(f"\n{path.relative_to(HERE)}\n".encode())
             digest.update(path.read_bytes())

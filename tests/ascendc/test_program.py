@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.ascendc.program import PROGRAM, parted, plan_program
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.serial import dumps
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
@@ -97,3 +101,31 @@ def test_an_op_of_no_family_is_named(builder: Any, chip: Any) -> None:
     task = graph.task(graph.call("linalg_inv.default", y, shape=(8, 8)))
     with pytest.raises(PlanError, match="linalg_inv"):
         check(task, chip)
+
+
+_WRITE = """
+import json, sys
+from evokernel_core.ascendc.author import initial, write
+from evokernel_core.domain.serial import from_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import load_chip
+task, chip = from_data(json.load(sys.stdin), KernelTask), load_chip("ascend910b1")
+print(write(task, initial(task, chip), chip).source_id)
+"""
+
+
+def test_every_process_writes_the_same_program(builder: Any) -> None:
+    """Sets of names have another order in each process: the launches must not."""
+    text = dumps(layers(builder, 3))
+    written = {
+        subprocess.run(
+            [sys.executable, "-c", _WRITE],
+            input=text,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(written) == 1
