@@ -20,6 +20,7 @@ from evokernel_core.ascendc.program import (
     plan_program,
     program_of,
 )
+from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -31,12 +32,14 @@ _MOVES_PER_KIND = 24
 
 def check(task: KernelTask, chip: Chip) -> None:
     """Raises PlanError with the reason where the task cannot be computed by kernels of the families."""
+    task = legalised(task)
     if family_of_task(task, chip) is None:
         plan_program(task, chip)
 
 
 def initial(task: KernelTask, chip: Chip) -> Strategy:
     """The strategy of the lowest estimate. Raises PlanError where the task cannot be planned."""
+    task = legalised(task)
     family = family_of_task(task, chip)
     if family is not None:
         return family.initial(task, chip)
@@ -46,6 +49,7 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
 
 def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     """The named steps from a strategy; those of a program's most expensive kernels come first."""
+    task = legalised(task)
     if strategy.family != PROGRAM:
         return family_for(task, chip).moves(task, strategy, chip)
     program, parts = program_of(task, strategy, chip), parted(strategy)
@@ -69,6 +73,7 @@ def _program_moves(
 def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
     """Another task's strategy cut to fit this one, None where a rule refuses it. Raises PlanError
     where the task cannot be planned."""
+    task = legalised(task)
     family = family_of_task(task, chip)
     if family is None or strategy.family not in family.strategies:
         return None
@@ -77,6 +82,7 @@ def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
 
 def estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
     """Modelled microseconds of a strategy, all launches included."""
+    task = legalised(task)
     if strategy.family != PROGRAM:
         return family_for(task, chip).estimate_us(task, strategy, chip)
     program = program_of(task, strategy, chip)
@@ -88,7 +94,7 @@ def estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
 
 def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
     """tiling.h and op_kernel.cpp. Raises PlanError where the task cannot be planned."""
-    name = _identifier(task.name)
+    name, task = _identifier(task.name), legalised(task)
     if strategy.family != PROGRAM:
         stage = family_for(task, chip).text(task, strategy, chip, name)
         tensors = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)

@@ -8,6 +8,7 @@ from functools import cache
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
+from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -17,8 +18,9 @@ FAMILIES: tuple[Family, ...] = (FusedFamily(), MatmulFamily())
 
 @cache
 def covered_ops() -> Mapping[str, str]:
-    """ATen name to ``pointwise``, ``reduction``, ``kernel`` or ``view``, over all families."""
-    found: dict[str, str] = {}
+    """ATen name to ``pointwise``, ``reduction``, ``kernel`` or ``view``: what families compute, and what
+    is rewritten into that."""
+    found = dict.fromkeys(rewrites(), "kernel")
     for family in FAMILIES:
         found = {**family.ops, **found}
     return found

@@ -1,0 +1,55 @@
+"""What is rewritten before a graph is cut into kernels: passes over the whole graph, then single nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+
+from attrs import frozen
+
+from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
+from evokernel_core.domain.task import KernelTask
+
+Pass = Callable[[KernelTask], KernelTask]
+
+PASSES: tuple[Pass, ...] = ()
+"""Patterns of several nodes, in the order in which they are applied."""
+_TABLES: tuple[Mapping[str, Rewrite], ...] = ()
+
+
+@cache
+def rewrites() -> Mapping[str, Rewrite]:
+    """ATen or own name to its rewrite."""
+    found: dict[str, Rewrite] = {}
+    for table in _TABLES:
+        found |= table
+    return found
+
+
+def legalised(task: KernelTask) -> KernelTask:
+    """The task in the operations that families know. Its inputs, outputs and symbols are the same.
+
+    The result depends on the task alone. Raises PlanError for an operation that cannot be computed.
+    """
+    return _legalised(_ById(task))
+
+
+@frozen(eq=False)
+class _ById:
+    """A task under its identity, which is quicker to compare than its graph."""
+
+    task: KernelTask
+
+    def __hash__(self) -> int:
+        return hash(self.task.task_id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and self.task.task_id == other.task.task_id
+
+
+@lru_cache(maxsize=64)
+def _legalised(key: _ById) -> KernelTask:
+    task = key.task
+    for change in PASSES:
+        task = change(task)
+    return rewritten(task, rewrites())
