@@ -80,12 +80,29 @@ def eager_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
 def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
     if op_name(node.op) in FREE_OPS:
         return 0.0
-    read_us = math.fsum(_read_us(ref, graph, chip, sizes) for ref in dict.fromkeys(node.operands()))
+    read = {ref: _read_bytes(ref, graph, sizes) for ref in dict.fromkeys(node.operands())}
     written = sum(spec.nbytes(sizes) for spec in node.outputs)
-    touched = written + sum(_read_bytes(ref, graph, sizes) for ref in dict.fromkeys(node.operands()))
-    rate = _l2_rate(chip) if touched <= chip.l2_bytes else _achieved_rate(chip)
+    from_memory = sum(size for ref, size in read.items() if not _left_in_l2(ref, size, graph, chip))
+    moved = _copied_us(from_memory, sum(read.values()), written, chip)
     work = _product_us(node, graph, chip, sizes) or _cycles_us(_usual_cycles(node, graph, chip, sizes), chip)
-    return launch_us(chip) + max(read_us + written / rate, work)
+    return launch_us(chip) + max(moved, work)
+
+
+def _copied_us(from_memory: int, read: int, written: int, chip: Chip) -> float:
+    """Microseconds of copies at the rates that well-written kernels reach.
+
+    L2 absorbs writes while everything fits; beyond that they push each other back to memory.
+    """
+    touched = read + written
+    back = max(0.0, touched - chip.l2_bytes) * written / max(touched, 1)
+    cost = chip.constants.get("gm.write_back_cost", 1.0)
+    return max((from_memory + back * cost) / _achieved_rate(chip), touched / _l2_rate(chip))
+
+
+def _left_in_l2(ref: ValueRef, size: int, graph: Graph, chip: Chip) -> bool:
+    """Whether an earlier op has left the operand in L2."""
+    is_input = any(item.name == ref.name for item in graph.inputs)
+    return not is_input and size <= chip.l2_bytes // 2
 
 
 def _l2_rate(chip: Chip) -> float:
@@ -96,15 +113,6 @@ def _l2_rate(chip: Chip) -> float:
 def _achieved_rate(chip: Chip) -> float:
     """Bytes a microsecond from device memory that well-written kernels reach."""
     return chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
-
-
-def _read_us(ref: ValueRef, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    """Microseconds to read an operand: from L2 where an earlier op left it there."""
-    nbytes = _read_bytes(ref, graph, sizes)
-    is_input = any(item.name == ref.name for item in graph.inputs)
-    if is_input or nbytes > chip.l2_bytes // 2:
-        return nbytes / _achieved_rate(chip)
-    return nbytes / _l2_rate(chip)
 
 
 def launch_us(chip: Chip, cores: int = 0) -> float:
@@ -122,11 +130,7 @@ def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None =
     bound = task.sizes if sizes is None else sizes
     read, written = _traffic(task, bound)
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
-    back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
-    moved = max(
-        (read + back * chip.constants.get("gm.write_back_cost", 1.0)) / _achieved_rate(chip),
-        (read + written) / _l2_rate(chip),
-    )
+    moved = _copied_us(read, read, written, chip)
     one_core = read / (chip.constants.get("mte.load_bytes_per_cycle", math.inf) * chip.mhz)
     return min(
         launch_us(chip, cores) + max(moved, one_core / cores, _cycles_us(work, chip) * chip.aiv / cores)

@@ -11,7 +11,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import Chip, chip_names, load_chip, parse_chip, runner_text
-from evokernel_core.twin.roofline import eager_us, launch_us, op_name, roofline_us
+from evokernel_core.twin.roofline import eager_us, launch_us, op_name, reachable_us, roofline_us
 
 REQUIRED = "aic=1\naiv=2\nmhz=1000\nub_bytes=1024\nhbm_bytes=4096\nhbm_gbps=100\nl2_bytes=64\nlaunch_us=0.5\n"
 
@@ -94,6 +94,13 @@ def test_eager_pays_for_each_op_and_views_are_free(chip: Chip) -> None:
     assert one > launch_us(chip) + roofline_us(task_of("relu"), chip)
     assert two > one + launch_us(chip)
     assert eager_us(task_of("relu", "view"), chip) == one
+
+
+@pytest.mark.parametrize("rows", [64, 4096, 400_000])
+def test_one_op_alone_takes_what_the_time_model_can_reach(rows: int, chip: Chip) -> None:
+    """Eager and fused are judged by the same memory: for one op no kernel can win by the yardstick."""
+    task, sizes = task_of("abs"), {"s0": rows}
+    assert eager_us(task, chip, sizes) == pytest.approx(reachable_us(task, chip, sizes), rel=0.1)
 
 
 def test_an_intermediate_may_come_from_l2(chip: Chip) -> None:
