@@ -96,7 +96,7 @@ def test_eager_pays_for_each_op_and_views_are_free(chip: Chip) -> None:
     assert eager_us(task_of("relu", "view"), chip) == one
 
 
-@pytest.mark.parametrize("rows", [64, 4096, 400_000])
+@pytest.mark.parametrize("rows", [4096, 40_000, 400_000])
 def test_one_op_alone_takes_what_the_time_model_can_reach(rows: int, chip: Chip) -> None:
     """Eager and fused are judged by the same memory: for one op no kernel can win by the yardstick."""
     task, sizes = task_of("abs"), {"s0": rows}
