@@ -21,14 +21,17 @@ from rich.table import Table
 
 from evokernel_core.cli.options import settings_from, synthesis_options
 from evokernel_core.cli.tables import column, figure, print_table
-from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.errors import UsageError, VerifierUnavailable
 from evokernel_core.domain.serial import canonical_json
 from evokernel_core.domain.settings import Settings
+from evokernel_core.logs import get_logger
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import data_dir, memory_path
-from evokernel_core.synthesis.problems import ProblemResult, problem_files, solve
+from evokernel_core.synthesis.problems import ProblemResult, level_of, problem_files, solve
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.session import Session
+
+log = get_logger(__name__)
 
 
 @define
@@ -54,12 +57,12 @@ class Journal:
             lines = [json.dumps({"run": f"{key}-{_next_number(folder)}"})]
         path.write_text("".join(f"{line}\n" for line in lines))
         results = (ProblemResult(**json.loads(line)) for line in lines[1:])
-        return cls(path, json.loads(lines[0])["run"], {result.name: result for result in results})
+        return cls(path, json.loads(lines[0])["run"], {result.key: result for result in results})
 
     def add(self, result: ProblemResult) -> None:
         with self._lock, self.path.open("a") as file:
             file.write(json.dumps(asdict(result)) + "\n")
-            self.done[result.name] = result
+            self.done[result.key] = result
 
     def close(self) -> None:
         """The run is complete: the next one starts anew."""
@@ -93,7 +96,7 @@ def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | N
     key = _key(settings, files)
     journal = Journal.open(key)
     _solve_all(files, settings, journal, jobs)
-    results = [journal.done[file.stem] for file in files]
+    results = [journal.done[_file_key(file)] for file in files]
     _report(results, settings.chip, out)
     journal.close()
 
@@ -115,8 +118,13 @@ def _key(settings: Settings, files: Iterable[Path]) -> str:
     return hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
 
 
+def _file_key(file: Path) -> str:
+    """That of the file's ProblemResult."""
+    return f"{level_of(file)}/{file.stem}"
+
+
 def _solve_all(files: Iterable[Path], settings: Settings, journal: Journal, jobs: int) -> None:
-    waiting = [file for file in files if file.stem not in journal.done]
+    waiting = [file for file in files if _file_key(file) not in journal.done]
     local = threading.local()
     sessions: list[Session] = []
     with Memory(memory_path()) as memory, _progress(len(waiting)) as (progress, bar):
@@ -125,8 +133,8 @@ def _solve_all(files: Iterable[Path], settings: Settings, journal: Journal, jobs
             if not hasattr(local, "session"):
                 local.session = Session(settings, file.parent, memory)
                 sessions.append(local.session)
-            job_id = f"bench-{journal.run}-{file.stem}"
-            return solve(local.session, file, settings.budget, job_id, lambda event: None)
+            job_id = f"bench-{journal.run}-{_file_key(file)}"
+            return _solved(local.session, file, settings.budget, job_id)
 
         try:
             with ThreadPoolExecutor(jobs, "bench") as pool:
@@ -136,12 +144,27 @@ def _solve_all(files: Iterable[Path], settings: Settings, journal: Journal, jobs
                         result = future.result()
                         journal.add(result)
                         progress.update(bar, advance=1, last=_line(result))
+                        if progress.disable:
+                            click.echo(_line(result), err=True)
                 except BaseException:
                     pool.shutdown(wait=False, cancel_futures=True)
                     raise
         finally:
             for session in sessions:
                 session.close()
+
+
+def _solved(session: Session, file: Path, budget: int, job_id: str) -> ProblemResult:
+    """The problem's result. An error of the product is one too, so that a long run loses nothing; only
+    a verifier that is away ends the run."""
+    try:
+        return solve(session, file, budget, job_id, lambda event: None)
+    except VerifierUnavailable:
+        raise
+    except Exception as error:
+        log.exception("bench_problem", problem=file.stem)
+        reason = f"{type(error).__name__}: {error}"
+        return ProblemResult(file.stem, False, failed_gate="internal", reason=reason, level=level_of(file))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import CaptureError, UsageError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region
@@ -22,7 +22,8 @@ FORWARD = "Model.forward"
 @frozen
 class ProblemResult:
     """One problem; latencies in microseconds. ``failed_gate`` is ``capture`` where no region covers
-    the forward, else the verifier's gate of the last failure."""
+    the forward, else the verifier's gate of the last failure. ``level`` is the folder of a suite with
+    levels, ``category`` that of the task, both empty where there is none."""
 
     name: str
     feasible: bool
@@ -35,6 +36,13 @@ class ProblemResult:
     failed_gate: str = ""
     reason: str = ""
     seconds: float = 0.0
+    level: str = ""
+    category: str = ""
+
+    @property
+    def key(self) -> str:
+        """Tells it from a problem of the same name in another level."""
+        return f"{self.level}/{self.name}"
 
 
 def problem_files(suite: Path, levels: Iterable[int], pattern: str) -> tuple[Path, ...]:
@@ -53,6 +61,11 @@ def problem_files(suite: Path, levels: Iterable[int], pattern: str) -> tuple[Pat
     return tuple(sorted(chosen, key=lambda file: (file.parent.name, _number(file), file.name)))
 
 
+def level_of(file: Path) -> str:
+    """``level1`` and so on, empty for a suite without levels."""
+    return file.parent.name if file.parent.name.startswith("level") else ""
+
+
 def _number(file: Path) -> int:
     found = re.match(r"\d+", file.name)
     return int(found.group()) if found else 0
@@ -68,7 +81,17 @@ def solve(
     started = time.monotonic()
 
     def failed(gate: str, reason: str) -> ProblemResult:
-        return ProblemResult(file.stem, False, failed_gate=gate, reason=reason, seconds=_since(started))
+        return ProblemResult(
+            file.stem,
+            False,
+            failed_gate=gate,
+            reason=reason,
+            seconds=_since(started),
+            level=level_of(file),
+            category=region.task.op_category if region and region.task else "",
+        )
+
+    region: Region | None = None
 
     try:
         region, reason = _whole_forward(session, file)
@@ -82,7 +105,8 @@ def solve(
         raise
     except VerifierError as error:
         return failed("verifier", str(error))
-    return _result(file.stem, result, _since(started))
+    category = region.task.op_category if region.task else ""
+    return evolve(_result(file.stem, result, _since(started)), level=level_of(file), category=category)
 
 
 def _whole_forward(session: Session, file: Path) -> tuple[Region | None, str]:

@@ -13,6 +13,7 @@ from evokernel_core.cli.bench import Journal, summary
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.synthesis.problems import ProblemResult, problem_files
+from evokernel_core.synthesis.session import Session
 
 POINTWISE = """
 import torch
@@ -92,10 +93,17 @@ def test_the_journal_outlives_an_interruption() -> None:
     Journal.open("key").add(evolve(DONE, name="3_next"))
     again = Journal.open("key")
     assert again.run == journal.run
-    assert set(again.done) == {"2_early", "10_late", "3_next"}
-    assert again.done["10_late"] == FAILED
+    assert set(again.done) == {"/2_early", "/10_late", "/3_next"}
+    assert again.done["/10_late"] == FAILED
     again.close()
     assert Journal.open("key").run != journal.run
+
+
+def test_the_same_name_in_two_levels_is_two_problems() -> None:
+    journal = Journal.open("key")
+    journal.add(evolve(DONE, level="level1"))
+    journal.add(evolve(DONE, level="level2", feasible=False))
+    assert [item.feasible for item in Journal.open("key").done.values()] == [True, False]
 
 
 def test_real_problems(suite: Path, tmp_path: Path) -> None:
@@ -106,11 +114,29 @@ def test_real_problems(suite: Path, tmp_path: Path) -> None:
     data = json.loads(out.read_text())
     early, late = data["problems"]
     assert (early["feasible"], early["attempts"], early["failed_gate"]) == (True, 2, "")
+    assert (early["level"], late["level"]) == ("level1", "level1")
+    assert early["category"]
     assert early["best_latency_us"] <= early["first_latency_us"]
     assert (late["feasible"], late["failed_gate"]) == (False, "capture")
     assert late["reason"]
     assert data["summary"]["feasible"] == 1
     assert "1 of 2 verified." in done.output
+
+
+def test_an_error_of_the_product_fails_one_problem_and_not_the_run(
+    suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(session: Session, file: Path, *rest: object) -> ProblemResult:
+        if file.stem == "2_early":
+            raise ZeroDivisionError("a defect")
+        return evolve(FAILED, name=file.stem, level="level1")
+
+    monkeypatch.setattr("evokernel_core.cli.bench.solve", broken)
+    arguments = ["bench", str(suite), "--levels", "1", "--json", "-"]
+    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    early, late = json.loads(done.stdout.splitlines()[-1])["problems"]
+    assert (early["failed_gate"], early["reason"]) == ("internal", "ZeroDivisionError: a defect")
+    assert late["failed_gate"] == "capture"
 
 
 def test_a_forward_of_several_kernels(tmp_path: Path) -> None:

@@ -1,0 +1,124 @@
+"""How many problems of KernelBench get a verified kernel without a model, and how fast those are.
+
+    python benchmarks/kernelbench.py SUITE [--levels 1,2] [--budget 30] [--jobs 2] [--filter GLOB]
+                                     [--json OUT]
+    python benchmarks/kernelbench.py --from RESULT.json [--from ...]
+
+SUITE is the folder ``KernelBench`` of a checkout. Runs ``evokernel bench`` with an empty memory and an
+empty kernel cache (``--warm`` keeps the user's), then prints for each level a table by category:
+problems verified, the geometric mean of bound / achieved modelled latency (1 is the speed of light),
+of eager / achieved, and of first / best; then every problem that was not solved, and why. With
+``--from`` the tables are made from what a run has written with ``--json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+Problem = dict[str, Any]
+EVERY = "all"
+EVOKERNEL = Path(sys.executable).with_name("evokernel")
+
+
+def main() -> int:
+    args = _arguments()
+    if args.results:
+        problems = [item for path in args.results for item in json.loads(path.read_text())["problems"]]
+        wall_s = 0.0
+    else:
+        started = time.monotonic()
+        problems = _run(args)
+        wall_s = time.monotonic() - started
+    levels = sorted({item["level"] for item in problems})
+    for level in levels:
+        _print_level(level, [item for item in problems if item["level"] == level])
+    _print_failures(problems)
+    summary = {level: counted([p for p in problems if p["level"] == level]) for level in levels}
+    summary[EVERY] = {**counted(problems), "wall_s": round(wall_s, 1)}
+    print(json.dumps(summary[EVERY]))
+    if args.json:
+        args.json.write_text(json.dumps({"problems": problems, "summary": summary}, indent=1) + "\n")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("suite", type=Path, nargs="?")
+    parser.add_argument("--levels", default="1,2")
+    parser.add_argument("--budget", type=int, default=30)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--filter", default="*")
+    parser.add_argument("--warm", action="store_true", help="keep memory and caches of the user")
+    parser.add_argument("--from", dest="results", type=Path, action="append", metavar="RESULT.json")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    if bool(args.suite) == bool(args.results):
+        parser.error("give either the folder of the suite or results with --from")
+    return args
+
+
+def _run(args: argparse.Namespace) -> list[Problem]:
+    """The problems of one run of ``evokernel bench``, whose progress goes to standard error."""
+    with tempfile.TemporaryDirectory(prefix="evokernel-bench-") as scratch:
+        out = Path(scratch) / "result.json"
+        options = {"levels": args.levels, "filter": args.filter, "budget": args.budget, "jobs": args.jobs}
+        given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        command = [EVOKERNEL, "bench", args.suite, *given, "--json", out]
+        environment = os.environ if args.warm else {**os.environ, "EVOKERNEL_HOME": scratch}
+        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+        found: list[Problem] = json.loads(out.read_text())["problems"]
+    return found
+
+
+def counted(problems: Sequence[Problem]) -> dict[str, Any]:
+    """The figures of a set of problems; the means are over the verified ones, None where there is none."""
+    solved = [item for item in problems if item["feasible"]]
+    gains = [item["first_latency_us"] / item["best_latency_us"] for item in solved]
+    return {
+        "problems": len(problems),
+        "verified": len(solved),
+        "bound_over_best": _mean(solved, lambda p: p["roofline_us"] / p["best_latency_us"]),
+        "eager_over_best": _mean(solved, lambda p: p["baseline_us"] / p["best_latency_us"]),
+        "median_first_over_best": statistics.median(gains) if gains else None,
+        "median_attempts": statistics.median(p["attempts"] for p in solved) if solved else None,
+        "problem_seconds": round(sum(item["seconds"] for item in problems), 1),
+    }
+
+
+def _mean(problems: Iterable[Problem], ratio: Callable[[Problem], float]) -> float | None:
+    """The geometric mean."""
+    found = [ratio(item) for item in problems]
+    return statistics.geometric_mean(found) if found else None
+
+
+def _print_level(level: str, problems: list[Problem]) -> None:
+    print(f"\n{level or 'problems'}: latencies are modelled by the twin, none is measured\n")
+    print("| category | verified | bound / best | eager / best | first / best (median) |")
+    print("| --- | --- | --- | --- | --- |")
+    for category in [*sorted({item["category"] or "not captured" for item in problems}), EVERY]:
+        chosen = [item for item in problems if category in (EVERY, item["category"] or "not captured")]
+        row = counted(chosen)
+        ratios = ("bound_over_best", "eager_over_best", "median_first_over_best")
+        figures = " | ".join("" if row[key] is None else f"{row[key]:.2f}" for key in ratios)
+        print(f"| {category} | {row['verified']} of {row['problems']} | {figures} |")
+
+
+def _print_failures(problems: Iterable[Problem]) -> None:
+    failed = [item for item in problems if not item["feasible"]]
+    print(f"\nNot solved: {len(failed)}")
+    for item in failed:
+        print(f"- {item['level']} {item['name']}: {item['failed_gate']}: {item['reason'][:300]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
