@@ -192,6 +192,19 @@ def test_ids_are_stable_under_other_edits(capture: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "dtypes"),
+    [
+        ("return x > 0", ["bool"]),
+        ("return torch.where(m, n, n + 1)", ["int64"]),
+        ("return x.exp() * (n > 3)", ["float32"]),
+    ],
+)
+def test_results_may_be_integers_and_truth_values(capture_body: Any, body: str, dtypes: list[str]) -> None:
+    (region,) = capture_body("x=f32[4,4], n=i64[4,4], m=bool[4,4]", "x, n, m", body)
+    assert [spec.dtype for spec in region.task.graph.output_specs()] == dtypes
+
+
+@pytest.mark.parametrize(
     ("shapes", "arguments", "body", "reason"),
     [
         ("x=f32[4,4]", "x", "return x @ x", "Line 8 is a matrix product .aten.mm."),
@@ -200,8 +213,6 @@ def test_ids_are_stable_under_other_edits(capture: Any) -> None:
         ("x=f32[4,4]", "x", "return x.add_(1)", "in place"),
         ("x=f32[4,4]", "x", "x += 1\nreturn x", "in place"),
         ("x=f32[4,4]", "x", "return F.relu(x, inplace=True)", "in place"),
-        ("x=i64[4,4]", "x", "return x + 1", "int64"),
-        ("x=f32[4,4]", "x", "return x > 0", "bool"),
         ("x=f64[4,4]", "x", "return x + 1", "float64"),
         ("x=f32[4,4]", "x", "return torch.fft.fft(x)", "aten._fft"),
         ("x=f32[4,4]", "x", "return torch.nonzero(x)", "depends on the values"),

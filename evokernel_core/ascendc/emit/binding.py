@@ -16,6 +16,7 @@ _AT_DTYPE = {
     "bfloat16": "at::kBFloat16",
     "bool": "at::kBool",
     "int32": "at::kInt",
+    "int64": "at::kLong",
 }
 RESERVED_UB_BYTES = 8 * 1024
 """Of the unified buffer, what Select and other APIs reserve for themselves."""

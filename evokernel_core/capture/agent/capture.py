@@ -26,7 +26,7 @@ from .record import Recorder
 from .source import Function, Source, parse
 
 _MAX_REGROWTHS = 12
-_OUTPUT_DTYPES = ("float32", "float16", "bfloat16")
+_OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "bool")
 
 
 def capture(
@@ -223,7 +223,7 @@ def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
             raise Unsupported("The result is an input or a constant, so there is nothing to compute.")
         dtype = specs[output["ref"]][output["index"]]["dtype"]
         if dtype not in _OUTPUT_DTYPES:
-            raise Unsupported(f"The result is {dtype}: kernels give float32, float16 or bfloat16.")
+            raise Unsupported(f"The result is {dtype}: kernels give {', '.join(_OUTPUT_DTYPES)}.")
         if dtype != str(plan.value.dtype).removeprefix("torch."):
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from .indices import Range, ranges
+
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -21,7 +23,9 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
 }
 _HALF = ("float16", "bfloat16")
 _EXTREME = 30.0
-_INTEGER_LIMIT = 8
+_INTEGERS = Range(0, 8)
+"""Values of integer inputs that no operation reads as indices."""
+_EXTRA_SHARE = 1 / 8
 
 
 def reference(
@@ -30,6 +34,7 @@ def reference(
     """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files."""
     generator = torch.Generator().manual_seed(seed)
     values: dict[str, Any] = {}
+    limits = ranges(graph, _shapes(graph, sizes))
     inputs, scalars = [], []
     for item in graph["inputs"]:
         if item["kind"] == "scalar":
@@ -38,7 +43,8 @@ def reference(
             scalars.append(float(scalar))
             continue
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
-        values[item["name"]] = draw(shape, item["spec"]["dtype"], distribution, generator)
+        limit = limits.get(item["name"], _INTEGERS)
+        values[item["name"]] = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
     with torch.no_grad():
         results = run(graph, values, sizes)
@@ -46,6 +52,14 @@ def reference(
     outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
     widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
     return {"inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened}
+
+
+def _shapes(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
+    """The size of every value, by its name and the number of the result."""
+    specs = {(item["name"], 0): item["spec"] for item in graph["inputs"]}
+    for node in graph["nodes"]:
+        specs |= {(node["name"], index): spec for index, spec in enumerate(node["outputs"])}
+    return {key: tuple(size_of(dim, sizes) for dim in spec["shape"]) for key, spec in specs.items()}
 
 
 def _has_half(graph: dict[str, Any]) -> bool:
@@ -123,14 +137,34 @@ def _evaluate(node: Any, sizes: Mapping[str, int]) -> int:
     return _OPERATORS[type(node.op)](_evaluate(node.left, sizes), _evaluate(node.right, sizes))
 
 
-def draw(shape: tuple[int, ...], dtype: str, distribution: str, generator: torch.Generator) -> torch.Tensor:
-    """One input. Values are drawn in float32 and rounded to ``dtype``."""
+def draw(
+    shape: tuple[int, ...],
+    dtype: str,
+    distribution: str,
+    generator: torch.Generator,
+    limit: Range = _INTEGERS,
+) -> torch.Tensor:
+    """One input. Values are drawn in float32 and rounded to ``dtype``; integers are within ``limit``."""
     target = getattr(torch, dtype)
     if target is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
     if not target.is_floating_point:
-        return torch.randint(0, _INTEGER_LIMIT, shape, generator=generator, dtype=torch.int64).to(target)
+        return _draw_integers(shape, limit, distribution, generator).to(target)
     return _DISTRIBUTIONS[distribution](shape, generator).to(target)
+
+
+def _draw_integers(
+    shape: tuple[int, ...], limit: Range, distribution: str, generator: torch.Generator
+) -> torch.Tensor:
+    """Uniform; the structured distribution has the same value everywhere, the last one there is."""
+    low, high = min(limit.low, limit.high - 1), max(limit.high, 1)
+    if distribution == "structured":
+        return torch.full(shape, high - 1, dtype=torch.int64)
+    values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)
+    if limit.extra is None:
+        return values
+    chosen = torch.rand(shape, generator=generator) < _EXTRA_SHARE
+    return torch.where(chosen, torch.full((), limit.extra), values)
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
