@@ -93,6 +93,21 @@ def test_sizes_that_decide_the_path_are_pinned_or_bounded(capture_body: Any) -> 
     assert shape[1] == 16
 
 
+def test_a_size_that_must_divide_leaves_the_others_free(
+    agent: AgentClient, fusible: dict[str, str], tmp_path: Path
+) -> None:
+    text = """
+import torch
+# evokernel: x=f32[6,16,10], w=f32[16], b=f32[16]
+def f(x, w, b):
+    return torch.nn.functional.group_norm(x.exp(), 4, w, b)
+"""
+    known = {**fusible, "aten.var_mean.correction": "reduction"}
+    (region,) = agent.capture(tmp_path / "model.py", text, known, None)
+    assert region.task, region.reason
+    assert region.task.graph.inputs[0].spec.shape == ("s0", 16, "s1")
+
+
 def test_a_size_of_one_broadcasts(capture_body: Any) -> None:
     (region,) = capture_body("x=f32[8,16], y=f32[8,1]", "x, y", "return x * y")
     assert region.task

@@ -224,10 +224,7 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
         return set()
     guards = [environment.simplify(guard.expr) for guard in environment.guards]
     guards = [expression for expression in guards if not _is_lower_bound(expression)]
-    # sizes that must divide first: with them as numbers, guards on whole shapes often hold for all others
-    symbols: set[Any] = {
-        symbol for guard in guards for part in guard.atoms(sympy.Function) for symbol in part.free_symbols
-    } or {symbol for guard in guards for symbol in guard.free_symbols}
+    symbols = _worst(guards)
     for symbol, bounds in environment.var_to_range.items():
         if bounds.upper.is_integer and bounds.upper < 2**40:
             symbols.add(symbol)
@@ -240,6 +237,15 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
             if expression.free_symbols & symbols or not (expression.is_Symbol or expression.is_number):
                 found.add((index, dim))
     return found
+
+
+def _worst(guards: list[Any]) -> set[Any]:
+    """The symbols to make numbers of first: those of guards that divide, and of these the ones that name
+    the fewest sizes. With them as numbers, guards on other sizes often hold for all values."""
+    dividing = [guard for guard in guards if guard.atoms(sympy.Function)]
+    chosen = dividing or guards
+    fewest = min((len(guard.free_symbols) for guard in chosen), default=0)
+    return {symbol for guard in chosen if len(guard.free_symbols) == fewest for symbol in guard.free_symbols}
 
 
 def _is_lower_bound(expression: Any) -> bool:

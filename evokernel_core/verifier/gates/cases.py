@@ -16,9 +16,10 @@ FULL_LIMIT = 64 * MIB
 RUN_LIMIT = 512 * MIB
 """Bytes beyond which nothing is run."""
 LARGE = 16 * MIB
-"""Bytes of the largest case where the sizes in the user's file are beyond that limit."""
+"""Bytes of the largest case where the sizes in the user's file are beyond that limit, on top of what
+the least sizes take: weights of fixed size must not leave room for a single row only."""
 MODEST = MIB
-"""Bytes of a case that is there for its odd sizes."""
+"""Bytes of a case that is there for its odd sizes, on top of what the least sizes take."""
 REPEAT_LIMIT = 4 * MIB
 """Bytes up to which a case is run twice to see whether its outputs are the same; the first one always is."""
 
@@ -95,8 +96,7 @@ def _bindings(task: KernelTask) -> Iterator[tuple[dict[str, int], str]]:
     longest = max(symbols, key=lambda symbol: symbol.size).name
     odd = {symbol.name: _odd(symbol) for symbol in symbols}
     least = {symbol.name: symbol.minimum for symbol in symbols}
-    if total_bytes(task, least) <= LARGE:  # beyond that every case is this one again
-        yield least, "uniform"
+    yield least, "uniform"
     small = {s.name: max(SMALL[i % len(SMALL)], s.minimum) for i, s in enumerate(symbols)}
     yield shrink(task, small, MODEST), "normal"
     yield shrink(task, odd, MODEST), "wide"
@@ -112,13 +112,12 @@ def _odd(symbol: Symbol) -> int:
 
 
 def shrink(task: KernelTask, sizes: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Halves the largest symbol, odd sizes staying odd, until all tensors fit in ``limit`` bytes.
-
-    What cannot shrink further stays: a fixed dimension may be larger than the limit by itself.
-    """
+    """Halves the largest symbol, odd sizes staying odd, until all tensors take at most ``limit`` bytes
+    more than at the least sizes."""
     least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    most = total_bytes(task, least) + limit
     result = dict(sizes)
-    while total_bytes(task, result) > limit:
+    while total_bytes(task, result) > most:
         largest = max(result, key=lambda name: result[name] - least[name])
         if result[largest] <= least[largest]:
             return result
