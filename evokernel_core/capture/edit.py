@@ -125,7 +125,10 @@ def _replacement(text: str, place: Span, region: Region, kernel_name: str) -> st
 
 
 def _expressions(region: Region) -> list[str]:
-    return [item.expression for item in region.task.graph.inputs] if region.task else []
+    if region.task is None:
+        return []
+    graph = region.task.graph
+    return [item.expression for item in graph.inputs] + [item.expression for item in graph.counters]
 
 
 def _newline(text: str) -> str:

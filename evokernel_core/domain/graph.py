@@ -89,12 +89,41 @@ def _refs(args: tuple[Arg, ...]) -> Iterator[ValueRef]:
 
 
 @frozen
+class Update:
+    """A buffer of the module that a call changes in place, such as the running mean of a batch norm.
+
+    ``expression`` is the Python text that yields it at the call site. It becomes the value of the
+    graph's output number ``output``; where that is None it counts calls, and ``step`` is added to it.
+    A buffer whose old value is read is an input of the same name too.
+    """
+
+    name: str
+    spec: TensorSpec
+    expression: str
+    output: int | None = None
+    step: int = 0
+
+
+@frozen
 class Graph:
-    """Inputs, nodes in execution order, and the values returned."""
+    """Inputs, nodes in execution order, and the values computed: first what the region returns, then
+    the new values of buffers. ``updates`` say which outputs those are."""
 
     inputs: tuple[GraphInput, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[ValueRef, ...]
+    updates: tuple[Update, ...] = ()
+
+    @property
+    def returned(self) -> int:
+        """How many of the outputs the region returns."""
+        return len(self.outputs) - sum(item.output is not None for item in self.updates)
+
+    @property
+    def counters(self) -> tuple[Update, ...]:
+        """The buffers that are no inputs: a call passes them to have them updated."""
+        read = {item.name for item in self.inputs}
+        return tuple(item for item in self.updates if item.name not in read)
 
     def spec(self, ref: ValueRef) -> TensorSpec:
         """The spec of a value. Raises KeyError for a name that the graph does not define."""

@@ -7,9 +7,10 @@ import math
 from typing import Any, TypeVar
 
 import cattrs
+from cattrs.gen import make_dict_unstructure_fn, override
 from cattrs.preconf.json import make_converter
 
-from evokernel_core.domain.graph import Arg, DTypeArg, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, DTypeArg, Graph, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Setting
 from evokernel_core.domain.tensor import Dim
 
@@ -53,6 +54,10 @@ def _make() -> cattrs.Converter:
     converter.register_structure_hook_func(lambda kind: kind == Arg, _structure_arg)
     converter.register_structure_hook_func(lambda kind: kind == Dim, lambda value, _: _structure_dim(value))
     converter.register_structure_hook_func(lambda kind: kind == Setting, lambda value, _: value)
+    # graphs without updates keep the text, and so the identity, that they had before there were any
+    updates = override(omit_if_default=True)
+    hook = make_dict_unstructure_fn(Graph, converter, updates=updates)
+    converter.register_unstructure_hook(Graph, hook)
     return converter
 
 

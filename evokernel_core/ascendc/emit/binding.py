@@ -23,16 +23,21 @@ RESERVED_UB_BYTES = 8 * 1024
 
 
 def schema_arguments(task: KernelTask) -> str:
-    return ", ".join(_schema_argument(item) for item in task.graph.inputs)
+    return ", ".join(schema_argument(item) for item in task.graph.inputs)
 
 
 def schema_results(task: KernelTask) -> str:
-    count = len(task.graph.outputs)
+    return schema_type(len(task.graph.outputs))
+
+
+def schema_type(count: int) -> str:
+    """The schema's type of that many tensors."""
     return "Tensor" if count == 1 else "(" + ", ".join(["Tensor"] * count) + ")"
 
 
-def _schema_argument(item: GraphInput) -> str:
-    kind = "float" if item.kind is InputKind.SCALAR else "Tensor"
+def schema_argument(item: GraphInput, written: str = "") -> str:
+    """An argument in a schema; ``written`` is the alias set of one that the operator writes into."""
+    kind = "float" if item.kind is InputKind.SCALAR else f"Tensor({written}!)" if written else "Tensor"
     return f"{kind} {python_name(item.name)}"
 
 

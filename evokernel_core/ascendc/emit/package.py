@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from evokernel_core.ascendc.emit import binding
+from evokernel_core.ascendc.emit import binding, updates
 from evokernel_core.ascendc.emit.reference import python_name, statements, tensor_inputs
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.graph import GraphInput, InputKind
@@ -97,6 +97,7 @@ def package_files(name: str, task: KernelTask, source: KernelSource, verdict: Ve
     """Every file of a package by name."""
     schema = {
         "name": name,
+        "computes": updates.functional_name(name, task),
         "schema_arguments": binding.schema_arguments(task),
         "schema_results": binding.schema_results(task),
     }
@@ -107,9 +108,9 @@ def package_files(name: str, task: KernelTask, source: KernelSource, verdict: Ve
         "op_torch.cpp": _render("op_torch.cpp", **schema, **binding.context(task)),
         "CMakeLists.txt": _render("CMakeLists.txt", name=name),
         "reference.py": _render("reference.py", name=name, arguments=arguments, body=statements(task)),
-        "test_op.py": _render("test_op.py", name=name, **_test_context(task)),
+        "test_op.py": _render("test_op.py", **schema, **_test_context(task), **updates.context(task)),
         "kernel.json": _manifest(name, task, source, verdict),
-        "__init__.py": _render("init.py", **schema),
+        "__init__.py": _render("init.py", **schema, **updates.context(task)),
     }
 
 

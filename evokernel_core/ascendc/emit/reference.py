@@ -49,7 +49,11 @@ def statements(task: KernelTask) -> list[str]:
     several = {node.name: len(node.outputs) > 1 for node in task.graph.nodes}
     tensors = tensor_inputs(task)
     device = f"{python_name(tensors[0].name)}.device" if tensors else '"cpu"'
-    lines += [_node(node, several, device) for node in task.graph.nodes]
+    buffers = {task.graph.outputs[item.output] for item in task.graph.updates if item.output is not None}
+    for node in task.graph.nodes:
+        # what a buffer holds has no gradient, and is what later statements read
+        ending = ".detach()" if ValueRef(node.name) in buffers and not several[node.name] else ""
+        lines.append(f"{_node(node, several, device)}{ending}")
     results = [_argument(ref, several) for ref in task.graph.outputs]
     result = results[0] if len(results) == 1 else f"({', '.join(results)})"
     return [*lines, f"return {result}"]

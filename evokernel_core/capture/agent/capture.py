@@ -12,9 +12,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .absorb import Absorber
-from .convert import Converter, InexpressibleSize, Unsupported
+from .convert import Converter, InexpressibleSize
 from .devices import on_host
-from .errors import AgentError, describe, uncovered
+from .errors import AgentError, Unsupported, describe, uncovered
 from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
@@ -218,13 +218,13 @@ def _check_ops(graph: dict[str, Any], fusibility: Fusibility) -> None:
 
 def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
     specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
-    for output in graph["outputs"]:
+    for position, output in enumerate(graph["outputs"]):
         if not isinstance(output, dict) or output.get("ref") not in specs:
             raise Unsupported("The result is an input or a constant, so there is nothing to compute.")
         dtype = specs[output["ref"]][output["index"]]["dtype"]
         if dtype not in _OUTPUT_DTYPES:
             raise Unsupported(f"The result is {dtype}: kernels give {', '.join(_OUTPUT_DTYPES)}.")
-        if dtype != str(plan.value.dtype).removeprefix("torch."):
+        if not position and dtype != str(plan.value.dtype).removeprefix("torch."):
             raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
 
 
@@ -233,7 +233,7 @@ def _symbols(converter: Converter, function: RegionFunction, graph: dict[str, An
     captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
     traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
     specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
-    outputs = [specs[item["ref"]][item["index"]]["shape"] for item in graph["outputs"]]
+    outputs = [specs[item["ref"]][item["index"]]["shape"] for item in graph["outputs"][:1]]
     specs_of_inputs = [_bound(spec, converter) for spec in converter.input_specs]
     least = least_sizes(function, specs_of_inputs, outputs, captured, traced)
     return [{"name": name, "size": size, "minimum": least[name]} for name, size in captured.items()]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 aten = torch.ops.aten
@@ -59,17 +57,26 @@ def batch_norm(  # noqa: PLR0913, PLR0917 - as its op
     momentum: float,
     eps: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """aten.native_batch_norm without running statistics to update: each channel has one mean."""
+    """aten.native_batch_norm: each channel has one mean, which its running statistics follow."""
     wide = _wide(x)
     if training or running_mean is None or running_var is None:
         dims = [0, *range(2, x.dim())]
         variance, mean = torch.var_mean(wide, dim=dims, correction=0, keepdim=True)
+        if running_mean is not None and running_var is not None:
+            _follow(running_mean, mean, momentum)
+            _follow(running_var, torch.var(wide, dim=dims, correction=1, keepdim=True), momentum)
     else:
         shape = [-1] + [1] * (x.dim() - 2)
         variance, mean = _wide(running_var).view(shape), _wide(running_mean).view(shape)
     scale = torch.rsqrt(variance + eps)
     normal = (wide - mean) * scale
     return _affine(normal, weight, bias, x.dtype), mean.flatten(), scale.flatten()
+
+
+def _follow(running: torch.Tensor, value: torch.Tensor, momentum: float) -> None:
+    """A running statistic moves towards the batch's: the share ``momentum`` of the way."""
+    moved = _wide(running) * (1 - momentum) + value.flatten() * momentum
+    running.copy_(moved.to(running.dtype) if moved.dtype != running.dtype else moved)
 
 
 def scaled_sum(
@@ -79,11 +86,6 @@ def scaled_sum(
     product = torch.mm(left, right) if left.dim() == 2 else torch.bmm(left, right)
     product = product if alpha == 1 else product * alpha
     return product + (added if beta == 1 else added * beta)
-
-
-def updates_statistics(name: str, args: tuple[Any, ...]) -> bool:
-    """Whether a batch normalisation changes its running statistics, which its schema does not say."""
-    return name.startswith("aten.native_batch_norm") and bool(args[5]) and args[3] is not None
 
 
 TABLE = {

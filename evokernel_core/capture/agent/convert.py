@@ -10,15 +10,14 @@ import sympy
 import torch
 from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
 
+from .buffers import Buffers
+from .errors import Unsupported
 from .export import Traced
+from .mutations import changed, counts, updates
 from .ops import NO_OPS
 from .parts import SCALAR, Leaf
 
 _IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
-
-
-class Unsupported(Exception):
-    """The region is outside what the product covers; the message is one sentence."""
 
 
 class InexpressibleSize(Unsupported):
@@ -122,11 +121,12 @@ class Converter:
         self._leaves = leaves
         self.all_sizes = {name: self.sizes.hints[key] for key, name in self.sizes.names.items()}
         self.input_specs: list[dict[str, Any]] = []
+        self._buffers = Buffers(traced.inputs, leaves)
         self._values: dict[str, Any] = {}
         self._nodes: list[dict[str, Any]] = []
 
     def convert(self) -> dict[str, Any]:
-        """``{"inputs", "nodes", "outputs"}``. Raises Unsupported."""
+        """``{"inputs", "nodes", "outputs", "updates"}``. Raises Unsupported."""
         inputs = self._inputs()
         self._constants()
         outputs: list[Any] = []
@@ -135,8 +135,15 @@ class Converter:
                 self._call(node)
             elif node.op == "output":
                 outputs = [self._argument(item) for item in node.args[0]]
+        changed = self._buffers.updates(inputs, len(outputs))
+        outputs += [self._values[name] for name in self._buffers.written]
         self._drop_dead(outputs)
-        return {"inputs": self._needed(inputs, outputs), "nodes": self._nodes, "outputs": outputs}
+        return {
+            "inputs": self._needed(inputs, outputs),
+            "nodes": self._nodes,
+            "outputs": outputs,
+            "updates": changed,
+        }
 
     def _needed(self, inputs: list[dict[str, Any]], outputs: list[Any]) -> list[dict[str, Any]]:
         """The inputs that are read, and those that alone tell a size which is used."""
@@ -175,6 +182,16 @@ class Converter:
     def _call(self, node: Any) -> None:
         name = str(node.target)
         if name.startswith(_IGNORED):
+            return
+        if updates(node):
+            buffer = changed(node).name
+            self._buffers.write(buffer)
+            self._values[buffer] = self._values[node.name] = self._argument(node.args[1])
+            return
+        if counts(node):
+            if not all(counts(user) for user in node.users):
+                raise Unsupported("The region reads a counter that it changes: read it before or after.")
+            self._buffers.count(changed(node).name, node.args[1])
             return
         if "getitem" in name and not name.startswith("aten."):
             source = self._argument(node.args[0])

@@ -11,6 +11,10 @@ class AgentError(Exception):
         self.reason = reason
 
 
+class Unsupported(Exception):
+    """The region is outside what the product covers; the message is one sentence."""
+
+
 def describe(error: BaseException) -> str:
     """The exception's type and the first line of its text, at most 300 characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from . import compositions
+from .mutations import counts, updates
 from .record import Evaluation, OpCall
 
 NO_OPS = frozenset({
@@ -89,7 +90,7 @@ class Fusibility:
         found = []
         for node in nodes:
             name = str(node.target)
-            if name.startswith(("aten.", "prims.")):
+            if name.startswith(("aten.", "prims.")) and not updates(node):
                 args, kwargs = pytree.tree_map(_meta, (node.args, node.kwargs))
                 found.append(self._core_op(name, args, kwargs))
         return tuple(found)
@@ -104,14 +105,13 @@ class Fusibility:
         return [
             call
             for call in evaluation.ops
-            if call.mutates
-            or compositions.updates_statistics(call.name, call.args)
-            or any(not self.fits(op.name) for op in self.core_ops(call))
+            if not counts(call)
+            and (call.mutates or any(not self.fits(op.name) for op in self.core_ops(call)))
         ]
 
     def work(self, evaluation: Evaluation) -> int:
         """How many of the evaluation's core ops compute something from a tensor."""
-        ops = (op for call in evaluation.ops for op in self.core_ops(call))
+        ops = (op for call in evaluation.ops if not counts(call) for op in self.core_ops(call))
         return sum(op.reads and self.computes(op.name) for op in ops)
 
     def rows(self, evaluation: Evaluation) -> frozenset[Rows]:

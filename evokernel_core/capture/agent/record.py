@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .mutations import statistics
 from .source import Source
 
 
@@ -134,18 +136,25 @@ class Recorder(TorchDispatchMode):
             evaluation.too_long = len(evaluation.ops) >= _MOST_OPS
             if not evaluation.too_long:
                 evaluation.ops.append(call)
-            if call.mutates:
-                self._note_mutation(call)
+            for written in self._written(call):
+                self._note_mutation(written)
         return func(*args, **kwargs)
 
-    def _note_mutation(self, call: OpCall) -> None:
+    @staticmethod
+    def _written(call: OpCall) -> Iterator[torch.Tensor]:
+        yield from statistics(call.name, call.args)
+        if not call.mutates:
+            return
         names = [argument.name for argument in call.func._schema.arguments]
         given = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
         for argument in call.func._schema.arguments:
             value = given.get(argument.name)
             written = argument.alias_info is not None and argument.alias_info.is_write
             if written and isinstance(value, torch.Tensor):
-                storage = value.untyped_storage()
-                self._kept.append(storage)  # keeps its address from being used again
-                for frame in self._stack:
-                    frame.evaluation.mutated.add(storage._cdata)
+                yield value
+
+    def _note_mutation(self, tensor: torch.Tensor) -> None:
+        storage = tensor.untyped_storage()
+        self._kept.append(storage)  # keeps its address from being used again
+        for frame in self._stack:
+            frame.evaluation.mutated.add(storage._cdata)

@@ -1,0 +1,177 @@
+"""Batch norm in training mode: the region computes new running statistics, the call writes them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evokernel_core.ascendc.author import initial, write
+from evokernel_core.ascendc.emit.package import kernel_name, write_package
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.edit import plan_edit, revert_edit
+from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.verdict import Verdict
+from evokernel_core.twin.chip import load_chip
+
+MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+
+    def forward(self, x):
+        {body}
+
+
+def get_inputs():
+    return [torch.randn({shape})]
+"""
+
+
+@pytest.fixture
+def region(agent: AgentClient, tmp_path: Path) -> Callable[..., Region]:
+    def run(init: str, body: str, shape: str = "4, 6, 5, 7") -> Region:
+        text = MODEL.format(init=init, body=body, shape=shape)
+        (tmp_path / "model.py").write_text(text)
+        (found,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+        return found
+
+    return run
+
+
+def test_statistics_are_outputs_and_the_counter_is_passed(region: Callable[..., Region]) -> None:
+    found = region("self.bn = nn.BatchNorm2d(6)", "return torch.relu(self.bn(x))")
+    assert found.task is not None
+    graph = found.task.graph
+    assert [(item.expression, item.output, item.step) for item in graph.updates] == [
+        ("self.bn.running_mean", 1, 0),
+        ("self.bn.running_var", 2, 0),
+        ("self.bn.num_batches_tracked", None, 1),
+    ]
+    assert (graph.returned, len(graph.outputs)) == (1, 3)
+    assert [item.name for item in graph.counters] == ["bn_num_batches_tracked"]
+
+
+def test_evaluation_and_untracked_batch_norm_change_nothing(region: Callable[..., Region]) -> None:
+    for init in (
+        "self.bn = nn.BatchNorm1d(6).eval()",
+        "self.bn = nn.BatchNorm1d(6, track_running_stats=False)",
+    ):
+        found = region(init, "return self.bn(x)", "4, 6")
+        assert found.task is not None
+        assert not found.task.graph.updates
+        assert len(found.task.graph.outputs) == 1
+
+
+def test_a_shared_module_is_updated_twice_in_turn(region: Callable[..., Region]) -> None:
+    found = region("self.bn = nn.BatchNorm1d(6)", "return self.bn(torch.relu(self.bn(x)))", "4, 6")
+    assert found.task is not None
+    updates = found.task.graph.updates
+    assert [(item.expression, item.step) for item in updates] == [
+        ("self.bn.running_mean", 0),
+        ("self.bn.running_var", 0),
+        ("self.bn.num_batches_tracked", 2),
+    ]
+
+
+REFUSED = [
+    ("self.bn = nn.BatchNorm1d(6, momentum=None)", "return self.bn(x)", "values of a tensor"),
+    ("self.bn = nn.BatchNorm1d(6); self.mean = self.bn.running_mean",
+     "return self.bn(x) + self.mean", "shares"),
+    ("self.none = 0", "return torch.relu(x.add_(1.0))", "in place"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("init", "body", "reason"), REFUSED)
+def test_what_cannot_be_updated_is_refused(
+    init: str, body: str, reason: str, region: Callable[..., Region]
+) -> None:
+    found = region(init, body, "4, 6")
+    assert found.status is RegionStatus.UNSUPPORTED
+    assert reason in found.reason
+
+
+def test_the_identity_of_a_task_knows_its_updates(region: Callable[..., Region]) -> None:
+    tasks = [region(f"self.{name} = nn.BatchNorm1d(6)", f"return self.{name}(x)", "4, 6").task
+             for name in ("one", "other")]  # fmt: skip
+    assert tasks[0] is not None and tasks[1] is not None
+    assert len({item.task_id for item in tasks if item}) == 2  # arguments have other names
+    assert "updates" in str(tasks[0].graph)
+
+
+COMPARE = """
+import copy, torch
+torch.manual_seed(0)
+import before, after
+first, second = before.Model(), after.Model()
+second.load_state_dict(first.state_dict())
+compiled = torch.compile(copy.deepcopy(second), backend="aot_eager", fullgraph=True)
+for turn in range(3):
+    x = torch.randn({shape}) * 3 + turn
+    values = [x.clone().requires_grad_() for _ in range(3)]
+    results = [model(value) for model, value in zip((first, second, compiled), values)]
+    for result in results:
+        result.square().sum().backward()
+    for result, value in zip(results[1:], values[1:]):
+        torch.testing.assert_close(result, results[0])
+        torch.testing.assert_close(value.grad, values[0].grad, rtol=1e-3, atol=1e-4)
+    with torch.no_grad():
+        torch.testing.assert_close(second(x), first(x))
+        compiled(x)
+    for model in (second, compiled._orig_mod):
+        for (name, buffer), (_, right) in zip(model.named_buffers(), first.named_buffers()):
+            torch.testing.assert_close(buffer, right, msg=name)
+assert int(second.get_buffer("{counter}")) == 6
+program = torch.export.export(second, (x,))
+assert any("evokernel" in str(node.target) for node in program.graph.nodes)
+print("fine")
+"""
+
+MODELS = [
+    ("self.bn = nn.BatchNorm2d(6)", "return torch.relu(self.bn(x))", "4, 6, 5, 7", "bn.num_batches_tracked"),
+    ("self.net = nn.Sequential(nn.BatchNorm1d(6, momentum=0.3), nn.Tanh(), nn.BatchNorm1d(6, affine=False))",
+     "return self.net(x)", "5, 6", "net.2.num_batches_tracked"),
+    ("self.bn = nn.BatchNorm3d(3)", "return self.bn(torch.relu(self.bn(x))) * self.bn.running_mean.sum()",
+     "2, 3, 4, 2, 5", "bn.num_batches_tracked"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("init", "body", "shape", "counter"), MODELS)
+def test_the_edited_model_trains_compiles_and_exports_like_the_first(
+    init: str, body: str, shape: str, counter: str, region: Callable[..., Region], tmp_path: Path
+) -> None:
+    found = region(init, body, shape)
+    assert found.task is not None, found.reason
+    chip = load_chip("ascend910b1")
+    source = write(found.task, initial(found.task, chip), chip)
+    name = kernel_name(found.task)
+    write_package(tmp_path, name, found.task, source, Verdict(found.task.task_id, source.source_id, "t", ()))
+    text = (tmp_path / "model.py").read_text()
+    edited = plan_edit(text, found, name)
+    assert revert_edit(edited, found, name) == text
+    (tmp_path / "before.py").write_text(text)
+    (tmp_path / "after.py").write_text(edited)
+    code = COMPARE.format(shape=shape, counter=counter)
+    if "bn(torch.relu" in body:
+        code = code.replace("== 6", "== 12")
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
+        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert run.stdout == "fine\n", run.stderr
+    test = tmp_path / "evokernel_kernels" / name / "test_op.py"
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
+        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout
