@@ -170,6 +170,8 @@ def test_the_binding_checks_the_contract(tmp_path: Path, task: KernelTask, sourc
     text = (put(tmp_path, task, source) / "op_torch.cpp").read_text()
     assert "x.size(1) != 24" in text
     assert "x.scalar_type() != at::kFloat" in text
+    assert "x.size(0) < 1" in text
+    assert "TORCH_WARN_ONCE" in text
     assert "c10_npu::getCurrentNPUStream()" in text
     assert f'TORCH_LIBRARY_FRAGMENT(evokernel, library)\n{{\n    library.def("{kernel_name(task)}(' in text
 

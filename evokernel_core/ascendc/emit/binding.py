@@ -53,7 +53,10 @@ def context(task: KernelTask) -> Mapping[str, Any]:
         "cpp_types": ", ".join(_type(item) for item in task.graph.inputs),
         "cpp_names": ", ".join(python_name(item.name) for item in task.graph.inputs),
         "cpp_result": f"std::tuple<{', '.join(['at::Tensor'] * len(results))}>" if several else "at::Tensor",
-        "checks": [check for item in tensor_inputs(task) for check in _checks(item, sources)],
+        "checks": [
+            *(check for item in tensor_inputs(task) for check in _checks(item, sources)),
+            *(f"{sources[s.name][0]}.size({sources[s.name][1]}) < {s.minimum}" for s in task.symbols),
+        ],
         "symbol_lines": _symbol_lines(task, sources),
         "allocation_lines": [
             f"at::Tensor {name} = at::empty({{{_dims(spec)}}}, "
