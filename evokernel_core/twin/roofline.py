@@ -13,6 +13,7 @@ from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.products import multiply_adds
 
 WORK: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("exp", "log", "sqrt", "rsqrt", "div", "reciprocal", "log2", "log10"), (1, 0)),
@@ -146,18 +147,16 @@ def _read_bytes(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
     return graph.spec(ref).nbytes(sizes)
 
 
-_PRODUCTS = frozenset(("mm", "bmm"))
 _DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16, "int8": 32}
 """16 x 16 results of one cycle of a cube core are this deep; "Cube instruction theoretical performance"."""
 
 
 def _product_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    """Microseconds of a matrix product with every cube core busy all the time; 0 for any other op."""
-    if op_name(node.op) not in _PRODUCTS:
+    """Microseconds of products with every cube core busy all the time; 0 for any other op."""
+    count = multiply_adds(node, graph, sizes)
+    if count == 0:
         return 0.0
-    depth = graph.spec(next(iter(node.operands()))).sizes(sizes)[-1]
-    cycles = _elements(node.outputs[0], sizes) * depth / 256 / _DEPTH_A_CYCLE[node.outputs[0].dtype]
-    return cycles / chip.aic / chip.mhz
+    return count / 256 / _DEPTH_A_CYCLE[node.outputs[0].dtype] / chip.aic / chip.mhz
 
 
 def op_name(op: str) -> str:

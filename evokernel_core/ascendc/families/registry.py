@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from evokernel_core.ascendc.families.convolution import ConvolutionFamily
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
@@ -13,7 +14,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
-FAMILIES: tuple[Family, ...] = (FusedFamily(), MatmulFamily())
+FAMILIES: tuple[Family, ...] = (FusedFamily(), MatmulFamily(), ConvolutionFamily())
 
 
 @cache

@@ -1,0 +1,150 @@
+"""What a convolution on the cube cores computes: sizes, taps and steps, in three spatial dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent
+from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import Dim
+
+CONVOLUTION = "evokernel.convolution.default"
+"""``(x, weight, stride, dilation, groups, phases)``: a convolution without padding.
+
+x is [batch, groups * channels, *sizes], weight [groups * outputs, channels, *kernel], with one to three
+spatial dimensions. Along the last one the kernel steps by single elements: a larger step is the number of
+``phases`` into which that dimension is cut, x being [batch, groups * channels, *sizes[:-1], phases, width]
+with element ``w`` of a row at [w % phases, w // phases]. Rows of x may be longer than what is read.
+"""
+TYPES = frozenset({"float32", "float16", "bfloat16"})
+
+
+@frozen
+class Convolution:
+    """Spatial tuples run (depth, height, width); dimensions that can be one are one.
+
+    ``read`` are the sizes of x in memory (its width that of one phase), ``made`` those of the result;
+    ``dilation`` counts elements, whole for all but the last dimension of phases.
+    """
+
+    x: str
+    weight: str
+    batch: Extent
+    groups: int
+    channels: Extent
+    outputs: Extent
+    read: tuple[Extent, ...]
+    made: tuple[Extent, ...]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[Extent, ...]
+    phases: int
+    dtype: str
+
+
+@frozen
+class _Axis:
+    read: Extent
+    made: Extent
+    kernel: int
+    stride: int
+    dilation: Extent
+
+
+def read_convolution(task: KernelTask) -> Convolution:
+    """The one convolution of a task. Raises PlanError where the task is anything else."""
+    graph = task.graph
+    nodes = {node.name: node for node in graph.nodes}
+    found = [node for node in graph.nodes if node.op == CONVOLUTION]
+    if len(found) != 1 or len(graph.outputs) != 1:
+        raise PlanError("The kernel has not exactly one convolution with one result.")
+    node = found[0]
+    if _below(graph.outputs[0], nodes, node.name) != ValueRef(node.name):
+        raise PlanError("The result is more than a convolution.")
+    x, weight = node.operands()
+    dtype = node.outputs[0].dtype
+    if dtype not in TYPES:
+        raise PlanError(f"A convolution in {dtype} is not covered.")
+    return _geometry(graph, node, _input(x, nodes), _input(weight, nodes))
+
+
+def _below(ref: ValueRef, nodes: Mapping[str, Node], stop: str) -> ValueRef:
+    """The value under a chain of views that keep the order of the elements."""
+    while ref.name != stop and ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
+        ref = next(iter(nodes[ref.name].operands()))
+    return ref
+
+
+def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
+    base = _below(ref, nodes, "")
+    if base.name in nodes:
+        raise PlanError(f"{nodes[base.name].op} in front of a convolution is not covered.")
+    return base.name
+
+
+def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
+    read, shape = (graph.spec(ref).shape for ref in node.operands())
+    made = node.outputs[0].shape
+    groups, phases = int(str(node.args[4])), int(str(node.args[5]))
+    if phases > 1:
+        read = (*read[:-2], read[-1])
+    axes = [
+        _Axis(extent(a), extent(b), _static(k), s, Extent(d))
+        for a, b, k, s, d in zip(
+            read[2:], made[2:], shape[2:], _ints(node.args[2]), _ints(node.args[3]), strict=True
+        )
+    ]
+    outputs = extent(shape[0]).divided_by(Extent(groups))
+    if outputs is None:
+        raise PlanError("The output channels of a convolution are no multiple of its groups.")
+    axes = axes if phases > 1 else _merged(axes)
+    axes = [_Axis(ONE, ONE, 1, 1, ONE)] * (3 - len(axes)) + axes
+    return Convolution(
+        x,
+        weight,
+        extent(made[0]),
+        groups,
+        extent(shape[1]),
+        outputs,
+        tuple(axis.read for axis in axes),
+        tuple(axis.made for axis in axes),
+        tuple(axis.kernel for axis in axes),
+        tuple(axis.stride for axis in axes),
+        tuple(axis.dilation for axis in axes),
+        phases,
+        node.outputs[0].dtype,
+    )
+
+
+def _merged(axes: list[_Axis]) -> list[_Axis]:
+    """Joins the last two dimensions as long as the last one is only carried along."""
+    while len(axes) > 1:
+        last, next_ = axes[-1], axes[-2]
+        if last.kernel > 1 or last.read != last.made or next_.stride > 1:
+            break
+        width = last.read
+        joined = _Axis(
+            next_.read.times(width),
+            next_.made.times(width),
+            next_.kernel,
+            1,
+            next_.dilation.times(width) if next_.kernel > 1 else ONE,
+        )
+        axes = [*axes[:-2], joined]
+    return axes
+
+
+def _static(dim: Dim) -> int:
+    if not isinstance(dim, int):
+        raise PlanError("The size of a convolution's kernel is not known before it runs.")
+    return dim
+
+
+def _ints(arg: object) -> Sequence[int]:
+    assert isinstance(arg, tuple)
+    return [int(item) for item in arg]

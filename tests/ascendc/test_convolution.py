@@ -1,0 +1,139 @@
+"""Family convolution: any geometry, type and size against a direct sum over taps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+from evokernel_core.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+
+@frozen
+class Case:
+    """A convolution: channels and output channels are those of all groups."""
+
+    batch: int
+    channels: int
+    outputs: int
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...] = ()
+    padding: tuple[int, ...] = ()
+    dilation: tuple[int, ...] = ()
+    groups: int = 1
+    bias: bool = False
+    dtype: str = "float32"
+
+    def each(self, name: str) -> tuple[int, ...]:
+        return getattr(self, name) or (0 if name == "padding" else 1,) * len(self.kernel)
+
+    def made(self) -> tuple[int, ...]:
+        zipped = zip(self.sizes, *map(self.each, ("kernel", "stride", "padding", "dilation")), strict=True)
+        return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zipped)
+
+
+def task_of(builder: Any, case: Case) -> KernelTask:
+    graph = builder()
+    x = graph.input("x", (case.batch, case.channels, *case.sizes), case.dtype)
+    shape = (case.outputs, case.channels // case.groups, *case.kernel)
+    weight = graph.input("weight", shape, case.dtype, parameter=True)
+    bias = graph.input("bias", (case.outputs,), case.dtype, parameter=True) if case.bias else None
+    stride, padding, dilation = (case.each(name) for name in ("stride", "padding", "dilation"))
+    zeros = (0,) * len(case.kernel)
+    made = graph.call(
+        "convolution.default", x, weight, bias, stride, padding, dilation, False, zeros, case.groups,
+        shape=(case.batch, case.outputs, *case.made()), dtype=case.dtype,
+    )  # fmt: skip
+    task: KernelTask = graph.task(made)
+    return task
+
+
+def inputs_of(case: Case) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    shapes = {
+        "x": (case.batch, case.channels, *case.sizes),
+        "weight": (case.outputs, case.channels // case.groups, *case.kernel),
+        "bias": (case.outputs,),
+    }
+    names = shapes if case.bias else ("x", "weight")
+    return {name: rng.integers(-8, 9, size=shapes[name]).astype("f4") / 4 for name in names}
+
+
+def expected(case: Case, inputs: dict[str, Any]) -> Any:
+    """The sum over taps, each a product of channel matrices."""
+    x, weight = inputs["x"].astype("f8"), inputs["weight"].astype("f8")
+    padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in case.each("padding"))))
+    made, groups = case.made(), case.groups
+    padded = padded.reshape(case.batch, groups, -1, *padded.shape[2:])
+    weight = weight.reshape(groups, case.outputs // groups, -1, *case.kernel)
+    result = np.zeros((case.batch, groups, case.outputs // groups, *made))
+    for tap in np.ndindex(*case.kernel):
+        starts = [t * d for t, d in zip(tap, case.each("dilation"), strict=True)]
+        area = tuple(
+            slice(a, a + s * (n - 1) + 1, s)
+            for a, s, n in zip(starts, case.each("stride"), made, strict=True)
+        )
+        shifted = padded[(slice(None),) * 3 + area]
+        result += np.einsum("goc,ngc...->ngo...", weight[(slice(None),) * 3 + tap], shifted)
+    result = result.reshape(case.batch, case.outputs, *made)
+    if case.bias:
+        result += inputs["bias"].reshape(-1, *[1] * len(made))
+    return result
+
+
+def verify(case: Case, builder: Any, on_twin: Any, strategy: Any = None) -> None:
+    task, inputs = task_of(builder, case), inputs_of(case)
+    (found,) = on_twin(task, inputs, strategy=strategy)
+    scale = math.sqrt(case.channels // case.groups * math.prod(case.kernel))
+    tolerance = 1e-4 if case.dtype == "float32" else 1e-2
+    np.testing.assert_allclose(
+        np.asarray(found, "f8") / scale, expected(case, inputs) / scale, rtol=tolerance, atol=tolerance
+    )
+
+
+PLAIN: Sequence[Case] = (
+    Case(1, 1, 1, (1,), (1,)),
+    Case(2, 3, 20, (9, 70), (3, 3)),
+    Case(1, 17, 40, (20, 300), (5, 7)),
+    Case(3, 16, 33, (7, 7), (3, 3)),
+    Case(2, 5, 130, (600,), (3,)),
+    Case(1, 3, 16, (6, 12, 20), (3, 5, 7)),
+    Case(2, 40, 24, (13, 11), (1, 1)),
+    Case(2, 3, 8, (12, 10, 6), (3, 3, 1)),
+    Case(2, 24, 48, (11, 21), (3, 3), groups=3),
+    Case(1, 4, 8, (30, 20), (3, 2), stride=(2, 1), dilation=(3, 4)),
+    Case(1, 6, 8, (14, 9, 20), (2, 2, 3), stride=(3, 2, 1), dilation=(2, 1, 2)),
+    Case(2, 8, 16, (15, 17), (3, 3), bias=True),
+)
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=str)
+def test_convolutions_without_padding(case: Case, builder: Any, on_twin: Any) -> None:
+    verify(case, builder, on_twin)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_other_types(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    case = Case(2, 19, 36, (12, 40), (3, 5), dtype=dtype)
+    task = task_of(builder, case)
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    verify(case, builder, on_twin)
+
+
+def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
+    case = Case(1, 20, 40, (6, 150), (3, 3))
+    task = task_of(builder, case)
+    start = initial(task, chip)
+    found = moves(task, start, chip)
+    assert len(found) > 4
+    for strategy in (start, *(move.strategy for move in found)):
+        assert estimate_us(task, strategy, chip) > 0
+        verify(case, builder, on_twin, strategy)

@@ -1,0 +1,54 @@
+"""Multiply-adds of convolutions, against a count tap by tap."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.products import multiply_adds
+
+
+def convolution(
+    taken: int, made: int, kernel: int, stride: int, padding: int, dilation: int, transposed: bool
+) -> tuple[Node, Graph]:
+    """One dimension, 3 to 5 channels (or back), 2 images."""
+    channels = (5, 3) if transposed else (3, 5)
+    x = GraphInput("x", TensorSpec((2, channels[0], taken), "float32"))
+    weight = GraphInput("w", TensorSpec((5, 3, kernel), "float32"))
+    args = (ValueRef("x"), ValueRef("w"), None, (stride,), (padding,), (dilation,), transposed, (0,), 1)
+    spec = TensorSpec((2, channels[1], made), "float32")
+    node = Node("conv", "aten.convolution.default", args, (), (spec,))
+    return node, Graph((x, weight), (node,), (ValueRef("conv"),))
+
+
+def met(taken: int, made: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    places = (i * stride + t * dilation - padding for i in range(made) for t in range(kernel))
+    return sum(0 <= place < taken for place in places)
+
+
+@pytest.mark.parametrize(
+    ("taken", "kernel", "stride", "padding", "dilation"),
+    [(9, 3, 1, 0, 1), (9, 3, 1, 1, 1), (20, 5, 3, 4, 2), (1, 3, 2, 1, 1), (7, 7, 1, 3, 1)],
+)
+def test_zeros_of_padding_are_not_counted(
+    taken: int, kernel: int, stride: int, padding: int, dilation: int
+) -> None:
+    made = (taken + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    pairs = met(taken, made, kernel, stride, padding, dilation)
+    forward = convolution(taken, made, kernel, stride, padding, dilation, False)
+    assert multiply_adds(*forward, {}) == 2 * 15 * pairs
+    backward = convolution(made, taken, kernel, stride, padding, dilation, True)
+    assert multiply_adds(*backward, {}) == 2 * 15 * pairs
+
+
+def test_products_of_matrices() -> None:
+    x = GraphInput("x", TensorSpec(("b", 4, 6), "float32"))
+    y = GraphInput("y", TensorSpec(("b", 6, 5), "float32"))
+    node = Node(
+        "p", "aten.bmm.default", (ValueRef("x"), ValueRef("y")), (), (TensorSpec(("b", 4, 5), "float32"),)
+    )
+    graph = Graph((x, y), (node,), (ValueRef("p"),))
+    assert multiply_adds(node, graph, {"b": 3}) == math.prod((3, 4, 5, 6))
