@@ -1,0 +1,139 @@
+"""Where the elements of a value lie in memory, seen through views: axes of a size and a stride.
+
+A family that reads an operand by rows of any pitch and matrices at any distance takes permuted,
+expanded and reshaped inputs as they lie in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent
+from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import Dim
+
+SWAPS = frozenset({"aten.t.default", "aten.transpose.int", "aten.permute.default"})
+EXPANDS = frozenset({"aten.expand.default", "aten.broadcast_to.default"})
+NOWHERE = Extent(0)
+"""The stride of an axis that repeats the same elements."""
+
+
+@frozen
+class Axis:
+    """``size`` places, ``stride`` elements from one to the next."""
+
+    size: Extent
+    stride: Extent
+
+
+Group = tuple[Axis, ...]
+"""The axes of one dimension, the slowest first; none where its size is one."""
+
+
+def dense(shape: Sequence[Dim]) -> tuple[Group, ...]:
+    """The groups of a tensor whose elements lie in row-major order."""
+    groups: list[Group] = []
+    stride = ONE
+    for size in map(extent, reversed(shape)):
+        groups.insert(0, () if size.is_one else (Axis(size, stride),))
+        stride = stride.times(size)
+    return tuple(groups)
+
+
+def behind_views(task: KernelTask, ref: ValueRef) -> tuple[str, tuple[Group, ...]]:
+    """The input that ``ref`` is a view of, and where the elements of ``ref`` lie in it. Raises PlanError
+    where something is computed on the way, or elements lie at no constant distances."""
+    nodes = {node.name: node for node in task.graph.nodes}
+    chain: list[Node] = []
+    while ref.name in nodes:
+        chain.append(nodes[ref.name])
+        ref = next(iter(chain[-1].operands()))
+    groups = dense(task.graph.spec(ref).shape)
+    for node in reversed(chain):
+        groups = _through(node, groups)
+    return ref.name, groups
+
+
+def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    shape = node.outputs[0].shape
+    if node.op in SWAPS:
+        return tuple(groups[dim] for dim in _order(node, len(groups)))
+    if node.op in EXPANDS:
+        return _expanded(groups, shape)
+    if node.op in SAME_ORDER:
+        return regrouped(groups, shape)
+    raise PlanError(f"{node.op} in front of a matrix product is not covered.")
+
+
+def _order(node: Node, rank: int) -> list[int]:
+    """Which dimension of the operand each dimension of the result is."""
+    order = list(range(rank))
+    if node.op == "aten.permute.default":
+        return [int(dim) % rank for dim in node.args[1]]  # type: ignore[union-attr]
+    if node.op == "aten.transpose.int":
+        first, second = (int(str(dim)) % rank for dim in node.args[1:3])
+        order[first], order[second] = second, first
+        return order
+    return order[::-1]
+
+
+def _expanded(groups: tuple[Group, ...], shape: Sequence[Dim]) -> tuple[Group, ...]:
+    padded = ((),) * (len(shape) - len(groups)) + groups
+    return tuple(
+        group or (() if size.is_one else (Axis(size, NOWHERE),))
+        for group, size in zip(padded, map(extent, shape), strict=True)
+    )
+
+
+def regrouped(groups: Sequence[Group], shape: Sequence[Dim]) -> tuple[Group, ...]:
+    """The same elements in the same order under another shape."""
+    waiting = [axis for group in groups for axis in group]
+    found = tuple(_merged(_taken(waiting, extent(dim))) for dim in shape)
+    if waiting:
+        raise _mismatch()
+    return found
+
+
+def _taken(waiting: list[Axis], wanted: Extent) -> list[Axis]:
+    """Axes from the front of ``waiting`` for ``wanted`` places; the last one may be cut in two."""
+    group = []
+    while not wanted.is_one:
+        if not waiting:
+            raise _mismatch()
+        axis = waiting.pop(0)
+        rest = wanted.divided_by(axis.size)
+        if rest is None:
+            inner = axis.size.divided_by(wanted)
+            if inner is None:
+                raise _mismatch()
+            group.append(Axis(wanted, _steps(axis.stride, inner)))
+            waiting.insert(0, evolve(axis, size=inner))
+            return group
+        group.append(axis)
+        wanted = rest
+    return group
+
+
+def _merged(axes: Sequence[Axis]) -> Group:
+    """Axes that together step evenly are one."""
+    merged: list[Axis] = []
+    for axis in axes:
+        last = merged[-1] if merged else None
+        if last is not None and last.stride == _steps(axis.stride, axis.size):
+            merged[-1] = Axis(last.size.times(axis.size), axis.stride)
+        else:
+            merged.append(axis)
+    return tuple(merged)
+
+
+def _steps(stride: Extent, count: Extent) -> Extent:
+    return NOWHERE if stride == NOWHERE else stride.times(count)
+
+
+def _mismatch() -> PlanError:
+    return PlanError("An operand of a matrix product is reshaped across dimensions that do not nest.")
