@@ -8,13 +8,19 @@ from functools import cache
 from evokernel_core.ascendc.families.convolution import ConvolutionFamily
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
+from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
-FAMILIES: tuple[Family, ...] = (FusedFamily(), MatmulFamily(), ConvolutionFamily())
+FAMILIES: tuple[Family, ...] = (
+    FusedFamily(),
+    MatmulFamily(),
+    ConvolutionFamily(),
+    LayoutFamily(),
+)
 
 
 @cache

@@ -1,0 +1,157 @@
+"""Family layout: moving elements, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+PROPERTY = settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+NUMPY = {"float32": "f4", "float16": "f2", "int64": "i8", "int32": "i4", "int8": "i1", "bool": "?"}
+
+
+def _values(shape: Any, dtype: str, seed: int = 0) -> Any:
+    numbers = np.random.default_rng(seed).integers(-100, 100, size=shape)
+    return (numbers > 0) if dtype == "bool" else numbers.astype(NUMPY.get(dtype, "f4"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64", "int8"])
+def test_a_permutation_at_many_sizes(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b", "c"), dtype)
+    result = graph.call("permute.default", x, (2, 0, 1), shape=("c", "a", "b"), dtype=dtype)
+    task = graph.task(result, symbols={"a": 3, "b": 50, "c": 70})
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    for a, b, c in [(3, 50, 70), (1, 1, 1), (2, 1, 33), (1, 129, 5), (4, 17, 200)]:
+        values = _values((a, b, c), dtype)
+        (found,) = on_twin(task, {"x": values}, sizes={"a": a, "b": b, "c": c})
+        np.testing.assert_array_equal(found, values.transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize("dim", range(3))
+def test_tensors_joined_along_any_dimension(dim: int, builder: Any, on_twin: Any, chip: Any) -> None:
+    for dtype in ["float32", "float16", "bool", "int64"][dim:][:2]:
+        graph = builder()
+        shapes: list[list[Any]] = [["a", "b", "c"] for _ in range(3)]
+        for number, length in enumerate((4, 1, 7)):
+            shapes[number][dim] = length
+        refs = tuple(graph.input(f"x{i}", shape, dtype) for i, shape in enumerate(shapes))
+        result = ["a", "b", "c"]
+        result[dim] = 12  # type: ignore[call-overload]
+        known = {name: size for name, size in {"a": 3, "b": 40, "c": 37}.items() if name in result}
+        task = graph.task(graph.call("cat.default", refs, dim, shape=result, dtype=dtype), symbols=known)
+        assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+        for sizes in (known, dict.fromkeys(known, 1), {name: size + 5 for name, size in known.items()}):
+            parts = [_values([sizes.get(n, n) for n in shape], dtype, i) for i, shape in enumerate(shapes)]
+            (found,) = on_twin(task, {f"x{i}": part for i, part in enumerate(parts)}, sizes=sizes)
+            np.testing.assert_array_equal(found, np.concatenate(parts, dim))
+
+
+@pytest.mark.parametrize(
+    ("pads", "dtype"),
+    [
+        ((1, 2, 0, 3), "float32"),
+        ((1, 1, 1, 1), "bfloat16"),
+        ((0, 0, 2, 1, 1, 1), "int8"),
+        ((-1, 2), "int64"),
+        ((3, -2, -1, -1), "float16"),
+        ((20, 40), "float32"),
+    ],
+)
+def test_padding_and_cropping(pads: Any, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    names: list[Any] = ["a", "b", "c"]
+    width = [(0, 0)] * (3 - len(pads) // 2) + [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
+    shape = [n if sum(w) == 0 else f"{n} + {sum(w)}" for n, w in zip(names, width, strict=True)]
+    graph = builder()
+    x = graph.input("x", names, dtype)
+    task = graph.task(
+        graph.call("constant_pad_nd.default", x, pads, 3, shape=shape, dtype=dtype),
+        symbols={"a": 5, "b": 30, "c": 50},
+    )
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    for sizes in ((5, 30, 50), (4, 4, 4), (3, 7, 200)):
+        values = _values(sizes, dtype)
+        kept = values[
+            tuple(slice(max(-lo, 0), n - max(-hi, 0)) for (lo, hi), n in zip(width, sizes, strict=True))
+        ]
+        expected = np.pad(kept, [(max(lo, 0), max(hi, 0)) for lo, hi in width], constant_values=3)
+        (found,) = on_twin(task, {"x": values}, sizes=dict(zip("abc", sizes, strict=True)))
+        np.testing.assert_array_equal(found, expected)
+
+
+@PROPERTY
+@given(st.data())
+def test_chains_of_views(builder: Any, on_twin: Any, data: Any) -> None:
+    """Permutations, slices, selections, flips, expansions and reshapes one after the other."""
+    dtype = data.draw(st.sampled_from(["float32", "float16", "int64", "int8", "bool"]))
+    shape = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
+    graph = builder()
+    ref, values = graph.input("x", shape, dtype), _values(shape, dtype)
+    expected = values
+    for _ in range(data.draw(st.integers(1, 4))):
+        op, args, expected = _step(data, expected)
+        ref = graph.call(op, ref, *args, shape=expected.shape, dtype=dtype)
+    task = graph.task(ref)
+    (found,) = on_twin(task, {"x": values})
+    np.testing.assert_array_equal(found, expected)
+
+
+def _step(data: Any, x: Any) -> tuple[str, tuple[Any, ...], Any]:
+    rank = x.ndim
+    dim = data.draw(st.integers(0, max(rank - 1, 0)))
+    kinds = (
+        ["permute", "slice", "select", "flip", "expand", "flatten"]
+        if rank > 1
+        else ["slice", "flip", "expand"]
+    )
+    kind = data.draw(st.sampled_from(kinds))
+    if kind == "permute":
+        order = tuple(data.draw(st.permutations(range(rank))))
+        return "permute.default", (order,), x.transpose(order)
+    if kind == "slice":
+        start = data.draw(st.integers(0, x.shape[dim] - 1))
+        stop, step = data.draw(st.integers(start + 1, x.shape[dim])), data.draw(st.integers(1, 3))
+        key = (slice(None),) * dim + (slice(start, stop, step),)
+        return "slice.Tensor", (dim, start, stop, step), x[key]
+    if kind == "select":
+        place = data.draw(st.integers(-x.shape[dim], x.shape[dim] - 1))
+        return "select.int", (dim, place), x.take(place, dim)
+    if kind == "flip":
+        return "flip.default", ((dim,),), np.flip(x, dim)
+    if kind == "expand":
+        wider = (data.draw(st.integers(1, 4)), *x.shape)
+        return "expand.default", (wider,), np.broadcast_to(x, wider)
+    merged = (*x.shape[:-2], x.shape[-2] * x.shape[-1])
+    return "view.default", (merged,), x.reshape(merged)
+
+
+def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (6, 40, 5, 33))
+    order = graph.call("permute.default", x, (0, 2, 3, 1), shape=(6, 5, 33, 40))
+    task = graph.task(order)
+    values = _values((6, 40, 5, 33), "float32")
+    for move in moves(task, initial(task, chip), chip):
+        (found,) = on_twin(task, {"x": values}, strategy=move.strategy)
+        np.testing.assert_array_equal(found, values.transpose(0, 2, 3, 1), err_msg=move.name)
+
+
+def test_a_fill(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("n", 3), "int64")
+    full = graph.call("full.default", ("n", 5), 2**33 + 7, shape=("n", 5), dtype="int64")
+    task = graph.task(
+        graph.call("cat.default", (x, full), 1, shape=("n", 8), dtype="int64"), symbols={"n": 30}
+    )
+    values = _values((30, 3), "int64")
+    (found,) = on_twin(task, {"x": values})
+    np.testing.assert_array_equal(found, np.concatenate([values, np.full((30, 5), 2**33 + 7)], 1))
