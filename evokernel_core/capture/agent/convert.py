@@ -82,7 +82,8 @@ def sizes_of(traced: Traced, leaves: tuple[Leaf, ...]) -> Sizes:
             if symbol not in sizes.names:
                 sizes.names[symbol] = f"s{len(sizes.names)}"
                 sizes.hints[symbol] = int(value)
-                sizes.minimums[symbol] = int(traced.environment.var_to_range[symbol].lower)
+                lower = int(traced.environment.var_to_range[symbol].lower)
+                sizes.minimums[symbol] = traced.least.get(symbol, lower)
     return sizes
 
 

@@ -7,7 +7,7 @@ import copy
 import types
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
@@ -18,6 +18,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
+from .guards import Settled, settle
 from .parts import SCALAR, Leaf, ModuleCall, Plan
 from .source import number_of
 
@@ -179,11 +180,13 @@ def _export_once(
 @dataclass(frozen=True)
 class Traced:
     """Core ATen. ``inputs`` are the graph's nodes of the region's inputs in order; ``constants`` are
-    captured tensors by the name of their node."""
+    captured tensors by the name of their node, ``least`` sizes from which on the graph is right by
+    their symbol."""
 
     graph: torch.fx.Graph
     inputs: tuple[torch.fx.Node, ...]
     constants: dict[str, Any]
+    least: dict[Any, int] = field(default_factory=dict)
 
     @property
     def environment(self) -> Any:
@@ -217,14 +220,17 @@ def _decomposed(program: ExportedProgram, table: dict[Any, Any]) -> Traced:
 
 
 def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
-    """Dimensions whose symbols appear in a guard that a least value does not express, and those
-    whose size is an expression, as ``2*s0``."""
+    """Dimensions whose symbols appear in a guard that no least values settle, those whose size is an
+    expression, as ``2*s0``, and those of convolution kernels: a layer's channels do not change."""
     environment = traced.environment
     if environment is None:
         return set()
-    guards = [environment.simplify(guard.expr) for guard in environment.guards]
-    guards = [expression for expression in guards if not _is_lower_bound(expression)]
-    symbols = _worst(guards)
+    kernels = _kernels(traced)
+    if kernels:  # guards on their sizes and those of images go with them
+        return kernels
+    settled = _settled(environment)
+    traced.least.update(settled.least)
+    symbols = _worst(list(settled.open))
     for symbol, bounds in environment.var_to_range.items():
         if bounds.upper.is_integer and bounds.upper < 2**40:
             symbols.add(symbol)
@@ -234,9 +240,29 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
             if not isinstance(size, torch.SymInt):
                 continue
             expression = size.node.expr
-            if expression.free_symbols & symbols or not (expression.is_Symbol or expression.is_number):
+            is_plain = expression.is_Symbol or expression.is_number
+            if expression.free_symbols & symbols or not is_plain:
                 found.add((index, dim))
     return found
+
+
+def _settled(environment: Any) -> Settled:
+    guards = [environment.simplify(guard.expr) for guard in environment.guards]
+    least = {symbol: int(bounds.lower) for symbol, bounds in environment.var_to_range.items()}
+    sizes = {symbol: int(value) for symbol, value in environment.var_to_val.items()}
+    return settle(guards, least, sizes)
+
+
+def _kernels(traced: Traced) -> set[tuple[int, int]]:
+    """The symbolic dimensions of inputs that are the weight of a convolution."""
+    layers = (node for node in traced.graph.nodes if node.target is torch.ops.aten.convolution.default)
+    weights = {node.args[1] for node in layers}
+    return {
+        (index, dim)
+        for index, node in enumerate(traced.inputs)
+        for dim, size in enumerate(node.meta["val"].shape)
+        if node in weights and isinstance(size, torch.SymInt) and not size.node.expr.is_number
+    }
 
 
 def _worst(guards: list[Any]) -> set[Any]:
@@ -246,13 +272,3 @@ def _worst(guards: list[Any]) -> set[Any]:
     chosen = dividing or guards
     fewest = min((len(guard.free_symbols) for guard in chosen), default=0)
     return {symbol for guard in chosen if len(guard.free_symbols) == fewest for symbol in guard.free_symbols}
-
-
-def _is_lower_bound(expression: Any) -> bool:
-    """``s0 > 16`` and the like, or something always true."""
-    if expression in (sympy.true, True):
-        return True
-    if not isinstance(expression, (sympy.StrictGreaterThan, sympy.GreaterThan, sympy.Lt, sympy.Le)):
-        return False
-    greater = expression.gts
-    return greater.is_Symbol and expression.lts.is_number

@@ -1,0 +1,111 @@
+"""Guards of a traced graph: which of them hold for all sizes from some least ones on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from torch.utils._sympy.functions import FloorDiv
+
+_RELATIONS = (sympy.StrictGreaterThan, sympy.GreaterThan, sympy.StrictLessThan, sympy.LessThan)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """``least``: sizes from which on all guards hold but ``open``, by symbol."""
+
+    least: Mapping[Any, int]
+    open: tuple[Any, ...]
+
+
+def settle(guards: Iterable[Any], least: Mapping[Any, int], sizes: Mapping[Any, int]) -> Settled:
+    """Raises least sizes, as little as each guard of one symbol asks and up to the captured ``sizes``,
+    until the guards are proved to hold from there on."""
+    found = dict(least)
+    waiting = [guard for guard in guards if guard not in (sympy.true, True)]
+    for guard in sorted(waiting, key=lambda item: len(item.free_symbols)):
+        symbols = guard.free_symbols
+        if len(symbols) == 1 and not holds(guard, found):
+            (symbol,) = symbols
+            found[symbol] = _raised(guard, symbol, found, sizes[symbol])
+    return Settled(found, tuple(guard for guard in waiting if not holds(guard, found)))
+
+
+def _raised(guard: Any, symbol: Any, least: Mapping[Any, int], size: int) -> int:
+    """The smallest size from which on the guard is proved; where there is none, what it was."""
+    low, high = least[symbol], size
+    if not holds(guard, {**least, symbol: high}):
+        return low
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(guard, {**least, symbol: middle}):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def holds(guard: Any, least: Mapping[Any, int]) -> bool:
+    """Whether a guard is proved to hold for all sizes from ``least`` on; false where it is not known."""
+    if guard in (sympy.true, True):
+        return True
+    if isinstance(guard, (sympy.Or, sympy.And)):
+        return (any if isinstance(guard, sympy.Or) else all)(holds(part, least) for part in guard.args)
+    if isinstance(guard, _RELATIONS):
+        bound = _lower(guard.gts - guard.lts, least)
+        strict = isinstance(guard, (sympy.StrictGreaterThan, sympy.StrictLessThan))
+        return bound is not None and bound >= (1 if strict else 0)
+    if not isinstance(guard, (sympy.Eq, sympy.Ne)):
+        return False
+    difference = guard.lhs - guard.rhs
+    if isinstance(guard, sympy.Eq):
+        return bool(sympy.expand(_without_max(difference, least)) == 0)
+    return any((_lower(sign * difference, least) or 0) > 0 for sign in (1, -1))
+
+
+def _lower(expression: Any, least: Mapping[Any, int]) -> int | None:
+    """A number that the expression never falls below; None where that is not known.
+
+    Each symbol and each quotient is written as its least value plus something that is not negative. If
+    then every term has a coefficient that is not negative, the constant one is the least value.
+    """
+    shifted = sympy.expand(_shifted(_without_max(expression, least), least))
+    constant, others = shifted.as_coeff_add()
+    if not constant.is_Integer:
+        return None
+    factors = (term.as_coeff_Mul() for term in others)
+    if all(factor.is_nonnegative and rest.is_nonnegative for factor, rest in factors):
+        return int(constant)
+    return None
+
+
+def _shifted(expression: Any, least: Mapping[Any, int]) -> Any:
+    """The expression over differences to the least values, which are not negative."""
+    if expression.is_Symbol:
+        return least[expression] + sympy.Symbol(f"above_{expression}", integer=True, nonnegative=True)
+    if isinstance(expression, FloorDiv):
+        bound, divisor = _lower(expression.args[0], least), expression.args[1]
+        if bound is not None and divisor.is_Integer and divisor > 0:
+            number = f"above_{expression}"
+            return bound // int(divisor) + sympy.Symbol(number, integer=True, nonnegative=True)
+        return sympy.Symbol(f"unknown_{expression}", integer=True)
+    if expression.is_Add or expression.is_Mul:
+        return expression.func(*(_shifted(part, least) for part in expression.args))
+    if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
+        return _shifted(expression.base, least) ** expression.exp
+    return expression if expression.is_number else sympy.Symbol(f"unknown_{expression}", integer=True)
+
+
+def _without_max(expression: Any, least: Mapping[Any, int]) -> Any:
+    """``Max(number, size)`` as the size, where that is never smaller."""
+    chosen = {}
+    for maximum in expression.atoms(sympy.Max):
+        for part in maximum.args:
+            others = [other for other in maximum.args if other is not part]
+            bounds = [_lower(part - other, least) for other in others if not other.has(sympy.Max)]
+            if len(bounds) == len(others) and all(bound is not None and bound >= 0 for bound in bounds):
+                chosen[maximum] = part
+                break
+    return expression.xreplace(chosen) if chosen else expression
