@@ -20,7 +20,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 
 BROADCASTS = frozenset({"aten.expand.default", "aten.broadcast_to.default"})
 ORDERS = frozenset({"aten.permute.default", "aten.transpose.int", "aten.t.default"})
-PARTS = frozenset({"aten.slice.Tensor", "aten.select.int", "aten.narrow.default", "aten.diagonal.default"})
+PARTS = frozenset({"aten.slice.Tensor", "aten.select.int", "aten.diagonal.default", "aten.unfold.default"})
 MADE = frozenset({"aten.full.default", "aten.zeros.default", "aten.ones.default"})
 WORK = frozenset({"aten.cat.default", "aten.constant_pad_nd.default", "aten.flip.default"}) | MADE
 VIEWS = frozenset(SAME_ORDER) | BROADCASTS | ORDERS | PARTS
@@ -178,6 +178,11 @@ def _part(node: Node, reading: Reading, shape: tuple[Dim, ...]) -> Reading:
     if node.op == "aten.diagonal.default":
         return _diagonal(node, reading, len(shape))
     dim = _axis(node, 1, 0)
+    if node.op == "aten.unfold.default":
+        inside, apart = reading.dims[-1], int(str(node.args[3]))
+        windows = reading.dims[dim].scaled(apart, ZERO)
+        both = Index((*windows.terms, *inside.terms), windows.start.plus(inside.start))
+        return evolve(reading, dims=(*reading.dims[:dim], both, *reading.dims[dim + 1 : -1]))
     start = _bound(node, 2, shape[dim])
     if node.op == "aten.select.int":
         return evolve(reading, dims=(*reading.dims[:dim], Index((), start), *reading.dims[dim:]))
@@ -219,7 +224,8 @@ def _diagonal(node: Node, reading: Reading, rank: int) -> Reading:
 
 def _axis(node: Node, position: int, default: int) -> int:
     arg = node.args[position] if len(node.args) > position else dict(node.kwargs).get("dim", default)
-    rank = len(node.outputs[0].shape) + (node.op == "aten.select.int")
+    more = {"aten.select.int": 1, "aten.unfold.default": -1}.get(node.op, 0)
+    rank = len(node.outputs[0].shape) + more
     return int(str(arg)) % rank
 
 

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 from attrs import frozen
 
-from evokernel_core.ascendc.rewrites import convolution
+from evokernel_core.ascendc.rewrites import convolution, layout
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
 from evokernel_core.domain.task import KernelTask
 
@@ -15,7 +15,10 @@ Pass = Callable[[KernelTask], KernelTask]
 
 PASSES: tuple[Pass, ...] = ()
 """Patterns of several nodes, in the order in which they are applied."""
-_TABLES: tuple[Mapping[str, Rewrite], ...] = (convolution.REWRITES,)
+_TABLES: tuple[Mapping[str, Rewrite], ...] = (
+    convolution.REWRITES,
+    layout.REWRITES,
+)
 
 
 @cache

@@ -1,0 +1,112 @@
+"""Operations that are rewritten into slices, joins, flips and expansions, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.domain.tensor import TensorSpec
+
+SIZES = ({"a": 2, "b": 6, "c": 9}, {"a": 1, "b": 5, "c": 40})
+"""Sizes of the input's dimensions."""
+
+
+def _x(sizes: Any, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=tuple(sizes.values())).astype("f4")
+
+
+def _checked(on_twin: Any, graph: Any, refs: Any, expected: Any) -> None:
+    """Runs a graph over x [a, b, c] at all sizes; ``expected`` takes x and gives the results."""
+    task = graph.task(*refs, symbols=dict(SIZES[0]))
+    for sizes in SIZES:
+        found = on_twin(task, {"x": _x(sizes)}, sizes=sizes)
+        for result, wanted in zip(found, expected(_x(sizes)), strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("dim", [0, -1])
+def test_a_stack(dim: int, builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b", "c"))
+    back = graph.call("flip.default", x, (2,), shape=("a", "b", "c"))
+    shape = (2, "a", "b", "c") if dim == 0 else ("a", "b", "c", 2)
+    stack = graph.call("stack.default", (x, back), dim, shape=shape)
+    _checked(on_twin, graph, [stack], lambda v: [np.stack([v, v[..., ::-1]], dim)])
+
+
+def test_a_split_and_an_unbind(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", 6, "c"))
+    lengths = (1, 3, 2)
+    split = graph.calls(
+        "split_with_sizes.default",
+        x,
+        lengths,
+        1,
+        outputs=[TensorSpec(("a", n, "c"), "float32") for n in lengths],
+    )
+    rows = graph.calls("unbind.int", x, 1, outputs=[TensorSpec(("a", "c"), "float32")] * 6)
+    parts = [type(split)(split.name, i) for i in range(3)]
+    task = graph.task(
+        graph.call("cat.default", (parts[2], parts[0], parts[1]), 1, shape=("a", 6, "c")),
+        graph.call("add.Tensor", type(rows)(rows.name, 5), type(rows)(rows.name, 1), shape=("a", "c")),
+        symbols={"a": 2, "c": 9},
+    )
+    for a, c in ((2, 9), (3, 1)):
+        values = _x({"a": a, "b": 6, "c": c})
+        joined, added = on_twin(task, {"x": values}, sizes={"a": a, "c": c})
+        np.testing.assert_array_equal(joined, values[:, [4, 5, 0, 1, 2, 3]])
+        np.testing.assert_array_equal(added, values[:, 5] + values[:, 1])
+
+
+def test_a_roll(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b", "c"))
+    task = graph.call("roll.default", x, (2, -3), (1, 2), shape=("a", "b", "c"))
+    _checked(on_twin, graph, [task], lambda v: [np.roll(v, (2, -3), (1, 2))])
+
+
+def test_a_repetition(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b", "c"))
+    tiled = graph.call("repeat.default", x, (3, 1, 2, 1), shape=(3, "a", "b*2", "c"))
+    _checked(on_twin, graph, [tiled], lambda v: [np.tile(v, (3, 1, 2, 1))])
+
+
+@pytest.mark.parametrize(("op", "mode"), [("reflection_pad2d", "reflect"), ("replication_pad2d", "edge")])
+def test_pads_that_take_what_is_there(op: str, mode: Any, builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b", "c"))
+    result = graph.call(f"{op}.default", x, (3, 1, 2, 4), shape=("a", "b + 6", "c + 4"))
+    _checked(on_twin, graph, [result], lambda v: [np.pad(v, ((0, 0), (2, 4), (3, 1)), mode=mode)])
+
+
+def test_a_part_that_is_replaced(builder: Any, on_twin: Any) -> None:
+    def expected(v: Any) -> list[Any]:
+        changed = v.copy()
+        changed[:, 1:3] = v[:, 0:2]
+        changed[..., -1] = v[..., 0]
+        return [changed]
+
+    graph = builder()
+    x = graph.input("x", ("a", "b", "c"))
+    first = graph.call("slice.Tensor", x, 1, 0, 2, shape=("a", 2, "c"))
+    column = graph.call("select.int", x, 2, 0, shape=("a", "b"))
+    wide = graph.call("slice_scatter.default", x, first, 1, 1, 3, shape=("a", "b", "c"))
+    result = graph.call("select_scatter.default", wide, column, 2, -1, shape=("a", "b", "c"))
+    _checked(on_twin, graph, [result], expected)
+
+
+def test_windows_and_a_diagonal(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("n", 20))
+    windows = graph.call("unfold.default", x, 1, 6, 4, shape=("n", 4, 6))
+    diagonal = graph.call("diagonal.default", windows, -1, 1, 2, shape=("n", 3))
+    task = graph.task(graph.call("clone.default", windows, shape=("n", 4, 6)), diagonal, symbols={"n": 5})
+    values = np.random.default_rng(1).normal(size=(5, 20)).astype("f4")
+    expected = np.lib.stride_tricks.sliding_window_view(values, 6, 1)[:, ::4]
+    found, below = on_twin(task, {"x": values})
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(below, expected.diagonal(-1, 1, 2))
