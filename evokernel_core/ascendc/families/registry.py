@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from evokernel_core.ascendc.families.arg import ArgFamily
 from evokernel_core.ascendc.families.convolution import ConvolutionFamily
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
@@ -15,11 +16,13 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
+FAMILIES: tuple[Family, ...] = (FusedFamily(), MatmulFamily(), ArgFamily())
 FAMILIES: tuple[Family, ...] = (
     FusedFamily(),
     MatmulFamily(),
     ConvolutionFamily(),
     LayoutFamily(),
+    ArgFamily(),
 )
 
 
@@ -39,8 +42,8 @@ def view_ops() -> frozenset[str]:
 
 
 def family_for(task: KernelTask, chip: Chip) -> Family:
-    """The first family that computes the task with one kernel. Raises PlanError with the first
-    family's reason where none does."""
+    """The first family that computes the task with one kernel. Raises PlanError where none does, with
+    the reason of the first family that knows every operation of the task."""
     refusals: list[PlanError] = []
     for family in FAMILIES:
         try:
@@ -49,4 +52,5 @@ def family_for(task: KernelTask, chip: Chip) -> Family:
             refusals.append(error)
         else:
             return family
-    raise refusals[0]
+    knows = [all(node.op in family.ops for node in task.graph.nodes) for family in FAMILIES]
+    raise refusals[knows.index(True) if True in knows else 0]

@@ -1,0 +1,96 @@
+"""Schedules of the search along leading or middle dimensions: lanes side by side, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.families.arg_reduction import ArgReduction
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
+
+_REPEAT = 64
+"""float32 lanes of one repeat."""
+_USABLE = 256
+"""Bytes of the unified buffer that no kernel may use."""
+_START = 22.0
+"""Cycles that a vector instruction costs before its first repeat."""
+_COPY = 30.0
+"""Cycles that a copy leaves the memory idle."""
+_PIECE = 512
+"""Bytes that memory moves at once for bursts that start elsewhere than at its pieces."""
+_FLAGS = 20.0
+"""Scalar cycles of one copy's flags."""
+_FULL_OPS = 4
+"""Instructions over all lanes of a step, at one repeat a cycle: two comparisons and two selections."""
+
+
+@frozen
+class LanesSchedule:
+    """``lanes`` of a chunk, ``steps`` that travel together, ``buffers`` of the input queue."""
+
+    lanes: int
+    steps: int
+    buffers: int = 2
+
+
+def starts() -> Iterator[LanesSchedule]:
+    """Schedules to choose the first one from."""
+    for lanes in (256, 512, 1024, 2048, 3072, 4096, 5120):
+        for steps in (1, 2, 4, 8, 16):
+            yield LanesSchedule(lanes, steps)
+
+
+def steps_from(here: LanesSchedule) -> Iterator[tuple[str, LanesSchedule]]:
+    """Named neighbours of a schedule."""
+    yield "twice the lanes", evolve(here, lanes=here.lanes * 2)
+    yield "half the lanes", evolve(here, lanes=here.lanes // 2)
+    yield "more lanes", evolve(here, lanes=here.lanes + 512)
+    yield "fewer lanes", evolve(here, lanes=here.lanes - 512)
+    yield "twice the steps a copy", evolve(here, steps=here.steps * 2)
+    yield "half the steps a copy", evolve(here, steps=here.steps // 2)
+    yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
+
+
+def ub_bytes(found: ArgReduction, item: LanesSchedule) -> int:
+    """Bytes of all buffers."""
+    size = ITEM_SIZE[found.dtype]
+    tile = item.lanes * item.steps
+    wide = tile * 4 if found.dtype != "float32" else 0
+    results = item.lanes * (8 + (size if found.values else 0))
+    return item.buffers * tile * size + wide + results + 2 * item.lanes * 4 + 2 * item.lanes // 8
+
+
+def refusal(found: ArgReduction, item: LanesSchedule, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    if item.lanes < 256 or item.lanes % 256:
+        return "A chunk is a whole number of repeats, and its masks whole blocks."
+    if not 1 <= item.steps <= 4095:
+        return "A copy has 1 to 4095 bursts."
+    if ub_bytes(found, item) > chip.ub_bytes - _USABLE:
+        return "The buffers do not fit the unified buffer."
+    return None
+
+
+def estimate_us(found: ArgReduction, item: LanesSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds: the slower of the busiest core's copies and comparisons."""
+    outer, steps, lanes = (part.evaluate(sizes) for part in (found.outer, found.steps, found.lanes))
+    share = math.ceil(math.ceil(outer * lanes / chip.aiv) / _REPEAT) * _REPEAT
+    cores = math.ceil(outer * lanes / share)
+    width = min(item.lanes, share, lanes)
+    chunks = max(math.ceil(share / width), math.ceil(share / lanes))
+    size, repeats = ITEM_SIZE[found.dtype], math.ceil(width / _REPEAT)
+    # Bursts that do not start at whole pieces of memory move the pieces that they touch.
+    extra = _PIECE if lanes * size % 128 else 0
+    copies = math.ceil(steps / item.steps)
+    load = copies * 189.0 / item.buffers + steps * (width * size + extra) / 32.0
+    casts = copies * _START + steps * repeats if size < 4 else 0.0
+    vector = steps * (_FULL_OPS * (_START + 1.1 * repeats) + _START) + casts + copies * _FLAGS
+    cycles = chunks * (max(load, vector) if item.buffers == 2 else load + vector)
+    rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
+    moved = (outer * steps * lanes * size + chunks * steps * cores * extra) / rate
+    waits = chunks * copies * _COPY / chip.mhz
+    return max(cycles / chip.mhz, moved + waits) + launch_us(chip, cores)
