@@ -16,7 +16,6 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
-FAMILIES: tuple[Family, ...] = (FusedFamily(), MatmulFamily(), ArgFamily())
 FAMILIES: tuple[Family, ...] = (
     FusedFamily(),
     MatmulFamily(),
