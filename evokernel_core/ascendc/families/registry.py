@@ -11,6 +11,7 @@ from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
+from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
@@ -19,6 +20,7 @@ from evokernel_core.twin.chip import Chip
 FAMILIES: tuple[Family, ...] = (
     FusedFamily(),
     MatmulFamily(),
+    WindowedFamily(),
     ConvolutionFamily(),
     LayoutFamily(),
     ArgFamily(),

@@ -1,0 +1,253 @@
+"""The schedule of a windowed kernel: its tile, the buffers that follow from it, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.families.windows import Combine, Window
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
+
+GROUP = 16
+"""Rows that TransDataTo5HD turns together."""
+MOST_REPEATED = 31
+"""Blocks between columns up to which one instruction takes all columns: eight of them are at most 255."""
+_BLOCK = 8
+_LANES = 64
+_ALIGNED_BYTES = 128
+"""GM addresses at whose multiples copies lose nothing (chip file: mte.aligned_bytes)."""
+_ROWS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
+_COLUMNS = (1, 8, 16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2016)
+_PLAIN_COLUMNS = (*_COLUMNS, 4096, 8192)
+
+
+@frozen
+class WindowSchedule:
+    """A tile of ``rows`` x ``columns`` of the result, in ``buffers`` buffers of each queue."""
+
+    rows: int
+    columns: int
+    buffers: int = 2
+
+    @staticmethod
+    def of(strategy: Strategy) -> WindowSchedule:
+        return WindowSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
+
+
+@frozen
+class Buffer:
+    """One InitBuffer: ``number`` buffers of ``count`` elements, ``elements`` in C++."""
+
+    name: str
+    type: str
+    elements: str
+    count: int
+    width: int
+    number: int = 1
+    queue: bool = False
+
+    @property
+    def total(self) -> int:
+        return self.number * -(-self.count * self.width // 32) * 32
+
+
+def starts(window: Window) -> Iterator[WindowSchedule]:
+    """Every tile that is worth a look."""
+    across = window.is_across
+    for rows in _ROWS:
+        for columns in _COLUMNS if across else _PLAIN_COLUMNS:
+            for buffers in (2, 1):
+                yield WindowSchedule(rows, columns, buffers)
+
+
+def steps(here: WindowSchedule, window: Window) -> Iterator[tuple[str, WindowSchedule]]:
+    """Named steps, legal or not."""
+    rows = _ROWS
+    columns = _COLUMNS if window.is_across else _PLAIN_COLUMNS
+    for name, offset in (("more rows", 1), ("fewer rows", -1)):
+        place = rows.index(here.rows) + offset if here.rows in rows else -1
+        if 0 <= place < len(rows):
+            yield name, evolve(here, rows=rows[place])
+    for name, offset in (("wider tile", 1), ("narrower tile", -1)):
+        place = columns.index(here.columns) + offset if here.columns in columns else -1
+        if 0 <= place < len(columns):
+            yield name, evolve(here, columns=columns[place])
+    yield "one buffer" if here.buffers > 1 else "two buffers", evolve(here, buffers=3 - here.buffers)
+
+
+# -- the unified buffer ---------------------------------------------------------------------------
+
+
+def unit(window: Window) -> int:
+    """Elements of which every row has a multiple, so that it starts on 32 bytes before and after a cast."""
+    return max(32 // ITEM_SIZE[window.dtype], _BLOCK)
+
+
+def doubles(window: Window) -> bool:
+    """Whether windows along the columns are combined by doubling them, two windows into a wider one."""
+    taps, stride = window.columns.taps, window.columns.stride
+    whole = window.combine is Combine.MAX or taps & (taps - 1) == 0
+    return stride == 1 and taps > 3 and whole and window.combine is not Combine.WEIGHTED
+
+
+def folds_rows(window: Window) -> bool:
+    """Whether windows combine rows, or leave some out."""
+    return not (window.rows.taps == window.rows.stride == window.depth.taps == 1)
+
+
+def lead(window: Window) -> int:
+    """Most columns that are loaded in front of a tile's first window, to start at an aligned address."""
+    return _ALIGNED_BYTES // ITEM_SIZE[window.dtype] - 1 if window.is_across else 0
+
+
+def pitch(window: Window, item: WindowSchedule) -> int:
+    """Most elements from row to row of the slab."""
+    width = lead(window) + (item.columns - 1) * window.columns.stride + window.columns.reach
+    return -(-width // unit(window)) * unit(window)
+
+
+def line(window: Window, item: WindowSchedule) -> int:
+    """Most columns in the lanes: what tiles reach, and what the last instruction of one reads beyond."""
+    over = _BLOCK if window.columns.stride <= MOST_REPEATED else 0
+    beyond = (item.columns + over) * window.columns.stride + window.columns.reach
+    return -(-(lead(window) + beyond + unit(window)) // _BLOCK) * _BLOCK
+
+
+def slab_rows(window: Window, item: WindowSchedule) -> int:
+    return (item.rows - 1) * window.rows.stride + window.rows.reach
+
+
+def column_unit(window: Window, item: WindowSchedule) -> int:
+    """Columns of which tiles have a multiple, so that they start where copies lose nothing."""
+    return min(32, item.columns) if window.is_across else unit(window)
+
+
+def result_pitch(window: Window, item: WindowSchedule) -> int:
+    return -(-item.columns // GROUP) * GROUP
+
+
+def buffers(window: Window, item: WindowSchedule, cpp_type: str) -> tuple[Buffer, ...]:
+    """Queues first, then scratch memory."""
+    width, across = ITEM_SIZE[window.dtype], window.is_across
+    slab = slab_rows(window, item) * pitch(window, item)
+    rows = -(-item.rows // GROUP) * GROUP if across else item.rows
+    result = rows * result_pitch(window, item)
+    found = [
+        Buffer("inQueue", _cpp(window), "SLAB_ELEMENTS", slab, width, item.buffers, True),
+        Buffer("outQueue", _cpp(window), "RESULT_ELEMENTS", result, width, item.buffers, True),
+    ]
+    casts = window.dtype != "float32"
+    if casts:
+        found.append(Buffer("held", "float", "SLAB_ELEMENTS", slab, 4))
+    if across:
+        found += _lanes(window, item)
+        if casts:
+            found.append(Buffer("result", "float", "RESULT_ELEMENTS", result, 4))
+    elif casts:
+        found.append(Buffer("folded", "float", "RESULT_ELEMENTS", result, 4))
+    return tuple(found)
+
+
+def _lanes(window: Window, item: WindowSchedule) -> Iterator[Buffer]:
+    weighted = window.combine is Combine.WEIGHTED
+    if folds_rows(window) or weighted:
+        yield Buffer("folded", "float", "FOLDED_ELEMENTS", item.rows * pitch(window, item), 4)
+    half = line(window, item) * _BLOCK
+    yield Buffer("near", "float", "2 * HALF", 2 * half, 4)
+    if doubles(window):
+        yield Buffer("far", "float", "2 * HALF", 2 * half, 4)
+    elif weighted:
+        groups = -(-item.rows // GROUP)
+        yield Buffer(
+            "turned", "float", "TURNED_ELEMENTS", groups * 2 * result_pitch(window, item) * _BLOCK, 4
+        )
+    else:
+        yield Buffer("turned", "float", "2 * TURNED_HALF", 2 * result_pitch(window, item) * _BLOCK, 4)
+
+
+def _cpp(window: Window) -> str:
+    return {"float32": "float", "float16": "half", "bfloat16": "bfloat16_t"}[window.dtype]
+
+
+def is_legal(window: Window, item: WindowSchedule, chip: Chip) -> bool:
+    """Whether the tile fits the unified buffer and the limits of instructions."""
+    few = slab_rows(window, item) <= 4095 and item.rows <= 255
+    return few and sum(buffer.total for buffer in buffers(window, item, "")) <= chip.ub_bytes
+
+
+# -- the estimate ---------------------------------------------------------------------------------
+
+_START, _TAIL = 22.0, 40.0
+"""Cycles before an instruction's first repeat, and until the next one sees its results."""
+
+
+def estimate_us(window: Window, item: WindowSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds: the slowest pipe of one core, or the memory that all share."""
+    rows, columns = window.rows.result.evaluate(sizes), window.columns.result.evaluate(sizes)
+    planes = window.planes.evaluate(sizes) * window.depth.result.evaluate(sizes)
+    down, right = math.ceil(rows / item.rows), math.ceil(columns / item.columns)
+    tile_rows = math.ceil(rows / down)
+    step = column_unit(window, item)
+    tile_columns = min(columns, math.ceil(columns / right / step) * step)
+    tiles = planes * down * right
+    cores = min(chip.aiv, tiles)
+    width = ITEM_SIZE[window.dtype]
+    in_columns = window.columns.size.evaluate(sizes)
+    in_rows = window.rows.size.evaluate(sizes)
+    loaded = min(
+        in_columns, lead(window) // 2 + (tile_columns - 1) * window.columns.stride + window.columns.reach
+    )
+    slab = min(in_rows, (tile_rows - 1) * window.rows.stride + window.rows.reach)
+    loads = _burst_cycles(slab, loaded, in_columns, width, chip) * window.depth.taps
+    stores = _burst_cycles(tile_rows, tile_columns, columns, width, chip)
+    vector = _vector_cycles(window, tile_rows, tile_columns, slab)
+    read = planes * in_rows * in_columns * width * window.depth.size.evaluate(sizes)
+    read //= window.depth.result.evaluate(sizes)
+    written = planes * rows * columns * width
+    mine = math.ceil(tiles / cores)
+    pipes = mine * (max(loads, stores, vector) if item.buffers > 1 else loads + stores + vector)
+    back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
+    rate = chip.constants["gm.hbm_achieved_gbps"] * 1e3
+    memory = (read + back * chip.constants["gm.write_back_cost"]) / rate
+    fill = (loads + stores + vector) / chip.mhz
+    busy = pipes / chip.mhz
+    return float(max(busy, memory) + 0.1 * min(busy, memory) + fill + launch_us(chip, cores))
+
+
+def _burst_cycles(rows: int, columns: int, whole: int, width: int, chip: Chip) -> float:
+    """Cycles of one copy of a tile; rows that start off 128 bytes move whole pieces of 512."""
+    burst = columns * width
+    if columns == whole and burst % 32 == 0:
+        return 100 + rows * burst / 32
+    aligned = whole * width % _ALIGNED_BYTES == 0
+    moved = burst if aligned else (burst / 512 + 1) * 512
+    return 100 + rows * max(moved / 32, chip.constants["mte.min_burst_cycles"])
+
+
+def _vector_cycles(window: Window, rows: int, columns: int, slab: int) -> float:
+    """Cycles of the instructions of one tile."""
+    reached = (columns - 1) * window.columns.stride + window.columns.reach
+    taps = window.depth.taps * window.rows.taps
+    casts = (slab * reached / _LANES + _START) * 2 if window.dtype != "float32" else 0
+    each = _START + _TAIL
+    vertical = rows * reached / _LANES * 1.5 + each * (
+        1 if window.rows.stride == 1 else math.ceil(reached / _LANES)
+    )
+    if window.weighs_rows:
+        vertical = rows * (reached / _LANES + _START)
+    if not window.is_across:
+        return casts + taps * vertical
+    groups = math.ceil(rows / GROUP)
+    turn = reached * GROUP / _LANES + each
+    fold = columns * GROUP / _LANES * 1.5 + 2 * _START + _TAIL
+    back = columns * GROUP / _LANES + 2 * _START + _TAIL
+    if window.combine is Combine.WEIGHTED:
+        return casts + window.columns.taps * (taps * vertical + groups * (turn + fold)) + groups * back
+    passes = math.ceil(math.log2(window.columns.taps)) if doubles(window) else max(window.columns.taps - 1, 1)
+    down = taps * vertical if folds_rows(window) else 0
+    return casts + down + groups * (turn + passes * fold + back)

@@ -1,0 +1,90 @@
+"""Family windowed: convolutions that keep channels apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.ascendc.author import initial, write
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+from tests.ascendc.test_pooling import ON_TWIN
+from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
+
+TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 2e-2}
+
+
+def depthwise(
+    builder: Any, axes: Sequence[Axis], dtype: str = "float32", spread: int = 1, bias: bool = True
+) -> KernelTask:
+    """Three channels, each by its own ``spread`` windows of weights, for all sizes."""
+    graph = builder()
+    names, results = names_of(axes)
+    x = graph.input("x", ("n", 3, *names), dtype)
+    weight = graph.input("weight", (3 * spread, 1, *each(axes, "taps")), dtype, parameter=True)
+    offset = graph.input("bias", (3 * spread,), dtype, parameter=True) if bias else None
+    numbers = (each(axes, field) for field in ("stride", "padding", "dilation"))
+    shape = ("n", 3 * spread, *results)
+    none = (0,) * len(axes)
+    result = graph.call(
+        "convolution.default", x, weight, offset, *numbers, False, none, 3, shape=shape, dtype=dtype
+    )
+    task: KernelTask = graph.task(result, symbols={"n": 2} | dict.fromkeys(names, 40))
+    return task
+
+
+def sums(x: Any, weight: Any, axes: Sequence[Axis], spread: int) -> Any:
+    windows = np.repeat(taken(x.astype("f8"), axes, 0.0), spread, axis=1)
+    ones = (1,) * len(axes)
+    return (windows * weight.reshape(1, 3 * spread, *ones, *each(axes, "taps"))).sum(over(axes))
+
+
+@given(
+    axes=some_axes(pads_more=True),
+    dtype=st.sampled_from(list(TOLERANCE)),
+    kind=st.sampled_from([(1, True), (1, False), (2, True)]),
+    seed=st.integers(0, 99),
+)
+@ON_TWIN
+def test_convolutions_of_any_geometry(
+    axes: Sequence[Axis],
+    dtype: str,
+    kind: tuple[int, bool],
+    seed: int,
+    builder: Any,
+    on_twin: Any,
+    chip: Any,
+) -> None:
+    spread, bias = kind
+    task = depthwise(builder, axes, dtype, spread, bias)
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    rng = np.random.default_rng(seed)
+    weight = (rng.integers(-8, 9, size=(3 * spread, 1, *each(axes, "taps"))) / 8).astype("f4")
+    offset = (rng.integers(-8, 9, size=3 * spread) / 8).astype("f4")
+    for sizes in sizes_of(axes, rng):
+        shape = tuple(sizes.values())
+        x = (rng.integers(-16, 17, size=(shape[0], 3, *shape[1:])) / 16).astype("f4")
+        expected = sums(x, weight, axes, spread)
+        inputs = {"x": x, "weight": weight}
+        if bias:
+            inputs["bias"] = offset
+            expected = expected + offset.reshape(1, -1, *(1,) * len(axes))
+        (result,) = on_twin(task, inputs, sizes=sizes)
+        np.testing.assert_allclose(
+            np.asarray(result, "f8"), expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]
+        )
+
+
+def test_each_row_of_a_signal_has_the_weights_of_its_channel(builder: Any, on_twin: Any) -> None:
+    axes = (Axis(4, 1, 2, 2),)
+    task = depthwise(builder, axes)
+    rng = np.random.default_rng(1)
+    x, weight = rng.normal(size=(7, 3, 300)).astype("f4"), rng.normal(size=(3, 1, 4)).astype("f4")
+    offset = rng.normal(size=3).astype("f4")
+    (result,) = on_twin(task, {"x": x, "weight": weight, "bias": offset}, sizes={"n": 7, "w": 300})
+    np.testing.assert_allclose(result, sums(x, weight, axes, 1) + offset[:, None], rtol=1e-4, atol=1e-4)

@@ -1,0 +1,149 @@
+"""Family windowed: maxima and averages of windows, at any geometry, size and type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evokernel_core.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.ascendc.families.windowed import WindowedFamily
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
+
+ON_TWIN = settings(
+    max_examples=5,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+TOLERANCE = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1e-2}
+
+
+def max_pool(builder: Any, axes: Sequence[Axis], dtype: str = "float32", channels: int = 3) -> KernelTask:
+    """The maximum of every window, for all sizes; a pool of one dimension arrives as one of two."""
+    graph = builder()
+    names, results = names_of(axes)
+    x = graph.input("x", ("n", channels, *names), dtype)
+    if len(axes) == 1:
+        x = graph.call("unsqueeze.default", x, -2, shape=("n", channels, 1, *names), dtype=dtype)
+        axes = (Axis(), *axes)
+        results = (1, *results)
+    op = f"max_pool{len(axes)}d_with_indices.default"
+    numbers = (each(axes, field) for field in ("taps", "stride", "padding", "dilation"))
+    result = graph.call(op, x, *numbers, shape=("n", channels, *results), dtype=dtype)
+    if len(names) == 1:
+        result = graph.call("squeeze.dim", result, -2, shape=("n", channels, results[-1]), dtype=dtype)
+    task: KernelTask = graph.task(result, symbols={"n": 2} | dict.fromkeys(names, 40))
+    return task
+
+
+def average_pool(
+    builder: Any,
+    axes: Sequence[Axis],
+    dtype: str = "float32",
+    counts: bool = True,
+    divisor: int | None = None,
+) -> KernelTask:
+    """The average of every window, for all sizes."""
+    graph = builder()
+    names, results = names_of(axes)
+    x = graph.input("x", ("n", 3, *names), dtype)
+    numbers = (each(axes, field) for field in ("taps", "stride", "padding"))
+    more = (divisor,) if len(axes) > 1 else ()
+    op = f"avg_pool{len(axes)}d.default"
+    result = graph.call(op, x, *numbers, False, counts, *more, shape=("n", 3, *results), dtype=dtype)
+    task: KernelTask = graph.task(result, symbols={"n": 2} | dict.fromkeys(names, 40))
+    return task
+
+
+def averages(x: Any, axes: Sequence[Axis], counts: bool, divisor: int | None) -> Any:
+    total = taken(x.astype("f8"), axes, 0.0).sum(over(axes))
+    if divisor:
+        return total / divisor
+    if counts:
+        return total / np.prod(each(axes, "taps"))
+    return total / taken(np.ones_like(x), axes, 0.0).sum(over(axes))
+
+
+@given(axes=some_axes(), dtype=st.sampled_from(list(TOLERANCE)), seed=st.integers(0, 99))
+@ON_TWIN
+def test_maxima_of_any_geometry(
+    axes: Sequence[Axis], dtype: str, seed: int, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    task = max_pool(builder, axes, dtype)
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    rng = np.random.default_rng(seed)
+    for sizes in sizes_of(axes, rng):
+        shape = tuple(sizes.values())
+        x = rng.integers(-99, 100, size=(shape[0], 3, *shape[1:])).astype("f4")
+        x[rng.random(x.shape) < 0.05] = -np.inf
+        x[rng.random(x.shape) < 0.01] = np.nan
+        (result,) = on_twin(task, {"x": x}, sizes=sizes)
+        np.testing.assert_array_equal(np.asarray(result, "f8"), taken(x, axes, -np.inf).max(over(axes)))
+
+
+@given(
+    axes=some_axes(dilates=False),
+    dtype=st.sampled_from(list(TOLERANCE)),
+    counts=st.booleans(),
+    divisor=st.sampled_from([None, 7]),
+    seed=st.integers(0, 99),
+)
+@ON_TWIN
+def test_averages_of_any_geometry(
+    axes: Sequence[Axis], dtype: str, counts: bool, divisor: int | None, seed: int, builder: Any, on_twin: Any
+) -> None:
+    divisor = divisor if len(axes) > 1 else None
+    task = average_pool(builder, axes, dtype, counts, divisor)
+    rng = np.random.default_rng(seed)
+    for sizes in sizes_of(axes, rng):
+        shape = tuple(sizes.values())
+        x = (rng.integers(-64, 65, size=(shape[0], 3, *shape[1:])) / 16).astype("f4")
+        (result,) = on_twin(task, {"x": x}, sizes=sizes)
+        expected = averages(x, axes, counts, divisor)
+        np.testing.assert_allclose(
+            np.asarray(result, "f8"), expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]
+        )
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_windows_that_end_behind_the_padding_count_what_is_there(
+    counts: bool, builder: Any, on_twin: Any
+) -> None:
+    axes = (Axis(3, 2, 1, ceils=True), Axis(4, 3, 1, ceils=True))
+    graph = builder()
+    x = graph.input("x", ("n", 8, 12))
+    shape = ("n", axes[0].length(8), axes[1].length(12))
+    result = graph.call("avg_pool2d.default", x, (3, 4), (2, 3), (1, 1), True, counts, None, shape=shape)
+    values = np.random.default_rng(3).normal(size=(2, 8, 12)).astype("f4")
+    (found,) = on_twin(graph.task(result, symbols={"n": 2}), {"x": values})
+    inside = np.pad(np.ones((8, 12)), 1, constant_values=float(counts))
+    counted = taken(inside, [Axis(3, 2, ceils=True), Axis(4, 3, ceils=True)], 0.0).sum((-1, -2))
+    expected = taken(values.astype("f8"), axes, 0.0).sum((-1, -2)) / counted[: shape[1], : shape[2]]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_every_move_gives_the_same_maxima(builder: Any, on_twin: Any, chip: Any) -> None:
+    axes = (Axis(3, 2, 1), Axis(5, 1, 2))
+    task = max_pool(builder, axes)
+    start = initial(task, chip)
+    found = moves(task, start, chip)
+    assert {move.name for move in found} >= {"wider tile", "one buffer"}
+    x = np.random.default_rng(0).normal(size=(2, 3, 40, 150)).astype("f4")
+    for strategy in (start, *(move.strategy for move in found)):
+        assert estimate_us(task, strategy, chip) > 0
+        (result,) = on_twin(task, {"x": x}, strategy=strategy, sizes={"n": 2, "h": 40, "w": 150})
+        np.testing.assert_array_equal(result, taken(x, axes, -np.inf).max((-1, -2)))
+
+
+def test_a_pool_of_integers_is_refused(builder: Any, chip: Any) -> None:
+    with pytest.raises(PlanError, match="int32"):
+        WindowedFamily().check(max_pool(builder, (Axis(2, 2), Axis(2, 2)), "int32"), chip)
