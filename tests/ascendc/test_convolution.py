@@ -120,12 +120,31 @@ def test_convolutions_without_padding(case: Case, builder: Any, on_twin: Any) ->
     verify(case, builder, on_twin)
 
 
+FRAMED: Sequence[Case] = (
+    Case(2, 3, 20, (9, 70), (3, 3), padding=(1, 1)),
+    Case(1, 5, 12, (8, 13), (5, 7), padding=(0, 9), dilation=(1, 2)),
+    Case(2, 3, 24, (33, 31), (11, 11), stride=(4, 4), padding=(2, 2)),
+    Case(1, 4, 40, (3001,), (3,), stride=(3,), dilation=(4,)),
+    Case(1, 4, 8, (25, 30), (3, 5), stride=(1, 2), padding=(2, 0)),
+    Case(2, 3, 8, (6, 7, 20), (3, 3, 3), stride=(2, 2, 2), padding=(1, 2, 3)),
+    Case(1, 2, 4, (9, 50), (1, 1), stride=(3, 5)),
+    Case(1, 2, 4, (4, 3), (2, 3), padding=(6, 5)),
+    Case(1, 16, 32, (12, 18), (3, 3), padding=(1, 1), groups=2, bias=True),
+)
+
+
+@pytest.mark.parametrize("case", FRAMED, ids=str)
+def test_convolutions_with_padding_and_steps(case: Case, builder: Any, on_twin: Any) -> None:
+    verify(case, builder, on_twin)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_other_types(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     case = Case(2, 19, 36, (12, 40), (3, 5), dtype=dtype)
     task = task_of(builder, case)
     assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
     verify(case, builder, on_twin)
+    verify(Case(1, 6, 20, (12, 41), (3, 4), (2, 3), (1, 2), dtype=dtype), builder, on_twin)
 
 
 def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:

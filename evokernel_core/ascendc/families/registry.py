@@ -11,6 +11,7 @@ from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
+from evokernel_core.ascendc.families.phases import PhasesFamily
 from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
@@ -22,6 +23,7 @@ FAMILIES: tuple[Family, ...] = (
     MatmulFamily(),
     WindowedFamily(),
     ConvolutionFamily(),
+    PhasesFamily(),
     LayoutFamily(),
     ArgFamily(),
 )

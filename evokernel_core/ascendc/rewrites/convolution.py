@@ -5,27 +5,53 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION
+from evokernel_core.ascendc.families.phases import PHASES, UNIT
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
-from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.tensor import Dim
 
 
 def rewrite_convolution(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
-    """``aten.convolution``; depthwise ones stay as they are."""
+    """``aten.convolution``; depthwise and transposed ones stay as they are."""
     x, weight, bias, stride, padding, dilation, transposed, _, groups = node.args
     assert isinstance(x, ValueRef)
     assert isinstance(weight, ValueRef)
     if transposed or _is_depthwise(writer, weight, groups):
         return None
     rank = len(writer.shape(weight)) - 2
-    steps, gaps = (_each(arg, rank) for arg in (stride, dilation))
-    if steps[-1] > 1 or any(_each(padding, rank)):
-        raise PlanError("A convolution with padding or a step along its last dimension is not covered yet.")
+    steps, pads, gaps = (_each(arg, rank) for arg in (stride, padding, dilation))
     spec = node.outputs[0]
+    if steps[-1] > 1 or any(pads):
+        x = _framed(writer, x, pads, steps[-1])
+    phases = steps[-1]
     made = writer.call(
-        CONVOLUTION, x, weight, tuple(steps), tuple(gaps), groups, 1, shape=spec.shape, dtype=spec.dtype
-    )
+        CONVOLUTION, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases,
+        shape=spec.shape, dtype=spec.dtype,
+    )  # fmt: skip
     return (made if bias is None else _with_bias(writer, made, bias),)
+
+
+def _framed(writer: GraphWriter, x: ValueRef, pads: Sequence[int], phases: int) -> ValueRef:
+    """The input with zeros around it, and with the phases of its rows one after the other."""
+    spec = writer.spec(x)
+    padded = [_plus(dim, 2 * pad) for dim, pad in zip(spec.shape[2:], pads, strict=True)]
+    width = _rounded_up(padded[-1], phases * UNIT)
+    last = (phases, width) if phases > 1 else (width,)
+    shape = (*spec.shape[:2], *padded[:-1], *last)
+    return writer.call(PHASES, x, tuple(pads), phases, shape=shape, dtype=spec.dtype)
+
+
+def _plus(dim: Dim, more: int) -> Dim:
+    if isinstance(dim, int):
+        return dim + more
+    return f"({dim}) + {more}" if more else dim
+
+
+def _rounded_up(dim: Dim, phased_unit: int) -> Dim:
+    """Elements of one phase that hold ``dim`` elements of all, in whole units."""
+    if isinstance(dim, int):
+        return -(-dim // phased_unit) * UNIT
+    return f"(({dim}) + {phased_unit - 1}) // {phased_unit} * {UNIT}"
 
 
 def _is_depthwise(writer: GraphWriter, weight: ValueRef, groups: object) -> bool:
