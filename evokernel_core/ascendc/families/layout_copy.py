@@ -118,7 +118,7 @@ def _tile(
         return Burst(depth, height, length, aligned)
 
     loads = () if box.is_fill else (burst(from_stride, length, starts),)
-    return number, Tile(loads, (burst(to_stride, length + pads, ends),))
+    return number, Tile(loads, (burst(to_stride, length + pads, ends),), bound=True)
 
 
 # -- text -----------------------------------------------------------------------------------------

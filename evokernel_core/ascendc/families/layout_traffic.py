@@ -37,42 +37,52 @@ class Burst:
 
 @frozen
 class Tile:
-    """What one core does again and again: loads, stores and vector cycles in between."""
+    """What one core does again and again: loads, stores and vector cycles in between; ``bound`` where
+    one buffer serves a load and its store."""
 
     loads: tuple[Burst, ...]
     stores: tuple[Burst, ...]
     vector: float = 0.0
+    bound: bool = False
 
 
 def kernel_us(tiles: Iterable[tuple[float, Tile]], held: float, buffers: int, chip: Chip) -> float:
     """Modelled microseconds of tiles (each with its number) dealt to all cores, ``held`` bytes being
     read and written altogether."""
     known = list(tiles)
-    count = sum(number for number, _ in known)
+    count = math.fsum(number for number, _ in known)
     cores = max(1, min(chip.aiv, math.ceil(count)))
     rounds = math.ceil(count / cores) / max(count / cores, 1e-9)
-    cycles = fill = 0.0
+    cycles = alone = 0.0
     for number, tile in known:
-        load, store, shared = _pipes(tile, held, cores, chip)
-        each = max(load, store, tile.vector, shared, _FLAGS) if buffers > 1 else load + store + tile.vector
-        cycles += number / cores * each * rounds
-        fill = max(fill, load + store + tile.vector)
-    latency = chip.constants["mte.load_latency_cycles"] + chip.constants["mte.store_latency_cycles"]
-    return (cycles + (fill if buffers > 1 else 0.0) + latency) / chip.mhz + launch_us(chip, cores)
+        period, once = _cycles(tile, held, cores, buffers, chip)
+        cycles += number / cores * period * rounds
+        alone = max(alone, once)
+    return (cycles + (alone if buffers > 1 else 0.0)) / chip.mhz + launch_us(chip, cores)
 
 
-def _pipes(tile: Tile, held: float, cores: int, chip: Chip) -> tuple[float, float, float]:
-    """Cycles of the loads, of the stores, and of this core's share of the chip for one tile."""
+def _cycles(tile: Tile, held: float, cores: int, buffers: int, chip: Chip) -> tuple[float, float]:
+    """Cycles from one tile to the next, and of a tile alone."""
     table = chip.constants
     share = 1e3 / chip.mhz / cores
     spilled = max(0.0, held - chip.l2_bytes) / max(held, 1.0)
     load = math.fsum(_engine(item, table["mte.load_bytes_per_cycle"], table) for item in tile.loads)
     store = math.fsum(_engine(item, table["mte.store_bytes_per_cycle"], table) for item in tile.stores)
-    read, written = sum(map(_wire, tile.loads)), sum(map(_wire, tile.stores))
-    back = spilled * written * table["gm.write_back_cost"]
-    device = (read + back) / (table["gm.hbm_achieved_gbps"] * share)
-    requests = sum(map(_requests, (*tile.loads, *tile.stores))) * cores / table["gm.requests_per_cycle"]
-    return load, store, max(device, (read + written) / (table["gm.l2_gbps"] * share), requests)
+    read, written = math.fsum(map(_wire, tile.loads)), math.fsum(map(_wire, tile.stores))
+    device_rate, cache_rate = table["gm.hbm_achieved_gbps"] * share, table["gm.l2_gbps"] * share
+    request = cores / table["gm.requests_per_cycle"]
+    asked = [request * math.fsum(map(_requests, items)) for items in (tile.loads, tile.stores)]
+    back = spilled * written * table["gm.write_back_cost"] / device_rate
+    load = max(load, read / device_rate, asked[0])
+    store = max(store, written / cache_rate, back, asked[1])
+    shared = max(read / device_rate + back, (read + written) / cache_rate, sum(asked))
+    load_latency, store_latency = table["mte.load_latency_cycles"], table["mte.store_latency_cycles"]
+    compute = tile.vector + (table["vector.tail_cycles"] if tile.vector else 0.0)
+    arrives, leaves = load + load_latency if tile.loads else 0.0, store + store_latency
+    once = arrives + compute + leaves
+    turns = [once] if tile.bound else [arrives + compute, compute + leaves]
+    period = max(load, store, tile.vector, shared, _FLAGS, *(time / buffers for time in turns))
+    return (period if buffers > 1 else once), once
 
 
 def _requests(item: Burst) -> float:

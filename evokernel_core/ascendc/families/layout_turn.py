@@ -1,0 +1,217 @@
+"""Layout, method turn: one box whose rows lie apart on one side is turned in the unified buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import asdict, evolve, frozen
+
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.layout_copy import LANE, symbols_in
+from evokernel_core.ascendc.families.layout_tiles import (
+    Extents,
+    Sides,
+    cost,
+    gathered,
+    input_order,
+    numeric,
+    squares,
+    transposed,
+)
+from evokernel_core.ascendc.families.layout_traffic import kernel_us
+from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Box, Layout
+from evokernel_core.ascendc.lowering_program import camel
+from evokernel_core.ascendc.lowering_sums import ZERO
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+FAMILY = "layout_turn"
+_MOST = 2040
+"""Elements of an axis of a tile: 255 repeats of a transposition, which takes 8 of them at least."""
+_START = 22.0
+_RESERVED_BYTES = 256
+
+
+@frozen
+class TurnSchedule:
+    """The most elements of each axis in a tile (joined by commas), whether squares are transposed or
+    elements are picked by a table, and the tiles in flight."""
+
+    tile: str
+    transposes: bool
+    buffers: int = 2
+
+    @staticmethod
+    def of(strategy: Strategy) -> TurnSchedule:
+        return TurnSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
+
+    @property
+    def most(self) -> tuple[int, ...]:
+        return tuple(map(int, self.tile.split(",")))
+
+    def with_most(self, most: tuple[int, ...]) -> TurnSchedule:
+        return evolve(self, tile=",".join(map(str, most)))
+
+
+@frozen
+class Turn:
+    """A box that can be turned, at the sizes of the user's file."""
+
+    box: Box
+    axes: tuple[Extents, ...]
+    width: int
+
+    def sides(self, item: TurnSchedule) -> Sides | None:
+        """The tile of a schedule, None where the schedule is for another box."""
+        if len(item.most) != len(self.axes) or min(item.most) < 1:
+            return None
+        make = transposed if item.transposes else gathered
+        return make(self.axes, item.most, self.width)
+
+
+def turn_of(layout: Layout, sizes: Mapping[str, int]) -> Turn | None:
+    """The box that method turn works on; None where there are several, or nothing to turn."""
+    if len(layout.boxes) != 1 or layout.boxes[0].is_fill or not layout.boxes[0].axes:
+        return None
+    box = layout.boxes[0]
+    if box.left or box.right or box.to_start != ZERO:
+        return None
+    return Turn(box, numeric(box, sizes), layout.width)
+
+
+def refusal(turn: Turn, item: TurnSchedule, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    sides = turn.sides(item)
+    if sides is None:
+        return "The schedule does not fit the axes of the box."
+    if max(item.most) > _MOST and item.transposes:
+        return "A transposition repeats at most 255 times."
+    if _used_bytes(turn, sides, item) > chip.ub_bytes - _RESERVED_BYTES:
+        return "The tiles do not fit the unified buffer."
+    return None
+
+
+def _used_bytes(turn: Turn, sides: Sides, item: TurnSchedule) -> int:
+    used = (sides.from_elements + sides.to_elements) * turn.width * item.buffers
+    if turn.width == 1:
+        used += (sides.from_elements + sides.to_elements) * 2
+    return used if item.transposes else used + 3 * 4 * sides.to_elements
+
+
+def starts(turn: Turn, chip: Chip) -> Iterator[TurnSchedule]:
+    """Per method the schedule that single steps do not improve any more."""
+    for transposes in (True, False):
+        one = TurnSchedule(",".join(["1"] * len(turn.axes)), transposes)
+        if refusal(turn, one, chip) is None:
+            yield _climbed(turn, one, chip)
+
+
+def _climbed(turn: Turn, item: TurnSchedule, chip: Chip) -> TurnSchedule:
+    best = estimate_us(turn, item, chip)
+    while True:
+        found = [
+            (estimate_us(turn, other, chip), other)
+            for other in _neighbours(turn, item)
+            if refusal(turn, other, chip) is None
+        ]
+        us, other = min(found, key=lambda pair: pair[0], default=(best, item))
+        if us >= best * 0.999:
+            return item
+        best, item = us, other
+
+
+def _neighbours(turn: Turn, item: TurnSchedule) -> Iterator[TurnSchedule]:
+    """One axis longer or shorter, or one longer and another shorter."""
+    steps = list(range(len(turn.axes)))
+    longer = {i: _scaled(item.most, i, turn.axes[i].size, 2) for i in steps}
+    for i in steps:
+        yield item.with_most(longer[i])
+        yield item.with_most(_replaced(item.most, i, turn.axes[i].size))
+        yield item.with_most(_scaled(item.most, i, turn.axes[i].size, 0.5))
+        for j in steps:
+            if i != j:
+                yield item.with_most(_scaled(longer[i], j, turn.axes[j].size, 2))
+                yield item.with_most(_scaled(longer[i], j, turn.axes[j].size, 0.5))
+
+
+def _scaled(most: tuple[int, ...], axis: int, size: int, factor: float) -> tuple[int, ...]:
+    return _replaced(most, axis, max(1, min(int(most[axis] * factor), size)))
+
+
+def _replaced(most: tuple[int, ...], axis: int, value: int) -> tuple[int, ...]:
+    return (*most[:axis], max(1, value), *most[axis + 1 :])
+
+
+def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
+    for axis, extents in enumerate(turn.axes):
+        size = extents.size
+        yield f"tile longer along axis {axis}", here.with_most(_scaled(here.most, axis, size, 2))
+        yield f"tile a third longer along axis {axis}", here.with_most(_scaled(here.most, axis, size, 4 / 3))
+        yield f"tile shorter along axis {axis}", here.with_most(_scaled(here.most, axis, size, 0.5))
+    yield "squares transposed", evolve(here, transposes=True)
+    yield "elements picked by a table", evolve(here, transposes=False)
+    yield "one tile in flight", evolve(here, buffers=1)
+    yield "two tiles in flight", evolve(here, buffers=2)
+
+
+def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
+    """Modelled microseconds of a schedule."""
+    sides = turn.sides(item)
+    if sides is None:
+        return float("inf")
+    number, tile = cost(turn.axes, sides, turn.width, item.transposes, chip)
+    elements = 1.0
+    for axis in turn.axes:
+        elements *= axis.size
+    us = kernel_us([(number, tile)], 2 * elements * turn.width, item.buffers, chip)
+    if item.transposes:
+        return us
+    return us + (8 * len(turn.axes) + 8) * (_START + sides.to_elements / 64) / chip.mhz  # the table
+
+
+def strategy_of(item: TurnSchedule, move: str) -> Strategy:
+    notes = (
+        f"Tiles of {item.tile.replace(',', ' x ')} elements are loaded and stored in long runs.",
+        "Squares are transposed in the unified buffer."
+        if item.transposes
+        else "A table made once says which element goes where.",
+    )
+    return Strategy(FAMILY, asdict(item), notes, Descriptor(2, item.buffers, 1), move)
+
+
+def text(layout: Layout, turn: Turn, item: TurnSchedule, task: KernelTask, name: str) -> StageText:
+    tensors = [camel(i.name) for i in task.graph.inputs if i.kind is not InputKind.SCALAR]
+    sides = turn.sides(item)
+    assert sides is not None
+    box, width = turn.box, layout.width
+    axes = [
+        f"{axis.size.cpp()}, {most}, {axis.from_stride.cpp()}, {axis.to_stride.cpp()}"
+        for axis, most in zip(box.axes, item.most, strict=True)
+    ]
+    context = {
+        "s": item,
+        "axes": axes,
+        "start": box.from_start.cpp(),
+        "order": input_order(turn.axes),
+        "column": next((i for i, axis in enumerate(turn.axes) if axis.from_stride == 1), 0),
+        "square": squares(width),
+        "unit": max(squares(width), BLOCK_BYTES // width),
+        "backwards": any(axis.from_stride < 0 for axis in turn.axes),
+        "from_bytes": sides.from_elements * width,
+        "to_bytes": sides.to_elements * width,
+        "width": width,
+        "word_bytes": max(width, 2),
+        "type": LANE[width],
+        "word": LANE[max(width, 2)],
+        "symbols": symbols_in(task, [*axes, box.from_start.cpp()]),
+        "source": camel(box.source),
+        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
+        "name": name,
+        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
+    }
+    return StageText(
+        render("layout_turn_tiling", **context), render("layout_turn_kernel", **context), f"{name}_kernel"
+    )
