@@ -42,10 +42,7 @@ class MatmulFamily:
         read_product(task)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = read_product(task)
-        legal = [item for item in schedules.starts(found) if refusal(found, item) is None]
-        best = min(legal, key=lambda item: schedules.estimate_us(found, item, task.sizes, chip))
-        return strategy_of(best, "")
+        return strategy_of(schedules.best(read_product(task), task.sizes, chip), "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
         found, here = read_product(task), MatmulSchedule.of(strategy)

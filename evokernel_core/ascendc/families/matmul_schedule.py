@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 
 from attrs import asdict, evolve, frozen
@@ -21,7 +22,7 @@ _WHOLE_HEIGHT = 65536
 _OVERLAP = 5
 """Pipes that are equally busy stand in each other's way: of what exponent their sum is the time of both
 (fitted to timings of the twin)."""
-_SPREAD = 0.2
+_SPREAD = 0.05
 """How much longer loads take where no core reads what another one reads (fitted likewise)."""
 _STRIPS = (1, 2, 4, 8, _WHOLE_HEIGHT)
 _BASES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256)
@@ -76,18 +77,30 @@ def _l1_bytes(item: MatmulSchedule, size: int) -> int:
     return 2 * (item.base_m + item.parts * item.base_n) * item.panel_k * size
 
 
+def best(found: Product, sizes: Mapping[str, int], chip: Chip) -> MatmulSchedule:
+    """The legal schedule of the lowest estimate."""
+    return _best(found, tuple(sizes.items()), chip)
+
+
+@lru_cache(maxsize=256)
+def _best(found: Product, sizes: tuple[tuple[str, int], ...], chip: Chip) -> MatmulSchedule:
+    legal = [item for item in starts(found) if refusal(found, item) is None]
+    return min(legal, key=lambda item: estimate_us(found, item, dict(sizes), chip))
+
+
 def starts(found: Product) -> Iterator[MatmulSchedule]:
     """Legal schedules of every shape of tile."""
     size = ITEM_SIZE[found.dtype]
     ways = ((1, 1), (1, 2), (2, 2))
     for base_m, base_n, (parts, results) in product(_BASES, _BASES, ways):
-        base_k = min(512 // size, _L0_BYTES // 2 // size // max(base_m, base_n) // _FRACTAL * _FRACTAL)
-        if base_k < _FRACTAL or results * base_m * base_n * 4 > _L0C_BYTES:
+        if results * base_m * base_n * 4 > _L0C_BYTES:
             continue
-        most = _L1_BYTES // 2 // size // (base_m + parts * base_n) // base_k
-        for panels, strip in product({min(most, 1024 // size // base_k), min(most, 2)}, _STRIPS):
-            if panels > 0:
-                yield MatmulSchedule(base_m, base_n, base_k, panels * base_k, parts, results, strip)
+        deepest = min(512 // size, _L0_BYTES // 2 // size // max(base_m, base_n) // _FRACTAL * _FRACTAL)
+        for base_k in {deepest, deepest // 2 // _FRACTAL * _FRACTAL} - {0}:
+            most = _L1_BYTES // 2 // size // (base_m + parts * base_n) // base_k
+            panels = {most, min(most, 1024 // size // base_k), min(most, 2)} - {0}
+            for count, strip in product(panels, _STRIPS):
+                yield MatmulSchedule(base_m, base_n, base_k, count * base_k, parts, results, strip)
 
 
 def steps(here: MatmulSchedule) -> Iterator[tuple[str, MatmulSchedule]]:
@@ -176,8 +189,8 @@ def estimate_us(found: Product, item: MatmulSchedule, sizes: Mapping[str, int], 
 def _spread(item: MatmulSchedule, cut: _Cut) -> float:
     """The share of what the cores read at a time that no two of them share."""
     down = min(item.strip, cut.tiles_m, cut.cores)
-    right = math.ceil(cut.cores / down)
-    return (down * cut.tile_m + right * cut.tile_n) / cut.cores / (cut.tile_m + cut.tile_n)
+    right = min(math.ceil(cut.cores / down), cut.tiles_n)
+    return (down * cut.tile_m + right * cut.tile_n) / (down * right) / (cut.tile_m + cut.tile_n)
 
 
 def _together(*times: float) -> float:
@@ -221,7 +234,8 @@ def _load_cycles(
     along_k = side.transposed is (side is found.b)
     bursts, run = (length, depth * size) if along_k else (depth, length * size)
     pitch = side.pitch.evaluate(sizes)
-    aligned = pitch * size % table["mte.aligned_bytes"] == 0
+    steps_by = (pitch * size, (item.panel_k if along_k else length) * size)
+    aligned = all(step % table["mte.aligned_bytes"] == 0 for step in steps_by)
     cut_short = 0.0 if run % 512 == 0 else 0.75
     requests = bursts * (run / 512 + (cut_short if aligned else 1.0))
     wire = bursts * run if aligned else max(bursts * run, requests * 512)

@@ -33,10 +33,10 @@ FAMILIES: tuple[Family, ...] = (
 def covered_ops() -> Mapping[str, str]:
     """ATen name to ``pointwise``, ``reduction``, ``kernel`` or ``view``: what families compute, and what
     is rewritten into that."""
-    found = dict.fromkeys(rewrites(), "kernel")
+    found: dict[str, str] = {}
     for family in FAMILIES:
         found = {**family.ops, **found}
-    return found
+    return dict.fromkeys(rewrites(), "kernel") | found
 
 
 def view_ops() -> frozenset[str]:

@@ -62,7 +62,7 @@ def behind_views(task: KernelTask, ref: ValueRef) -> tuple[str, tuple[Group, ...
 def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     shape = node.outputs[0].shape
     if node.op in SWAPS:
-        return tuple(groups[dim] for dim in _order(node, len(groups)))
+        return tuple(groups[dim] for dim in order_of(node, len(groups)))
     if node.op in EXPANDS:
         return _expanded(groups, shape)
     if node.op in SAME_ORDER:
@@ -70,7 +70,7 @@ def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     raise PlanError(f"{node.op} in front of a matrix product is not covered.")
 
 
-def _order(node: Node, rank: int) -> list[int]:
+def order_of(node: Node, rank: int) -> list[int]:
     """Which dimension of the operand each dimension of the result is."""
     order = list(range(rank))
     if node.op == "aten.permute.default":

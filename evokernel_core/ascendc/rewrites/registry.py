@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 from attrs import frozen
 
-from evokernel_core.ascendc.rewrites import convolution, layout
+from evokernel_core.ascendc.rewrites import convolution, layout, matmul, views
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
 from evokernel_core.domain.task import KernelTask
 
@@ -18,6 +18,8 @@ PASSES: tuple[Pass, ...] = ()
 _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,
     layout.REWRITES,
+    matmul.REWRITES,
+    views.REWRITES,
 )
 
 
