@@ -14,6 +14,7 @@ from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
@@ -147,3 +148,46 @@ def test_every_move_gives_the_same_maxima(builder: Any, on_twin: Any, chip: Any)
 def test_a_pool_of_integers_is_refused(builder: Any, chip: Any) -> None:
     with pytest.raises(PlanError, match="int32"):
         WindowedFamily().check(max_pool(builder, (Axis(2, 2), Axis(2, 2)), "int32"), chip)
+
+
+def adaptive(x: Any, results: tuple[int, int], reduce: Any) -> Any:
+    """Windows from the floor of their start to the ceiling of their end."""
+    for dim, result in zip((2, 3), results, strict=True):
+        size = x.shape[dim]
+        parts = [
+            reduce(np.take(x, range(i * size // result, -(-(i + 1) * size // result)), dim), dim)
+            for i in range(result)
+        ]
+        x = np.stack(parts, dim)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("kind", "results"),
+    [
+        *(("average", results) for results in ((1, 1), (4, 7), (1, 7), (3, 5))),
+        *(("maximum", results) for results in ((12, 1), (3, 5), (12, 21))),
+    ],
+)
+def test_an_adaptive_pool(kind: str, results: tuple[int, int], builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("n", 5, 12, 21))
+    shape = ("n", 5, *results)
+    if kind == "average":
+        result = graph.call("_adaptive_avg_pool2d.default", x, results, shape=shape)
+    else:
+        specs = [TensorSpec(shape, "float32"), TensorSpec(shape, "int64")]
+        result = graph.calls("adaptive_max_pool2d.default", x, results, outputs=specs)
+    task = graph.task(graph.call("relu.default", result, shape=shape), symbols={"n": 2})
+    values = np.random.default_rng(5).normal(size=(2, 5, 12, 21)).astype("f4")
+    (found,) = on_twin(task, {"x": values})
+    expected = adaptive(values.astype("f8"), results, np.mean if kind == "average" else np.max)
+    np.testing.assert_allclose(found, np.maximum(expected, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_a_window_over_the_image_is_a_reduction(builder: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("n", 5, 12, 21))
+    result = graph.call("avg_pool2d.default", x, (12, 21), shape=("n", 5, 1, 1))
+    result = graph.call("exp.default", result, shape=("n", 5, 1, 1))
+    assert initial(graph.task(result, symbols={"n": 2}), chip).family == "rowwise"
