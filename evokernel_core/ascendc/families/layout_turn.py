@@ -153,8 +153,8 @@ def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
         yield f"tile shorter along axis {axis}", here.with_most(_scaled(here.most, axis, size, 0.5))
     yield "squares transposed", evolve(here, transposes=True)
     yield "elements picked by a table", evolve(here, transposes=False)
-    yield "one tile in flight", evolve(here, buffers=1)
     yield "two tiles in flight", evolve(here, buffers=2)
+    yield "three tiles in flight", evolve(here, buffers=3)
 
 
 def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
