@@ -26,8 +26,14 @@ def single(stage: StageText, tensors: int) -> tuple[str, str]:
     """tiling.h and op_kernel.cpp of one kernel with that many tensors."""
     passed = ", ".join(f"tensors[{index}]" for index in range(tensors))
     launch = f"    {stage.entry}<<<tiling.blockDim, nullptr, stream>>>({passed}, workspace, tiling);"
-    tiling = f"#pragma once\n#include <cstdint>\n\n{stage.tiling}"
+    tiling = f"{_tiling_head([stage])}\n{stage.tiling}"
     return tiling, f"{_KERNEL_HEAD}\n{stage.kernel}\n{_LAUNCHER}{{\n{launch}\n}}\n"
+
+
+def _tiling_head(stages: Sequence[StageText]) -> str:
+    """The includes that the tilings need."""
+    headers = ["cmath"] if any("std::sqrt" in stage.tiling for stage in stages) else []
+    return "".join(["#pragma once\n", *(f"#include <{name}>\n" for name in (*headers, "cstdint"))])
 
 
 def program(task: KernelTask, planned: Program, stages: Sequence[StageText]) -> tuple[str, str]:
@@ -69,9 +75,7 @@ def _tiling(task: KernelTask, planned: Program, stages: Sequence[StageText]) -> 
     struct = ["uint32_t blockDim;", "uint64_t workspaceBytes;", *fields,
               *slots, "uint64_t scratch; // of the kernel that runs"]  # fmt: skip
     return f"""\
-#pragma once
-#include <cstdint>
-
+{_tiling_head(stages)}
 {chr(10).join(parts)}
 // The tiling of each kernel, and where in the workspace the values between them lie.
 struct OpTiling {{

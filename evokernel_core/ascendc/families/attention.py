@@ -1,0 +1,431 @@
+"""Family attention: softmax(query @ key^T * scale + mask) @ value in one kernel, with an online softmax.
+
+The cube core of a unit writes scores of some queries against some keys into the workspace, where L2
+keeps them; its two vector cores turn them into weights and sum the parts of the output. Both work at
+the same time: scores are computed one step ahead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from attrs import asdict, evolve, field, frozen
+
+from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.text import CPP_TYPE
+from evokernel_core.ascendc.lowering_program import camel
+from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
+from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Arg, InputKind, Node, ValueRef
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE, Dim
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
+
+ATTENTION = "aten.scaled_dot_product_attention.default"
+_QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
+_DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16}
+"""Of 16 x 16 results on the matrix unit ("Cube instruction theoretical performance")."""
+_L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
+_MOST_BLOCKS = 255
+"""32-byte blocks between two repeats of a vector instruction."""
+_START = 22.0
+"""Cycles that a vector instruction costs before its first repeat."""
+_PRODUCT_START = 10.0
+"""Cycles of the matrix unit between two products."""
+_LOAD_BYTES, _STORE_BYTES, _COPY_BYTES = 110.0, 64.0, 32.0
+"""Bytes a cycle of loads into L1, of stores from L0C and of copies to and from the unified buffer."""
+_HANDOVER = 2000.0
+"""Cycles of a step in which the vector cores wait: for the flag, the store and their first load."""
+
+
+@frozen
+class Mask:
+    """What is added to the scores: an input of ``rank`` dimensions that broadcasts. All extents in
+    elements: from one matrix to the next, matrices that share one, and from row to row."""
+
+    name: str
+    stride: Extent
+    sharing: Extent
+    pitch: Extent
+
+
+@frozen
+class Attention:
+    """``matrices`` of queries x depth; those of keys are shared by ``sharing`` matrices of queries each."""
+
+    query: str
+    key: str
+    value: str
+    mask: Mask | None
+    causal: bool
+    scale: float | None
+    matrices: Extent
+    sharing: Extent
+    queries: Extent
+    keys: Extent
+    depth: Extent
+    width: Extent
+    dtype: str
+
+
+@frozen
+class AttentionSchedule:
+    """``queries`` x ``keys`` scores in a step, of which a vector core holds ``chunk`` rows at a time in
+    ``buffers`` slots; the cube's tile is ``base_n`` wide, ``base_k`` deep in L0, ``panel_k`` in L1."""
+
+    queries: int
+    keys: int
+    chunk: int
+    base_n: int
+    base_k: int
+    panel_k: int
+    buffers: int = 2
+    c_slots: int = 1
+
+    @staticmethod
+    def of(strategy: Strategy) -> AttentionSchedule:
+        return AttentionSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
+
+
+@frozen
+class AttentionFamily:
+    """One cube core and two vector cores for each unit of queries."""
+
+    name: str = field(default="attention", init=False)
+    strategies: frozenset[str] = field(default=frozenset({"attention"}), init=False)
+
+    @property
+    def ops(self) -> Mapping[str, str]:
+        return {ATTENTION: "kernel"}
+
+    def check(self, task: KernelTask, chip: Chip) -> None:
+        read_attention(task)
+
+    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
+        found = read_attention(task)
+        legal = [item for item in _starts(found.dtype) if refusal(found, item, task, chip) is None]
+        if not legal:
+            raise PlanError("The values of this attention are too wide for the unified buffer.")
+        best = min(legal, key=lambda item: _estimate_us(found, item, task, chip))
+        return _strategy(best, "")
+
+    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
+        found, here = read_attention(task), AttentionSchedule.of(strategy)
+        return tuple(
+            Move(name, _strategy(item, name), self.name)
+            for name, item in _steps(here)
+            if item != here and refusal(found, item, task, chip) is None
+        )
+
+    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
+        found, schedule = read_attention(task), AttentionSchedule.of(strategy)
+        return _strategy(schedule, "") if refusal(found, schedule, task, chip) is None else None
+
+    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
+        return _estimate_us(read_attention(task), AttentionSchedule.of(strategy), task, chip)
+
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+        found, schedule = read_attention(task), AttentionSchedule.of(strategy)
+        tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+        context = {
+            "s": schedule,
+            **_sizes(found, task),
+            "scale": _scale(found),
+            "causal": found.causal,
+            "query": {"name": camel(found.query)},
+            "key": {"name": camel(found.key)},
+            "value": {"name": camel(found.value)},
+            "mask": _mask_context(found.mask),
+            "type": CPP_TYPE[found.dtype],
+            "item_size": ITEM_SIZE[found.dtype],
+            "quant": _QUANT[found.dtype],
+            "fixed_bytes": _fixed_bytes(found, schedule),
+            "name": name,
+            "class_name": "".join(part.capitalize() for part in name.split("_") if part),
+            "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
+        }
+        return StageText(
+            render("attention_tiling", **context), render("attention_kernel", **context), f"{name}_kernel"
+        )
+
+
+def _sizes(found: Attention, task: KernelTask) -> dict[str, object]:
+    extents = {
+        key: getattr(found, key).cpp() for key in ("matrices", "sharing", "queries", "keys", "depth", "width")
+    }
+    masked = found.mask
+    strides = (masked.stride, masked.sharing, masked.pitch) if masked else ()
+    texts = [*extents.values(), *(item.cpp() for item in strides)]
+    words = " ".join(texts).replace("(", " ").replace(")", " ").split()
+    symbols = [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
+    return {**extents, "symbols": symbols}
+
+
+def _scale(found: Attention) -> str:
+    if found.scale is None:
+        return "1.0f / std::sqrt(static_cast<float>(tiling.depth))"
+    return f"{found.scale!r}f"
+
+
+def _mask_context(mask: Mask | None) -> dict[str, str] | None:
+    if mask is None:
+        return None
+    return {
+        "name": camel(mask.name),
+        "stride": mask.stride.cpp(),
+        "sharing": mask.sharing.cpp(),
+        "pitch": mask.pitch.cpp(),
+    }
+
+
+# -- what is asked --------------------------------------------------------------------------------
+
+
+def read_attention(task: KernelTask) -> Attention:
+    """The one attention of a task. Raises PlanError where the task is anything else."""
+    graph = task.graph
+    nodes = {node.name: node for node in graph.nodes}
+    found = [node for node in graph.nodes if node.op == ATTENTION]
+    if len(found) != 1 or len(graph.outputs) != 1:
+        raise PlanError("The kernel has not exactly one attention with one result.")
+    node = found[0]
+    if _base(nodes, graph.outputs[0], stop=node.name) != node.name:
+        raise PlanError("The result is more than an attention.")
+    query, key, value, mask, dropout, causal, scale = _arguments(node)
+    if dropout:
+        raise PlanError("An attention with dropout draws random numbers inside, which is not covered.")
+    specs = [graph.spec(ref) for ref in (query, key, value)]
+    dtype = specs[0].dtype
+    if dtype not in _QUANT or any(spec.dtype != dtype for spec in specs):
+        raise PlanError(f"An attention in {dtype} is not covered.")
+    if scale is not None and scale <= 0:
+        raise PlanError("An attention whose scale is not positive is not covered.")
+    shape = [tuple(map(extent, spec.shape)) for spec in specs]
+    matrices, shared = product(shape[0][:-2]), product(shape[1][:-2])
+    sharing = matrices.divided_by(shared)
+    if sharing is None or shape[1][:-2] != shape[2][:-2] or shape[0][:-3] != shape[1][:-3]:
+        raise PlanError("Batches of query, key and value that broadcast are not covered.")
+    return Attention(
+        query=_input(task, nodes, query),
+        key=_input(task, nodes, key),
+        value=_input(task, nodes, value),
+        mask=_mask(task, nodes, mask, specs[0].shape[:-1], shape[1][-2]) if mask is not None else None,
+        causal=causal,
+        scale=scale,
+        matrices=matrices,
+        sharing=sharing,
+        queries=shape[0][-2],
+        keys=shape[1][-2],
+        depth=shape[0][-1],
+        width=shape[2][-1],
+        dtype=dtype,
+    )
+
+
+def _arguments(
+    node: Node,
+) -> tuple[ValueRef, ValueRef, ValueRef, ValueRef | None, float, bool, float | None]:
+    """query, key, value, mask, dropout, whether later keys are hidden, scale."""
+    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+    given: dict[str, Arg] = {**dict(zip(names, node.args, strict=False)), **dict(node.kwargs)}
+    query, key, value, mask = (given.get(name) for name in ("query", "key", "value", "attn_mask"))
+    scale = given.get("scale")
+    if not (isinstance(query, ValueRef) and isinstance(key, ValueRef) and isinstance(value, ValueRef)):
+        raise PlanError("An operand of the attention is no tensor.")
+    if not isinstance(scale, float | int | None) or not isinstance(mask, ValueRef | None):
+        raise PlanError("The scale of an attention is a number that is known only when it runs.")
+    dropout = given.get("dropout_p") or 0.0
+    return query, key, value, mask, float(str(dropout)), bool(given.get("is_causal")), scale
+
+
+def _base(nodes: Mapping[str, Node], ref: ValueRef, stop: str = "") -> str:
+    """The value under the views that only change the shape."""
+    while ref.name in nodes and ref.name != stop and nodes[ref.name].op in SAME_ORDER:
+        ref = next(iter(nodes[ref.name].operands()))
+    return ref.name
+
+
+def _input(task: KernelTask, nodes: Mapping[str, Node], ref: ValueRef) -> str:
+    name = _base(nodes, ref)
+    if name in nodes:
+        raise PlanError(f"{nodes[name].op} in front of an attention is not covered.")
+    return name
+
+
+def _mask(
+    task: KernelTask, nodes: Mapping[str, Node], ref: ValueRef, rows: tuple[Dim, ...], keys: Extent
+) -> Mask:
+    """``rows`` are the sizes of the query without its depth."""
+    spec = task.graph.spec(ref)
+    if spec.dtype != "float32":
+        raise PlanError(f"A mask of {spec.dtype} is not covered; add float32 to the scores.")
+    wanted = [*map(extent, rows), keys]
+    shape = [ONE] * (len(wanted) - spec.rank) + [extent(dim) for dim in spec.shape]
+    if shape[-1] != keys:
+        raise PlanError("A mask with one number for all keys is not covered.")
+    leading = list(zip(shape[:-2], wanted[:-2], strict=True))
+    kept = [index for index, (have, _) in enumerate(leading) if not have.is_one]
+    if any(have not in (ONE, want) for have, want in leading) or kept != list(range(len(kept))):
+        raise PlanError("A mask that broadcasts over leading dimensions only in part is not covered.")
+    shared = product(want for _, want in leading[len(kept) :])
+    pitch = Extent(0) if shape[-2].is_one and not wanted[-2].is_one else keys
+    matrix = keys.times(shape[-2])
+    return Mask(_input(task, nodes, ref), matrix if kept else Extent(0), shared, pitch)
+
+
+# -- schedules ------------------------------------------------------------------------------------
+
+
+_SHAPES = (
+    (1024, 8),
+    (1024, 16),
+    (512, 16),
+    (512, 32),
+    (256, 32),
+    (256, 64),
+    (128, 32),
+    (128, 64),
+    (64, 32),
+)
+"""Keys of a step, and rows of a chunk."""
+
+
+def _starts(dtype: str) -> Iterator[AttentionSchedule]:
+    base_k, size = 128 // ITEM_SIZE[dtype], ITEM_SIZE[dtype]
+    for queries in (128, 64, 32):
+        for keys, chunk in _SHAPES:
+            for base_n in (256, 128):
+                slots = 2 if 2 * queries * base_n * 4 <= _L0C_BYTES else 1
+                deep = min(base_k, _L0_BYTES // 2 // size // max(queries, base_n) // 16 * 16)
+                for buffers in (2, 1):
+                    yield AttentionSchedule(queries, keys, chunk, base_n, deep, 4 * deep, buffers, slots)
+
+
+def _fixed_bytes(found: Attention, item: AttentionSchedule) -> int:
+    """Bytes of the unified buffer that do not depend on sizes at run time."""
+    chunk = item.chunk * item.keys
+    queues = item.buffers * chunk * (4 + ITEM_SIZE[found.dtype]) + (chunk * 4 if found.mask else 0)
+    numbers = item.chunk * 256 + item.queries // 2 * (32 + 24)
+    return queues + numbers + (item.keys * 4 + item.keys // 8 if found.causal else 0)
+
+
+def refusal(found: Attention, item: AttentionSchedule, task: KernelTask, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    keys, width = found.keys.evaluate(task.sizes), found.width.evaluate(task.sizes)
+    padded = -(-width // 8) * 8
+    parts = 0 if keys <= item.keys else item.queries // 2 * padded * 4
+    if item.queries % 32 or item.keys % 64 or item.chunk % 8 or not 8 <= item.chunk <= item.queries // 2:
+        return "Tiles are whole repeats, and a vector core has at least one chunk of rows."
+    if max(item.keys, padded) // 8 > _MOST_BLOCKS:
+        return "A row is too long to step over in one repeat."
+    if _fixed_bytes(found, item) + parts > chip.ub_bytes or padded * 8 > item.chunk * item.keys:
+        return "Scores, weights and parts of the output do not fit the unified buffer."
+    return _cube_refusal(item, ITEM_SIZE[found.dtype])
+
+
+def _cube_refusal(item: AttentionSchedule, size: int) -> str | None:
+    steps = (item.base_n, item.base_k)
+    if min(steps) < 16 or any(length % 16 for length in steps) or item.panel_k % item.base_k:
+        return "Tiles are whole fractals, and panels whole steps."
+    if 2 * max(item.queries, item.base_n) * item.base_k * size > _L0_BYTES:
+        return "Two steps of an operand do not fit L0."
+    if 2 * (item.queries + item.base_n) * item.panel_k * size > _L1_BYTES:
+        return "Two panels of each operand do not fit L1."
+    if item.c_slots * item.queries * item.base_n * 4 > _L0C_BYTES:
+        return "The results do not fit L0C."
+    return None
+
+
+def _steps(here: AttentionSchedule) -> Iterator[tuple[str, AttentionSchedule]]:
+    yield "more queries a unit", evolve(here, queries=here.queries * 2)
+    yield "fewer queries a unit", evolve(here, queries=here.queries // 2)
+    yield "more keys a step", evolve(here, keys=here.keys * 2, chunk=max(8, here.chunk // 2))
+    yield "fewer keys a step", evolve(here, keys=here.keys // 2, chunk=here.chunk * 2)
+    yield "more rows in UB", evolve(here, chunk=here.chunk * 2)
+    yield "fewer rows in UB", evolve(here, chunk=here.chunk // 2)
+    yield "one buffer", evolve(here, buffers=1)
+    yield "two buffers", evolve(here, buffers=2)
+    yield "wider tile", evolve(here, base_n=here.base_n * 2)
+    yield "narrower tile", evolve(here, base_n=here.base_n // 2)
+    yield (
+        "deeper step in L0",
+        evolve(here, base_k=here.base_k * 2, panel_k=max(here.panel_k, here.base_k * 2)),
+    )
+    yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
+    yield "deeper panel in L1", evolve(here, panel_k=here.panel_k * 2)
+    yield "shallower panel in L1", evolve(here, panel_k=here.panel_k // 2)
+    yield "two results in L0C", evolve(here, c_slots=2)
+    yield "one result in L0C", evolve(here, c_slots=1)
+
+
+@frozen
+class _Step:
+    """One step of a core, in elements: rows x columns scores."""
+
+    rows: int
+    columns: int
+    depth: int
+    width: int
+    online: bool
+
+
+def _estimate_us(found: Attention, item: AttentionSchedule, task: KernelTask, chip: Chip) -> float:
+    """Modelled microseconds: the slower of cube and vector cores in each step, all steps of a core."""
+    queries, keys, depth, width = (
+        getattr(found, key).evaluate(task.sizes) for key in ("queries", "keys", "depth", "width")
+    )
+    tiles = math.ceil(queries / item.queries)
+    units = found.matrices.evaluate(task.sizes) * tiles
+    cores = min(units, chip.aic)
+    steps = float(math.ceil(keys / item.keys))
+    if found.causal:
+        steps = max(1.0, steps * (tiles + 1) / (2 * tiles))
+    step = _Step(min(queries, item.queries), min(keys, item.keys), depth, width, keys > item.keys)
+    share = min(chip.constants["gm.l2_gbps"] * 1e3 / chip.mhz / cores, _LOAD_BYTES)
+    cube = _cube_cycles(found.dtype, item, step, share)
+    vector = _vector_cycles(found, item, step)
+    busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector
+    return float(busy / chip.mhz + launch_us(chip, cores))
+
+
+def _cube_cycles(dtype: str, item: AttentionSchedule, step: _Step, share: float) -> float:
+    """``share``: bytes a cycle that the core loads from L2."""
+    high, size = -(-step.rows // 16) * 16, ITEM_SIZE[dtype]
+    score_tiles, result_tiles = math.ceil(step.columns / item.base_n), math.ceil(step.width / item.base_n)
+    macs = high * step.columns * (step.depth + step.width) / 256 / _DEPTH_A_CYCLE[dtype]
+    score_steps, result_steps = (math.ceil(length / item.base_k) for length in (step.depth, step.columns))
+    starts = _PRODUCT_START * (score_tiles * score_steps + result_tiles * result_steps)
+    right = step.columns * (step.depth + step.width)
+    left = high * (step.depth * score_tiles + step.columns * result_tiles)
+    stored = high * (step.columns + step.width) * 4 / _STORE_BYTES
+    return max(macs + starts, size * (left + right) / share, stored)
+
+
+def _vector_cycles(found: Attention, item: AttentionSchedule, step: _Step) -> float:
+    mine, size = math.ceil(step.rows / 2), ITEM_SIZE[found.dtype]
+    height = min(item.chunk, mine)
+    flat = height * step.columns / 64
+    slabs = math.ceil(step.columns / 64) * (_START + height)
+    passes = 3 + (size < 4) + (found.mask is not None)  # scaling, and exp at half rate
+    chunk = passes * flat + (3 if step.online else 4) * slabs + 14 * height + 14 * _START
+    if found.causal:
+        chunk += 2 * _START * height
+    cycles = math.ceil(mine / item.chunk) * chunk
+    copied = mine * step.columns * (4 + size) / _COPY_BYTES
+    if step.online:
+        cycles += math.ceil(step.width / 64) * (_START + mine) + mine * step.width / 32 + 4 * _START
+        copied += mine * step.width * 4 / _COPY_BYTES
+    return max(cycles, copied) if item.buffers > 1 else cycles + copied
+
+
+def _strategy(item: AttentionSchedule, move: str) -> Strategy:
+    notes = (
+        f"Steps of {item.queries} queries and {item.keys} keys; scores stay in L2.",
+        f"Tiles {item.base_n} wide, {item.base_k} deep in L0; {item.chunk} rows in UB at a time.",
+    )
+    return Strategy("attention", asdict(item), notes, Descriptor(3, 3, 3), move)

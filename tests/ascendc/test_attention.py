@@ -1,0 +1,131 @@
+"""Family attention: scaled dot products with an online softmax against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+SIZES = [(1, 1), (1, 70), (3, 17), (64, 64), (130, 200), (33, 513), (200, 1100)]
+"""Queries and keys: single ones, whole tiles, tails, several steps."""
+
+
+def task_of(
+    builder: Any, dtype: str = "float32", depth: int = 24, width: int = 40, mask: tuple[Any, ...] = (),
+    heads: int = 3, shared: int = 3, **options: Any,
+) -> KernelTask:  # fmt: skip
+    """[2, heads, q, depth] against [2, shared, k, depth] and [2, shared, k, width]."""
+    graph = builder()
+    query = graph.input("query", (2, heads, "q", depth), dtype)
+    key = graph.input("key", (2, shared, "k", depth), dtype)
+    value = graph.input("value", (2, shared, "k", width), dtype)
+    extra = (graph.input("mask", mask),) if mask else ()
+    node = graph.call(
+        "scaled_dot_product_attention.default", query, key, value, *extra,
+        shape=(2, heads, "q", width), dtype=dtype, **options,
+    )  # fmt: skip
+    task: KernelTask = graph.task(node, symbols={"q": 256, "k": 600})
+    return task
+
+
+def attention(
+    query: Any, key: Any, value: Any, mask: Any = 0.0, causal: bool = False, scale: float | None = None
+) -> Any:
+    groups = query.shape[1] // key.shape[1]
+    key, value = (np.repeat(item.astype("f8"), groups, 1) for item in (key, value))
+    scores = query.astype("f8") @ key.swapaxes(-1, -2) * (scale or query.shape[-1] ** -0.5) + mask
+    if causal:
+        rows, columns = scores.shape[-2:]
+        scores = np.where(np.arange(columns) <= np.arange(rows)[:, None], scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ value
+
+
+def _draw(task: KernelTask, queries: int, keys: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    sizes = {"q": queries, "k": keys}
+    found = {}
+    for item in task.graph.inputs:
+        values = rng.normal(size=item.spec.sizes(sizes)).astype("f4")
+        found[item.name] = values.astype("f2") if item.spec.dtype == "float16" else values
+    return found
+
+
+def _matches(found: Any, expected: Any, dtype: str) -> None:
+    tolerance = 1e-4 if dtype == "float32" else 1e-2
+    np.testing.assert_allclose(np.asarray(found, "f8"), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_many_sizes(dtype: str, causal: bool, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, dtype, is_causal=causal)
+    strategy = initial(task, chip)
+    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
+    for queries, keys in SIZES:
+        inputs = _draw(task, queries, keys, queries)
+        (result,) = on_twin(task, inputs, strategy=strategy, sizes={"q": queries, "k": keys})
+        expected = attention(*inputs.values(), causal=causal)
+        _matches(result, expected, "float16" if dtype == "bfloat16" else dtype)
+
+
+def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, "float16", is_causal=True)
+    start = initial(task, chip)
+    found = moves(task, start, chip)
+    assert len(found) > 4
+    inputs = _draw(task, 140, 700, 0)
+    expected = attention(*inputs.values(), causal=True)
+    for strategy in (start, *(move.strategy for move in found)):
+        assert estimate_us(task, strategy, chip) > 0
+        (result,) = on_twin(task, inputs, strategy=strategy, sizes={"q": 140, "k": 700})
+        _matches(result, expected, "float16")
+
+
+@pytest.mark.parametrize(
+    "shape", [("q", "k"), (1, 1, "q", "k"), (2, 1, "q", "k"), (2, 3, "q", "k"), (2, 1, 1, "k"), (1, "k")]
+)
+def test_masks_that_broadcast(shape: tuple[Any, ...], builder: Any, on_twin: Any) -> None:
+    task = task_of(builder, mask=shape)
+    for queries, keys in ((5, 9), (70, 1100)):
+        inputs = _draw(task, queries, keys, 1)
+        (result,) = on_twin(task, inputs, sizes={"q": queries, "k": keys})
+        _matches(result, attention(*inputs.values()), "float32")
+
+
+def test_keys_that_a_mask_hides_weigh_nothing(builder: Any, on_twin: Any) -> None:
+    task = task_of(builder, mask=("q", "k"))
+    inputs = _draw(task, 40, 1100, 2)
+    inputs["mask"] = np.where(np.arange(1100) < 1050, -np.inf, 0.0).astype("f4") + np.zeros((40, 1), "f4")
+    (result,) = on_twin(task, inputs, sizes={"q": 40, "k": 1100})
+    _matches(result, attention(*inputs.values()), "float32")
+
+
+@pytest.mark.parametrize("shared", [1, 2])
+def test_heads_that_share_keys(shared: int, builder: Any, on_twin: Any) -> None:
+    task = task_of(builder, heads=4, shared=shared, enable_gqa=True, scale=0.3)
+    inputs = _draw(task, 20, 30, 3)
+    (result,) = on_twin(task, inputs, sizes={"q": 20, "k": 30})
+    _matches(result, attention(*inputs.values(), scale=0.3), "float32")
+
+
+@pytest.mark.parametrize(("depth", "width"), [(1, 1), (64, 64), (300, 513), (128, 7)])
+def test_depths_and_widths(depth: int, width: int, builder: Any, on_twin: Any) -> None:
+    task = task_of(builder, depth=depth, width=width)
+    for queries, keys in ((9, 20), (65, 620)):
+        inputs = _draw(task, queries, keys, 4)
+        (result,) = on_twin(task, inputs, sizes={"q": queries, "k": keys})
+        _matches(result, attention(*inputs.values()), "float32")
+
+
+def test_what_is_refused(builder: Any, chip: Any) -> None:
+    for options, words in (({"dropout_p": 0.1}, "random"), ({"scale": -1.0}, "positive")):
+        with pytest.raises(PlanError, match=words):
+            check(task_of(builder, **options), chip)
