@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 
 _MATRIX_PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
+_ATTENTION = "aten.scaled_dot_product_attention.default"
 _CONVOLUTION = "aten.convolution.default"
 
 
@@ -16,7 +17,24 @@ def multiply_adds(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
     if node.op in _MATRIX_PRODUCTS:
         depth = graph.spec(next(iter(node.operands()))).sizes(sizes)[-1]
         return math.prod(node.outputs[0].sizes(sizes)) * depth
+    if node.op == _ATTENTION:
+        return _of_attention(node, graph, sizes)
     return _of_convolution(node, graph, sizes) if node.op == _CONVOLUTION else 0
+
+
+def scores_of_attention(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Pairs of a query and a key that it may see, over all heads: each takes one exponential."""
+    query, key = (graph.spec(ref).sizes(sizes) for ref in list(node.operands())[:2])
+    rows, columns = query[-2], key[-2]
+    hidden = bool(dict(node.kwargs).get("is_causal") or (node.args[5] if len(node.args) > 5 else False))
+    seen = sum(min(row + 1, columns) for row in range(rows)) if hidden else rows * columns
+    return math.prod(query[:-2]) * seen
+
+
+def _of_attention(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Queries times keys and weights times values, without the pairs that a causal mask hides."""
+    depth = graph.spec(next(iter(node.operands()))).sizes(sizes)[-1]
+    return scores_of_attention(node, graph, sizes) * (depth + node.outputs[0].sizes(sizes)[-1])
 
 
 def _of_convolution(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:

@@ -13,7 +13,7 @@ from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.products import multiply_adds
+from evokernel_core.twin.products import multiply_adds, scores_of_attention
 
 WORK: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("exp", "log", "sqrt", "rsqrt", "div", "reciprocal", "log2", "log10"), (1, 0)),
@@ -167,6 +167,8 @@ def op_name(op: str) -> str:
 
 def _least_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
     """Vector cycles that no kernel can do without: one transcendental for each element."""
+    if op_name(node.op) == "scaled_dot_product_attention":
+        return scores_of_attention(node, graph, sizes) / _rate(True, node.outputs[0], chip)
     if op_name(node.op) not in UNAVOIDABLE:
         return 0.0
     widest = _widest(node, graph, sizes)

@@ -1,10 +1,12 @@
-"""Multiply-adds of convolutions, against a count tap by tap."""
+"""Multiply-adds of convolutions and attention, against a count one by one."""
 
 from __future__ import annotations
 
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.tensor import TensorSpec
@@ -52,3 +54,20 @@ def test_products_of_matrices() -> None:
     )
     graph = Graph((x, y), (node,), (ValueRef("p"),))
     assert multiply_adds(node, graph, {"b": 3}) == math.prod((3, 4, 5, 6))
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.booleans())
+def test_attention_counts_what_a_mask_leaves(queries: int, keys: int, causal: bool) -> None:
+    shapes = {"q": (2, 3, queries, 4), "k": (2, 3, keys, 4), "v": (2, 3, keys, 5)}
+    inputs = tuple(GraphInput(name, TensorSpec(shape, "float32")) for name, shape in shapes.items())
+    spec = TensorSpec((2, 3, queries, 5), "float32")
+    node = Node(
+        "attention",
+        "aten.scaled_dot_product_attention.default",
+        tuple(map(ValueRef, shapes)),
+        (("is_causal", causal),),
+        (spec,),
+    )
+    graph = Graph(inputs, (node,), (ValueRef("attention"),))
+    pairs = sum(not causal or key <= query for query in range(queries) for key in range(keys))
+    assert multiply_adds(node, graph, {}) == 6 * pairs * (4 + 5)

@@ -48,14 +48,9 @@ def view_ops() -> frozenset[str]:
 
 def family_for(task: KernelTask, chip: Chip) -> Family:
     """The first family that computes the task with one kernel. Raises PlanError where none does, with
-<<<<<<< HEAD
-    the reason of the first family that knows every operation of the task."""
-    refusals: list[PlanError] = []
-=======
     the reason of the family that knows most of its operations."""
     ops = {node.op for node in task.graph.nodes}
     refusals: list[tuple[int, PlanError]] = []
->>>>>>> be5eb08 (Family attention: one kernel with an online softmax on cube and vector cores)
     for family in FAMILIES:
         try:
             family.check(task, chip)
@@ -63,9 +58,4 @@ def family_for(task: KernelTask, chip: Chip) -> Family:
             refusals.append((len(ops & family.ops.keys()), error))
         else:
             return family
-<<<<<<< HEAD
-    knows = [all(node.op in family.ops for node in task.graph.nodes) for family in FAMILIES]
-    raise refusals[knows.index(True) if True in knows else 0]
-=======
     raise max(refusals, key=lambda item: item[0])[1]
->>>>>>> be5eb08 (Family attention: one kernel with an online softmax on cube and vector cores)

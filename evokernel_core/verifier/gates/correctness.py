@@ -170,7 +170,9 @@ def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, cas
             )
 
 
-_CONTRACTIONS = frozenset(("aten.mm.default", "aten.bmm.default", "aten.convolution.default"))
+_CONTRACTIONS = frozenset(
+    f"aten.{name}.default" for name in ("mm", "bmm", "convolution", "scaled_dot_product_attention")
+)
 
 
 def tolerance_of(task: KernelTask, expected: Expected, dtype: str) -> Tolerance:
