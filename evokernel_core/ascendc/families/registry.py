@@ -13,6 +13,7 @@ from evokernel_core.ascendc.families.fused import FusedFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.phases import PhasesFamily
+from evokernel_core.ascendc.families.transposed import TransposedFamily
 from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
@@ -26,6 +27,7 @@ FAMILIES: tuple[Family, ...] = (
     WindowedFamily(),
     ConvolutionFamily(),
     PhasesFamily(),
+    TransposedFamily(),
     LayoutFamily(),
     ArgFamily(),
 )

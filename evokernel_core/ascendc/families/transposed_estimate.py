@@ -1,0 +1,222 @@
+"""How a schedule tiles a transposed convolution, and its modelled time.
+
+``plan`` repeats the arithmetic of the template ``transposed_tiling`` for the sizes in the user's file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.ascendc.families.transposed_geometry import Sizes, Transposed
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+
+_FRACTAL, _BLOCK = 16, 32
+_ROW_BYTES = 88 * 1024
+_L0_BYTES, _L0C_BYTES = 32 * 1024, 128 * 1024
+_MOST_ROW = 255 * _FRACTAL
+_LOAD_CYCLES = 9
+"""Of one copy from L1 to L0 before its first byte (twin/chips, cube)."""
+_PRODUCT_CYCLES = 10
+_VECTOR_CYCLES = 60
+"""Of one vector instruction that the next one waits for."""
+_UNALIGNED = 1.5
+"""Bytes that rows of the input move over their own: they begin anywhere."""
+
+
+@frozen
+class Schedule:
+    """Most output channels and pixels of a tile, results in L0C at a time, kilobytes of L1 for one of two
+    slabs and one of two panels of weights, and slabs in the ring of a cube core."""
+
+    most_m: int
+    most_n: int
+    c_slots: int = 1
+    slab_kb: int = 160
+    panel_kb: int = 80
+    ring: int = 2
+
+    @staticmethod
+    def of(strategy: Strategy) -> Schedule:
+        return Schedule(**dict(strategy.settings))  # type: ignore[arg-type]
+
+
+@frozen
+class Plan:
+    """Tiles of one binding of the symbols; see ``OpTiling`` in the template."""
+
+    tile_m: int
+    tiles_m: int
+    tile: tuple[int, int, int]
+    slab: tuple[int, int, int]
+    plane: int
+    tiles: int
+    is_flat: bool
+    blocks: int
+    chunks: int
+    panel_taps: int
+    is_resident: bool
+    step_blocks: int
+    row_batch: int
+
+
+def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan | None:
+    """The tiles, None where no tile fits the buffers or the sizes leave no output."""
+    sizes = found.sizes(symbols)
+    if min(*sizes.outputs, sizes.images, sizes.channels, sizes.results) < 1:
+        return None
+    blocks = -(-sizes.channels // (_BLOCK // ITEM_SIZE[found.dtype]))
+    padded = _whole(sizes.results)
+    tile_m = _whole(-(-padded // -(-padded // item.most_m)))
+    tile, is_flat = _first_tile(found, item, sizes, tile_m)
+    while True:
+        slab, plane = _slab(found, sizes, tile, is_flat)
+        if plane * _BLOCK <= item.slab_kb * 1024:
+            break
+        smaller = _halved(tile, is_flat)
+        if smaller is None:
+            return None
+        tile = smaller
+    pitch = max(slab[2] + _FRACTAL * found.axes[2].stride, plane - math.prod(slab))
+    load = _whole(-(-slab[2] // found.axes[2].stride))
+    batch = min(_ROW_BYTES // ((pitch + load) * _BLOCK), slab[0] * slab[1])
+    if batch < 1 or load > _MOST_ROW:
+        return None
+    panel = item.panel_kb * 1024 // (tile_m * _BLOCK)
+    most = min(blocks, item.slab_kb * 1024 // (plane * _BLOCK), panel)
+    chunk = -(-blocks // -(-blocks // most))
+    chunks = -(-blocks // chunk)
+    taps = math.prod(sizes.kernel)
+    rows = -(-padded // tile_m)
+    steps = [-(-out // axis.stride) for out, axis in zip(sizes.outputs[:2], found.axes[:2], strict=True)]
+    counts = [-(-length // part) for length, part in zip((*steps, sizes.outputs[2]), tile, strict=True)]
+    fractals = _fractals(tile, is_flat)
+    return Plan(
+        tile_m,
+        rows,
+        tile,
+        slab,
+        plane,
+        sizes.images * math.prod(counts),
+        is_flat,
+        blocks,
+        chunks,
+        min(sizes.kernel[2], panel // chunk),
+        chunks == 1 and rows == 1 and taps * blocks <= 2 * panel,
+        _L0_BYTES // (_FRACTAL * _BLOCK) // max(fractals, tile_m // _FRACTAL),
+        batch,
+    )
+
+
+def _whole(value: int, unit: int = _FRACTAL) -> int:
+    return -(-value // unit) * unit
+
+
+def _fractals(tile: tuple[int, int, int], is_flat: bool) -> int:
+    depth, height, width = tile
+    return _whole(height * width) // _FRACTAL if is_flat else depth * height * (_whole(width) // _FRACTAL)
+
+
+def _first_tile(
+    found: Transposed, item: Schedule, sizes: Sizes, tile_m: int
+) -> tuple[tuple[int, int, int], bool]:
+    held = _L0C_BYTES // (item.c_slots * tile_m * 4) // _FRACTAL * _FRACTAL
+    most = min(item.most_n, held, _L0_BYTES // _BLOCK)
+    out_d, out_h, out_w = sizes.outputs
+    axis_d, axis_h, axis_w = found.axes
+    depths, heights = -(-out_d // axis_d.stride), -(-out_h // axis_h.stride)
+    shares_zeros = axis_w.padding == axis_w.output_padding == 0
+    is_flat = shares_zeros and axis_h.stride == 1 and out_w * 2 <= most
+    width = out_w if is_flat else _width(out_w, heights, most)
+    rows = most // width
+    height = -(-heights // -(-heights // min(rows, heights)))
+    planes = 1 if is_flat else min(rows // height, depths)
+    return (-(-depths // -(-depths // planes)), height, width), is_flat
+
+
+def _width(out_w: int, heights: int, most: int) -> int:
+    fewest = -(-out_w // most)
+
+    def waste(count: int) -> int:
+        width = _whole(-(-out_w // count))
+        pixels = min(most // width, heights) * width
+        return count * width * (pixels + 64) * 64 // pixels
+
+    return _whole(-(-out_w // min(range(fewest, 2 * fewest + 8), key=waste)))
+
+
+def _slab(
+    found: Transposed, sizes: Sizes, tile: tuple[int, int, int], is_flat: bool
+) -> tuple[tuple[int, int, int], int]:
+    halo = (sizes.kernel[2] - 1) * found.axes[2].dilation
+    depth, height = (
+        tile[i] + found.axes[i].highest - found.axes[i].lowest(sizes.kernel[i]) for i in range(2)
+    )
+    width = sizes.outputs[2] if is_flat else tile[2] + halo
+    return (depth, height, width), depth * height * width + halo + _FRACTAL
+
+
+def _halved(tile: tuple[int, int, int], is_flat: bool) -> tuple[int, int, int] | None:
+    depth, height, width = tile
+    if depth > 1:
+        return -(-depth // 2), height, width
+    if height > 1:
+        return depth, -(-height // 2), width
+    return None if is_flat or width <= _FRACTAL else (depth, height, _whole(-(-width // 2)))
+
+
+# -- time -----------------------------------------------------------------------------------------
+
+
+def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds: the slowest of the pipes of the busiest core and of device memory."""
+    planned = plan(found, item, symbols)
+    if planned is None:
+        return math.inf
+    sizes, constants = found.sizes(symbols), chip.constants
+    width = ITEM_SIZE[found.dtype]
+    tiles = -(-planned.tiles // min(chip.aic, planned.tiles))
+    cube = _cube_cycles(found, planned, sizes, item, width)
+    vector = _vector_cycles(found, planned, width)
+    cycles = max(cube, vector) * tiles + min(cube, vector)
+    read = sizes.images * sizes.channels * math.prod(sizes.inputs) * width
+    written = sizes.images * sizes.results * math.prod(sizes.outputs) * width
+    back = max(0, read + written - chip.l2_bytes) * written / (read + written)
+    moved = (read + back * constants["gm.write_back_cost"]) / (constants["gm.hbm_achieved_gbps"] * 1e3)
+    return float(max(cycles / chip.mhz, moved) + chip.launch_us + 6)
+
+
+def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
+    """Cycles of one tile on the cube core, all phases and tiles of channels."""
+    axis_d, axis_h, _ = found.axes
+    rows = planned.tile_m // _FRACTAL
+    fractals = _fractals(planned.tile, planned.is_flat)
+    runs = 1 if planned.is_flat else planned.tile[0] * planned.tile[1]
+    taps = math.prod(sizes.kernel)
+    phases = axis_d.stride * axis_h.stride
+    products = taps * planned.blocks  # of all phases together
+    steps = products / planned.step_blocks + phases
+    matrix = products * rows * fractals * (2 if width == 4 else 1) + steps * _PRODUCT_CYCLES
+    loads = products * (runs * _LOAD_CYCLES + fractals * 4 + rows * 2) + steps * _LOAD_CYCLES
+    slab = planned.blocks * planned.plane * _BLOCK / 110
+    reloads = 1 if planned.chunks == 1 else phases * planned.tiles_m
+    weights = 0.0 if planned.is_resident else products * planned.tile_m * _BLOCK / 110 * planned.tiles_m
+    stored = phases * fractals * planned.tile_m * _FRACTAL * max(width / 76, 1 / 32) * planned.tiles_m
+    work = max(matrix, loads) * planned.tiles_m
+    if item.c_slots == 1:
+        work += stored
+    return max(work, slab * reloads + weights, stored) + 0.3 * slab
+
+
+def _vector_cycles(found: Transposed, planned: Plan, width: int) -> float:
+    """Cycles of one tile on one of the two vector cores of a cube core."""
+    rows = planned.slab[0] * planned.slab[1] * planned.blocks / 2
+    stored = rows * planned.slab[2] * _BLOCK / 32
+    loaded = stored / found.axes[2].stride * _UNALIGNED
+    batches = math.ceil(rows / planned.row_batch)
+    turned = rows * (22 + planned.slab[2] * 2 / _FRACTAL / found.axes[2].stride) + stored / 8
+    return max(stored, loaded, turned) + batches * _VECTOR_CYCLES * 4 + 500

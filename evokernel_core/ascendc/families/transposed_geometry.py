@@ -1,0 +1,192 @@
+"""What a transposed convolution is asked to do, and the arithmetic of its phases.
+
+Along one dimension, output ``o`` sums the inputs ``i`` and taps ``t`` with ``o + padding = i * stride +
+t * dilation``. Outputs of one phase ``o = stride * j + q`` share their taps, and each tap reads the input
+at a constant distance from ``j``: a phase is a convolution of stride 1 over the input as it lies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from attrs import frozen
+
+from evokernel_core.ascendc.lowering_sizes import Extent, extent
+from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.task import KernelTask
+
+CONVOLUTION = "aten.convolution.default"
+_T = TypeVar("_T")
+_TYPES = frozenset(("float32", "float16", "bfloat16"))
+
+
+@frozen
+class Axis:
+    """One spatial dimension."""
+
+    stride: int = 1
+    padding: int = 0
+    dilation: int = 1
+    output_padding: int = 0
+
+    @property
+    def tap_step(self) -> int:
+        """Taps of one phase are this far apart."""
+        return self.stride // math.gcd(self.stride, self.dilation)
+
+    def may_miss(self, kernel: Extent) -> bool:
+        """Whether some phase may have no tap at all."""
+        taps = kernel.constant
+        if math.gcd(self.stride, self.dilation) > 1:
+            return True
+        return self.stride > 1 and (taps is None or taps < self.stride)
+
+    def taps(self, phase: int, kernel: int) -> Iterator[tuple[int, int]]:
+        """The taps of a phase, each with the input's distance from ``j``."""
+        for tap in range(kernel):
+            distance, rest = divmod(phase + self.padding - tap * self.dilation, self.stride)
+            if rest == 0:
+                yield tap, distance
+
+    def lowest(self, kernel: int) -> int:
+        """No tap of any phase reads further below ``j`` than this."""
+        return (self.padding - (kernel - 1) * self.dilation) // self.stride
+
+    @property
+    def highest(self) -> int:
+        """No tap of any phase reads further above ``j`` than this."""
+        return (self.stride - 1 + self.padding) // self.stride
+
+    def outputs(self, length: int, kernel: int) -> int:
+        """Outputs along the dimension."""
+        return (
+            (length - 1) * self.stride
+            - 2 * self.padding
+            + self.dilation * (kernel - 1)
+            + self.output_padding
+            + 1
+        )
+
+
+@frozen
+class Sizes:
+    """Numbers for one binding of the symbols; depth, height, width from the outside in."""
+
+    images: int
+    channels: int
+    results: int
+    inputs: tuple[int, int, int]
+    kernel: tuple[int, int, int]
+    outputs: tuple[int, int, int]
+
+
+@frozen
+class Transposed:
+    """A transposed convolution of ``x`` with ``weight``, three spatial dimensions whatever its rank.
+
+    ``channels`` and ``results`` are those of one of ``groups`` groups.
+    """
+
+    x: str
+    weight: str
+    bias: str | None
+    batch: Extent
+    channels: Extent
+    results: Extent
+    inputs: tuple[Extent, Extent, Extent]
+    kernel: tuple[Extent, Extent, Extent]
+    axes: tuple[Axis, Axis, Axis]
+    groups: int
+    dtype: str
+
+    @property
+    def needs_constant(self) -> bool:
+        """Whether a product with ones is added: the bias, or a zero where no tap reaches."""
+        phases = zip(self.axes[:2], self.kernel[:2], strict=True)
+        return self.bias is not None or any(axis.may_miss(kernel) for axis, kernel in phases)
+
+    def sizes(self, symbols: Mapping[str, int]) -> Sizes:
+        inputs, kernel = (
+            tuple(item.evaluate(symbols) for item in items) for items in (self.inputs, self.kernel)
+        )
+        outputs = tuple(axis.outputs(n, k) for axis, n, k in zip(self.axes, inputs, kernel, strict=True))
+        return Sizes(
+            self.batch.evaluate(symbols) * self.groups,
+            self.channels.evaluate(symbols),
+            self.results.evaluate(symbols),
+            inputs,  # type: ignore[arg-type]
+            kernel,  # type: ignore[arg-type]
+            outputs,  # type: ignore[arg-type]
+        )
+
+
+def read_transposed(task: KernelTask) -> Transposed:
+    """The one transposed convolution of a task. Raises PlanError where the task is anything else."""
+    graph = task.graph
+    nodes = {node.name: node for node in graph.nodes}
+    found = [node for node in graph.nodes if node.op == CONVOLUTION]
+    if len(found) != 1 or len(graph.outputs) != 1:
+        raise PlanError("The kernel has not exactly one convolution with one result.")
+    node = found[0]
+    if _base(nodes, graph.outputs[0], node.name) != node.name:
+        raise PlanError("The result is more than a convolution.")
+    x, weight, bias, strides, paddings, dilations, transposed, output_paddings, groups = node.args[:9]
+    if transposed is not True:
+        raise PlanError("The convolution is not transposed.")
+    assert isinstance(x, ValueRef) and isinstance(weight, ValueRef) and isinstance(groups, int)
+    shape, kernel = graph.spec(x).shape, graph.spec(weight).shape
+    dtype = node.outputs[0].dtype
+    if dtype not in _TYPES:
+        raise PlanError(f"A convolution in {dtype} is not covered.")
+    channels = extent(shape[1]).divided_by(Extent(groups))
+    if channels is None:
+        raise PlanError("The channels do not divide into the groups for every size.")
+    rank = len(shape) - 2
+    numbers = [_numbers(item, rank) for item in (strides, paddings, dilations, output_paddings)]
+    axes = [Axis(*values) for values in zip(*numbers, strict=True)]
+    missing = 3 - rank
+    return Transposed(
+        _input(nodes, x),
+        _input(nodes, weight),
+        _input(nodes, bias) if isinstance(bias, ValueRef) else None,
+        extent(shape[0]),
+        channels,
+        extent(kernel[1]),
+        _three(missing, [extent(dim) for dim in shape[2:]], Extent()),
+        _three(missing, [extent(dim) for dim in kernel[2:]], Extent()),
+        _three(missing, axes, Axis()),
+        groups,
+        dtype,
+    )
+
+
+def _three(missing: int, items: list[_T], filler: _T) -> tuple[_T, _T, _T]:
+    first, second, third = [filler] * missing + items
+    return first, second, third
+
+
+def _numbers(arg: Arg, rank: int) -> tuple[int, ...]:
+    """One constant for each dimension; a single one stands for all."""
+    values = arg if isinstance(arg, tuple) else (arg,)
+    if not all(isinstance(value, int) for value in values):
+        raise PlanError("A convolution whose stride, padding or dilation is a symbol is not covered.")
+    numbers = tuple(int(value) for value in values)
+    return numbers * rank if len(numbers) == 1 else numbers
+
+
+def _base(nodes: Mapping[str, Node], ref: ValueRef, stop: str = "") -> str:
+    """The value under views that keep the order of elements."""
+    while ref.name != stop and ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
+        ref = next(iter(nodes[ref.name].operands()))
+    return ref.name
+
+
+def _input(nodes: Mapping[str, Node], ref: ValueRef) -> str:
+    name = _base(nodes, ref)
+    if name in nodes:
+        raise PlanError(f"{nodes[name].op} in front of a convolution is not covered.")
+    return name

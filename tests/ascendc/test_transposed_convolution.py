@@ -1,0 +1,206 @@
+"""Family transposed: transposed convolutions of one to three dimensions against the definition."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve, frozen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.ascendc.families.transposed_geometry import Axis
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+
+@frozen
+class Layer:
+    """``sizes`` are inputs to run with; the first gives the rank and the sizes in the user's file."""
+
+    axes: tuple[Axis, ...]
+    kernel: tuple[int, ...]
+    channels: int
+    results: int
+    sizes: tuple[tuple[int, ...], ...]
+    groups: int = 1
+    bias: bool = False
+    dtype: str = "float32"
+
+
+LAYERS = {
+    "one tap": Layer((Axis(),), (1,), 8, 16, ((1, 16), (3, 1), (2, 33))),
+    "a row": Layer((Axis(),), (3,), 5, 7, ((2, 40), (1, 1), (1, 700)), bias=True),
+    "steps along a row": Layer((Axis(3, 2, 1, 2),), (4,), 9, 20, ((2, 41), (1, 1)), bias=True),
+    "taps further apart than steps": Layer((Axis(2, 1, 3, 1),), (4,), 3, 5, ((1, 50), (2, 3))),
+    "steps and taps in one rhythm": Layer((Axis(2, 1, 2),), (3,), 8, 17, ((2, 30),), dtype="float16"),
+    "images": Layer((Axis(), Axis()), (3, 3), 12, 33, ((2, 9, 31), (1, 1, 1), (1, 3, 130)), bias=True),
+    "images in steps": Layer(
+        (Axis(2, 1, 1, 1), Axis(2, 1, 1, 1)), (3, 3), 16, 24, ((2, 10, 12), (1, 1, 1)), bias=True
+    ),
+    "steps beyond the kernel": Layer((Axis(4), Axis(3)), (2, 1), 8, 8, ((1, 5, 6),), groups=2),
+    "no tap reaches": Layer((Axis(2, 1, 2), Axis(2, 1, 2)), (3, 3), 10, 40, ((1, 9, 8), (2, 2, 2))),
+    "groups": Layer((Axis(2, 1, 1), Axis(3, 2, 2, 1)), (3, 5), 4, 6, ((2, 7, 9),), groups=3, bias=True),
+    "groups of halves": Layer((Axis(), Axis(2, 0, 1, 1)), (2, 2), 20, 16, ((2, 6, 9),), 2, True, "bfloat16"),
+    "cut off at the borders": Layer((Axis(1, 3, 2), Axis(2, 3, 1, 1)), (4, 5), 7, 5, ((1, 6, 9), (2, 4, 8))),
+    "volumes": Layer(
+        (Axis(), Axis(), Axis()), (3, 2, 3), 10, 12, ((1, 4, 5, 9), (2, 1, 1, 20)), dtype="float16", bias=True
+    ),
+    "volumes in steps": Layer(
+        (Axis(2, 1, 1, 1), Axis(2, 2, 1), Axis(2, 3, 1, 1)), (3, 5, 7), 8, 8, ((1, 3, 4, 6),), groups=2
+    ),
+    "volumes whose axes differ": Layer(
+        (Axis(3, 1, 2, 2), Axis(1, 2, 3), Axis(4, 0, 1, 3)), (2, 3, 2), 20, 5, ((1, 4, 5, 7),), bias=True
+    ),
+    "many results": Layer((Axis(2, 1), Axis(2, 1)), (4, 4), 40, 200, ((1, 6, 40),), bias=True),
+    "many channels": Layer((Axis(), Axis()), (3, 3), 520, 130, ((1, 8, 40),), dtype="bfloat16"),
+}
+
+
+def _task(builder: Any, layer: Layer) -> KernelTask:
+    """The layer with symbols for the batch and every spatial size."""
+    graph = builder()
+    rank = len(layer.axes)
+    spatial = [f"s{index}" for index in range(rank)]
+    x = graph.input("x", ("n", layer.channels * layer.groups, *spatial), layer.dtype)
+    shape = (layer.channels * layer.groups, layer.results, *layer.kernel)
+    weight = graph.input("weight", shape, layer.dtype, parameter=True)
+    results = layer.results * layer.groups
+    bias = graph.input("bias", (results,), layer.dtype, parameter=True) if layer.bias else None
+    strides, paddings, dilations, extras = (
+        tuple(getattr(axis, name) for axis in layer.axes)
+        for name in ("stride", "padding", "dilation", "output_padding")
+    )
+    outputs = [
+        f"{size}*{axis.stride}+{axis.outputs(0, taps)}".replace("+-", "-")
+        for size, axis, taps in zip(spatial, layer.axes, layer.kernel, strict=True)
+    ]
+    result = graph.call(
+        "convolution.default",
+        *(x, weight, bias, strides, paddings, dilations, True, extras, layer.groups),
+        shape=("n", results, *outputs),
+        dtype=layer.dtype,
+    )
+    task: KernelTask = graph.task(result, symbols=dict(zip(["n", *spatial], layer.sizes[0], strict=True)))
+    return task
+
+
+def _values(layer: Layer, sizes: tuple[int, ...]) -> dict[str, Any]:
+    rng = np.random.default_rng(len(sizes) + sizes[-1])
+    channels, results = layer.channels * layer.groups, layer.results * layer.groups
+    shapes = {"x": (sizes[0], channels, *sizes[1:]), "weight": (channels, layer.results, *layer.kernel)}
+    if layer.bias:
+        shapes["bias"] = (results,)
+    return {name: rng.integers(-8, 9, size=shape).astype("f4") / 8 for name, shape in shapes.items()}
+
+
+def _expected(layer: Layer, values: dict[str, Any]) -> Any:
+    """Every input adds its products with all taps to where the definition says."""
+    x, weight = values["x"].astype("f8"), values["weight"].astype("f8")
+    inputs = x.shape[2:]
+    whole = [
+        (length - 1) * axis.stride + axis.dilation * (taps - 1) + 1 + axis.output_padding + axis.padding
+        for length, axis, taps in zip(inputs, layer.axes, layer.kernel, strict=True)
+    ]
+    total = np.zeros((x.shape[0], layer.results * layer.groups, *whole))
+    for tap in itertools.product(*map(range, layer.kernel)):
+        place = tuple(
+            slice(t * axis.dilation, t * axis.dilation + (length - 1) * axis.stride + 1, axis.stride)
+            for t, axis, length in zip(tap, layer.axes, inputs, strict=True)
+        )
+        for group in range(layer.groups):
+            mine = slice(group * layer.channels, (group + 1) * layer.channels)
+            product = np.tensordot(x[:, mine], weight[(mine, slice(None), *tap)], axes=(1, 0))
+            target = slice(group * layer.results, (group + 1) * layer.results)
+            total[(slice(None), target, *place)] += np.moveaxis(product, -1, 1)
+    kept = tuple(
+        slice(axis.padding, axis.padding + axis.outputs(length, taps))
+        for length, axis, taps in zip(inputs, layer.axes, layer.kernel, strict=True)
+    )
+    total = total[(slice(None), slice(None), *kept)]
+    if layer.bias:
+        total = total + values["bias"].reshape(1, -1, *[1] * len(inputs))
+    return total
+
+
+def _close(found: Any, expected: Any, layer: Layer) -> None:
+    tolerance = 1e-4 if layer.dtype == "float32" else 1e-2
+    scale = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(np.asarray(found, "f8") / scale, expected / scale, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS.keys())
+def test_layers_at_many_sizes(layer: Layer, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = _task(builder, layer)
+    strategy = initial(task, chip)
+    assert strategy.family == "transposed"
+    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
+    for sizes in layer.sizes:
+        values = _values(layer, sizes)
+        (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
+        _close(result, _expected(layer, values), layer)
+
+
+def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
+    layer = evolve(LAYERS["images in steps"], channels=40, results=72, sizes=((3, 9, 70),))
+    task = _task(builder, layer)
+    start = initial(task, chip)
+    values = _values(layer, layer.sizes[0])
+    expected = _expected(layer, values)
+    found = moves(task, start, chip)
+    assert len(found) > 4
+    for move in found:
+        (result,) = on_twin(task, values, strategy=move.strategy)
+        _close(result, expected, layer)
+
+
+@given(
+    st.integers(1, 5), st.integers(0, 6), st.integers(1, 4), st.integers(1, 6), st.integers(1, 12), st.data()
+)
+def test_phases_read_what_the_definition_reads(
+    stride: int, padding: int, dilation: int, kernel: int, length: int, data: st.DataObject
+) -> None:
+    axis = Axis(stride, padding, dilation, data.draw(st.integers(0, max(stride, dilation) - 1)))
+    pairs = {
+        (inner * stride + tap * dilation - padding, tap, inner)
+        for inner in range(length)
+        for tap in range(kernel)
+    }
+    by_phase = {
+        (stride * row + phase, tap, row + distance)
+        for phase in range(stride)
+        for tap, distance in axis.taps(phase, kernel)
+        for row in range(length + kernel * dilation + padding)
+        if 0 <= row + distance < length
+    }
+    count = axis.outputs(length, kernel)
+    assert {pair for pair in pairs if 0 <= pair[0] < count} == {p for p in by_phase if p[0] < count}
+    distances = [distance for phase in range(stride) for _, distance in axis.taps(phase, kernel)]
+    assert not distances or axis.lowest(kernel) <= min(distances) <= max(distances) <= axis.highest
+    spacings = {b[0] - a[0] for q in range(stride) for a, b in itertools.pairwise(list(axis.taps(q, kernel)))}
+    assert spacings <= {axis.tap_step}
+
+
+def test_what_follows_a_convolution_is_a_kernel_of_its_own(builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x, weight = graph.input("x", (2, 8, 20)), graph.input("weight", (8, 6, 3), parameter=True)
+    turned = graph.call(
+        "convolution.default", x, weight, None, (2,), (1,), (1,), True, (1,), 1, shape=(2, 6, 40)
+    )
+    task = graph.task(graph.call("relu.default", turned, shape=(2, 6, 40)))
+    assert initial(task, chip).notes[0].startswith("2 launches")
+    layer = Layer((Axis(2, 1, 1, 1),), (3,), 8, 6, ((2, 20),))
+    values = _values(layer, (2, 20))
+    (result,) = on_twin(task, values)
+    _close(result, np.maximum(_expected(layer, values), 0), layer)
+
+
+def test_taps_too_far_apart_are_refused(builder: Any, chip: Any) -> None:
+    task = _task(builder, Layer((Axis(1, 0, 5000),), (9,), 8, 8, ((1, 10),)))
+    with pytest.raises(PlanError, match="too far apart"):
+        initial(task, chip)
