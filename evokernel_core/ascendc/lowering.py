@@ -205,9 +205,9 @@ class Builder:
     def compare(self, mode: str, a: Operand, b: Operand) -> Value:
         """``mode`` is one of LT GT EQ LE GE NE; the first operand becomes a vector."""
         if isinstance(a, float):
-            a, b, mode = b, a, _MIRRORED[mode]
+            a, b, mode = b, a, MIRRORED[mode]
         if domain_of(a) is Domain.SCALAR and domain_of(b) is not Domain.SCALAR:
-            a, b, mode = b, a, _MIRRORED[mode]
+            a, b, mode = b, a, MIRRORED[mode]
         return self.emit("compare", self.spread(a), b, kind=Kind.MASK, detail=mode)
 
     def as_mask(self, a: Operand) -> Value:
@@ -249,7 +249,8 @@ class Builder:
 
 _OPPOSITE = {"EQ": "NE", "NE": "EQ"}
 """Comparisons that are each other's complement for NaN too."""
-_MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+"""The comparison that holds for exchanged operands."""
 
 
 def _reciprocal(value: float) -> float:

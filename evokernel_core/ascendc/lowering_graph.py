@@ -7,9 +7,9 @@ from attrs import define, field, frozen
 from evokernel_core.ascendc.lowering import Builder, Domain, Operand
 from evokernel_core.ascendc.lowering_call import Call
 from evokernel_core.ascendc.lowering_checks import check_result
+from evokernel_core.ascendc.lowering_integers import check_integers
 from evokernel_core.ascendc.lowering_pointwise import (
     BOOL_RESULTS,
-    COMPARISONS,
     KEEPS_PRECISION,
     POINTWISE,
 )
@@ -136,7 +136,7 @@ class _Walk:
             operand = _only_operand(node)
             return self.value(operand, operand_access(self.space, node, access, self.graph.spec(operand)))
         rule = REDUCTIONS[node.op] if node.op in REDUCTIONS else POINTWISE[node.op]
-        self._check_integers(node)
+        check_integers(node, [self.graph.spec(ref).dtype for ref in node.operands()])
         return self._rounded(node, index, rule(self._call(node, index, access)))
 
     def _rounded(self, node: Node, index: int, result: Operand) -> Operand:
@@ -145,10 +145,6 @@ class _Walk:
         if dtype not in HALF or node.op in KEEPS_PRECISION:
             return result
         return self.builder.rounded(result, dtype)
-
-    def _check_integers(self, node: Node) -> None:
-        if node.op in COMPARISONS and any(self.graph.spec(ref).dtype == "int32" for ref in node.operands()):
-            raise PlanError(f"{node.op} compares int32 tensors, which float32 cannot do exactly.")
 
     def _call(self, node: Node, index: int, access: Access) -> Call:
         shape = node.outputs[index].shape

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from evokernel_core.ascendc import lowering_math as numerics
 from evokernel_core.ascendc.lowering import Builder, Operand
 from evokernel_core.ascendc.lowering_call import Call, Rule
+from evokernel_core.ascendc.lowering_integers import INTEGERS
 from evokernel_core.domain.errors import PlanError
 
 _Function = Callable[[Builder, Operand], Operand]
@@ -136,8 +137,11 @@ def _power_of_scalar(call: Call) -> Operand:
 
 
 def _cast(call: Call) -> Operand:
-    if call.node.outputs[0].dtype == "bool":
+    dtype = call.node.outputs[0].dtype
+    if dtype == "bool":
         return call.mask(0)
+    if dtype in INTEGERS and call.spec_of(call.tensor()).dtype != "bool":
+        return call.b.round(call.x(), "CAST_TRUNC")
     return call.x()
 
 
@@ -268,7 +272,3 @@ KEEPS_PRECISION = frozenset(
     for overload in ("default", "Tensor", "Scalar", "self", "ScalarSelf", "ScalarOther", "dim")
 )
 """Operations whose result has no more digits than their operands: no rounding follows them."""
-
-COMPARISONS = frozenset(
-    name for name in POINTWISE if name.split(".")[1] in {"eq", "ne", "lt", "le", "gt", "ge"}
-)

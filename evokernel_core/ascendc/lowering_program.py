@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.lowering import BINARY, REDUCTIONS, Domain, Kind, Operand, Value
+from evokernel_core.ascendc.lowering import BINARY, MIRRORED, REDUCTIONS, Domain, Kind, Operand, Value
 from evokernel_core.ascendc.plan import Plan, PlanInput
 from evokernel_core.domain.errors import PlanError
 
@@ -369,13 +369,16 @@ class Lowerer:
         return source
 
     def _compare(self, value: Value, domain: Domain) -> Virtual:
-        a = self._readable(value.args[0], domain)
-        scalar = self._usable_scalar(value.args[1], domain)
+        (left, right), mode = value.args, value.detail
+        if self._usable_scalar(left, domain) is not None and self._usable_scalar(right, domain) is None:
+            left, right, mode = right, left, MIRRORED[mode]
+        a = self._readable(left, domain)
+        scalar = self._usable_scalar(right, domain)
         if scalar is not None:
             target = self._new(domain, value, Kind.MASK)
-            return self.emit("CompareScalar", target, a, scalar=scalar, detail=value.detail)
-        b = self._readable(value.args[1], domain)
-        return self.emit("Compare", self._new(domain, value, Kind.MASK), a, b, detail=value.detail)
+            return self.emit("CompareScalar", target, a, scalar=scalar, detail=mode)
+        b = self._readable(right, domain)
+        return self.emit("Compare", self._new(domain, value, Kind.MASK), a, b, detail=mode)
 
     def _mask(self, value: Operand, domain: Domain) -> Virtual:
         assert isinstance(value, Value)

@@ -103,7 +103,7 @@ REFUSALS: list[tuple[Callable[[Any], ValueRef], str]] = [
     (_interleaved, "reduces another dimension than"),
     (_empty, "has no elements"),
     (_double, "dtype float64"),
-    (_integers, "dtype int32"),
+    (_integers, "int32"),
     (_bool_arithmetic, "on bool tensors is not covered"),
     (_indices, "indices|int64"),
     (_huge, "more than the 64 GiB of device memory"),

@@ -10,6 +10,7 @@ from evokernel_core.ascendc.families.attention import AttentionFamily
 from evokernel_core.ascendc.families.convolution import ConvolutionFamily
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
+from evokernel_core.ascendc.families.iota import IotaFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.phases import PhasesFamily
@@ -30,6 +31,7 @@ FAMILIES: tuple[Family, ...] = (
     TransposedFamily(),
     LayoutFamily(),
     ArgFamily(),
+    IotaFamily(),
 )
 
 

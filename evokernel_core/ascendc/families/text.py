@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evokernel_core.ascendc.lowering import Domain
+from evokernel_core.ascendc.lowering_integers import INTEGERS
 from evokernel_core.ascendc.lowering_program import Instruction
 from evokernel_core.ascendc.lowering_registers import Registers
 
@@ -14,6 +15,7 @@ CPP_TYPE = {
     "bfloat16": "bfloat16_t",
     "bool": "uint8_t",
     "int32": "int32_t",
+    "int64": "int64_t",
 }
 STAGES = {"float16": "halfStage", "bool": "halfStage", "bfloat16": "bfloat16Stage"}
 """Tiles in a 16-bit type, through which bool tensors and rounded numbers pass."""
@@ -110,7 +112,7 @@ def _cast_in(item: Instruction, target: str, sources: list[str], count: str, pac
             _cast(STAGES["bool"], sources[0], "CAST_NONE", count, packed, item),
             _cast(target, STAGES["bool"], "CAST_NONE", count, packed, item),
         ]
-    mode = "CAST_RINT" if item.detail == "int32" else "CAST_NONE"
+    mode = "CAST_RINT" if item.detail in INTEGERS else "CAST_NONE"
     return [_cast(target, sources[0], mode, count, packed, item)]
 
 

@@ -1,0 +1,28 @@
+"""Integers in a kernel: what float32, which all numbers pass through, computes with them exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Node
+
+INTEGERS = frozenset({"int32", "int64"})
+COUNTS = frozenset({"aten._to_copy.default"})
+"""Operations that may have integer results: those are whole numbers of float32 that nothing rounds."""
+_EXACT = 1 << 24
+"""Up to here float32 has every whole number. Rounding keeps order, so that a comparison with such a
+number is right for any integer."""
+_ORDERS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def check_integers(node: Node, operands: Sequence[str]) -> None:
+    """Raises PlanError where float32 may not hold what PyTorch computes in integers; ``operands`` are
+    the dtypes of the node's operands."""
+    packet = node.op.split(".")[1]
+    if node.op in COUNTS and node.outputs[0].dtype in INTEGERS and operands[0] in INTEGERS:
+        raise PlanError(f"{node.op} keeps {operands[0]}, which float32 does not hold exactly.")
+    if packet in _ORDERS and all(dtype in INTEGERS for dtype in operands):
+        numbers = [arg for arg in node.args if isinstance(arg, int | float)]
+        if not any(abs(number) < _EXACT for number in numbers):
+            raise PlanError(f"{node.op} compares {operands[0]} tensors, which float32 cannot do exactly.")
