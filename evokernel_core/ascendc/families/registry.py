@@ -16,6 +16,7 @@ from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.phases import PhasesFamily
 from evokernel_core.ascendc.families.transposed import TransposedFamily
 from evokernel_core.ascendc.families.windowed import WindowedFamily
+from evokernel_core.ascendc.families.take import TakeFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
@@ -32,6 +33,7 @@ FAMILIES: tuple[Family, ...] = (
     LayoutFamily(),
     ArgFamily(),
     IotaFamily(),
+    TakeFamily(),
 )
 
 

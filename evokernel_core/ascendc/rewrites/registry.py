@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 from attrs import frozen
 
-from evokernel_core.ascendc.rewrites import convolution, layout, losses, matmul, pooling, views
+from evokernel_core.ascendc.rewrites import convolution, indexing, layout, losses, matmul, pooling, views
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
 from evokernel_core.domain.task import KernelTask
 
@@ -21,6 +21,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     matmul.REWRITES,
     views.REWRITES,
     pooling.REWRITES,
+    indexing.REWRITES,
     losses.REWRITES,
 )
 

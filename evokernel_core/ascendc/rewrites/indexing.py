@@ -1,0 +1,146 @@
+"""Reading by index, in terms of runs of memory that indices choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evokernel_core.ascendc.families.take import TAKE
+from evokernel_core.ascendc.lowering_sizes import extent, product
+from evokernel_core.ascendc.rewrites.picking import as_arg, producer, view
+from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.tensor import Dim
+
+_INDICES = frozenset({"int32", "int64"})
+
+
+def times(dims: Sequence[Dim]) -> Dim:
+    """The product of sizes."""
+    total = product(map(extent, dims))
+    if total.constant is not None:
+        return total.constant
+    factors = [factor if factor.isidentifier() else f"({factor})" for factor in total.factors]
+    return " * ".join([*([str(total.coefficient)] if total.coefficient != 1 else []), *factors])
+
+
+def take(
+    writer: GraphWriter,
+    source: ValueRef,
+    indices: Sequence[ValueRef],
+    shape: tuple[Dim, ...],
+    count: Dim,
+    wraps: bool,
+) -> ValueRef:
+    """The runs of a source of ``shape`` [outer, size of each index, lanes, run] that indices of
+    [outer or 1, count, lanes] choose."""
+    whole = view(writer, source, shape)
+    result = (shape[0], count, *shape[-2:])
+    dtype = writer.spec(source).dtype
+    return writer.call(TAKE, whole, tuple(indices), wraps, shape=result, dtype=dtype)
+
+
+def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    x, index = _tensor(node, 0), _tensor(node, 2)
+    shape, chosen = writer.shape(x), writer.shape(index)
+    if not shape:
+        return (x,)
+    dim = int(str(node.args[1])) % len(shape)
+    x = _cut(writer, x, chosen, dim)
+    index, behind = _without_expansion(writer, index, dim)
+    outer, lanes, run = times(chosen[:dim]), times(chosen[dim + 1 : behind]), times(chosen[behind:])
+    places = view(writer, index, (outer, chosen[dim], lanes))
+    found = take(writer, x, [places], (outer, shape[dim], lanes, run), chosen[dim], False)
+    return (view(writer, found, chosen),)
+
+
+def _tensor(node: Node, position: int) -> ValueRef:
+    value = node.args[position]
+    if not isinstance(value, ValueRef):
+        raise PlanError(f"{node.op} is called on something that is not a tensor.")
+    return value
+
+
+def _cut(writer: GraphWriter, x: ValueRef, chosen: tuple[Dim, ...], dim: int) -> ValueRef:
+    """The part of ``x`` that indices of a smaller shape can reach."""
+    for axis, size in enumerate(chosen):
+        shape = writer.shape(x)
+        if axis != dim and extent(size) != extent(shape[axis]):
+            result = (*shape[:axis], size, *shape[axis + 1 :])
+            dtype = writer.spec(x).dtype
+            x = writer.call("aten.slice.Tensor", x, axis, 0, as_arg(size), shape=result, dtype=dtype)
+    return x
+
+
+def _without_expansion(writer: GraphWriter, index: ValueRef, dim: int) -> tuple[ValueRef, int]:
+    """Indices that are the same along the last dimensions, without those; and where those begin."""
+    rank, below = len(writer.shape(index)), producer(writer, index)
+    if below is None or below.op != "aten.expand.default" or not isinstance(below.args[0], ValueRef):
+        return index, rank
+    shape = writer.shape(below.args[0])
+    if len(shape) != rank:
+        return index, rank
+    behind = rank
+    while behind > dim + 1 and extent(shape[behind - 1]).is_one:
+        behind -= 1
+    kept = writer.shape(index)[:behind]
+    if [*map(extent, shape[:behind])] != [*map(extent, kept)]:
+        return index, rank
+    return below.args[0], behind
+
+
+def _index_select(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    x, index = _tensor(node, 0), _tensor(node, 2)
+    shape = writer.shape(x)
+    if not shape:
+        return (x,)
+    dim = int(str(node.args[1])) % len(shape)
+    return (_along(writer, x, dim, [index], False),)
+
+
+def _embedding(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    return (_along(writer, _tensor(node, 0), 0, [_tensor(node, 1)], False),)
+
+
+def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """``x[:, i, j]``: indices of neighbouring dimensions, broadcast against each other."""
+    x, given = _tensor(node, 0), node.args[1]
+    if not isinstance(given, tuple):
+        raise PlanError(f"{node.op} has indices that are not a list.")
+    places = [axis for axis, item in enumerate(given) if isinstance(item, ValueRef)]
+    indices = [item for item in given if isinstance(item, ValueRef)]
+    if any(writer.spec(item).dtype not in _INDICES for item in indices):
+        raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
+    if places != list(range(places[0], places[0] + len(places))):
+        raise PlanError(f"{node.op} with indices of dimensions that are not neighbours is not covered.")
+    rank = len(node.outputs[0].shape) - (len(writer.shape(x)) - len(places))
+    shape = node.outputs[0].shape[places[0] : places[0] + rank]
+    spread = [_expanded(writer, item, shape) for item in indices]
+    return (_along(writer, x, places[0], spread, True),)
+
+
+def _expanded(writer: GraphWriter, index: ValueRef, shape: tuple[Dim, ...]) -> ValueRef:
+    if [*map(extent, writer.shape(index))] == [*map(extent, shape)]:
+        return index
+    sizes = tuple(map(as_arg, shape))
+    return writer.call("aten.expand.default", index, sizes, shape=shape, dtype=writer.spec(index).dtype)
+
+
+def _along(writer: GraphWriter, x: ValueRef, dim: int, indices: Sequence[ValueRef], wraps: bool) -> ValueRef:
+    """``x`` with the dimensions from ``dim`` on replaced by those of the indices."""
+    shape, chosen = writer.shape(x), writer.shape(indices[0])
+    behind = dim + len(indices)
+    count = times(chosen)
+    places = [view(writer, item, (1, count, 1)) for item in indices]
+    whole = (times(shape[:dim]), *shape[dim:behind], 1, times(shape[behind:]))
+    found = take(writer, x, places, whole, count, wraps)
+    return view(writer, found, (*shape[:dim], *chosen, *shape[behind:]))
+
+
+REWRITES: Mapping[str, Rewrite] = {
+    "aten.embedding.default": _embedding,
+    "aten.gather.default": _gather,
+    "aten.index.Tensor": _index,
+    "aten.index_select.default": _index_select,
+    "aten._unsafe_index.Tensor": _index,
+}

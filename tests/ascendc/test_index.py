@@ -1,0 +1,131 @@
+"""Reading by index against NumPy: every dimension, shared and own indices, symbolic sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.task import KernelTask
+
+RANDOM = np.random.default_rng(7)
+
+
+def test_gather_of_every_dimension(builder: Any, chip: Any, on_twin: Any) -> None:
+    for dim in (0, 1, 2):
+        b = builder()
+        x = b.input("x", ("a", "b", "c"))
+        size = tuple("k" if axis == dim else name for axis, name in enumerate("abc"))
+        index = b.input("index", size, "int64")
+        task = b.task(
+            b.call("gather.default", x, dim, index, shape=size), symbols={"a": 9, "b": 8, "c": 7, "k": 5}
+        )
+        strategy = initial(task, chip)
+        for a, bb, c, k in [(3, 4, 5, 6), (1, 1, 1, 1), (7, 30, 11, 100)]:
+            values = RANDOM.normal(size=(a, bb, c)).astype(np.float32)
+            shape = [a, bb, c]
+            shape[dim] = k
+            places = RANDOM.integers(0, (a, bb, c)[dim], shape)
+            sizes = {"a": a, "b": bb, "c": c, "k": k}
+            (found,) = on_twin(task, {"x": values, "index": places}, strategy, sizes)
+            np.testing.assert_array_equal(found, np.take_along_axis(values, places, dim))
+
+
+def test_gather_from_a_larger_source(builder: Any, on_twin: Any) -> None:
+    b = builder()
+    x, index = b.input("x", (6, 9, 5)), b.input("index", (4, 3, 2), "int64")
+    task = b.task(b.call("gather.default", x, 1, index, shape=(4, 3, 2)))
+    values = RANDOM.normal(size=(6, 9, 5)).astype(np.float32)
+    places = RANDOM.integers(0, 9, (4, 3, 2))
+    (found,) = on_twin(task, {"x": values, "index": places})
+    np.testing.assert_array_equal(found, np.take_along_axis(values[:4, :, :2], places, 1))
+
+
+def test_gather_of_expanded_indices_moves_runs(builder: Any, chip: Any, on_twin: Any) -> None:
+    b = builder()
+    x, index = b.input("x", (4, 9, 33)), b.input("index", (4, 6, 1), "int64")
+    wide = b.call("expand.default", index, (4, 6, 33), shape=(4, 6, 33), dtype="int64")
+    task = b.task(b.call("gather.default", x, 1, wide, shape=(4, 6, 33)))
+    assert "expand" not in write(task, initial(task, chip), chip).op_kernel_cpp
+    values = RANDOM.normal(size=(4, 9, 33)).astype(np.float32)
+    places = RANDOM.integers(0, 9, (4, 6, 1))
+    (found,) = on_twin(task, {"x": values, "index": places})
+    np.testing.assert_array_equal(found, np.take_along_axis(values, np.broadcast_to(places, (4, 6, 33)), 1))
+
+
+@frozen
+class Rows:
+    """Rows of ``u`` x ``d`` along ``dim`` that an operation takes; ``wraps``: -1 is the last one."""
+
+    op: str
+    dim: int
+    dtype: str
+    index: str = "int64"
+    wraps: bool = True
+
+    def task(self, builder: Any, **sizes: int) -> KernelTask:
+        b = builder()
+        x, index = b.input("x", ("u", "d"), self.dtype), b.input("index", ("n", "v"), self.index)
+        chosen: Any = index if self.op == "embedding.default" else (None,) * self.dim + (index,)
+        shape = ("n", "v", "d") if self.dim == 0 else ("u", "n", "v")
+        return b.task(b.call(self.op, x, chosen, shape=shape, dtype=self.dtype), symbols=sizes)  # type: ignore[no-any-return]
+
+
+ROWS = [
+    Rows("embedding.default", 0, "float16", wraps=False),
+    Rows("index.Tensor", 0, "float32", "int32"),
+    Rows("index.Tensor", 1, "int64"),
+]
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_rows_that_indices_choose(builder: Any, chip: Any, on_twin: Any, rows: Rows) -> None:
+    task = rows.task(builder, u=50, d=64, n=8, v=3)
+    strategy = initial(task, chip)
+    for u, d, n, v in [(1, 1, 1, 1), (50, 64, 8, 3), (13, 17, 5, 9), (300, 5000, 2, 40)]:
+        values = RANDOM.integers(-99, 99, (u, d)).astype(rows.dtype)
+        size = (u, d)[rows.dim]
+        places = RANDOM.integers(-size if rows.wraps else 0, size, (n, v)).astype(rows.index)
+        (found,) = on_twin(task, {"x": values, "index": places}, strategy, {"u": u, "d": d, "n": n, "v": v})
+        np.testing.assert_array_equal(found, np.take(values, places % size, rows.dim))
+
+
+def test_several_indices_are_broadcast(builder: Any, on_twin: Any) -> None:
+    b = builder()
+    x = b.input("x", (3, 7, 5, 4))
+    i, j = b.input("i", (6, 1), "int64"), b.input("j", (2,), "int64")
+    task = b.task(b.call("index.Tensor", x, (None, i, j), shape=(3, 6, 2, 4)))
+    values = RANDOM.normal(size=(3, 7, 5, 4)).astype(np.float32)
+    first, second = RANDOM.integers(-7, 7, (6, 1)), RANDOM.integers(-5, 5, 2)
+    (found,) = on_twin(task, {"x": values, "i": first, "j": second})
+    np.testing.assert_array_equal(found, values[:, first, second])
+
+
+def test_indices_outside_read_the_nearest_element(builder: Any, on_twin: Any) -> None:
+    b = builder()
+    x, index = b.input("x", (5, 8)), b.input("index", (4,), "int64")
+    task = b.task(b.call("index_select.default", x, 0, index, shape=(4, 8)))
+    values = RANDOM.normal(size=(5, 8)).astype(np.float32)
+    (found,) = on_twin(task, {"x": values, "index": np.array([-1, 2, 5, 2**40])})
+    np.testing.assert_array_equal(found, values[[0, 2, 4, 4]])
+
+
+def test_every_move_is_right(builder: Any, chip: Any, on_twin: Any) -> None:
+    b = builder()
+    x, index = b.input("x", (40, 700)), b.input("index", (300,), "int64")
+    task = b.task(b.call("index_select.default", x, 0, index, shape=(300, 700)))
+    values, places = RANDOM.normal(size=(40, 700)).astype(np.float32), RANDOM.integers(0, 40, 300)
+    for move in moves(task, initial(task, chip), chip):
+        (found,) = on_twin(task, {"x": values, "index": places}, move.strategy)
+        np.testing.assert_array_equal(found, values[places], move.name)
+
+
+def test_masks_as_indices_are_refused(builder: Any, chip: Any) -> None:
+    b = builder()
+    x, mask = b.input("x", (5, 8)), b.input("mask", (5,), "bool")
+    with pytest.raises(PlanError, match="mask chooses"):
+        initial(b.task(b.call("index.Tensor", x, (mask,), shape=(3, 8))), chip)
