@@ -14,9 +14,9 @@ from evokernel_core.ascendc.families.iota import IotaFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.phases import PhasesFamily
+from evokernel_core.ascendc.families.take import TakeFamily
 from evokernel_core.ascendc.families.transposed import TransposedFamily
 from evokernel_core.ascendc.families.windowed import WindowedFamily
-from evokernel_core.ascendc.families.take import TakeFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
