@@ -69,7 +69,7 @@ def test_loss_is_numpys(
     builder: Any, chip: Any, on_twin: Any, loss: Loss, classes: int, sizes: list[dict[str, int]]
 ) -> None:
     random = np.random.default_rng(11)
-    task = loss.task(builder, classes, **dict.fromkeys(sizes[0], 64))
+    task = loss.task(builder, classes, **sizes[-1])
     strategy = initial(task, chip)
     for bound in sizes:
         behind = tuple(bound[name] for name in loss.behind)
