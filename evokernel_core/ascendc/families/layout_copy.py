@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.families.family import StageText
-from evokernel_core.ascendc.families.layout_traffic import Burst, Tile, kernel_us
+from evokernel_core.ascendc.families.layout_traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.ascendc.families.rendering import render
 from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Axis, Box, Layout
 from evokernel_core.ascendc.lowering_program import camel
@@ -79,18 +79,15 @@ def loops(box: Box) -> tuple[Axis, ...]:
 
 def estimate_us(layout: Layout, item: CopySchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds of a schedule."""
-    unit = int(chip.constants["mte.aligned_bytes"])
     tiles, held = [], 0.0
     for box in layout.boxes:
-        number, tile = _tile(box, layout.width, item, sizes, unit)
+        number, tile = _tile(box, layout.width, item, sizes)
         tiles.append((number, tile))
         held += number * sum(burst.bytes for burst in (*tile.loads, *tile.stores))
-    return kernel_us(tiles, held, item.buffers, chip)
+    return kernel_us(tiles, held, (item.buffers, item.buffers), chip)
 
 
-def _tile(
-    box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int], unit: int
-) -> tuple[float, Tile]:
+def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) -> tuple[float, Tile]:
     axes = [
         (a.size.evaluate(sizes), a.from_stride.evaluate(sizes), a.to_stride.evaluate(sizes))
         for a in loops(box)
@@ -110,12 +107,12 @@ def _tile(
     ends = [box.to_start.evaluate(sizes) - box.left, *(step for _, _, step in axes[:-1])]
 
     def burst(stride: int, length: float, places: list[int]) -> Burst:
-        aligned = all(place * width % unit == 0 for place in places)
+        grain = grain_of(place * width for place in places)
         if stride * width == length and length % BLOCK_BYTES == 0:
-            return Burst(depth, 1, height * length, aligned)
+            return Burst(depth, 1, height * length, grain)
         if stride * width < length:
-            return Burst(depth * height, 1, length, aligned)
-        return Burst(depth, height, length, aligned)
+            return Burst(depth * height, 1, length, grain)
+        return Burst(depth, height, length, grain)
 
     loads = () if box.is_fill else (burst(from_stride, length, starts),)
     return number, Tile(loads, (burst(to_stride, length + pads, ends),), bound=True)

@@ -11,13 +11,15 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from evokernel_core.ascendc.families.layout_traffic import Burst, Tile
+from evokernel_core.ascendc.families.layout_traffic import Burst, Tile, grain_of
 from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Box
 from evokernel_core.twin.chip import Chip
 
 ROWS = 16
 """Blocks that one transposition of the vector unit takes; documentation of TransDataTo5HD."""
 MOST_ROWS = 4095
+LINE_BYTES = 128
+"""Copies that start at multiples of this move no more bytes than they have; chip file, aligned_bytes."""
 _START = 22.0
 _SPARSE = 8
 """A run may skip to every eighth element: a block of 32 bytes still holds one of 4 bytes."""
@@ -62,9 +64,12 @@ def input_order(axes: tuple[Extents, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(axes)), key=lambda i: (abs(axes[i].from_stride), -i)))
 
 
-def even(size: int, most: int) -> int:
-    """Elements of one of the fewest equal parts of at most ``most``."""
-    return math.ceil(size / math.ceil(size / max(most, 1))) if size else 0
+def even(size: int, most: int, width: int) -> int:
+    """Elements of one of the fewest equal parts of at most ``most``; whole lines where a part has any."""
+    if size <= most:
+        return size
+    part, line = math.ceil(size / math.ceil(size / most)), LINE_BYTES // width
+    return rounded(part, line) if rounded(part, line) <= most else part
 
 
 def rounded(value: int, unit: int) -> int:
@@ -73,7 +78,7 @@ def rounded(value: int, unit: int) -> int:
 
 def gathered(axes: tuple[Extents, ...], most: tuple[int, ...], width: int) -> Sides:
     """The tile of the method that picks elements by a table: any axes make up the runs."""
-    tile = tuple(even(axis.size, limit) for axis, limit in zip(axes, most, strict=True))
+    tile = tuple(even(axis.size, limit, width) for axis, limit in zip(axes, most, strict=True))
     unit = BLOCK_BYTES // width
     from_local = [0] * len(axes)
     span, pitch, rows = 1, 0, 1
@@ -127,7 +132,7 @@ def transposed(axes: tuple[Extents, ...], most: tuple[int, ...], width: int) -> 
     row = len(axes) - 1
     if column is None or column == row or any(axis.from_stride < 0 for axis in axes):
         return None
-    tile = tuple(even(axis.size, limit) for axis, limit in zip(axes, most, strict=True))
+    tile = tuple(even(axis.size, limit, width) for axis, limit in zip(axes, most, strict=True))
     square = squares(width)
     unit = max(square, BLOCK_BYTES // width)
     pitch, height = rounded(tile[column], unit), rounded(tile[row], ROWS)
@@ -156,7 +161,6 @@ def cost(
     axes: tuple[Extents, ...], sides: Sides, width: int, transposes: bool, chip: Chip
 ) -> tuple[float, Tile]:
     """How many tiles there are, and what one costs."""
-    unit = int(chip.constants["mte.aligned_bytes"])
     number = math.prod(math.ceil(axis.size / part) for axis, part in zip(axes, sides.tile, strict=True))
     shrink = math.prod(a.size / math.ceil(a.size / t) / t for a, t in zip(axes, sides.tile, strict=True))
     froms = _Side(
@@ -164,7 +168,7 @@ def cost(
     )
     tos = _Side([a.to_stride for a in axes], sides.to_span, sides.to_run, sides.to_rows, sides.to_local)
     whole = [part == axis.size for axis, part in zip(axes, sides.tile, strict=True)]
-    load, store = (_burst(side, sides.tile, whole, width, unit) for side in (froms, tos))
+    load, store = (_burst(side, sides.tile, whole, width) for side in (froms, tos))
     gather = chip.constants["vector.elements_per_cycle.gather"]
     vector = _transposing(sides, width) if transposes else _START + sides.to_elements / gather
     if width == 1:
@@ -183,14 +187,14 @@ class _Side:
     local: tuple[int, ...]
 
 
-def _burst(side: _Side, tile: tuple[int, ...], whole: list[bool], width: int, unit: int) -> Burst:
+def _burst(side: _Side, tile: tuple[int, ...], whole: list[bool], width: int) -> Burst:
     """The copies of one side: a block for each row of the first axis of rows, a copy for each of others."""
     steps = [
         abs(stride) * (tile[i] if i in side.runs else 1) * width
         for i, stride in enumerate(side.strides)
         if not (i in side.runs and whole[i])
     ]
-    aligned = all(step % unit == 0 for step in steps)
+    grain = grain_of(steps)
     blocks = min(tile[side.rows[0]], MOST_ROWS) if side.rows else 1
     copies = math.prod(tile[i] for i in side.rows) / blocks
     length = float(side.span * width)
@@ -198,10 +202,10 @@ def _burst(side: _Side, tile: tuple[int, ...], whole: list[bool], width: int, un
         stride = side.strides[side.rows[0]]
         gap = stride * width - length
         if gap == 0 and side.local[side.rows[0]] == side.span and length % BLOCK_BYTES == 0:
-            return Burst(copies, 1, length * blocks, aligned)
+            return Burst(copies, 1, length * blocks, grain)
         if gap < 0:
-            return Burst(copies * blocks, 1, length, aligned)
-    return Burst(copies, blocks, length, aligned)
+            return Burst(copies * blocks, 1, length, grain)
+    return Burst(copies, blocks, length, grain)
 
 
 def _transposing(sides: Sides, width: int) -> float:

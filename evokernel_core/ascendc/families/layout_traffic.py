@@ -18,17 +18,22 @@ from evokernel_core.twin.roofline import launch_us
 REQUEST_BYTES = 512
 _FLAGS = 60.0
 """Scalar cycles of the queue operations and the loop of one tile."""
+_SETTLING = 30.0
+"""Cycles a tile that its copies lose to those of the other direction."""
+_CROWD = 4
+"""Parts that are nearly as busy as the busiest one delay each other: their norm of this power. Chosen so
+that the estimate meets the time model for transpositions with bursts of 128 to 512 bytes."""
 
 
 @frozen
 class Burst:
-    """``copies`` instructions of ``blocks`` bursts of ``length`` bytes; ``aligned``: all of them start
-    at multiples of the chip's aligned bytes."""
+    """``copies`` instructions of ``blocks`` bursts of ``length`` bytes that start at multiples of
+    ``grain`` bytes (a divisor of a request)."""
 
     copies: float
     blocks: float
     length: float
-    aligned: bool
+    grain: int
 
     @property
     def bytes(self) -> float:
@@ -46,9 +51,11 @@ class Tile:
     bound: bool = False
 
 
-def kernel_us(tiles: Iterable[tuple[float, Tile]], held: float, buffers: int, chip: Chip) -> float:
+def kernel_us(
+    tiles: Iterable[tuple[float, Tile]], held: float, buffers: tuple[int, int], chip: Chip
+) -> float:
     """Modelled microseconds of tiles (each with its number) dealt to all cores, ``held`` bytes being
-    read and written altogether."""
+    read and written altogether, with so many tiles loaded and stored at a time."""
     known = list(tiles)
     count = math.fsum(number for number, _ in known)
     cores = max(1, min(chip.aiv, math.ceil(count)))
@@ -58,43 +65,53 @@ def kernel_us(tiles: Iterable[tuple[float, Tile]], held: float, buffers: int, ch
         period, once = _cycles(tile, held, cores, buffers, chip)
         cycles += number / cores * period * rounds
         alone = max(alone, once)
-    return (cycles + (alone if buffers > 1 else 0.0)) / chip.mhz + launch_us(chip, cores)
+    return (cycles + alone) / chip.mhz + launch_us(chip, cores)
 
 
-def _cycles(tile: Tile, held: float, cores: int, buffers: int, chip: Chip) -> tuple[float, float]:
+def _cycles(tile: Tile, held: float, cores: int, buffers: tuple[int, int], chip: Chip) -> tuple[float, float]:
     """Cycles from one tile to the next, and of a tile alone."""
     table = chip.constants
     share = 1e3 / chip.mhz / cores
     spilled = max(0.0, held - chip.l2_bytes) / max(held, 1.0)
     load = math.fsum(_engine(item, table["mte.load_bytes_per_cycle"], table) for item in tile.loads)
     store = math.fsum(_engine(item, table["mte.store_bytes_per_cycle"], table) for item in tile.stores)
-    read, written = math.fsum(map(_wire, tile.loads)), math.fsum(map(_wire, tile.stores))
+    unit = table["mte.aligned_bytes"]
+    read, written = (math.fsum(_wire(item, unit) for item in items) for items in (tile.loads, tile.stores))
     device_rate, cache_rate = table["gm.hbm_achieved_gbps"] * share, table["gm.l2_gbps"] * share
     request = cores / table["gm.requests_per_cycle"]
     asked = [request * math.fsum(map(_requests, items)) for items in (tile.loads, tile.stores)]
     back = spilled * written * table["gm.write_back_cost"] / device_rate
-    load = max(load, read / device_rate, asked[0])
-    store = max(store, written / cache_rate, back, asked[1])
-    shared = max(read / device_rate + back, (read + written) / cache_rate, sum(asked))
-    load_latency, store_latency = table["mte.load_latency_cycles"], table["mte.store_latency_cycles"]
+    ports = (read / device_rate + back, max((read + written) / cache_rate, sum(asked)))
+    arrives = max(load, read / device_rate, asked[0]) + table["mte.load_latency_cycles"]
+    leaves = max(store, written / cache_rate, back, asked[1]) + table["mte.store_latency_cycles"]
     compute = tile.vector + (table["vector.tail_cycles"] if tile.vector else 0.0)
-    arrives, leaves = load + load_latency if tile.loads else 0.0, store + store_latency
+    arrives = arrives if tile.loads else 0.0
     once = arrives + compute + leaves
-    turns = [once] if tile.bound else [arrives + compute, compute + leaves]
-    period = max(load, store, tile.vector, shared, _FLAGS, *(time / buffers for time in turns))
-    return (period if buffers > 1 else once), once
+    turns = [once / buffers[0]]
+    if not tile.bound:
+        turns = [(arrives + compute) / buffers[0], (compute + leaves) / buffers[1]]
+    together = math.fsum(part**_CROWD for part in (load, store, tile.vector, *ports)) ** (1 / _CROWD)
+    return max(together, _FLAGS, *turns) + _SETTLING, once
+
+
+def grain_of(places: Iterable[int]) -> int:
+    """The largest divisor of a request that divides all places, in bytes."""
+    return math.gcd(REQUEST_BYTES, *places)
 
 
 def _requests(item: Burst) -> float:
-    slack = (item.length - 1) / REQUEST_BYTES
-    return item.copies * item.blocks * (1 + (math.floor(slack) if item.aligned and slack < 1 else slack))
+    """Requests of all bursts; each start within a request is as likely as another."""
+    whole, rest = divmod(max(item.length, 1.0) - 1, REQUEST_BYTES)
+    starts = REQUEST_BYTES // item.grain
+    crossing = max(0, starts - math.ceil((REQUEST_BYTES - rest) / item.grain))
+    return item.copies * item.blocks * (1 + whole + crossing / starts)
 
 
-def _wire(item: Burst) -> float:
-    return item.bytes if item.aligned else max(item.bytes, _requests(item) * REQUEST_BYTES)
+def _wire(item: Burst, unit: float) -> float:
+    return item.bytes if item.grain % unit == 0 else max(item.bytes, _requests(item) * REQUEST_BYTES)
 
 
 def _engine(item: Burst, rate: float, table: Mapping[str, float]) -> float:
-    one = max(_wire(item) / max(item.copies, 1e-9) / rate, table["mte.min_copy_cycles"],
-              table["mte.min_burst_cycles"] * item.blocks)  # fmt: skip
-    return item.copies * one
+    wire = _wire(item, table["mte.aligned_bytes"]) / max(item.copies, 1e-9)
+    bursts = table["mte.min_burst_cycles"] * item.blocks
+    return item.copies * max(wire / rate, table["mte.min_copy_cycles"], bursts)

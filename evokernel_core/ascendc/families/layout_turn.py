@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from attrs import asdict, evolve, frozen
 
@@ -20,7 +21,7 @@ from evokernel_core.ascendc.families.layout_tiles import (
 )
 from evokernel_core.ascendc.families.layout_traffic import kernel_us
 from evokernel_core.ascendc.families.rendering import render
-from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Box, Layout
+from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Layout
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.lowering_sums import ZERO
 from evokernel_core.domain.graph import InputKind
@@ -38,11 +39,12 @@ _RESERVED_BYTES = 256
 @frozen
 class TurnSchedule:
     """The most elements of each axis in a tile (joined by commas), whether squares are transposed or
-    elements are picked by a table, and the tiles in flight."""
+    elements are picked by a table, and how many tiles are loaded and stored at a time."""
 
     tile: str
     transposes: bool
-    buffers: int = 2
+    from_buffers: int = 2
+    to_buffers: int = 2
 
     @staticmethod
     def of(strategy: Strategy) -> TurnSchedule:
@@ -58,9 +60,8 @@ class TurnSchedule:
 
 @frozen
 class Turn:
-    """A box that can be turned, at the sizes of the user's file."""
+    """The axes of a box that can be turned, at the sizes of the user's file."""
 
-    box: Box
     axes: tuple[Extents, ...]
     width: int
 
@@ -79,7 +80,7 @@ def turn_of(layout: Layout, sizes: Mapping[str, int]) -> Turn | None:
     box = layout.boxes[0]
     if box.left or box.right or box.to_start != ZERO:
         return None
-    return Turn(box, numeric(box, sizes), layout.width)
+    return Turn(numeric(box, sizes), layout.width)
 
 
 def refusal(turn: Turn, item: TurnSchedule, chip: Chip) -> str | None:
@@ -95,7 +96,7 @@ def refusal(turn: Turn, item: TurnSchedule, chip: Chip) -> str | None:
 
 
 def _used_bytes(turn: Turn, sides: Sides, item: TurnSchedule) -> int:
-    used = (sides.from_elements + sides.to_elements) * turn.width * item.buffers
+    used = (sides.from_elements * item.from_buffers + sides.to_elements * item.to_buffers) * turn.width
     if turn.width == 1:
         used += (sides.from_elements + sides.to_elements) * 2
     return used if item.transposes else used + 3 * 4 * sides.to_elements
@@ -103,12 +104,18 @@ def _used_bytes(turn: Turn, sides: Sides, item: TurnSchedule) -> int:
 
 def starts(turn: Turn, chip: Chip) -> Iterator[TurnSchedule]:
     """Per method the schedule that single steps do not improve any more."""
-    for transposes in (True, False):
-        one = TurnSchedule(",".join(["1"] * len(turn.axes)), transposes)
+    tile = ",".join(["1"] * len(turn.axes))
+    for transposes, stored in ((True, 1), (True, 2), (False, 2)):
+        one = TurnSchedule(tile, transposes, 2, stored)
         if refusal(turn, one, chip) is None:
-            yield _climbed(turn, one, chip)
+            found = _climbed(turn, one, chip)
+            yield found
+            more = evolve(found, from_buffers=3)
+            if refusal(turn, more, chip) is None:
+                yield more
 
 
+@lru_cache(maxsize=1024)
 def _climbed(turn: Turn, item: TurnSchedule, chip: Chip) -> TurnSchedule:
     best = estimate_us(turn, item, chip)
     while True:
@@ -125,16 +132,17 @@ def _climbed(turn: Turn, item: TurnSchedule, chip: Chip) -> TurnSchedule:
 
 def _neighbours(turn: Turn, item: TurnSchedule) -> Iterator[TurnSchedule]:
     """One axis longer or shorter, or one longer and another shorter."""
-    steps = list(range(len(turn.axes)))
-    longer = {i: _scaled(item.most, i, turn.axes[i].size, 2) for i in steps}
-    for i in steps:
-        yield item.with_most(longer[i])
+    axes = range(len(turn.axes))
+    for i in axes:
+        for factor in (2.0, 1.5):
+            longer = _scaled(item.most, i, turn.axes[i].size, factor)
+            yield item.with_most(longer)
+            yield item.with_most(_scaled(item.most, i, turn.axes[i].size, 1 / factor))
+            for j in axes:
+                if i != j:
+                    yield item.with_most(_scaled(longer, j, turn.axes[j].size, factor))
+                    yield item.with_most(_scaled(longer, j, turn.axes[j].size, 1 / factor))
         yield item.with_most(_replaced(item.most, i, turn.axes[i].size))
-        yield item.with_most(_scaled(item.most, i, turn.axes[i].size, 0.5))
-        for j in steps:
-            if i != j:
-                yield item.with_most(_scaled(longer[i], j, turn.axes[j].size, 2))
-                yield item.with_most(_scaled(longer[i], j, turn.axes[j].size, 0.5))
 
 
 def _scaled(most: tuple[int, ...], axis: int, size: int, factor: float) -> tuple[int, ...]:
@@ -153,8 +161,10 @@ def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
         yield f"tile shorter along axis {axis}", here.with_most(_scaled(here.most, axis, size, 0.5))
     yield "squares transposed", evolve(here, transposes=True)
     yield "elements picked by a table", evolve(here, transposes=False)
-    yield "two tiles in flight", evolve(here, buffers=2)
-    yield "three tiles in flight", evolve(here, buffers=3)
+    yield "two tiles loaded at a time", evolve(here, from_buffers=2)
+    yield "three tiles loaded at a time", evolve(here, from_buffers=3)
+    yield "one tile stored at a time", evolve(here, to_buffers=1)
+    yield "two tiles stored at a time", evolve(here, to_buffers=2)
 
 
 def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
@@ -166,7 +176,7 @@ def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
     elements = 1.0
     for axis in turn.axes:
         elements *= axis.size
-    us = kernel_us([(number, tile)], 2 * elements * turn.width, item.buffers, chip)
+    us = kernel_us([(number, tile)], 2 * elements * turn.width, (item.from_buffers, item.to_buffers), chip)
     if item.transposes:
         return us
     return us + (8 * len(turn.axes) + 8) * (_START + sides.to_elements / 64) / chip.mhz  # the table
@@ -179,14 +189,14 @@ def strategy_of(item: TurnSchedule, move: str) -> Strategy:
         if item.transposes
         else "A table made once says which element goes where.",
     )
-    return Strategy(FAMILY, asdict(item), notes, Descriptor(2, item.buffers, 1), move)
+    return Strategy(FAMILY, asdict(item), notes, Descriptor(2, item.from_buffers, 1), move)
 
 
 def text(layout: Layout, turn: Turn, item: TurnSchedule, task: KernelTask, name: str) -> StageText:
     tensors = [camel(i.name) for i in task.graph.inputs if i.kind is not InputKind.SCALAR]
     sides = turn.sides(item)
     assert sides is not None
-    box, width = turn.box, layout.width
+    box, width = layout.boxes[0], layout.width
     axes = [
         f"{axis.size.cpp()}, {most}, {axis.from_stride.cpp()}, {axis.to_stride.cpp()}"
         for axis, most in zip(box.axes, item.most, strict=True)
