@@ -19,6 +19,10 @@ MOST_REPEATED = 31
 """Blocks between columns up to which one instruction takes all columns: eight of them are at most 255."""
 _BLOCK = 8
 _LANES = 64
+_TURN = 128
+"""float32 elements of one turn over the bank groups (architecture page 2201: 16 groups of 32 bytes)."""
+_WHOLE = 256
+"""Elements of which every buffer has a multiple: whole turns in each type."""
 _ALIGNED_BYTES = 128
 """GM addresses at whose multiples copies lose nothing (chip file: mte.aligned_bytes)."""
 _ROWS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
@@ -28,11 +32,14 @@ _PLAIN_COLUMNS = (*_COLUMNS, 4096, 8192)
 
 @frozen
 class WindowSchedule:
-    """A tile of ``rows`` x ``columns`` of the result, in ``buffers`` buffers of each queue."""
+    """A tile of ``rows`` x ``columns`` of the result, in ``buffers`` buffers of each queue. Where
+    ``whole_turns``, rows lie whole turns over the memory banks apart, so that none that an instruction
+    reads together with the result meets it in a bank."""
 
     rows: int
     columns: int
     buffers: int = 2
+    whole_turns: bool = False
 
     @staticmethod
     def of(strategy: Strategy) -> WindowSchedule:
@@ -63,6 +70,7 @@ def starts(window: Window) -> Iterator[WindowSchedule]:
         for columns in _COLUMNS if across else _PLAIN_COLUMNS:
             for buffers in (2, 1):
                 yield WindowSchedule(rows, columns, buffers)
+                yield WindowSchedule(rows, columns, buffers, whole_turns=True)
 
 
 def steps(here: WindowSchedule, window: Window) -> Iterator[tuple[str, WindowSchedule]]:
@@ -77,15 +85,17 @@ def steps(here: WindowSchedule, window: Window) -> Iterator[tuple[str, WindowSch
         place = columns.index(here.columns) + offset if here.columns in columns else -1
         if 0 <= place < len(columns):
             yield name, evolve(here, columns=columns[place])
+    turns = not here.whole_turns
+    yield "rows by banks" if turns else "rows close together", evolve(here, whole_turns=turns)
     yield "one buffer" if here.buffers > 1 else "two buffers", evolve(here, buffers=3 - here.buffers)
 
 
 # -- the unified buffer ---------------------------------------------------------------------------
 
 
-def unit(window: Window) -> int:
+def unit(window: Window, item: WindowSchedule) -> int:
     """Elements of which every row has a multiple, so that it starts on 32 bytes before and after a cast."""
-    return max(32 // ITEM_SIZE[window.dtype], _BLOCK)
+    return _TURN if item.whole_turns else max(32 // ITEM_SIZE[window.dtype], _BLOCK)
 
 
 def doubles(window: Window) -> bool:
@@ -108,14 +118,21 @@ def lead(window: Window) -> int:
 def pitch(window: Window, item: WindowSchedule) -> int:
     """Most elements from row to row of the slab."""
     width = lead(window) + (item.columns - 1) * window.columns.stride + window.columns.reach
-    return -(-width // unit(window)) * unit(window)
+    return -(-width // unit(window, item)) * unit(window, item)
+
+
+def start(window: Window) -> int:
+    """Where in the lanes the columns of each tap begin that are added to a sum, half a turn from it."""
+    least = lead(window) + window.columns.reach - 1
+    return -(-(least - _BLOCK) // GROUP) * GROUP + _BLOCK if least > _BLOCK else _BLOCK
 
 
 def line(window: Window, item: WindowSchedule) -> int:
     """Most columns in the lanes: what tiles reach, and what the last instruction of one reads beyond."""
     over = _BLOCK if window.columns.stride <= MOST_REPEATED else 0
     beyond = (item.columns + over) * window.columns.stride + window.columns.reach
-    return -(-(lead(window) + beyond + unit(window)) // _BLOCK) * _BLOCK
+    before = start(window) if window.combine is Combine.WEIGHTED else lead(window)
+    return -(-(before + beyond + GROUP) // GROUP) * GROUP
 
 
 def slab_rows(window: Window, item: WindowSchedule) -> int:
@@ -124,26 +141,30 @@ def slab_rows(window: Window, item: WindowSchedule) -> int:
 
 def column_unit(window: Window, item: WindowSchedule) -> int:
     """Columns of which tiles have a multiple, so that they start where copies lose nothing."""
-    return min(32, item.columns) if window.is_across else unit(window)
+    return min(32, item.columns) if window.is_across else 32 // ITEM_SIZE[window.dtype]
 
 
 def result_pitch(window: Window, item: WindowSchedule) -> int:
-    return -(-item.columns // GROUP) * GROUP
+    """Most elements from row to row of the result."""
+    return -(-item.columns // GROUP) * GROUP if window.is_across else pitch(window, item)
+
+
+def _whole(elements: int) -> int:
+    return -(-elements // _WHOLE) * _WHOLE
 
 
 def buffers(window: Window, item: WindowSchedule, cpp_type: str) -> tuple[Buffer, ...]:
     """Queues first, then scratch memory."""
     width, across = ITEM_SIZE[window.dtype], window.is_across
-    slab = slab_rows(window, item) * pitch(window, item)
+    slab = _whole(slab_rows(window, item) * pitch(window, item))
     rows = -(-item.rows // GROUP) * GROUP if across else item.rows
-    result = rows * result_pitch(window, item)
-    found = [
-        Buffer("inQueue", _cpp(window), "SLAB_ELEMENTS", slab, width, item.buffers, True),
-        Buffer("outQueue", _cpp(window), "RESULT_ELEMENTS", result, width, item.buffers, True),
-    ]
+    result = _whole(rows * result_pitch(window, item))
+    found = [Buffer("inQueue", cpp_type, "SLAB_ELEMENTS", slab, width, item.buffers, True)]
     casts = window.dtype != "float32"
     if casts:
         found.append(Buffer("held", "float", "SLAB_ELEMENTS", slab, 4))
+    found.append(Buffer("bankShift", "float", "LANES", _LANES, 4))  # half a turn
+    found.append(Buffer("outQueue", cpp_type, "RESULT_ELEMENTS", result, width, item.buffers, True))
     if across:
         found += _lanes(window, item)
         if casts:
@@ -156,22 +177,17 @@ def buffers(window: Window, item: WindowSchedule, cpp_type: str) -> tuple[Buffer
 def _lanes(window: Window, item: WindowSchedule) -> Iterator[Buffer]:
     weighted = window.combine is Combine.WEIGHTED
     if folds_rows(window) or weighted:
-        yield Buffer("folded", "float", "FOLDED_ELEMENTS", item.rows * pitch(window, item), 4)
+        yield Buffer("folded", "float", "FOLDED_ELEMENTS", _whole(item.rows * pitch(window, item)), 4)
     half = line(window, item) * _BLOCK
+    turned = result_pitch(window, item) * _BLOCK
     yield Buffer("near", "float", "2 * HALF", 2 * half, 4)
     if doubles(window):
         yield Buffer("far", "float", "2 * HALF", 2 * half, 4)
     elif weighted:
         groups = -(-item.rows // GROUP)
-        yield Buffer(
-            "turned", "float", "TURNED_ELEMENTS", groups * 2 * result_pitch(window, item) * _BLOCK, 4
-        )
+        yield Buffer("turned", "float", "TURNED_ELEMENTS", groups * 2 * turned, 4)
     else:
-        yield Buffer("turned", "float", "2 * TURNED_HALF", 2 * result_pitch(window, item) * _BLOCK, 4)
-
-
-def _cpp(window: Window) -> str:
-    return {"float32": "float", "float16": "half", "bfloat16": "bfloat16_t"}[window.dtype]
+        yield Buffer("turned", "float", "2 * TURNED_HALF", 2 * turned, 4)
 
 
 def is_legal(window: Window, item: WindowSchedule, chip: Chip) -> bool:
@@ -182,8 +198,8 @@ def is_legal(window: Window, item: WindowSchedule, chip: Chip) -> bool:
 
 # -- the estimate ---------------------------------------------------------------------------------
 
-_START, _TAIL = 22.0, 40.0
-"""Cycles before an instruction's first repeat, and until the next one sees its results."""
+_START = 22.0
+"""Cycles before an instruction's first repeat."""
 
 
 def estimate_us(window: Window, item: WindowSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
@@ -205,18 +221,27 @@ def estimate_us(window: Window, item: WindowSchedule, sizes: Mapping[str, int], 
     slab = min(in_rows, (tile_rows - 1) * window.rows.stride + window.rows.reach)
     loads = _burst_cycles(slab, loaded, in_columns, width, chip) * window.depth.taps
     stores = _burst_cycles(tile_rows, tile_columns, columns, width, chip)
-    vector = _vector_cycles(window, tile_rows, tile_columns, slab)
-    read = planes * in_rows * in_columns * width * window.depth.size.evaluate(sizes)
-    read //= window.depth.result.evaluate(sizes)
+    vector = _vector_cycles(window, item, tile_rows, tile_columns, slab)
+    read = window.planes.evaluate(sizes) // window.spread * in_rows * in_columns * width
+    read *= window.depth.size.evaluate(sizes)
     written = planes * rows * columns * width
     mine = math.ceil(tiles / cores)
     pipes = mine * (max(loads, stores, vector) if item.buffers > 1 else loads + stores + vector)
-    back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
-    rate = chip.constants["gm.hbm_achieved_gbps"] * 1e3
-    memory = (read + back * chip.constants["gm.write_back_cost"]) / rate
+    fetched = tiles * slab * loaded * width * window.depth.taps
+    memory = _memory_us(read, written, max(0, fetched - read), cores, chip)
     fill = (loads + stores + vector) / chip.mhz
     busy = pipes / chip.mhz
     return float(max(busy, memory) + 0.1 * min(busy, memory) + fill + launch_us(chip, cores))
+
+
+def _memory_us(read: int, written: int, again: int, cores: int, chip: Chip) -> float:
+    """Microseconds of device memory; while a core reads ``again`` what L2 holds, it does not read on."""
+    back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
+    first = (read + back * chip.constants["gm.write_back_cost"]) / (
+        chip.constants["gm.hbm_achieved_gbps"] * 1e3
+    )
+    hits = again / cores / chip.constants["mte.load_hit_bytes_per_cycle"] / chip.mhz
+    return first + hits
 
 
 def _burst_cycles(rows: int, columns: int, whole: int, width: int, chip: Chip) -> float:
@@ -229,12 +254,14 @@ def _burst_cycles(rows: int, columns: int, whole: int, width: int, chip: Chip) -
     return 100 + rows * max(moved / 32, chip.constants["mte.min_burst_cycles"])
 
 
-def _vector_cycles(window: Window, rows: int, columns: int, slab: int) -> float:
+def _vector_cycles(window: Window, item: WindowSchedule, rows: int, columns: int, slab: int) -> float:
     """Cycles of the instructions of one tile."""
     reached = (columns - 1) * window.columns.stride + window.columns.reach
     taps = window.depth.taps * window.rows.taps
     casts = (slab * reached / _LANES + _START) * 2 if window.dtype != "float32" else 0
-    each = _START + _TAIL
+    each = _START
+    if item.whole_turns:
+        reached = -(-reached // _TURN) * _TURN
     vertical = rows * reached / _LANES * 1.5 + each * (
         1 if window.rows.stride == 1 else math.ceil(reached / _LANES)
     )
@@ -244,8 +271,8 @@ def _vector_cycles(window: Window, rows: int, columns: int, slab: int) -> float:
         return casts + taps * vertical
     groups = math.ceil(rows / GROUP)
     turn = reached * GROUP / _LANES + each
-    fold = columns * GROUP / _LANES * 1.5 + 2 * _START + _TAIL
-    back = columns * GROUP / _LANES + 2 * _START + _TAIL
+    fold = columns * GROUP / _LANES * (1.0 if window.combine is Combine.WEIGHTED else 2.5) + 2 * _START
+    back = columns * GROUP / _LANES + 2 * _START
     if window.combine is Combine.WEIGHTED:
         return casts + window.columns.taps * (taps * vertical + groups * (turn + fold)) + groups * back
     passes = math.ceil(math.log2(window.columns.taps)) if doubles(window) else max(window.columns.taps - 1, 1)
