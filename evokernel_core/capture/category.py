@@ -7,6 +7,7 @@ import re
 from evokernel_core.domain.graph import Graph
 
 _SOFTMAX = {"_softmax", "_log_softmax", "softmax", "log_softmax", "logsumexp"}
+_SCAN = {"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"}
 _NORM = {"native_layer_norm", "native_group_norm", "native_batch_norm"}
 _REDUCTION = {
     "sum", "mean", "amax", "amin", "max", "min", "prod", "var", "var_mean", "std", "any", "all",
@@ -30,6 +31,8 @@ def op_category(graph: Graph) -> str:
     scalar_output = all(spec.rank == 0 for spec in graph.output_specs())
     if scalar_output and ops and ops[-1] in _REDUCTION and len(ops) > 1:
         return "loss"
+    if _SCAN.intersection(ops):
+        return "scan"
     if _SOFTMAX.intersection(ops):
         return "softmax"
     if _NORM.intersection(ops) or _normalises(graph):
@@ -61,7 +64,7 @@ def _is_activation(graph: Graph, ops: list[str]) -> bool:
 def task_name(graph: Graph, symbol: str) -> str:
     """An identifier for people: the owner of the code and its main op, as ``mlp_forward_silu``."""
     names = [packet(node.op).strip("_") for node in graph.nodes]
-    telling = [name for name in names if name in _SOFTMAX | _NORM | _REDUCTION | _ACTIVATION]
+    telling = [name for name in names if name in _SCAN | _SOFTMAX | _NORM | _REDUCTION | _ACTIVATION]
     main = (telling or names or ["op"])[0]
     owner = re.sub(r"\W+", "_", symbol.removesuffix(".forward")).lower()
     return f"{owner}_{main}"

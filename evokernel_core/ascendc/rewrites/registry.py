@@ -7,7 +7,16 @@ from functools import cache, lru_cache
 
 from attrs import frozen
 
-from evokernel_core.ascendc.rewrites import convolution, indexing, layout, losses, matmul, pooling, views
+from evokernel_core.ascendc.rewrites import (
+    convolution,
+    indexing,
+    layout,
+    losses,
+    matmul,
+    pooling,
+    scan,
+    views,
+)
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
 from evokernel_core.domain.task import KernelTask
 
@@ -19,6 +28,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,
     layout.REWRITES,
     matmul.REWRITES,
+    scan.REWRITES,
     views.REWRITES,
     pooling.REWRITES,
     indexing.REWRITES,
