@@ -72,11 +72,11 @@ class ScanFamily:
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
         scan, here = read_scan(task), ScanSchedule.of(strategy)
-        return tuple(
-            Move(name, _strategy(item, name), self.name)
-            for name, item in _steps(scan, here)
-            if item != here and refusal(scan, item, chip) is None
-        )
+        names: dict[ScanSchedule, str] = {}
+        for name, item in _steps(scan, here):
+            if item != here and refusal(scan, item, chip) is None:
+                names.setdefault(item, name)
+        return tuple(Move(name, _strategy(item, name), self.name) for item, name in names.items())
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         scan, schedule = read_scan(task), ScanSchedule.of(strategy)

@@ -17,12 +17,13 @@ from evokernel_core.ascendc.rewrites import (
     scan,
     views,
 )
+from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
 from evokernel_core.domain.task import KernelTask
 
 Pass = Callable[[KernelTask], KernelTask]
 
-PASSES: tuple[Pass, ...] = ()
+PASSES: tuple[Pass, ...] = (recognise_scans,)
 """Patterns of several nodes, in the order in which they are applied."""
 _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,

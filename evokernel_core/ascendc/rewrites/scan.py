@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from attrs import evolve
+
 from evokernel_core.ascendc.families.scan_problem import SCAN
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.tensor import TensorSpec
 
-_SCANS = {
+SCANS = {
     "aten.cumsum.default": "sum",
     "aten.cumprod.default": "prod",
     "aten.cummax.default": "max",
@@ -15,21 +20,35 @@ _SCANS = {
     "aten.logcumsumexp.default": "logaddexp",
 }
 _INDICES = "evokernel.scan_indices.default"
+_DTYPES = ("float32", "float16", "bfloat16")
+
+
+def scan_node(node: Node, spec: Callable[[ValueRef], TensorSpec]) -> Node | None:
+    """The scan that a node is, with its first result alone; None where it changes the type or is not
+    along one dimension."""
+    x, dim, result = node.args[0], node.args[1], node.outputs[0]
+    if not isinstance(x, ValueRef) or not isinstance(dim, int) or not result.shape:
+        return None
+    if result.dtype not in _DTYPES or spec(x).dtype != result.dtype:
+        return None
+    args = (x, dim, SCANS[node.op], False, False, None)
+    return evolve(node, op=SCAN, args=args, kwargs=(), outputs=(result,))
 
 
 def _scan(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """The scan itself. Where a running maximum is, no kernel says: its indices stay without one."""
-    x, dim = node.args[0], node.args[1]
-    if not isinstance(x, ValueRef) or not isinstance(dim, int):
-        raise PlanError(f"{node.op} has a dimension that is not a literal.")
-    result, shape = node.outputs[0], writer.shape(x)
-    if result.dtype not in ("float32", "float16", "bfloat16"):
+    x, result = node.args[0], node.outputs[0]
+    if result.dtype not in _DTYPES:
         raise PlanError(f"{node.op} of {result.dtype} is not covered; float32, float16 and bfloat16 are.")
-    if writer.spec(x).dtype != result.dtype:
-        x = writer.call("aten._to_copy.default", x, shape=shape, dtype=result.dtype)
-    found = writer.call(SCAN, x, dim, _SCANS[node.op], False, False, None, shape=shape, dtype=result.dtype)
-    places = (writer.call(_INDICES, found, shape=shape, dtype="int64") for _ in node.outputs[1:])
-    return (found, *places)
+    if isinstance(x, ValueRef) and writer.spec(x).dtype != result.dtype:
+        x = writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype=result.dtype)
+        node = evolve(node, args=(x, *node.args[1:]))
+    found = scan_node(node, writer.spec)
+    if found is None:
+        raise PlanError(f"{node.op} is covered along a dimension that is a literal.")
+    value = writer.call(SCAN, *found.args, shape=result.shape, dtype=result.dtype)
+    places = (writer.call(_INDICES, value, shape=item.shape, dtype=item.dtype) for item in node.outputs[1:])
+    return (value, *places)
 
 
-REWRITES: dict[str, Rewrite] = dict.fromkeys(_SCANS, _scan)
+REWRITES: dict[str, Rewrite] = dict.fromkeys(SCANS, _scan)

@@ -93,7 +93,7 @@ def rewritten(task: KernelTask, rewrites: Mapping[str, Rewrite]) -> KernelTask:
         for index, result in enumerate(writer.write(moved)):
             values[ValueRef(node.name, index)] = result
     outputs = tuple(values.get(ref, ref) for ref in task.graph.outputs)
-    return evolve(task, graph=Graph(task.graph.inputs, _alive(writer.nodes, outputs), outputs))
+    return evolve(task, graph=Graph(task.graph.inputs, alive(writer.nodes, outputs), outputs))
 
 
 def _moved(arg: Any, values: Mapping[ValueRef, ValueRef]) -> Arg:
@@ -102,7 +102,8 @@ def _moved(arg: Any, values: Mapping[ValueRef, ValueRef]) -> Arg:
     return tuple(_moved(item, values) for item in arg) if isinstance(arg, tuple) else arg
 
 
-def _alive(nodes: list[Node], outputs: tuple[ValueRef, ...]) -> tuple[Node, ...]:
+def alive(nodes: list[Node], outputs: tuple[ValueRef, ...]) -> tuple[Node, ...]:
+    """The nodes that the outputs depend on."""
     wanted = {ref.name for ref in outputs}
     kept = []
     for node in reversed(nodes):

@@ -46,12 +46,12 @@ def ranges(graph: Mapping[str, Any], shapes: Shapes) -> dict[str, Range]:
     for node in graph["nodes"]:
         rule = _READERS.get(node["op"].split(".")[1])
         for ref, limit in rule(node, shapes) if rule else ():
-            for name in _origins(ref["ref"], nodes, inputs, shapes):
+            for name in origins(ref["ref"], nodes, inputs, shapes):
                 found[name] = found[name].meet(limit) if name in found else limit
     return found
 
 
-def _origins(name: str, nodes: Mapping[str, Node], inputs: set[str], shapes: Shapes) -> Iterator[str]:
+def origins(name: str, nodes: Mapping[str, Node], inputs: set[str], shapes: Shapes) -> Iterator[str]:
     """The inputs whose values reach a value unchanged."""
     if name in inputs:
         yield name
@@ -59,7 +59,7 @@ def _origins(name: str, nodes: Mapping[str, Node], inputs: set[str], shapes: Sha
     node = nodes[name]
     if node["op"].split(".")[1] in _SAME_VALUES:
         for ref in _values(node):
-            yield from _origins(ref["ref"], nodes, inputs, shapes)
+            yield from origins(ref["ref"], nodes, inputs, shapes)
 
 
 def _values(node: Node) -> list[Any]:

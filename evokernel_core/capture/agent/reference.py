@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from .factors import lengths, near_one
 from .indices import Range, ranges
 
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
@@ -34,7 +35,8 @@ def reference(
     """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files."""
     generator = torch.Generator().manual_seed(seed)
     values: dict[str, Any] = {}
-    limits = ranges(graph, _shapes(graph, sizes))
+    shapes = _shapes(graph, sizes)
+    limits, factors = ranges(graph, shapes), lengths(graph, shapes)
     inputs, scalars = [], []
     for item in graph["inputs"]:
         if item["kind"] == "scalar":
@@ -44,7 +46,9 @@ def reference(
             continue
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
         limit = limits.get(item["name"], _INTEGERS)
-        values[item["name"]] = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
+        value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
+        length = factors.get(item["name"], 0)
+        values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
     with torch.no_grad():
         results = run(graph, values, sizes)

@@ -1,0 +1,226 @@
+"""Family scan: running sums, products, maxima, minima and log-sum-exps, along any dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.ascendc.families.scan import ScanFamily
+from evokernel_core.ascendc.families.scan_problem import SCAN
+from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.capture.agent.factors import lengths, near_one
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+_UFUNC = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "logaddexp": np.logaddexp
+}  # fmt: skip
+_IDENTITY = {"sum": 0.0, "prod": 1.0, "max": -np.inf, "min": np.inf, "logaddexp": -np.inf}
+
+
+def scan_task(  # noqa: PLR0917 - one argument a property of a scan
+    builder: Any,
+    shape: Any,
+    dim: int,
+    op: str,
+    flags: tuple[bool, bool],
+    dtype: str,
+    masked: bool,
+    sizes: Any,
+) -> KernelTask:
+    graph = builder()
+    x = graph.input("x", shape, dtype)
+    mask = graph.input("mask", shape, "bool") if masked else None
+    graph.nodes.append(Node("scan", SCAN, (x, dim, op, *flags, mask), (), (TensorSpec(shape, dtype),)))
+    task: KernelTask = graph.task(ValueRef("scan"), symbols=sizes)
+    return task
+
+
+def expected(x: Any, dim: int, op: str, reverse: bool, exclusive: bool) -> Any:
+    x = np.flip(x, dim) if reverse else x
+    found = _UFUNC[op].accumulate(x.astype("f8"), axis=dim)
+    if exclusive:
+        first = np.full_like(found.take([0], dim), _IDENTITY[op])
+        found = np.concatenate([first, found.take(range(x.shape[dim] - 1), dim)], dim)
+    return np.flip(found, dim) if reverse else found
+
+
+def drawn(shape: Any, op: str, dtype: str, seed: int) -> Any:
+    values = np.random.default_rng(seed).normal(size=shape)
+    values = (1 + values / 100 if op == "prod" else values).astype("f4")
+    if dtype == "float16":
+        return values.astype("f2").astype("f4")
+    return (values.view("u4") & 0xFFFF0000).view("f4") if dtype == "bfloat16" else values
+
+
+ROWS = ((3, 9000), (50, 7), (20, 700), (1, 1), (700, 33), (2, 30001))
+COLUMNS = ((2, 50, 7), (1, 300, 3000), (3, 1, 1), (60, 9, 64), (1, 2000, 33))
+NO, YES = False, True
+CASES = [
+    ("sum", (NO, NO), "float32", NO), ("sum", (YES, NO), "float32", NO), ("sum", (NO, YES), "float32", NO),
+    ("sum", (YES, YES), "float32", YES), ("prod", (NO, NO), "float32", NO), ("max", (YES, NO), "float32", NO),
+    ("min", (NO, YES), "float32", NO), ("logaddexp", (NO, NO), "float32", NO),
+    ("logaddexp", (YES, YES), "float16", NO), ("sum", (NO, NO), "float16", YES),
+    ("sum", (YES, YES), "bfloat16", NO), ("max", (NO, NO), "bfloat16", NO),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize(("op", "flags", "dtype", "masked"), CASES)
+def test_scans_at_many_sizes(
+    op: str, flags: tuple[bool, bool], dtype: str, masked: bool, across: bool, builder: Any, on_twin: Any
+) -> None:
+    shape, names = (("o", "n", "i"), "oni") if across else (("r", "c"), "rc")
+    sizes = COLUMNS if across else ROWS
+    task = scan_task(builder, shape, 1, op, flags, dtype, masked, dict(zip(names, sizes[0], strict=True)))
+    assert audit(task, write(task, initial(task, on_twin.chip), on_twin.chip)).status is GateStatus.PASSED
+    for seed, size in enumerate(sizes):
+        inputs = {"x": drawn(size, op, dtype, seed)}
+        if masked:
+            inputs["mask"] = np.random.default_rng(seed).random(size) < 0.5
+        (result,) = on_twin(task, inputs, sizes=dict(zip(names, size, strict=True)))
+        right = expected(inputs["x"] * inputs.get("mask", True), 1, op, *flags)
+        tolerance = 1e-4 if dtype == "float32" else 1e-2
+        np.testing.assert_allclose(
+            result, right, rtol=tolerance, atol=tolerance * max(1.0, np.sqrt(size[1]) / 9)
+        )
+
+
+def test_a_log_sum_exp_of_nothing_but_minus_infinity_is_that(builder: Any, on_twin: Any) -> None:
+    task = scan_task(builder, (2, 20), 1, "logaddexp", (False, False), "float32", False, {})
+    x = np.zeros((2, 20), "f4")
+    x[:, :5] = -np.inf
+    (result,) = on_twin(task, {"x": x})
+    np.testing.assert_allclose(result, expected(x, 1, "logaddexp", False, False), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((5, 4000), -1), ((3, 200, 90), 1)])
+def test_every_move_is_right(shape: Any, dim: int, builder: Any, on_twin: Any) -> None:
+    task = scan_task(builder, shape, dim, "sum", (False, False), "float32", False, {})
+    x = np.random.default_rng(0).normal(size=shape).astype("f4")
+    found = moves(task, initial(task, on_twin.chip), on_twin.chip)
+    assert len({write(task, move.strategy, on_twin.chip).source_id for move in found}) == len(found) > 1
+    for move in found:
+        (result,) = on_twin(task, {"x": x}, move.strategy)
+        np.testing.assert_allclose(result, np.cumsum(x, dim, "f8"), rtol=1e-4, atol=1e-3)
+
+
+def _scans(task: KernelTask) -> list[Any]:
+    nodes = [node for node in legalised(task).graph.nodes if node.op == SCAN]
+    return [(*node.args[1:5], node.args[5] is not None) for node in nodes]
+
+
+def test_a_flipped_scan_of_a_flipped_tensor_is_one_scan(builder: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b", 8))
+    names = {"shape": ("a", "b", 8)}
+    total = graph.call("cumsum.default", graph.call("flip.default", x, (1,), **names), -2, **names)
+    task = graph.task(graph.call("flip.default", total, (-2,), **names), symbols={"a": 3, "b": 7})
+    assert _scans(task) == [(-2, "sum", True, False, False)]
+
+
+def test_a_flip_along_another_dimension_stays(builder: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (4, 8))
+    total = graph.call("cumsum.default", graph.call("flip.default", x, (0,), shape=(4, 8)), 1, shape=(4, 8))
+    task = graph.task(graph.call("flip.default", total, (1,), shape=(4, 8)))
+    assert [node.op.split(".")[1] for node in legalised(task).graph.nodes].count("flip") == 2
+
+
+def _zeros(graph: Any, value: float = 0.0) -> Any:
+    return graph.call("full.default", (SymbolicInt("a"), 1), value, shape=("a", 1))
+
+
+@pytest.mark.parametrize("form", ["sliced input", "sliced result", "shifted input"])
+def test_a_scan_without_the_element_itself_is_one_scan(form: str, builder: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b"))
+    short, end = ("a", "b - 1"), SymbolicInt("b - 1")
+    if form == "sliced input":
+        part = graph.call("slice.Tensor", x, 1, 0, end, shape=short)
+        tail = graph.call("cumsum.default", part, 1, shape=short)
+    elif form == "sliced result":
+        tail = graph.call("cumsum.default", x, 1, shape=("a", "b"))
+        tail = graph.call("slice.Tensor", tail, 1, 0, end, shape=short)
+    if form == "shifted input":
+        joined = graph.call("cat.default", (_zeros(graph), x), 1, shape=("a", "b + 1"))
+        cut = graph.call("slice.Tensor", joined, 1, 0, SymbolicInt("b"), shape=("a", "b"))
+        result = graph.call("cumsum.default", cut, 1, shape=("a", "b"))
+    else:
+        result = graph.call("cat.default", (_zeros(graph), tail), 1, shape=("a", "b"))
+    task = graph.task(result, symbols={"a": 3, "b": 9})
+    assert _scans(task) == [(1, "sum", False, True, False)]
+
+
+def test_ones_in_front_of_a_sum_are_no_identity(builder: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b"))
+    tail = graph.call("cumsum.default", x, 1, shape=("a", "b"))
+    tail = graph.call("slice.Tensor", tail, 1, 0, SymbolicInt("b - 1"), shape=("a", "b - 1"))
+    result = graph.call("cat.default", (_zeros(graph, 1.0), tail), 1, shape=("a", "b"))
+    task = graph.task(result, symbols={"a": 3, "b": 9})
+    assert (1, "sum", False, False, False) in _scans(task)
+
+
+def test_a_mask_goes_into_the_sum(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x, mask = graph.input("x", ("a", "b")), graph.input("mask", ("a", "b"), "bool")
+    product = graph.call("mul.Tensor", x, mask, shape=("a", "b"))
+    task = graph.task(graph.call("cumsum.default", product, 1, shape=("a", "b")), symbols={"a": 3, "b": 900})
+    assert _scans(task) == [(1, "sum", False, False, True)]
+    rng = np.random.default_rng(0)
+    values, truth = rng.normal(size=(3, 900)).astype("f4"), rng.random((3, 900)) < 0.5
+    (result,) = on_twin(task, {"x": values, "mask": truth})
+    np.testing.assert_allclose(result, np.cumsum(values * truth, 1), rtol=1e-3, atol=1e-3)
+
+
+def test_the_indices_of_a_running_maximum_are_not_covered(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (4, 50))
+    specs = [TensorSpec((4, 50), "float32"), TensorSpec((4, 50), "int64")]
+    both = graph.calls("cummax.default", x, 1, outputs=specs)
+    values = graph.task(both)
+    data = np.random.default_rng(0).normal(size=(4, 50)).astype("f4")
+    np.testing.assert_array_equal(on_twin(values, {"x": data})[0], np.maximum.accumulate(data, 1))
+    with pytest.raises(PlanError):
+        initial(graph.task(both, ValueRef(both.name, 1)), on_twin.chip)
+
+
+def test_a_scan_of_integers_says_what_is_covered(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (4, 50), "int32")
+    task = graph.task(graph.call("cumsum.default", x, 1, shape=(4, 50), dtype="int64"))
+    with pytest.raises(PlanError, match="float32"):
+        initial(task, on_twin.chip)
+
+
+def test_a_strategy_of_rows_does_not_fit_columns(builder: Any, chip: Any) -> None:
+    family = ScanFamily()
+    rows = scan_task(builder, (4, 500), 1, "sum", (False, False), "float32", False, {})
+    columns = scan_task(builder, (4, 500), 0, "sum", (False, False), "float32", False, {})
+    strategy = family.initial(rows, chip)
+    assert family.adapt(columns, strategy, chip) is None
+    assert family.adapt(evolve(rows, name="other"), strategy, chip) is not None
+
+
+def test_factors_of_running_products_keep_them_in_range() -> None:
+    torch = pytest.importorskip("torch")
+    graph = {
+        "inputs": [{"name": "x"}, {"name": "y"}],
+        "nodes": [
+            {"name": "f", "op": "aten.flip.default", "args": [{"ref": "x", "index": 0}, [1]], "kwargs": []},
+            {"name": "p", "op": "aten.cumprod.default", "args": [{"ref": "f", "index": 0}, 1], "kwargs": []},
+        ],
+    }
+    shapes = {("x", 0): (2, 500), ("y", 0): (2, 500), ("f", 0): (2, 500), ("p", 0): (2, 500)}
+    assert lengths(graph, shapes) == {"x": 500}
+    products = torch.cumprod(near_one(torch.full((2, 500), 50.0), 500), 1)
+    assert torch.isfinite(products).all()
