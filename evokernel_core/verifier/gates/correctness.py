@@ -170,13 +170,8 @@ def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, cas
             )
 
 
-<<<<<<< HEAD
-_CONTRACTIONS = frozenset(
-    f"aten.{name}.default" for name in ("mm", "bmm", "convolution", "scaled_dot_product_attention")
-=======
 _LONG_SUMS = frozenset(
-    ("aten.mm.default", "aten.bmm.default", "aten.convolution.default", "aten.cumsum.default")
->>>>>>> 8000fd5 (Verify running products on factors near one; one scan for flipped, shifted and masked sums)
+    f"aten.{name}.default" for name in ("mm", "bmm", "convolution", "scaled_dot_product_attention", "cumsum")
 )
 
 
