@@ -113,15 +113,22 @@ def _digest(text: str) -> str:
 def _replacement(text: str, place: Span, region: Region, kernel_name: str) -> str:
     if region.task is None:
         raise EditConflict(f"The region in {region.symbol} has no kernel: {region.reason}")
-    arguments = _expressions(region)
-    line = text_at(text, Span(place.line, 0, place.line, place.column))
-    flat = region.replacement.format(call=f"{_NAMESPACE}.{kernel_name}({', '.join(arguments)})")
-    if len(line) + len(flat) <= _WIDTH:
-        return flat
-    indent = line[: len(line) - len(line.lstrip())]
     newline = _newline(text)
-    rows = "".join(f"{indent}    {argument},{newline}" for argument in arguments)
-    return region.replacement.format(call=f"{_NAMESPACE}.{kernel_name}({newline}{rows}{indent})")
+    before, _ = _around(region, newline)
+    margin = (text_at(text, Span(place.line, 0, place.line, place.column)) + before).split(newline)[-1]
+    arguments = _expressions(region)
+    call = f"{_NAMESPACE}.{kernel_name}({', '.join(arguments)})"
+    if len(margin) + len(call) > _WIDTH:
+        indent = margin[: len(margin) - len(margin.lstrip())]
+        rows = "".join(f"{indent}    {argument},{newline}" for argument in arguments)
+        call = f"{_NAMESPACE}.{kernel_name}({newline}{rows}{indent})"
+    return call.join(_around(region, newline))
+
+
+def _around(region: Region, newline: str) -> tuple[str, str]:
+    """What the replacement has before and after the call, with the file's line ends."""
+    before, after = region.replacement.replace("\n", newline).format(call="\0").split("\0")
+    return before, after
 
 
 def _expressions(region: Region) -> list[str]:
@@ -243,7 +250,16 @@ class _Module:
         ]
         exact = [place for place in places if self._arguments(place.node) == _expressions(region)]
         for place in exact or places:
-            yield place.span if region.replacement == "{call}" else self._statement(place.span)
+            yield self._replaced(place.span, region)
+
+    def _replaced(self, call: Span, region: Region) -> Span:
+        """All that took the region's place together with a call; the call's statement where what stood
+        around it has changed."""
+        before, after = _around(region, _newline(self.text))
+        start, end = span_offsets(self.text, call)
+        if self.text[:start].endswith(before) and self.text[end:].startswith(after):
+            return span_of(self.text, start - len(before), end + len(after))
+        return self._statement(call)
 
     def _arguments(self, call: cst.CSTNode) -> list[str]:
         arguments = call.args if isinstance(call, cst.Call) else ()

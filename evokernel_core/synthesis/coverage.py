@@ -12,7 +12,8 @@ def uncovered(text: str, region: Region) -> str:
     """Why the function is not covered by the region, empty where it is.
 
     Covered means: outside the span the function only names, returns and documents, and every
-    argument of the call is a plain name or attribute, so that no tensor work is left to PyTorch.
+    argument of the call is a plain name, attribute or member, or a random draw, which must stay
+    PyTorch's, so that no tensor work is left to PyTorch.
     """
     function = _function(ast.parse(text), region.symbol)
     if function is None:
@@ -21,7 +22,8 @@ def uncovered(text: str, region: Region) -> str:
         if not _inside(statement, region.span, text) and not _idle(statement, region.span, text):
             return f"Line {statement.lineno} works on tensors outside of the region."
     for item in region.task.graph.inputs if region.task else ():
-        if not _plain(ast.parse(item.expression, mode="eval").body):
+        expression = ast.parse(item.expression, mode="eval").body
+        if not _plain(expression) and not _draws(expression):
             return f"The argument {item.expression} is computed outside of the region."
     return ""
 
@@ -56,11 +58,37 @@ def _plain(node: ast.expr) -> bool:
     match node:
         case ast.Name() | ast.Constant():
             return True
-        case ast.Attribute(value=value):
+        case ast.Attribute(value=value) | ast.Subscript(value=value, slice=ast.Constant()):
+            return _plain(value)
+        case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant()]):
             return _plain(value)
         case ast.Tuple(elts=items) | ast.List(elts=items):
             return all(_plain(item) for item in items)
     return False
+
+
+_DRAWING = ("rand", "randn", "randint")
+_DROPPING = ("dropout", "feature_dropout")
+_DRAWING_IN_PLACE = ("bernoulli_", "uniform_", "normal_", "exponential_")
+
+
+def _draws(node: ast.expr) -> bool:
+    """A call that makes a new tensor of random numbers, from nothing but a size, a dtype and a device."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Call() as made, attr=name)) if name in _DRAWING_IN_PLACE:
+            return _makes(made, ("empty",))
+        case ast.Call(
+            func=ast.Attribute(attr=("dropout" | "feature_dropout")), args=[ast.Call() as made, *_]
+        ):
+            return _makes(made, ("ones",))
+    return isinstance(node, ast.Call) and _makes(node, _DRAWING)
+
+
+def _makes(call: ast.Call, names: tuple[str, ...]) -> bool:
+    function = ast.unparse(call.func)
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    calls = any(isinstance(item, ast.Call) for argument in arguments for item in ast.walk(argument))
+    return function in {f"torch.{name}" for name in names} and not calls
 
 
 def _inside(node: ast.stmt | ast.expr, span: Span, text: str) -> bool:

@@ -112,7 +112,8 @@ def solve(
 def _whole_forward(session: Session, file: Path) -> tuple[Region | None, str]:
     """The region that is all of the forward's work, or why there is none."""
     text = file.read_text(encoding="utf-8")
-    regions = [region for region in session.regions(file, programs=True) if region.symbol == FORWARD]
+    found = session.regions(file, symbol=FORWARD, programs=True)
+    regions = [region for region in found if region.symbol == FORWARD]
     refused = [region.reason for region in regions if region.task is None]
     for region in regions:
         if region.task is not None:

@@ -215,7 +215,7 @@ class Absorber:
         text, leaves = ast.unparse(func), []
         members = [*module.named_parameters(), *module.named_buffers()]
         for path, tensor in members:
-            expression = _member(text, path)
+            expression = member(text, path)
             if not expression:
                 return None
             leaves.append(Leaf(func, PARAMETER, expression, tensor, number_of(func), path))
@@ -243,7 +243,7 @@ def _movable(node: ast.expr) -> bool:
     return not any(isinstance(item, kinds) for item in ast.walk(node))
 
 
-def _member(text: str, path: str) -> str:
+def member(text: str, path: str) -> str:
     """``self.seq`` and ``0.weight`` give ``self.seq[0].weight``; empty where Python cannot say it."""
     for name in path.split("."):
         if not (name.isdigit() or name.isidentifier()):

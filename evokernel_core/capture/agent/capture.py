@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .absorb import Absorber
+from .composites import stacks_kept
 from .convert import Converter, InexpressibleSize
 from .devices import on_host
-from .errors import AgentError, Unsupported, describe, uncovered
+from .entry import entry_of
+from .errors import AgentError, Refused, Unsupported, describe, uncovered
 from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
@@ -23,7 +26,9 @@ from .ones import least_sizes
 from .ops import Fusibility
 from .parts import SCALAR, Plan, Refusal
 from .record import Recorder
-from .source import Function, Source, parse
+from .results import statements_of
+from .source import Function, Source, number_of, parse
+from .whole import WholeFunctions
 
 _MAX_REGROWTHS = 12
 _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "bool")
@@ -53,10 +58,18 @@ def capture(
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations)
-            failures = [_run(trial, recorder, source) for trial in calls]
-        request = _Request(source, module, recorder, Fusibility(fusible, whole))
+            fusibility = Fusibility(fusible, whole)
+            with stacks_kept(fusibility.fits) if whole else nullcontext():
+                failures = [_run(trial, recorder, source) for trial in calls]
+        request = _Request(source, module, recorder, fusibility)
         wanted = [item for item in source.functions if _matches(item, symbol)]
-        regions = [region for function in wanted for region in request.regions(function)]
+        regions, covered = request.whole_regions(calls, failures, wanted) if whole else ([], frozenset())
+        refused = {region["symbol"] for region in regions if region["graph"] is None}
+        for function in wanted:
+            if function.qualname not in covered:
+                smaller = request.regions(function)
+                # why there is no region of all of it is said once
+                regions += [item for item in smaller if item["graph"] or function.qualname not in refused]
         regions += [region for function in wanted for region in request.applied(function)]
     regions += [failure for failure in failures if failure and not _covers(regions, failure)]
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
@@ -123,6 +136,31 @@ class _Request:
 
     def was_executed(self, function: Function) -> bool:
         return any(number in self.recorder.evaluations for number in _numbers(function))
+
+    def whole_regions(
+        self, calls: list[Trial], failures: list[Any], wanted: list[Function]
+    ) -> tuple[list[dict[str, Any]], frozenset[str]]:
+        """Regions of whole functions, and the names of those functions. Where one region takes all that
+        the file's calls do, nothing is left for the functions that they call in turn."""
+        maker = WholeFunctions(self.source, self.module, self.fusibility, self._was_run)
+        entries = [None if failed else entry_of(trial, self.source) for trial, failed in zip(calls, failures)]  # noqa: B905
+        found, covered = [], set()
+        for entry in entries:
+            if entry is None or entry.function not in wanted:
+                continue
+            body = statements_of(entry.function.node)
+            try:
+                region = {**maker.region(entry), "status": "candidate"}
+                covered.add(entry.function.qualname)
+            except Refused as error:
+                region = {"reason": str(error)}
+            found.append({**_region(self.source, entry.function, body, "{call}", ""), **region})
+        if len(covered) == len(calls):
+            covered = {item.qualname for item in self.source.functions}
+        return found, frozenset(covered)
+
+    def _was_run(self, node: ast.AST) -> bool:
+        return number_of(node) in self.recorder.evaluations
 
     def regions(self, function: Function) -> list[dict[str, Any]]:
         """Grow, export, and grow again without the expressions that could not be arguments."""

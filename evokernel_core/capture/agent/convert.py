@@ -21,7 +21,12 @@ _IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.s
 
 
 class InexpressibleSize(Unsupported):
-    """A size is no arithmetic expression of the input sizes; with plain sizes it is a number."""
+    """A size is no arithmetic expression of the input sizes; with plain sizes it is a number. ``symbols``
+    are torch's symbols in it."""
+
+    def __init__(self, message: str, symbols: Any = frozenset()) -> None:
+        super().__init__(message)
+        self.symbols = frozenset(symbols)
 
 
 @dataclass
@@ -57,7 +62,8 @@ class Sizes:
             return f"({self._factor(e.args[0])} // {self._factor(e.args[1])})"
         if isinstance(e, (Mod, PythonMod)):
             return f"({self._factor(e.args[0])} % {self._factor(e.args[1])})"
-        raise InexpressibleSize(f"The size {e} is not an arithmetic expression of the input sizes.")
+        message = f"The size {e} is not an arithmetic expression of the input sizes."
+        raise InexpressibleSize(message, e.free_symbols)
 
     def _factor(self, e: Any) -> str:
         text = self._print_part(e)
@@ -150,13 +156,13 @@ class Converter:
         """The inputs that are read, and those that alone tell a size which is used."""
         used = _names_read(self._nodes) | {item["ref"] for item in outputs if isinstance(item, dict)}
         read = [item for item in inputs if item["name"] in used]
-        missing = _sizes_named(self._nodes) - _sizes_named(read)
+        missing = (_sizes_named(self._nodes) | _sizes_named(read)) - _sizes_told(read)
         for item in inputs:
-            if item not in read and missing & _sizes_named([item]):
+            if item not in read and missing & _sizes_told([item]):
                 read.append(item)
-                missing -= _sizes_named([item])
+                missing -= _sizes_told([item])
         kept = [item for item in inputs if item in read]
-        known = _sizes_named(kept)
+        known = _sizes_told(kept)
         self.sizes.names = {key: name for key, name in self.sizes.names.items() if name in known}
         return kept
 
@@ -244,7 +250,8 @@ class Converter:
             text = self.sizes.text(value)
             return text if isinstance(text, int) else {"sym": text}
         if isinstance(value, (torch.SymFloat, torch.SymBool)):
-            raise Unsupported("A number computed from sizes is used as data.")
+            symbols = value.node.expr.free_symbols
+            raise InexpressibleSize("A number computed from sizes is used as data.", symbols)
         if isinstance(value, (list, tuple)):
             return [self._argument(item) for item in value]
         if isinstance(value, torch.dtype):
@@ -263,6 +270,12 @@ class Converter:
                 wanted |= _names_read([node])
                 kept.append(node)
         self._nodes = kept[::-1]
+
+
+def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:
+    """Every symbol that is by itself a dimension of one of the inputs."""
+    dims = (dim for item in inputs for dim in item["spec"]["shape"])
+    return {dim for dim in dims if isinstance(dim, str) and dim.isidentifier()}
 
 
 def _sizes_named(items: list[dict[str, Any]]) -> set[str]:

@@ -39,3 +39,7 @@ def uncovered(op: str, line: int) -> str:
         if name.removeprefix("aten.") in ops:
             return f"Line {line} is {words} ({name}), which no kernel family covers yet."
     return f"Line {line} uses {name}, which no kernel family covers yet."
+
+
+class Refused(Exception):
+    """A function that cannot become one region as a whole; the message is one sentence."""

@@ -228,9 +228,9 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
     kernels = _kernels(traced)
     if kernels:  # guards on their sizes and those of images go with them
         return kernels
-    settled = _settled(environment)
+    settled = settled_guards(environment)
     traced.least.update(settled.least)
-    symbols = _worst(list(settled.open))
+    symbols = worst(list(settled.open))
     for symbol, bounds in environment.var_to_range.items():
         if bounds.upper.is_integer and bounds.upper < 2**40:
             symbols.add(symbol)
@@ -246,7 +246,8 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
     return found
 
 
-def _settled(environment: Any) -> Settled:
+def settled_guards(environment: Any) -> Settled:
+    """The least sizes from which on what was assumed while tracing holds, and what they do not settle."""
     guards = [environment.simplify(guard.expr) for guard in environment.guards]
     least = {symbol: int(bounds.lower) for symbol, bounds in environment.var_to_range.items()}
     sizes = {symbol: int(value) for symbol, value in environment.var_to_val.items()}
@@ -265,7 +266,7 @@ def _kernels(traced: Traced) -> set[tuple[int, int]]:
     }
 
 
-def _worst(guards: list[Any]) -> set[Any]:
+def worst(guards: list[Any]) -> set[Any]:
     """The symbols to make numbers of first: those of guards that divide, and of these the ones that name
     the fewest sizes. With them as numbers, guards on other sizes often hold for all values."""
     dividing = [guard for guard in guards if guard.atoms(sympy.Function)]

@@ -59,6 +59,14 @@ class Source:
             number = self.parents[number]
         return number == ancestor
 
+    def between(self, first: ast.stmt, last: ast.stmt) -> str:
+        """The text from one statement to the end of another."""
+        start, end = first.lineno - 1, last.end_lineno or last.lineno
+        lines = self.lines[start:end]
+        lines[-1] = lines[-1].encode()[: last.end_col_offset].decode()
+        lines[0] = lines[0].encode()[first.col_offset :].decode()
+        return "\n".join(lines)
+
     def segment(self, node: ast.AST) -> str:
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 

@@ -1,0 +1,153 @@
+"""The call of a function of the file that a trial makes, with all the tensors that it can read."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .errors import Refused
+from .held import Held, Holder, Watch, holders_of, put, tensors_in
+from .inputs import Trial
+from .parts import PARAMETER, SCALAR, TENSOR, Leaf
+from .source import Function, Source
+
+_NOWHERE = ast.Constant(None)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``arguments`` are the values bound to the function's parameters, ``given`` the callable that takes
+    them; ``receiver`` is the module or None."""
+
+    function: Function
+    given: Callable[..., Any]
+    receiver: Any
+    bound: inspect.BoundArguments
+
+    @property
+    def read_names(self) -> frozenset[str]:
+        """The names that the body reads."""
+        names = (item for statement in self.function.node.body for item in ast.walk(statement))
+        return frozenset(item.id for item in names if isinstance(item, ast.Name))
+
+
+def entry_of(trial: Trial, source: Source) -> Entry | None:
+    """None where what the trial calls is no plain function of the file."""
+    target = trial.function
+    if isinstance(target, torch.nn.Module):
+        given, receiver = getattr(target, "forward", None), target
+    else:
+        given, receiver = target, None
+    function = getattr(given, "__func__", given)
+    if not isinstance(function, types.FunctionType) or function.__code__.co_filename != source.path:
+        return None
+    known = [item for item in source.functions if item.qualname == function.__qualname__]
+    if len(known) != 1 or inspect.isgeneratorfunction(function) or known[0].node.decorator_list:
+        return None
+    bound = inspect.signature(given).bind(*trial.args, **trial.kwargs)
+    bound.apply_defaults()
+    return Entry(known[0], given, receiver, bound)
+
+
+@dataclass
+class Call:
+    """An entry as a function of tensors: ``leaves`` say what each is at the call site.
+
+    ``conditions`` are Python texts that must hold for the call to do what it did when it was traced.
+    ``changes`` are the entries of the module, or of what is below it, that the last run set anew.
+    """
+
+    entry: Entry
+    leaves: tuple[Leaf, ...]
+    conditions: tuple[str, ...]
+    places: tuple[Held, ...]
+    holders: tuple[Holder, ...]
+    changes: list[Any] = field(default_factory=list)
+
+    def __call__(self, *values: Any) -> tuple[Any, list[Any]]:
+        """The function's result, and the tensors that it set as attributes."""
+        by_name = {leaf.expression: value for leaf, value in zip(self.leaves, values, strict=True)}
+        by_tensor = {id(leaf.value): value for leaf, value in zip(self.leaves, values, strict=True)}
+        bound = self.entry.bound
+        kept = dict(bound.arguments)
+        bound.arguments.update({name: by_name[name] for name in kept if name in by_name})
+        try:
+            with put(self.places, by_tensor):
+                watch = Watch(self.holders)
+                result = self.entry.given(*bound.args, **bound.kwargs)
+                self.changes = watch.changes()
+        finally:
+            bound.arguments.update(kept)
+        return result, [item.value for item in self.changes if isinstance(item.value, torch.Tensor)]
+
+
+def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Call:
+    """Raises Refused for arguments that no call of a kernel can take. ``fix_numbers`` makes the values of
+    Python numbers conditions instead of inputs."""
+    leaves, conditions = [], []
+    for name, value in entry.bound.arguments.items():
+        if isinstance(value, torch.Tensor):
+            leaves.append(_leaf(name, TENSOR, value))
+        elif name in entry.read_names and isinstance(value, float) and not fix_numbers:
+            leaves.append(_leaf(name, SCALAR, value))
+        elif name in entry.read_names:
+            conditions.append(_condition(name, value))
+    holders = _holders(entry, module)
+    places = tensors_in(holders)
+    first = {id(place.tensor): place for place in reversed(places)}
+    leaves += [_leaf(item.expression, PARAMETER, item.tensor) for item in reversed(first.values())]
+    return Call(entry, tuple(leaves), tuple(conditions), tuple(places), tuple(holders))
+
+
+def _leaf(expression: str, kind: str, value: Any) -> Leaf:
+    return Leaf(_NOWHERE, kind, expression, value, -1)
+
+
+def _condition(name: str, value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return f"{name} is {value}"
+    if isinstance(value, (int, float, str)):
+        return f"{name} == {value!r}"
+    if isinstance(value, (tuple, dict)) and not value:
+        return f"not {name}"
+    raise Refused(f"The argument {name} is a {type(value).__name__}: pass tensors and numbers on their own.")
+
+
+def _holders(entry: Entry, module: types.ModuleType) -> list[Holder]:
+    """What is below the receiver, and below the file's globals that functions read."""
+    found = []
+    if entry.receiver is not None:
+        found += holders_of(entry.receiver, entry.function.receiver, module.__name__)
+    shared = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, (torch.Tensor, torch.nn.Module)) and value is not entry.receiver
+    }
+    if any(isinstance(value, torch.Tensor) for value in shared.values()):
+        found.append(Holder(vars(module), str))
+    for name, value in shared.items():
+        if isinstance(value, torch.nn.Module):
+            found += holders_of(value, name, module.__name__)
+    return found
+
+
+def outside_state(source: Source, was_run: Callable[[ast.AST], bool], functions: Iterable[Function]) -> str:
+    """What the functions do besides computing, that a call of a kernel would not; empty if nothing."""
+    for function in functions:
+        for node in ast.walk(function.node):
+            if isinstance(node, ast.Global):
+                return f"Line {node.lineno} sets the global {node.names[0]}: return the value instead."
+            printing = (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+            )
+            if printing and was_run(node):
+                return (
+                    f"Line {node.lineno} prints, which a kernel cannot: print outside of {function.qualname}."
+                )
+    return ""

@@ -1,0 +1,144 @@
+"""The tensors that a call finds outside of its arguments: below its module and in the file's globals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+_SEQUENCES = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ParameterList)
+_DICTIONARIES = (torch.nn.ModuleDict, torch.nn.ParameterDict)
+_INTERNAL = frozenset(vars(torch.nn.Module())) - {"training"}
+_GROUPS = ("_parameters", "_buffers", "_modules")
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A dictionary or list that a call can read and write; ``path`` gives the Python text that yields
+    an entry at the call site. A layer of torch's own keeps notes in attributes with an underscore."""
+
+    entries: Any
+    path: Callable[[Any], str]
+    has_notes: bool = False
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Its entries now, without what torch keeps for itself."""
+        if isinstance(self.entries, list):
+            return list(enumerate(self.entries))
+        return [(key, value) for key, value in self.entries.items() if key not in _INTERNAL]
+
+
+@dataclass(frozen=True)
+class Held:
+    """One place that holds a tensor."""
+
+    expression: str
+    tensor: torch.Tensor
+    holder: Holder
+    key: Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """An entry that a call has set anew; ``value`` is what it set, None where it took the entry out."""
+
+    expression: str
+    value: Any
+
+
+def holders_of(owner: Any, text: str, file_module: str) -> list[Holder]:
+    """What is below a module, or below an object of a class of the file; parameters and buffers come
+    before the other attributes of the same module."""
+    return list(_holders(owner, text, file_module, set()))
+
+
+def _holders(owner: Any, text: str, file_module: str, seen: set[int]) -> Iterator[Holder]:
+    if id(owner) in seen:
+        return
+    seen.add(id(owner))
+    for holder in _own_holders(owner, text):
+        yield holder
+        for key, value in holder.items():
+            if isinstance(value, (torch.nn.Module, list, dict)) or type(value).__module__ == file_module:
+                yield from _holders(value, holder.path(key), file_module, seen)
+
+
+def _own_holders(owner: Any, text: str) -> Iterator[Holder]:
+    if isinstance(owner, (list, dict)):
+        yield Holder(owner, lambda key: f"{text}[{key!r}]")
+        return
+    if isinstance(owner, torch.nn.Module):
+        for group in _GROUPS:
+            yield Holder(getattr(owner, group), lambda key: _member(owner, text, key))
+    if hasattr(owner, "__dict__") and not isinstance(owner, type):
+        yield Holder(vars(owner), lambda key: f"{text}.{key}", type(owner).__module__.startswith("torch."))
+
+
+def _member(owner: torch.nn.Module, text: str, name: str) -> str:
+    """How Python reaches a registered member: ``self.layers[0]``, ``self.heads['left']``, ``self.norm``."""
+    if isinstance(owner, _SEQUENCES) and name.isdigit():
+        return f"{text}[{name}]"
+    if isinstance(owner, _DICTIONARIES):
+        return f"{text}[{name!r}]"
+    return f"{text}.{name}" if name.isidentifier() else f"getattr({text}, {name!r})"
+
+
+def tensors_in(holders: Iterable[Holder]) -> list[Held]:
+    """Every place that holds a tensor."""
+    return [
+        Held(holder.path(key), value, holder, key)
+        for holder in holders
+        for key, value in holder.items()
+        if isinstance(value, torch.Tensor)
+    ]
+
+
+@contextmanager
+def put(places: Iterable[Held], values: Mapping[int, torch.Tensor]) -> Iterator[None]:
+    """Other tensors in the places, by the identity of the tensor that each holds, until the end."""
+    kept = [(place.holder, dict(place.holder.items())) for place in places]
+    try:
+        for place in places:
+            place.holder.entries[place.key] = values[id(place.tensor)]
+        yield
+    finally:
+        for holder, entries in kept:
+            _restore(holder, entries)
+
+
+def _restore(holder: Holder, entries: dict[Any, Any]) -> None:
+    if isinstance(holder.entries, list):
+        holder.entries[:] = entries.values()
+        return
+    for key in dict(holder.items()):
+        if key not in entries:
+            del holder.entries[key]
+    holder.entries.update(entries)
+
+
+class Watch:
+    """What holders hold at one time, to see later what has changed."""
+
+    def __init__(self, holders: Iterable[Holder]) -> None:
+        self._before = [(holder, dict(holder.items())) for holder in holders]
+
+    def changes(self) -> list[Change]:
+        """The entries that are not what they were, in order."""
+        return [change for holder, before in self._before for change in _changes(holder, before)]
+
+
+def _changes(holder: Holder, before: dict[Any, Any]) -> Iterator[Change]:
+    now = dict(holder.items())
+    for key in (*now, *(key for key in before if key not in now)):
+        if holder.has_notes and key.startswith("_"):
+            continue
+        if key not in before or key not in now or not _same(before[key], now[key]):
+            yield Change(holder.path(key), now.get(key))
+
+
+def _same(before: Any, now: Any) -> bool:
+    plain = (bool, int, float, str, type(None))
+    return before is now or (type(before) is type(now) and isinstance(now, plain) and before == now)

@@ -1,0 +1,57 @@
+"""Recurrent layers in a trace: one node a stack of layers, where taking it apart would give a node a step.
+
+A sequence of hundreds of steps, traced step by step, is no graph that anyone can plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+_KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_MOST_STEPS = 32
+"""Steps, over all layers and directions, up to which a stack without a kernel is traced step by step."""
+
+_LIBRARY = torch.library.Library("evokernel_capture", "FRAGMENT")
+
+
+def _empty_results(x: Any, states: Any, params: Any, biases: bool, layers: int, *modes: Any) -> Any:
+    """The outputs of all steps, and the last states; ``modes`` are the op's further arguments."""
+    _, _, bidirectional, _ = modes
+    several = states if isinstance(states, (list, tuple)) else [states]
+    width = several[0].shape[-1] * (2 if bidirectional else 1)
+    outputs = x.new_empty([*x.shape[:-1], width])
+    return (outputs, *(state.new_empty(state.shape) for state in several))
+
+
+for _kind in _KINDS:
+    _schema = str(getattr(aten, _kind).input._schema).removeprefix(f"aten::{_kind}.input")
+    _LIBRARY.define(_kind + _schema)
+    _LIBRARY.impl(_kind, _empty_results, "CompositeExplicitAutograd")
+
+ATEN_NAMES: Mapping[str, str] = {f"evokernel_capture.{kind}.default": f"aten.{kind}.input" for kind in _KINDS}
+"""What nodes of this module's operations are called in a graph."""
+
+
+def rules(fits: Callable[[str], bool]) -> dict[Any, Callable[..., Any]]:
+    """How the operations are traced; ``fits`` tells which have kernels of their own."""
+    return {getattr(aten, kind).input: _rule(kind, fits(f"aten.{kind}.input")) for kind in _KINDS}
+
+
+def _rule(kind: str, fits: bool) -> Callable[..., Any]:
+    operation = getattr(aten, kind).input
+    apart = operation.py_kernels[torch._C.DispatchKey.CompositeImplicitAutograd]
+    whole = getattr(torch.ops.evokernel_capture, kind)
+
+    def run(*args: Any) -> Any:
+        x, layers, dropout, train, bidirectional, batch_first = args[0], *args[4:9]
+        if dropout and train and layers > 1:
+            raise NotImplementedError("a recurrent layer drops out between its layers")
+        steps = x.shape[1 if batch_first and x.dim() == 3 else 0]
+        short = isinstance(steps, int) and steps * layers * (2 if bidirectional else 1) <= _MOST_STEPS
+        return apart(*args) if short and not fits else whole(*args)
+
+    return run

@@ -1,0 +1,167 @@
+"""A whole function as one region: whatever its statements do, PyTorch's tracer follows them."""
+
+from __future__ import annotations
+
+import ast
+import random
+import types
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .absorb import member
+from .composites import TABLE, Modes, overridden
+from .convert import InexpressibleSize
+from .devices import on_host
+from .drawn import DrawingConverter
+from .entry import Call, Entry, call_of, outside_state
+from .errors import Refused, Unsupported, describe, uncovered
+from .export import RegionFunction
+from .load import line_of
+from .ones import least_sizes
+from .ops import Fusibility
+from .parts import SCALAR
+from .results import Results
+from .source import ENTER, EXIT, Source
+from .trace import Input, Key, WholeTrace, input_of, lines_noted, trace
+
+_MAX_ROUNDS = 10
+
+
+class WholeFunctions:
+    """Makes regions of whole functions of one file. ``was_run`` tells whether an expression was
+    evaluated while the file's calls were recorded."""
+
+    def __init__(
+        self,
+        source: Source,
+        module: types.ModuleType,
+        fusibility: Fusibility,
+        was_run: Callable[[ast.AST], bool],
+    ) -> None:
+        self.source = source
+        self.module = module
+        self.fusibility = fusibility
+        self.was_run = was_run
+
+    def region(self, entry: Entry) -> dict[str, Any]:
+        """``{"replacement", "graph", "symbols"}`` of the function's whole body. Raises Refused with the
+        reason where it cannot be one region."""
+        run = [item for item in self.source.functions if any(map(self.was_run, ast.walk(item.node)))]
+        if reason := outside_state(self.source, self.was_run, run):
+            raise Refused(reason)
+        call = call_of(entry, self.module, fix_numbers=False)
+        try:
+            return self._traced(call)
+        except Refused:
+            if not any(leaf.kind == SCALAR for leaf in call.leaves):
+                raise
+        return self._traced(call_of(entry, self.module, fix_numbers=True))
+
+    def _traced(self, call: Call) -> dict[str, Any]:
+        inputs = tuple(map(input_of, call.leaves))
+        pinned: set[Key] = set()
+        for _ in range(_MAX_ROUNDS):
+            found, modes = self._trace(call, inputs, pinned)
+            more = found.symbols_to_pin() - pinned
+            if not more:
+                try:
+                    return self._converted(call, found, modes)
+                except InexpressibleSize as error:
+                    more = found.keys_of(error.symbols) - pinned
+            pinned |= more or {key for i, item in enumerate(inputs) for key in _keys(item, i)}
+        raise Refused("Its sizes decide on each other in more ways than can be followed: use fixed sizes.")
+
+    def _trace(self, call: Call, inputs: tuple[Input, ...], pinned: set[Key]) -> tuple[WholeTrace, Modes]:
+        """Raises Refused with what stopped the tracer."""
+        state = random.getstate()
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(on_host())
+                stack.enter_context(lines_noted(self.module, self.source, ENTER, EXIT))
+                modes = stack.enter_context(overridden(self.fusibility.fits))
+                found = trace(call, inputs, self.fusibility.table | TABLE, pinned)
+        except Exception as error:
+            line = line_of(error, self.source.path)
+            raise Refused(f"Line {line} could not be traced ({describe(error)}).") from error
+        if random.getstate() != state:
+            random.setstate(state)
+            raise Refused("It draws random numbers of Python, which change from call to call: use torch's.")
+        return found, modes
+
+    def _converted(self, call: Call, found: WholeTrace, modes: Modes) -> dict[str, Any]:
+        """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
+        conditions = [*call.conditions, *_mode_conditions(call.entry, modes)]
+        try:
+            converter = DrawingConverter(found.traced, call.leaves, self.source.path)
+            results = Results(call, found, converter)
+            graph = converter.graph(results.wanted)
+        except InexpressibleSize:
+            raise
+        except Unsupported as error:
+            raise Refused(str(error)) from error
+        self._check(graph)
+        symbols = self._symbols(call, results, converter, graph)
+        return {
+            "replacement": results.replacement(self.source, conditions),
+            "graph": graph,
+            "symbols": symbols,
+        }
+
+    def _check(self, graph: dict[str, Any]) -> None:
+        missing = [node for node in graph["nodes"] if not self.fusibility.fits(node["op"])]
+        if missing:
+            raise Refused(" ".join(dict.fromkeys(uncovered(node["op"], node["line"]) for node in missing)))
+        if not any(self.fusibility.computes(node["op"]) for node in graph["nodes"]):
+            raise Refused("Nothing is left to compute after simplification.")
+
+    def _symbols(
+        self, call: Call, results: Results, converter: DrawingConverter, graph: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        sizes = converter.sizes
+        captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
+        traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
+        shapes = [converter.output_shape(item) for item in results.wanted]
+
+        def run(*values: Any) -> Any:
+            flat = pytree.tree_leaves(call(*values))
+            return [flat[position] for position in results.positions]
+
+        with on_host():
+            least = least_sizes(
+                RegionFunction(run, call.leaves), converter.bound_specs(), shapes, captured, traced
+            )
+        return [{"name": name, "size": size, "minimum": least[name]} for name, size in captured.items()]
+
+
+def _keys(item: Input, index: int) -> list[Key]:
+    keys = (item.key(index, dim) for dim in range(len(item.shape)))
+    return [key for key in keys if key is not None]
+
+
+_SENSITIVE = (torch.nn.modules.batchnorm._NormBase, torch.nn.modules.dropout._DropoutNd)
+
+
+def _mode_conditions(entry: Entry, modes: Modes) -> list[str]:
+    """What the call must ask where training and evaluation differ: the mode of the whole model, or that of
+    each layer where they differ. Raises Refused for layers without a plain name."""
+    if not modes.training or entry.receiver is None:
+        return []
+    name, now = entry.function.receiver, bool(entry.receiver.training)
+    if modes.training == {now}:
+        return [_mode(name, now)]
+    layers = ((path, item) for path, item in entry.receiver.named_modules() if isinstance(item, _SENSITIVE))
+    conditions = []
+    for path, layer in layers:
+        text = member(name, path)
+        if not text:
+            raise Refused(f"Layer {path} is in a mode of its own and has no plain name: set one for all.")
+        conditions.append(_mode(text, layer.training))
+    return conditions
+
+
+def _mode(text: str, training: bool) -> str:
+    return f"{text}.training" if training else f"not {text}.training"
