@@ -12,18 +12,17 @@ from attrs import evolve, field, frozen
 from evokernel_core.ascendc.layout_access import Index, Reading, Term
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent
 from evokernel_core.ascendc.lowering_sums import UNIT, ZERO, Sum, expanded, integer, size
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.ascendc.lowering_views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 
-BROADCASTS = frozenset({"aten.expand.default", "aten.broadcast_to.default"})
 ORDERS = frozenset({"aten.permute.default", "aten.transpose.int", "aten.t.default"})
 PARTS = frozenset({"aten.slice.Tensor", "aten.select.int", "aten.diagonal.default", "aten.unfold.default"})
 MADE = frozenset({"aten.full.default", "aten.zeros.default", "aten.ones.default"})
 WORK = frozenset({"aten.cat.default", "aten.constant_pad_nd.default", "aten.flip.default"}) | MADE
-VIEWS = frozenset(SAME_ORDER) | BROADCASTS | ORDERS | PARTS
+VIEWS = frozenset((*SAME_ORDER, *BROADCASTS)) | ORDERS | PARTS
 
 MOST_BOXES = 24
 BLOCK_BYTES = 32

@@ -22,14 +22,14 @@ SAME_ORDER = (
     "aten.unflatten.int",
     "aten.lift_fresh_copy.default",
 )
-_BROADCASTS = ("aten.expand.default", "aten.broadcast_to.default")
+BROADCASTS = ("aten.expand.default", "aten.broadcast_to.default")
 
-VIEWS = frozenset(SAME_ORDER + _BROADCASTS)
+VIEWS = frozenset(SAME_ORDER + BROADCASTS)
 """The views that cost nothing: they keep the row-major order of the elements, or repeat them."""
 
 
 def operand_access(space: Space, node: Node, access: Access, operand: TensorSpec) -> Access:
     """How the operand of a view is read where its result is read at ``access``."""
-    if node.op in _BROADCASTS:
+    if node.op in BROADCASTS:
         return broadcast(access, node.outputs[0].shape, operand.shape)
     return space.regroup(flatten(access), operand.shape, f"the operand of {node.name}")

@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from attrs import define, evolve, field, frozen
 
 from evokernel_core.ascendc.families.registry import view_ops
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.ascendc.lowering_views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
@@ -91,14 +91,46 @@ class _Cutter:
     # -- growing ------------------------------------------------------------------------------
 
     def place(self, node: Node) -> None:
-        """Puts a node into the first of its possible groups that a family covers."""
+        """Puts a node into the first of its possible groups that a family covers; where there is none, a
+        view below it gets a kernel of its own, and only where one is not enough several do."""
+        reason = self._try_groups(node)
+        operands = tuple(dict.fromkeys(node.operands()))
+        if reason is None or any(self._try_below(node, ref, keep=False) for ref in operands):
+            return
+        if len(operands) > 1 and any(self._try_below(node, ref, keep=True) for ref in operands):
+            return
+        for view in self._views_below(node):
+            self._materialise(view)
         reason = self._try_groups(node)
         if reason is not None:
-            for view in self._views_below(node):
-                self._materialise(view)
-            reason = self._try_groups(node)
-        if reason is not None:
             raise reason
+
+    def _try_below(self, node: Node, ref: ValueRef, keep: bool) -> bool:
+        """Whether the node finds a group where one of the views below an operand has a kernel of its own,
+        which does the views below it too. Where not, ``keep`` leaves the outermost such kernel."""
+        before, first = list(self.groups), list(self.groups)
+        for view in self._chain(ref):
+            try:
+                self._materialise(view)
+            except PlanError:
+                continue
+            if self._try_groups(node) is None:
+                return True
+            first = first if first != before else self.groups
+            self.groups = list(before)
+        self.groups = first if keep else before
+        return False
+
+    def _chain(self, ref: ValueRef) -> list[Node]:
+        """The views below an operand that change more than the shape, outermost first, those that repeat
+        elements last."""
+        found = []
+        below = self.nodes.get(ref.name)
+        while below is not None and below.op in self.views and not self._is_held(below.name):
+            if below.op not in SAME_ORDER:
+                found.append(below)
+            below = self.nodes.get(next(iter(below.operands())).name)
+        return sorted(found, key=lambda view: view.op in BROADCASTS)
 
     def _try_groups(self, node: Node) -> PlanError | None:
         producers = [group for group in self.groups if group & self._sources(node)]

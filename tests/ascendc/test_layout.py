@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.ascendc.families.layout_turn import TurnSchedule, strategy_of
+from evokernel_core.ascendc.program import plan_program
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
 
@@ -171,3 +172,28 @@ def test_a_fill(builder: Any, on_twin: Any) -> None:
     values = _values((30, 3), "int64")
     (found,) = on_twin(task, {"x": values})
     np.testing.assert_array_equal(found, np.concatenate([values, np.full((30, 5), 2**33 + 7)], 1))
+
+
+def test_a_chain_of_views_before_a_product_is_one_kernel(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Queries and keys of several heads, cut out of one tensor."""
+    graph = builder()
+    x = graph.input("x", ("s", "n", 3 * 24))
+    wide = graph.call("view.default", x, ("s", "n", 3, 24), shape=("s", "n", 3, 24))
+    front = graph.call("transpose.int", wide, 0, 2, shape=(3, "n", "s", 24))
+    heads = []
+    for place in (0, 1):
+        one = graph.call("select.int", front, 0, place, shape=("n", "s", 24))
+        split = graph.call("view.default", one, ("n", "s", 3, 8), shape=("n", "s", 3, 8))
+        turned = graph.call("transpose.int", split, 1, 2, shape=("n", 3, "s", 8))
+        heads.append(graph.call("view.default", turned, ("n*3", "s", 8), shape=("n*3", "s", 8)))
+    keys = graph.call("transpose.int", heads[1], 1, 2, shape=("n*3", 8, "s"))
+    task = graph.task(
+        graph.call("bmm.default", heads[0], keys, shape=("n*3", "s", "s")), symbols={"s": 20, "n": 2}
+    )
+    assert len(plan_program(task, chip).stages) <= 3
+    for s, n in ((20, 2), (1, 3)):
+        values = np.random.default_rng(5).normal(size=(s, n, 72)).astype("f4")
+        q, k = (values.reshape(s, n, 3, 3, 8)[:, :, i].transpose(1, 2, 0, 3) for i in (0, 1))
+        (found,) = on_twin(task, {"x": values}, sizes={"s": s, "n": n})
+        expected = (q @ k.swapaxes(-1, -2)).reshape(n * 3, s, s)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
