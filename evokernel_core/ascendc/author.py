@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from attrs import evolve
 
-from evokernel_core.ascendc.emit import files
+from evokernel_core.ascendc.emit import files, together
 from evokernel_core.ascendc.families.family import Family, Move, StageText
 from evokernel_core.ascendc.families.registry import family_for
 from evokernel_core.ascendc.program import (
+    ONE_LAUNCH,
     PROGRAM,
-    Program,
     family_of_task,
     joined,
     parted,
@@ -52,13 +52,13 @@ def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     task = legalised(task)
     if strategy.family != PROGRAM:
         return family_for(task, chip).moves(task, strategy, chip)
+    return tuple(_program_moves(task, strategy, chip))
+
+
+def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Move]:
     program, parts = program_of(task, strategy, chip), parted(strategy)
-    return tuple(_program_moves(task, program, parts, chip))
+    one_launch = bool(strategy.setting(ONE_LAUNCH, False))
 
-
-def _program_moves(
-    task: KernelTask, program: Program, parts: tuple[Strategy, ...], chip: Chip
-) -> Iterator[Move]:
     def cost(kind: int) -> float:
         part, family = program.kinds[kind]
         return program.launches(kind) * family.estimate_us(part, parts[kind], chip)
@@ -67,7 +67,10 @@ def _program_moves(
         part, family = program.kinds[kind]
         for move in family.moves(part, parts[kind], chip)[:_MOVES_PER_KIND]:
             changed = (*parts[:kind], move.strategy, *parts[kind + 1 :])
-            yield Move(move.name, joined(task, program, changed, move.name), move.family)
+            whole = joined(task, program, changed, move.name, one_launch=one_launch)
+            yield Move(move.name, whole, move.family)
+    name = "a launch for each kernel" if one_launch else "kernels in one launch"
+    yield Move(name, joined(task, program, parts, name, one_launch=not one_launch), PROGRAM)
 
 
 def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
@@ -86,10 +89,11 @@ def estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
     if strategy.family != PROGRAM:
         return family_for(task, chip).estimate_us(task, strategy, chip)
     program = program_of(task, strategy, chip)
-    return sum(
+    kernels = sum(
         program.launches(kind) * family.estimate_us(part, chosen, chip)
         for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
     )
+    return kernels - (together.saved_us(program, chip) if strategy.setting(ONE_LAUNCH, False) else 0.0)
 
 
 def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
@@ -104,7 +108,9 @@ def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
         _text(_Stage(part, chosen, f"{name}_stage{kind}"), family, chip)
         for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
     ]
-    return KernelSource(*files.program(task, program, stages), strategy)
+    one_launch = bool(strategy.setting(ONE_LAUNCH, False))
+    text = files.program(task, program, stages, name, one_launch=one_launch)
+    return KernelSource(*text, strategy)
 
 
 class _Stage:

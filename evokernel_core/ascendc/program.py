@@ -24,6 +24,8 @@ from evokernel_core.twin.chip import Chip
 
 PROGRAM = "program"
 """The family of a strategy with several kernels."""
+ONE_LAUNCH = "one_launch"
+"""The setting of a program whose kernels are parts of one launch."""
 MOST_KERNELS = 400
 _MOST_TRIES = 12
 
@@ -219,17 +221,26 @@ def _free_slot(
 # -- strategies -----------------------------------------------------------------------------------
 
 
-def joined(task: KernelTask, program: Program, strategies: tuple[Strategy, ...], move: str) -> Strategy:
-    """The strategy of a program: the settings of each kind under its number, and the cut."""
+def joined(
+    task: KernelTask,
+    program: Program,
+    strategies: tuple[Strategy, ...],
+    move: str,
+    *,
+    one_launch: bool = True,
+) -> Strategy:
+    """The strategy of a program: the settings of each kind under its number, the cut, and whether the
+    kernels are parts of one launch."""
     order = {node.name: index for index, node in enumerate(task.graph.nodes)}
     groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
                       for group in program.groups)  # fmt: skip
-    settings: dict[str, bool | int | float | str] = {"groups": groups}
+    settings: dict[str, bool | int | float | str] = {"groups": groups, ONE_LAUNCH: one_launch}
     for kind, strategy in enumerate(strategies):
         settings[f"{kind}.family"] = strategy.family
         settings |= {f"{kind}.{key}": value for key, value in strategy.settings}
     longest = max(strategies, key=lambda item: item.descriptor.algorithm)
-    return Strategy(PROGRAM, settings, _notes(program, strategies), longest.descriptor, move)
+    notes = _notes(program, strategies, one_launch=one_launch)
+    return Strategy(PROGRAM, settings, notes, longest.descriptor, move)
 
 
 def parted(strategy: Strategy) -> tuple[Strategy, ...]:
@@ -255,9 +266,11 @@ def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:
     return assemble(task, groups, chip)
 
 
-def _notes(program: Program, strategies: tuple[Strategy, ...]) -> tuple[str, ...]:
-    launches = f"{len(program.stages)} launches of {len(program.kinds)} kernels"
-    notes = [f"{launches}; values between them take {len(program.slots)} part(s) of the workspace."]
+def _notes(program: Program, strategies: tuple[Strategy, ...], *, one_launch: bool) -> tuple[str, ...]:
+    runs, kinds = len(program.stages), len(program.kinds)
+    together = f"{runs} runs of {kinds} kernels together, with barriers between them"
+    first = together if one_launch else f"{runs} launches of {kinds} kernels"
+    notes = [f"{first}; values between them take {len(program.slots)} part(s) of the workspace."]
     for kind, ((task, family), strategy) in enumerate(zip(program.kinds, strategies, strict=True)):
         ops = ", ".join(dict.fromkeys(node.op.split(".")[1] for node in task.graph.nodes))
         first = strategy.notes[0] if strategy.notes else ""

@@ -89,7 +89,7 @@ def test_a_linear_layer_and_its_activation_are_two_launches(builder: Any, on_twi
     product = graph.call("mm.default", x, turned, shape=("m", 30))
     moved = graph.call("add.Tensor", product, bias, shape=("m", 30))
     task = graph.task(graph.call("relu.default", moved, shape=("m", 30)), symbols={"m": 20})
-    assert initial(task, chip).notes[0].startswith("2 launches")
+    assert initial(task, chip).notes[0].startswith("2 runs of 2 kernels")
     rng = np.random.default_rng(2)
     values, w, b = (rng.normal(size=shape).astype("f4") for shape in ((20, 48), (30, 48), (30,)))
     (result,) = on_twin(task, {"x": values, "weight": w, "bias": b})

@@ -32,7 +32,7 @@ def test_sums_of_parts(dtype: str, builder: Any, on_twin: Any, chip: Any) -> Non
     (split,) = (node for node in legalised(task).graph.nodes if node.op == SPLIT)
     assert split.outputs[0].shape == (24, "m", "n")
     assert split.outputs[0].dtype == "float32"
-    assert initial(task, chip).notes[0].startswith("2 launches")
+    assert initial(task, chip).notes[0].startswith("2 runs of 2 kernels")
     for m, n, k in ((1, 1, 1), (17, 300, 70), (130, 33, 5000)):  # parts without depth, whole and short ones
         rng = np.random.default_rng(k)
         x, y = rng.integers(-3, 4, size=(m, k)), rng.integers(-3, 4, size=(n, k))

@@ -77,7 +77,7 @@ def test_a_program_passes_the_audit_and_its_strategy_survives(builder: Any, chip
     strategy = initial(task, chip)
     assert strategy.family == PROGRAM
     assert len(parted(strategy)) == 2
-    assert strategy.notes[0].startswith("2 launches of 2 kernels")
+    assert strategy.notes[0].startswith("2 runs of 2 kernels")
     source = write(task, strategy, chip)
     assert audit(task, source).status is GateStatus.PASSED
     assert estimate_us(task, strategy, chip) > 0
@@ -86,7 +86,7 @@ def test_a_program_passes_the_audit_and_its_strategy_survives(builder: Any, chip
 def test_the_moves_of_a_program_are_those_of_its_kernels(builder: Any, on_twin: Any, chip: Any) -> None:
     task = two_grids(builder)
     found = moves(task, initial(task, chip), chip)
-    assert {move.family for move in found} == {"rowwise"}
+    assert {move.family for move in found} == {"rowwise", "program"}
     texts = {write(task, move.strategy, chip).source_id for move in found}
     assert len(texts) == len(found)
     x, bias = np.random.default_rng(2).normal(size=(6, 24, 40)).astype("f4"), np.zeros(24, "f4")

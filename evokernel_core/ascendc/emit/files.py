@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
+from evokernel_core.ascendc.emit import together
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.program import Place, Program, Slot
 from evokernel_core.domain.task import KernelTask
@@ -36,16 +37,31 @@ def _tiling_head(stages: Sequence[StageText]) -> str:
     return "".join(["#pragma once\n", *(f"#include <{name}>\n" for name in (*headers, "cstdint"))])
 
 
-def program(task: KernelTask, planned: Program, stages: Sequence[StageText]) -> tuple[str, str]:
-    """tiling.h and op_kernel.cpp of several kernels; ``stages`` has one text a kind."""
-    return _tiling(task, planned, stages), _kernels(planned, stages)
+def program(
+    task: KernelTask, planned: Program, stages: Sequence[StageText], name: str, *, one_launch: bool
+) -> tuple[str, str]:
+    """tiling.h and op_kernel.cpp of several kernels; ``stages`` has one text a kind. ``one_launch``: the
+    kernels are parts of one that runs them in turn."""
+    if not one_launch:
+        return _tiling(task, planned, stages, ["tiling.blockDim = tiling.stage0.blockDim;"]), _kernels(
+            planned, stages
+        )
+    parts = together.parts_of(stages)
+    kernels, launches = together.launches(task, planned, parts, name)
+    bodies = _namespaces([part.text for part in parts])
+    text = "\n".join([_KERNEL_HEAD, *bodies, kernels, f"{_LAUNCHER}{{\n{launches}\n}}\n"])
+    return _tiling(task, planned, stages, together.block_dim(parts)), text
+
+
+def _namespaces(texts: Sequence[str]) -> list[str]:
+    return [
+        f"namespace stage{kind} {{\n\n{text}\n}} // namespace stage{kind}\n"
+        for kind, text in enumerate(texts)
+    ]
 
 
 def _kernels(planned: Program, stages: Sequence[StageText]) -> str:
-    bodies = [
-        f"namespace stage{kind} {{\n\n{stage.kernel}\n}} // namespace stage{kind}\n"
-        for kind, stage in enumerate(stages)
-    ]
+    bodies = _namespaces([stage.kernel for stage in stages])
     launches = [_launch(planned, number, stages) for number in range(len(planned.stages))]
     return "\n".join([_KERNEL_HEAD, *bodies, f"{_LAUNCHER}{{\n{chr(10).join(launches)}\n}}\n"])
 
@@ -65,7 +81,7 @@ def _place(place: Place) -> str:
     return f"workspace + tiling.slot{place.index}" if place.in_workspace else f"tensors[{place.index}]"
 
 
-def _tiling(task: KernelTask, planned: Program, stages: Sequence[StageText]) -> str:
+def _tiling(task: KernelTask, planned: Program, stages: Sequence[StageText], blocks: Sequence[str]) -> str:
     parts = [
         f"namespace stage{kind} {{\n\n{stage.tiling}\n}} // namespace stage{kind}\n"
         for kind, stage in enumerate(stages)
@@ -95,7 +111,7 @@ inline uint64_t Larger(uint64_t a, uint64_t b)
 inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum, uint64_t ubBytes,
                           OpTiling &tiling)
 {{
-{indent(_body(task, planned, len(stages)), "    ")}
+{indent(_body(task, planned, len(stages), blocks), "    ")}
 }}
 """
 
@@ -104,7 +120,7 @@ def _words(slot: Slot) -> str:
     return ", then ".join(dict.fromkeys(name for name, _, _ in slot.values))
 
 
-def _body(task: KernelTask, planned: Program, kinds: int) -> str:
+def _body(task: KernelTask, planned: Program, kinds: int, blocks: Sequence[str]) -> str:
     lines = []
     for kind in range(kinds):
         call = f"stage{kind}::ComputeTiling(sizes, scalars, coreNum, ubBytes, tiling.stage{kind})"
@@ -120,7 +136,7 @@ def _body(task: KernelTask, planned: Program, kinds: int) -> str:
     lines += [f"scratch = Larger(scratch, tiling.stage{kind}.workspaceBytes);" for kind in range(kinds)]
     lines += [
         "tiling.workspaceBytes = offset + scratch;",
-        "tiling.blockDim = tiling.stage0.blockDim;",
+        *blocks,
         "return true;",
     ]
     return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""Kernels in one launch: cube and vector cores in turn, with barriers where one reads another's values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.ascendc.emit.together import MOST_TOGETHER
+from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+ALL, VECTORS = "SyncAll<false>();", "SyncAll();"
+
+
+def perceptron(graph: Any, layers: int, *, softmax: bool) -> KernelTask:
+    """Linear layers with activations between them: cube and vector kernels that reuse slots."""
+    value = graph.input("x", ("m", 24))
+    for layer in range(layers):
+        weight = graph.input(f"w{layer}", (24, 24), parameter=True)
+        bias = graph.input(f"b{layer}", (24,), parameter=True)
+        value = graph.call("mm.default", value, weight, shape=("m", 24))
+        value = graph.call("add.Tensor", value, bias, shape=("m", 24))
+        value = _softmax(graph, value) if softmax else graph.call("relu.default", value, shape=("m", 24))
+    task: KernelTask = graph.task(value, symbols={"m": 70})
+    return task
+
+
+def _softmax(graph: Any, value: ValueRef) -> ValueRef:
+    result: ValueRef = graph.call("_softmax.default", value, -1, False, shape=("m", 24))
+    return result
+
+
+def _inputs(task: KernelTask, rows: int) -> dict[str, Any]:
+    rng = np.random.default_rng(rows)
+    shapes = {item.name: item.spec.sizes({"m": rows}) for item in task.graph.inputs}
+    return {name: rng.integers(-4, 5, size=shape).astype("f4") / 4 for name, shape in shapes.items()}
+
+
+def _expected(inputs: dict[str, Any], layers: int, *, softmax: bool) -> Any:
+    value = inputs["x"]
+    for layer in range(layers):
+        value = value @ inputs[f"w{layer}"] + inputs[f"b{layer}"]
+        if softmax:
+            value = np.exp(value - value.max(-1, keepdims=True))
+            value /= value.sum(-1, keepdims=True)
+        else:
+            value = np.maximum(value, 0)
+    return value
+
+
+@pytest.mark.parametrize("softmax", [False, True])
+def test_cube_and_vector_cores_take_turns(softmax: bool, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = perceptron(builder(), 3, softmax=softmax)
+    strategy = initial(task, chip)
+    source = write(task, strategy, chip)
+    assert audit(task, source).status is GateStatus.PASSED
+    assert source.op_kernel_cpp.count("<<<") == 1
+    assert source.op_kernel_cpp.count(ALL) == 5  # between six kernels
+    for rows in (1, 70, 700):
+        inputs = _inputs(task, rows)
+        (result,) = on_twin(task, inputs, sizes={"m": rows})
+        np.testing.assert_allclose(result, _expected(inputs, 3, softmax=softmax), rtol=1e-4, atol=1e-5)
+
+
+def test_a_launch_for_each_kernel_is_a_move_and_costs_more(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = perceptron(builder(), 1, softmax=False)
+    strategy = initial(task, chip)
+    (apart,) = (move for move in moves(task, strategy, chip) if move.name == "a launch for each kernel")
+    assert write(task, apart.strategy, chip).op_kernel_cpp.count("<<<") == 2
+    assert estimate_us(task, apart.strategy, chip) > estimate_us(task, strategy, chip)
+    inputs = _inputs(task, 70)
+    (result,) = on_twin(task, inputs, strategy=apart.strategy)
+    np.testing.assert_allclose(result, _expected(inputs, 1, softmax=False), rtol=1e-4, atol=1e-5)
+    (back,) = (move for move in moves(task, apart.strategy, chip) if move.name == "kernels in one launch")
+    assert back.strategy.settings == strategy.settings
+
+
+def test_long_programs_take_several_launches(builder: Any, on_twin: Any, chip: Any) -> None:
+    layers = MOST_TOGETHER // 2 + 1
+    task = perceptron(builder(), layers, softmax=False)
+    assert write(task, initial(task, chip), chip).op_kernel_cpp.count("<<<") == 2
+    inputs = _inputs(task, 70)
+    (result,) = on_twin(task, inputs)
+    np.testing.assert_allclose(result, _expected(inputs, layers, softmax=False), rtol=1e-3, atol=1e-2)
+
+
+def test_kernels_that_share_nothing_wait_for_nothing(builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x, w = graph.input("x", (40, 24)), graph.input("w", (24, 24))
+    product = graph.call("mm.default", x, w, shape=(40, 24))
+    scale = graph.call("exp.default", graph.input("s", (7, 90)), shape=(7, 90))
+    sums = graph.call("sum.dim_IntList", scale, (0,), shape=(90,))
+    task = graph.task(product, graph.call("sqrt.default", sums, shape=(90,)))
+    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    assert text.count("<<<") == 1
+    assert ALL not in text
+    rng = np.random.default_rng(3)
+    inputs = {name: rng.normal(size=shape).astype("f4") for name, shape in
+              (("x", (40, 24)), ("w", (24, 24)), ("s", (7, 90)))}  # fmt: skip
+    first, second = on_twin(task, inputs)
+    np.testing.assert_allclose(first, inputs["x"] @ inputs["w"], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(second, np.sqrt(np.exp(inputs["s"]).sum(0)), rtol=1e-4)
+
+
+def test_vector_kernels_wait_for_vector_cores_only(builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (6, 90))
+    sums = graph.call("sum.dim_IntList", x, (0,), shape=(90,))
+    total = graph.call("sum.dim_IntList", graph.call("exp.default", sums, shape=(90,)), (0,), shape=())
+    product = graph.call("mm.default", graph.input("y", (40, 24)), graph.input("w", (24, 24)), shape=(40, 24))
+    task = graph.task(graph.call("mul.Tensor", product, total, shape=(40, 24)))
+    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    assert text.count(VECTORS) >= 1
+    assert text.count(ALL) == 1
+    rng = np.random.default_rng(4)
+    inputs = {name: rng.normal(size=shape).astype("f4") / 4 for name, shape in
+              (("x", (6, 90)), ("y", (40, 24)), ("w", (24, 24)))}  # fmt: skip
+    (result,) = on_twin(task, inputs)
+    expected = inputs["y"] @ inputs["w"] * np.exp(inputs["x"].sum(0)).sum()
+    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
