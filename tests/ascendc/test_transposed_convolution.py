@@ -193,7 +193,7 @@ def test_what_follows_a_convolution_is_a_kernel_of_its_own(builder: Any, on_twin
         "convolution.default", x, weight, None, (2,), (1,), (1,), True, (1,), 1, shape=(2, 6, 40)
     )
     task = graph.task(graph.call("relu.default", turned, shape=(2, 6, 40)))
-    assert initial(task, chip).notes[0].startswith("2 launches")
+    assert initial(task, chip).notes[0].startswith("2 runs")
     layer = Layer((Axis(2, 1, 1, 1),), (3,), 8, 6, ((2, 20),))
     values = _values(layer, (2, 20))
     (result,) = on_twin(task, values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import fill, indent
 
 from attrs import define, field, frozen
@@ -25,6 +25,7 @@ MOST_TOGETHER = 12
 """Kernels of one launch: their code is part of it each time that they run."""
 _WIDTH = 100
 _CUBE_ENTRY, _VECTOR_ENTRY = 'extern "C" __global__ __cube__ void', 'extern "C" __global__ __vector__ void'
+_WAITS = re.compile(r"\b(SyncAll|CrossCoreWaitFlag|__mix__)\b")
 _READS_NUMBERS = re.compile(r"Global(\[[^\]]*\])?\.GetValue\(")
 _FRESH_NUMBERS = """\
 // Numbers that the scalar unit has read may have changed since.
@@ -39,16 +40,20 @@ __aicore__ inline void ForgetNumbers(GM_ADDR workspace)
 
 @frozen
 class Part:
-    """One kernel as a function of a larger one."""
+    """One kernel as a function of a larger one. ``alone``: its cores wait for each other, so that it
+    stays a kernel with a launch of its own."""
 
     text: str
     entry: str
-    on_cube: bool
-    uses_scratch: bool
-    reads_numbers: bool
+    on_cube: bool = False
+    uses_scratch: bool = False
+    reads_numbers: bool = False
+    alone: bool = False
 
     @staticmethod
     def of(stage: StageText) -> Part:
+        if _WAITS.search(stage.kernel):
+            return Part(stage.kernel, stage.entry, alone=True)
         # Fewer cores may run a part than the launch has, so a part counts those of its own tiling.
         text = stage.kernel.replace("GetBlockNum()", "tiling_.blockDim")
         on_cube = _CUBE_ENTRY in text
@@ -66,6 +71,8 @@ def block_dim(parts: Sequence[Part]) -> list[str]:
     """Statements of ComputeTiling that set the blocks of the launches."""
     lines = ["uint64_t blocks = 1;"]
     for kind, part in enumerate(parts):
+        if part.alone:
+            continue
         cores = f"tiling.stage{kind}.blockDim"
         if not part.on_cube and any(other.on_cube for other in parts):
             cores = f"({cores} + 1) / 2"  # two vector cores beside one cube core
@@ -73,17 +80,40 @@ def block_dim(parts: Sequence[Part]) -> list[str]:
     return [*lines, "tiling.blockDim = static_cast<uint32_t>(blocks);"]
 
 
+def _runs(planned: Program, parts: Sequence[Part]) -> Iterator[tuple[Stage, ...]]:
+    """The stages of each launch, in order."""
+    waiting: list[Stage] = []
+    for stage in planned.stages:
+        alone = parts[stage.kind].alone
+        if waiting and (alone or len(waiting) == MOST_TOGETHER):
+            yield tuple(waiting)
+            waiting = []
+        if alone:
+            yield (stage,)
+        else:
+            waiting.append(stage)
+    if waiting:
+        yield tuple(waiting)
+
+
 def launches(task: KernelTask, planned: Program, parts: Sequence[Part], name: str) -> tuple[str, str]:
     """The kernels that run the parts, and the statements that launch them."""
     names = _tensor_names(task)
-    kernels, calls = [], []
-    for number, start in enumerate(range(0, len(planned.stages), MOST_TOGETHER)):
-        entry = f"{name}_kernels{number}"
-        stages = planned.stages[start : start + MOST_TOGETHER]
-        kernels.append(_kernel(entry, stages, parts, names))
-        passed = ", ".join((*(f"tensors[{i}]" for i in range(len(names))), "workspace", "tiling"))
-        passed = fill(passed, _WIDTH, subsequent_indent=" " * 8)
-        calls.append(f"    {entry}<<<tiling.blockDim, nullptr, stream>>>(\n        {passed});")
+    mixed = any(part.on_cube for part in parts)
+    kernels: list[str] = []
+    calls: list[str] = []
+    for stages in _runs(planned, parts):
+        part = parts[stages[0].kind]
+        if part.alone:
+            tensors = [f"tensors[{i}]" for i in range(len(names))]
+            entry, blocks = f"stage{stages[0].kind}::{part.entry}", f"tiling.stage{stages[0].kind}.blockDim"
+            passed = _arguments(stages[0], tensors)
+        else:
+            entry, blocks = f"{name}_kernels{len(kernels)}", "tiling.blockDim"
+            kernels.append(_kernel(entry, stages, parts, names, mixed=mixed))
+            passed = ", ".join((*(f"tensors[{i}]" for i in range(len(names))), "workspace", "tiling"))
+        wrapped = fill(passed, _WIDTH, subsequent_indent=" " * 8)
+        calls.append(f"    {entry}<<<{blocks}, nullptr, stream>>>(\n        {wrapped});")
     fresh = f"{_FRESH_NUMBERS}\n" if any("ForgetNumbers" in kernel for kernel in kernels) else ""
     return fresh + "\n".join(kernels), "\n".join(calls)
 
@@ -101,8 +131,9 @@ def _tensor_names(task: KernelTask) -> tuple[str, ...]:
     return tuple(f"{name}Memory" if taken.count(name) == 1 else f"memory{i}" for i, name in enumerate(taken))
 
 
-def _kernel(entry: str, stages: Sequence[Stage], parts: Sequence[Part], names: Sequence[str]) -> str:
-    mixed = any(part.on_cube for part in parts)
+def _kernel(
+    entry: str, stages: Sequence[Stage], parts: Sequence[Part], names: Sequence[str], *, mixed: bool
+) -> str:
     order = _Order()
     lines: list[str] = []
     for number, stage in enumerate(stages):
@@ -125,19 +156,23 @@ extern "C" __global__ {kind} void {entry}(
 
 def _call(stage: Stage, part: Part, names: Sequence[str], *, mixed: bool, again: bool) -> list[str]:
     tiling = f"tiling.stage{stage.kind}"
-    passed = ", ".join(_place(place, names) for place in (*stage.inputs, *stage.outputs))
     lines = [f"if (GetBlockIdx() < {tiling}.blockDim) {{"]
     if again and part.reads_numbers:
         lines.append("    ForgetNumbers(workspace);")
     lines += [
         f"    stage{stage.kind}::{part.entry}(",
-        f"        {passed}, workspace + tiling.scratch, {tiling});",
+        f"        {_arguments(stage, names)});",
         "}",
     ]
     if not mixed:
         return lines
     guard = "if ASCEND_IS_AIC {" if part.on_cube else "if ASCEND_IS_AIV {"
     return [guard, *(f"    {line}" for line in lines), "}"]
+
+
+def _arguments(stage: Stage, names: Sequence[str]) -> str:
+    places = [_place(place, names) for place in (*stage.inputs, *stage.outputs)]
+    return ", ".join((*places, "workspace + tiling.scratch", f"tiling.stage{stage.kind}"))
 
 
 def _place(place: Place, names: Sequence[str]) -> str:
