@@ -7,15 +7,15 @@ and the result lands where it belongs: nothing is transposed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from attrs import asdict, field, frozen
 
+from evokernel_core.ascendc.families.conv_estimate import estimate_us
 from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION, Convolution, read_convolution
 from evokernel_core.ascendc.families.conv_schedule import (
     ConvolutionSchedule,
-    estimate_us,
+    depth_of,
     refusal,
     starts,
     steps,
@@ -56,7 +56,7 @@ class ConvolutionFamily:
         found, here = read_convolution(task), ConvolutionSchedule.of(strategy)
         return tuple(
             Move(name, _strategy(item, name), self.name)
-            for name, item in steps(here)
+            for name, item in steps(found, here)
             if item != here and refusal(found, item) is None
         )
 
@@ -90,7 +90,7 @@ def _context(
     return {
         "s": schedule,
         "c": found,
-        "weight_depth": whole((found.channels.constant or 0) * math.prod(found.kernel)),
+        "weight_depth": whole(depth_of(found)),
         "x": camel(found.x),
         "weight": camel(found.weight),
         "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
@@ -104,9 +104,10 @@ def _context(
 
 
 def _strategy(item: ConvolutionSchedule, move: str) -> Strategy:
+    weights = "stay in L1" if item.stay else "come in panels"
     notes = (
         f"Tiles of {item.base_m} output channels x {item.parts} * {item.part_n} pixels, {item.base_k} deep "
-        f"in L0 and {item.panel_k} in L1; weights {'stay in L1' if item.stay else 'come in panels'}.",
-        "Two slots everywhere: copies, loads and products overlap.",
+        f"in L0 and {item.slots} * {item.panel_k} in L1; weights {weights}.",
+        "Copies, loads, products and stores overlap.",
     )
     return Strategy("convolution", asdict(item), notes, Descriptor(3, 1, 2), move)
