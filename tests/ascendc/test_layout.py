@@ -197,3 +197,20 @@ def test_a_chain_of_views_before_a_product_is_one_kernel(builder: Any, on_twin: 
         (found,) = on_twin(task, {"x": values}, sizes={"s": s, "n": n})
         expected = (q @ k.swapaxes(-1, -2)).reshape(n * 3, s, s)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("op", "shift", "dtype"), [("triu", 0, "float32"), ("tril", 2, "bool"), ("tril", -3, "float16")]
+)
+def test_a_triangle(op: str, shift: int, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("b", "n", "m"), dtype)
+    task = graph.task(
+        graph.call(f"{op}.default", x, shift, shape=("b", "n", "m"), dtype=dtype),
+        symbols={"b": 2, "n": 30, "m": 40},
+    )
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    for b, n, m in ((2, 30, 40), (1, 1, 1), (1, 5, 9000), (3, 200, 7)):
+        values = _values((b, n, m), dtype)
+        (found,) = on_twin(task, {"x": values}, sizes={"b": b, "n": n, "m": m})
+        np.testing.assert_array_equal(found, getattr(np, op)(values, shift))

@@ -17,6 +17,7 @@ from evokernel_core.ascendc.families.phases import PhasesFamily
 from evokernel_core.ascendc.families.scan import ScanFamily
 from evokernel_core.ascendc.families.take import TakeFamily
 from evokernel_core.ascendc.families.transposed import TransposedFamily
+from evokernel_core.ascendc.families.triangle import TriangleFamily
 from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
@@ -32,6 +33,7 @@ FAMILIES: tuple[Family, ...] = (
     PhasesFamily(),
     TransposedFamily(),
     LayoutFamily(),
+    TriangleFamily(),
     ArgFamily(),
     IotaFamily(),
     TakeFamily(),
