@@ -13,6 +13,7 @@ from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.indexed import chosen_bytes
 from evokernel_core.twin.products import multiply_adds, scores_of_attention
 
 WORK: Mapping[str, tuple[int, int]] = {
@@ -56,9 +57,21 @@ def roofline_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = 
 
 def _traffic(task: KernelTask, sizes: Mapping[str, int]) -> tuple[int, int]:
     """Bytes of the inputs that are used, and of the outputs."""
-    used = {ref.name for node in task.graph.nodes for ref in node.operands()}
-    read = sum(item.spec.nbytes(sizes) for item in task.graph.inputs if item.name in used)
+    read = sum(_least_read(ValueRef(item.name), task.graph, sizes) for item in task.graph.inputs)
     return read, sum(spec.nbytes(sizes) for spec in task.graph.output_specs())
+
+
+def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Bytes of a value that its readers cannot do without: what indices choose, or all of it."""
+    least, whole = 0, graph.spec(ref).nbytes(sizes)
+    for node in graph.nodes:
+        if ref in set(node.operands()):
+            chosen = chosen_bytes(node, ref, graph, sizes)
+            if chosen is None and op_name(node.op) in FREE_OPS:
+                results = (ValueRef(node.name, i) for i in range(len(node.outputs)))
+                chosen = sum(_least_read(result, graph, sizes) for result in results)
+            least += whole if chosen is None else chosen
+    return min(least, whole)
 
 
 def _moved_us(read: int, written: int, chip: Chip) -> float:
@@ -81,7 +94,10 @@ def eager_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
 def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
     if op_name(node.op) in FREE_OPS:
         return 0.0
-    read = {ref: _read_bytes(ref, graph, sizes) for ref in dict.fromkeys(node.operands())}
+    read = {}
+    for ref in node.operands():
+        chosen = chosen_bytes(node, ref, graph, sizes)
+        read[ref] = _read_bytes(ref, graph, sizes) if chosen is None else chosen
     written = sum(spec.nbytes(sizes) for spec in node.outputs)
     from_memory = sum(size for ref, size in read.items() if not _left_in_l2(ref, size, graph, chip))
     moved = _copied_us(from_memory, sum(read.values()), written, chip)

@@ -25,7 +25,8 @@ GIB = 1024**3
 
 
 class Mode(StrEnum):
-    """``check`` moves data and looks for hazards; ``time`` counts cycles without data."""
+    """``check`` moves data and looks for hazards; ``time`` counts cycles, with no data but that of inputs
+    which have a file."""
 
     CHECK = "check"
     TIME = "time"
@@ -52,7 +53,8 @@ class Limits:
 
 @frozen
 class TensorFile:
-    """A tensor argument: its raw file (None in ``time`` mode, where no data moves) and its bytes."""
+    """A tensor argument: its raw file and its bytes. In ``time`` mode no data moves and the path is None,
+    but for inputs that say where others are read: their elements reach the scalar unit."""
 
     path: Path | None
     nbytes: int

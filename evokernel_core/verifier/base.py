@@ -113,12 +113,14 @@ class Timing:
 
 @frozen
 class TimingRequest:
-    """Sizes, scalars and the bytes of every tensor at full size; no data."""
+    """Sizes, scalars and the bytes of every tensor at full size; no data but that of inputs which say
+    where others are read: ``indices`` has the raw elements of those by their position."""
 
     sizes: tuple[int, ...]
     scalars: tuple[float, ...]
     input_bytes: tuple[int, ...] = field(default=())
     output_bytes: tuple[int, ...] = field(default=())
+    indices: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
 
 
 class Backend(Protocol):

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.picking import argument, one_hot, pick, producer, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.tensor import Dim
 
+_MANY = 512
+"""Classes: at one repeat of 64 a cycle, three instructions over them take as long as such a read."""
 _MEAN, _SUM = 1, 2
 """PyTorch's numbers of the reductions; 0 is none."""
 
@@ -38,6 +41,11 @@ class _Scores:
     def dtype(self) -> str:
         return self.writer.spec(self.scores).dtype
 
+    @property
+    def many(self) -> bool:
+        """Whether comparing every class costs more than a read of one element for each position."""
+        return extent(self.shape[self.dim]).evaluate(self.writer.sizes) >= _MANY
+
     def call(self, op: str, *args: ValueRef | float, dtype: str = "") -> ValueRef:
         """An element-wise operation on values of the target's shape."""
         return self.writer.call(f"aten.{op}", *args, shape=self.kept, dtype=dtype or self.dtype)
@@ -49,30 +57,46 @@ def _nll_loss(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if not isinstance(scores, ValueRef) or not isinstance(target, ValueRef):
         raise PlanError(f"{node.op} is called on something that is not a tensor.")
     item = _Scores(writer, scores, target, min(1, len(writer.shape(scores)) - 1))
-    mask = one_hot(writer, target, item.dim, item.shape)
     valid = item.call("ne.Scalar", target, float(str(argument(node, 4, "ignore_index", -100))), dtype="bool")
-    loss = item.call("neg.default", _picked(item, mask))
+    loss = item.call("neg.default", _picked(item))
     weight = argument(node, 2, "weight")
     weights = item.call("_to_copy.default", valid)
     if isinstance(weight, ValueRef):
-        spread = view(writer, weight, (item.shape[item.dim], *(1,) * (len(item.shape) - item.dim - 1)))
-        weights = item.call("where.ScalarOther", valid, pick(writer, spread, mask, item.dim), 0.0)
+        weights = item.call("where.ScalarOther", valid, _weight(item, weight), 0.0)
         loss = item.call("mul.Tensor", loss, weights)
     losses = item.call("where.ScalarOther", valid, loss, 0.0)
     return _reduced(item, losses, weights, argument(node, 3, "reduction", _MEAN))
 
 
-def _picked(item: _Scores, mask: ValueRef) -> ValueRef:
-    """The score of the wanted class. Behind a log-softmax it is taken from what that was computed of, so
-    that both are sums over the same elements."""
+def _picked(item: _Scores) -> ValueRef:
+    """The score of the wanted class. Behind a log-softmax it is taken from what that was computed of."""
     writer, below = item.writer, producer(item.writer, item.scores)
     if below is None or below.op != "aten._log_softmax.default":
-        return pick(writer, item.scores, mask, item.dim)
+        return _pick(item, item.scores)
     logits = below.args[0]
     if not isinstance(logits, ValueRef) or int(str(below.args[1])) % len(item.shape) != item.dim:
-        return pick(writer, item.scores, mask, item.dim)
-    total = item.call("logsumexp.default", logits, (item.dim,))  # type: ignore[arg-type]
-    return item.call("sub.Tensor", pick(writer, logits, mask, item.dim), total)
+        return _pick(item, item.scores)
+    total = writer.call("aten.logsumexp.default", logits, (item.dim,), shape=item.kept, dtype=item.dtype)
+    return item.call("sub.Tensor", _pick(item, logits), total)
+
+
+def _pick(item: _Scores, scores: ValueRef) -> ValueRef:
+    """Few classes are compared with the target while they are read for something else; of many the
+    wanted one is read alone."""
+    if not item.many:
+        return pick(item.writer, scores, one_hot(item.writer, item.target, item.dim, item.shape), item.dim)
+    index = view(item.writer, item.target, (*item.kept[: item.dim], 1, *item.kept[item.dim :]))
+    shape = item.writer.shape(index)
+    chosen = item.writer.call("aten.gather.default", scores, item.dim, index, shape=shape, dtype=item.dtype)
+    return view(item.writer, chosen, item.kept)
+
+
+def _weight(item: _Scores, weight: ValueRef) -> ValueRef:
+    """The weight of the wanted class."""
+    if not item.many:
+        spread = view(item.writer, weight, (item.shape[item.dim], *(1,) * (len(item.shape) - item.dim - 1)))
+        return pick(item.writer, spread, one_hot(item.writer, item.target, item.dim, item.shape), item.dim)
+    return item.writer.call("aten.embedding.default", weight, item.target, shape=item.kept, dtype=item.dtype)
 
 
 def _reduced(item: _Scores, losses: ValueRef, weights: ValueRef, reduction: object) -> tuple[ValueRef, ...]:

@@ -98,6 +98,8 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
         if (!timing) {
             std::memset(local.data, 0xFF, HostBytes(space));
             std::memset(local.undefined, 1, HostBytes(space));
+        } else if (Gm().HasKnown()) {
+            std::memset(local.data, 0, HostBytes(space));
         }
     }
     ub = In(Space::UB).data;

@@ -75,14 +75,16 @@ static_assert(sizeof(kCount) == kAllSectors + 1);
 
 GlobalMemory::~GlobalMemory() { Clear(); }
 
-Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing)
+Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing, bool known)
 {
     auto block = std::make_unique<Allocation>(Allocation{});
     block->name = name;
     block->kind = kind;
     block->bytes = bytes;
     block->mapped = (bytes + 4095) / 4096 * 4096 + 2 * kGuard;
-    if (timing && bytes > kBackedInTiming) {
+    block->known = known;
+    has_known_ = has_known_ || known;
+    if (timing && !known && bytes > kBackedInTiming) {
         block->base = reinterpret_cast<uint8_t *>(next_address_);
         next_address_ += block->mapped;
     } else {
@@ -130,6 +132,7 @@ void GlobalMemory::Clear()
     while (!all_.empty()) {
         Release(all_.back()->base);
     }
+    has_known_ = false;
 }
 
 Allocation *GlobalMemory::Find(const uint8_t *address)

@@ -32,6 +32,7 @@ struct Allocation {
     uint64_t mapped;
     uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode
     bool write_reported;
+    bool known;           // has its data in timing mode too
     Visit *visits;        // one for each page
     uint32_t *lines;      // KB that L2 had taken in (from 1) when it last saw each line, and which sectors; 0 = never
 };
@@ -41,13 +42,15 @@ public:
     ~GlobalMemory();
 
     // A block of device memory, poisoned with 0xFF. In timing mode nothing reads or writes it: small
-    // blocks are zero memory that costs nothing until touched, large ones are addresses only.
-    Allocation *Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing);
+    // blocks are zero memory that costs nothing until touched, large ones are addresses only. A `known` one
+    // keeps its data even then: copies of it choose the addresses of others.
+    Allocation *Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing, bool known = false);
     bool Release(void *base);
     void Clear();
     Allocation *Find(const uint8_t *address);
     std::vector<std::unique_ptr<Allocation>> &All() { return all_; }
     uint64_t TotalBytes() const;
+    bool HasKnown() const { return has_known_; }
     void ForgetLines();
     // The record of a page's last access; null where there is no memory for it.
     static Visit *VisitOf(Allocation &block, uint64_t offset);
@@ -64,6 +67,7 @@ public:
 private:
     std::vector<std::unique_ptr<Allocation>> all_;
     Allocation *last_ = nullptr;
+    bool has_known_ = false;
     uint64_t next_address_ = uint64_t{0x6000} << 32;  // outside what the system hands out
 };
 

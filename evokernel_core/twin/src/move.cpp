@@ -209,6 +209,26 @@ void PadBlock(const LocalRef &dst, uint32_t start, uint32_t left, uint32_t lengt
     }
 }
 
+// In timing mode only known inputs have data, which arrives as it does otherwise.
+void LoadKnown(const LocalRef &dst, const GlobalRef &src, const Burst &burst, uint32_t left)
+{
+    if (!Gm().HasKnown() || SpaceOf(dst) != Space::UB) {
+        return;
+    }
+    const Allocation *block = Gm().Find(src.address);
+    if (block == nullptr || !block->known) {
+        return;
+    }
+    const uint8_t *end = block->base + block->bytes;
+    for (uint32_t i = 0; i < burst.count; ++i) {
+        const uint8_t *from = src.address + uint64_t{i} * burst.src_stride;
+        const uint64_t to = dst.address + left + uint64_t{i} * burst.dst_stride;
+        if (from + burst.length <= end && to + burst.length <= kUbCapacity) {
+            std::memcpy(TheCore().ub + to, from, burst.length);
+        }
+    }
+}
+
 }  // namespace
 
 void CopyIn(const LocalRef &dst, const GlobalRef &src, const Burst &burst, At at)
@@ -218,10 +238,12 @@ void CopyIn(const LocalRef &dst, const GlobalRef &src, const Burst &burst, At at
         return;
     }
     Account(true, src, burst, burst.src_stride, "DataCopy", at);
-    if (!TheCore().timing) {
-        CheckElementAligned(src, "DataCopy", at);
-        Load(dst, src, Joined(burst), "DataCopy", at);
+    if (TheCore().timing) {
+        LoadKnown(dst, src, burst, 0);
+        return;
     }
+    CheckElementAligned(src, "DataCopy", at);
+    Load(dst, src, Joined(burst), "DataCopy", at);
 }
 
 void CopyOut(const GlobalRef &dst, const LocalRef &src, const Burst &burst, At at)
@@ -273,6 +295,7 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
                 filled + params.dstStride * 32};
     Account(true, src, burst, burst.src_stride, "DataCopyPad", at);
     if (TheCore().timing) {
+        LoadKnown(dst, src, burst, left);
         return;
     }
     LocalRef whole = dst;

@@ -228,13 +228,14 @@ private:
         for (const TensorRequest &tensor : request_.tensors) {
             const std::string name =
                 tensor.output ? "output " + std::to_string(outputs++) : "input " + std::to_string(inputs++);
+            const bool known = timing && !tensor.output && tensor.path != "-";
             Allocation *block =
-                Gm().Allocate(name, tensor.bytes, tensor.output ? Kind::Output : Kind::Input, timing);
+                Gm().Allocate(name, tensor.bytes, tensor.output ? Kind::Output : Kind::Input, timing, known);
             if (block == nullptr) {
                 *error = "The " + name + " of " + std::to_string(tensor.bytes) + " bytes does not fit in memory.";
                 return false;
             }
-            if (!timing && !tensor.output && !ReadTensor(tensor, block->base, error)) {
+            if ((!timing || known) && !tensor.output && !ReadTensor(tensor, block->base, error)) {
                 return false;
             }
             blocks_.push_back(block);

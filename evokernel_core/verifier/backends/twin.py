@@ -66,18 +66,18 @@ class TwinBackend:
 
     def measure(self, built: BuiltKernel, request: TimingRequest) -> Timing:
         """The modelled latency at full size. Raises CandidateError where the run has none."""
-        run = RunRequest(
-            mode=Mode.TIME,
-            chip=self.chip,
-            sizes=request.sizes,
-            scalars=request.scalars,
-            inputs=tuple(TensorFile(None, nbytes) for nbytes in request.input_bytes),
-            outputs=tuple(TensorFile(None, nbytes) for nbytes in request.output_bytes),
-        )
         # Addresses are reserved for tensors of any size, but no page of them is ever touched.
         reserved = 2 * sum(request.input_bytes) + 2 * sum(request.output_bytes)
         limits = evolve(self._limits, address_space=self._limits.address_space + reserved)
         with tempfile.TemporaryDirectory(prefix="evokernel-time-") as folder:
+            run = RunRequest(
+                mode=Mode.TIME,
+                chip=self.chip,
+                sizes=request.sizes,
+                scalars=request.scalars,
+                inputs=_timed_inputs(request, Path(folder)),
+                outputs=tuple(TensorFile(None, nbytes) for nbytes in request.output_bytes),
+            )
             result = self._run(built, run, limits, Path(folder))
         if result.status is not Status.OK:
             raise CandidateError(result.status, result.message)
@@ -87,6 +87,15 @@ class TwinBackend:
         folders = {tensor.path.parent for tensor in request.inputs if tensor.path is not None}
         prefix = sandbox_prefix(built.twin, [built.library.parent, *sorted(folders)], [scratch])
         return run_kernel(built, request, limits, prefix, scratch)
+
+
+def _timed_inputs(request: TimingRequest, folder: Path) -> tuple[TensorFile, ...]:
+    """The inputs of a timed run: files in ``folder`` for those that are known."""
+    known = {}
+    for position, elements in request.indices:
+        known[position] = folder / f"indices_{position}.bin"
+        known[position].write_bytes(elements)
+    return tuple(TensorFile(known.get(i), nbytes) for i, nbytes in enumerate(request.input_bytes))
 
 
 def _timing(result: RunResult) -> Timing:

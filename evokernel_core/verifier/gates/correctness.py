@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterUnavailable, VerifierError
 from evokernel_core.domain.task import KernelTask, Tolerance
@@ -24,6 +24,7 @@ from evokernel_core.verifier.gates.compare import (
     mean_magnitude,
     words,
 )
+from evokernel_core.verifier.gates.indices import Indices, index_inputs
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -36,12 +37,13 @@ MAX_FEEDBACK_HAZARDS = 5
 class Witness:
     """The last and largest case that ran: its sizes and scalars, and its modelled latency on real data.
 
-    ``us`` is 0 where the backend models none.
+    ``us`` is 0 where the backend models none. ``indices`` are the inputs that chose what it read.
     """
 
     sizes: tuple[tuple[str, int], ...] = ()
     scalars: tuple[float, ...] = ()
     us: float = 0.0
+    indices: Indices = field(default=(), repr=False)
 
 
 @frozen
@@ -72,13 +74,20 @@ def check(
             if case_reference is None:
                 continue
             outcome, us = _run_case(task, plan, case_reference, backend, built, Path(folder))
+            indices = _indices(task, plan, case_reference)
         ran.append(plan.sizes)
-        witness = Witness(plan.sizes, case_reference.scalars, us)
+        witness = Witness(plan.sizes, case_reference.scalars, us, indices)
         warnings.update({(h.code, h.line): h for h in outcome.hazards})
         if outcome.status is GateStatus.FAILED:
             return Checked(outcome, tuple(dict.fromkeys(ran)), witness)
     passed = GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=tuple(warnings.values()))
     return Checked(passed, tuple(dict.fromkeys(ran)), witness)
+
+
+def _indices(task: KernelTask, plan: CasePlan, reference: ReferenceCase) -> Indices:
+    """What the case's indices were."""
+    found = index_inputs(task, dict(plan.sizes))
+    return tuple((position, reference.inputs[position].read_bytes()) for position, _, _ in found)
 
 
 def _reference(

@@ -12,6 +12,7 @@ from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
+from evokernel_core.verifier.gates.indices import Indices, drawn_indices
 
 AGREEMENT = 0.02
 """How far the modelled time of a launch may depend on whether data moves, as a share."""
@@ -28,28 +29,33 @@ def measure(
         feedback = f"The tensors take {total / 1024**3:.1f} GiB, more than {backend.chip.name} has."
         return _failed("device-memory", feedback), None
     try:
-        timing = backend.measure(built, _request(task, task.sizes, witness))
+        timing = backend.measure(built, _request(task, task.sizes, witness, drawn_indices(task, task.sizes)))
         lazy = _depends_on_data(task, built, backend, witness, timing)
     except CandidateError as error:
         return _failed(error.code, f"{error.feedback} (at full size)"), None
     return (_failed("data-dependent", lazy), None) if lazy else judge(task, backend, timing)
 
 
-def _request(task: KernelTask, sizes: Mapping[str, int], witness: Witness) -> TimingRequest:
+def _request(
+    task: KernelTask, sizes: Mapping[str, int], witness: Witness, indices: Indices
+) -> TimingRequest:
     inputs, outputs = tensor_bytes(task, sizes)
     bound = tuple(sizes[symbol.name] for symbol in task.symbols)
-    return TimingRequest(bound, witness.scalars, inputs, outputs)
+    return TimingRequest(bound, witness.scalars, inputs, outputs, indices)
 
 
 def _depends_on_data(task: KernelTask, built: Any, backend: Backend, witness: Witness, timing: Timing) -> str:
     """What is wrong where a launch without data takes another time than the same launch had with data.
 
-    Timing moves no data: a kernel that looks at its tensors to do less would otherwise seem fast.
+    Timing moves no data but indices: a kernel that looks at its tensors to do less would otherwise seem
+    fast.
     """
     if not witness.us:
         return ""
     sizes = dict(witness.sizes)
-    timed = timing if sizes == task.sizes else backend.measure(built, _request(task, sizes, witness))
+    timed = timing
+    if sizes != task.sizes or witness.indices:
+        timed = backend.measure(built, _request(task, sizes, witness, witness.indices))
     if abs(timed.us - witness.us) <= AGREEMENT * witness.us:
         return ""
     return (

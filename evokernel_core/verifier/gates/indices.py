@@ -1,0 +1,43 @@
+"""Indices of a timed launch: which addresses it reads depends on them, so they are drawn, not left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from evokernel_core.capture.agent.indices import Range, ranges
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
+
+_MOST_BYTES = 256 * 1024**2
+"""Larger inputs are left out of a timed launch: drawing them would take longer than the launch."""
+_SEED = 5
+
+Indices = tuple[tuple[int, bytes], ...]
+"""Raw elements of inputs that are read as indices, by their position among the tensors."""
+
+
+def index_inputs(task: KernelTask, sizes: Mapping[str, int]) -> Iterator[tuple[int, TensorSpec, Range]]:
+    """The inputs that the graph reads as indices: position among the tensors, spec, and values."""
+    specs = {(item.name, 0): item.spec for item in task.graph.inputs}
+    specs |= {(node.name, i): spec for node in task.graph.nodes for i, spec in enumerate(node.outputs)}
+    shapes = {key: spec.sizes(sizes) for key, spec in specs.items()}
+    found = ranges(to_data(task.graph), shapes)
+    tensors = [item for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    for position, item in enumerate(tensors):
+        if item.name in found and item.spec.nbytes(sizes) <= _MOST_BYTES:
+            yield position, item.spec, found[item.name]
+
+
+def drawn_indices(task: KernelTask, sizes: Mapping[str, int]) -> Indices:
+    """Indices of given sizes, the same in every run, evenly spread over their dimensions."""
+    random = np.random.default_rng(_SEED)
+    drawn = []
+    for position, spec, limit in index_inputs(task, sizes):
+        high = max(limit.high, limit.low + 1)
+        values = random.integers(limit.low, high, spec.sizes(sizes), spec.dtype)
+        drawn.append((position, values.tobytes()))
+    return tuple(drawn)
