@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
@@ -65,6 +66,13 @@ def average_pool(
     return task
 
 
+def with_lanes(task: KernelTask, lanes: str, chip: Any) -> Strategy:
+    """The best strategy whose lanes are ``rows`` or ``planes``, where there is one."""
+    start = initial(task, chip)
+    found = {move.name: move.strategy for move in moves(task, start, chip)}
+    return found.get(f"{lanes} in lanes", start)
+
+
 def averages(x: Any, axes: Sequence[Axis], counts: bool, divisor: int | None) -> Any:
     total = taken(x.astype("f8"), axes, 0.0).sum(over(axes))
     if divisor:
@@ -80,35 +88,42 @@ def test_maxima_of_any_geometry(
     axes: Sequence[Axis], dtype: str, seed: int, builder: Any, on_twin: Any, chip: Any
 ) -> None:
     task = max_pool(builder, axes, dtype)
-    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    strategy = with_lanes(task, "planes" if seed % 2 else "rows", chip)
+    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
     rng = np.random.default_rng(seed)
     for sizes in sizes_of(axes, rng):
         shape = tuple(sizes.values())
         x = rng.integers(-99, 100, size=(shape[0], 3, *shape[1:])).astype("f4")
         x[rng.random(x.shape) < 0.05] = -np.inf
         x[rng.random(x.shape) < 0.01] = np.nan
-        (result,) = on_twin(task, {"x": x}, sizes=sizes)
+        (result,) = on_twin(task, {"x": x}, strategy, sizes)
         np.testing.assert_array_equal(np.asarray(result, "f8"), taken(x, axes, -np.inf).max(over(axes)))
 
 
 @given(
     axes=some_axes(dilates=False),
     dtype=st.sampled_from(list(TOLERANCE)),
-    counts=st.booleans(),
-    divisor=st.sampled_from([None, 7]),
+    divides=st.sampled_from([(True, None), (False, None), (True, 7)]),
     seed=st.integers(0, 99),
 )
 @ON_TWIN
 def test_averages_of_any_geometry(
-    axes: Sequence[Axis], dtype: str, counts: bool, divisor: int | None, seed: int, builder: Any, on_twin: Any
+    axes: Sequence[Axis],
+    dtype: str,
+    divides: tuple[bool, int | None],
+    seed: int,
+    builder: Any,
+    on_twin: Any,
+    chip: Any,
 ) -> None:
-    divisor = divisor if len(axes) > 1 else None
+    counts, divisor = divides[0], divides[1] if len(axes) > 1 else None
     task = average_pool(builder, axes, dtype, counts, divisor)
+    strategy = with_lanes(task, "planes" if seed % 2 else "rows", chip)
     rng = np.random.default_rng(seed)
     for sizes in sizes_of(axes, rng):
         shape = tuple(sizes.values())
         x = (rng.integers(-64, 65, size=(shape[0], 3, *shape[1:])) / 16).astype("f4")
-        (result,) = on_twin(task, {"x": x}, sizes=sizes)
+        (result,) = on_twin(task, {"x": x}, strategy, sizes)
         expected = averages(x, axes, counts, divisor)
         np.testing.assert_allclose(
             np.asarray(result, "f8"), expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]
@@ -137,7 +152,8 @@ def test_every_move_gives_the_same_maxima(builder: Any, on_twin: Any, chip: Any)
     task = max_pool(builder, axes)
     start = initial(task, chip)
     found = moves(task, start, chip)
-    assert {move.name for move in found} >= {"wider tile", "one buffer"}
+    found += moves(task, with_lanes(task, "planes", chip), chip)
+    assert {move.name for move in found} >= {"wider tile", "one buffer", "planes in lanes", "larger tile"}
     x = np.random.default_rng(0).normal(size=(2, 3, 40, 150)).astype("f4")
     for strategy in (start, *(move.strategy for move in found)):
         assert estimate_us(task, strategy, chip) > 0

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.window_buffers import Buffer
 from evokernel_core.ascendc.families.windows import Combine, Window
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
@@ -40,27 +40,6 @@ class WindowSchedule:
     columns: int
     buffers: int = 2
     whole_turns: bool = False
-
-    @staticmethod
-    def of(strategy: Strategy) -> WindowSchedule:
-        return WindowSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
-
-
-@frozen
-class Buffer:
-    """One InitBuffer: ``number`` buffers of ``count`` elements, ``elements`` in C++."""
-
-    name: str
-    type: str
-    elements: str
-    count: int
-    width: int
-    number: int = 1
-    queue: bool = False
-
-    @property
-    def total(self) -> int:
-        return self.number * -(-self.count * self.width // 32) * 32
 
 
 def starts(window: Window) -> Iterator[WindowSchedule]:

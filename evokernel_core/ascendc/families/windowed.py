@@ -1,44 +1,45 @@
 """Family windowed: pooling and depthwise convolution on the vector cores.
 
-A tile is some rows of one plane. Rows of the input travel whole into the unified buffer, where the rows
-of a window are combined as they lie. Neighbours along a row do not start on 32 bytes; so 16 rows at a
-time are turned, which makes a distance along the row one in blocks, combined, and turned back.
+Neighbours along a row of memory do not start on 32 bytes, which vector instructions need. Sixteen rows
+or sixteen planes at a time are therefore turned, so that the values of eight of them fill one block, and
+any distance along a row or within a plane is a distance in blocks; what they combine to is turned back.
+
+Lanes are ``rows`` where planes are large: rows of a window are combined as they lie, before 16 results
+are turned. Lanes are ``planes`` where rows are short: what a tile reads of a plane is then one piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from attrs import asdict, field, frozen
 
-from evokernel_core.ascendc.families import window_schedule as schedules
+from evokernel_core.ascendc.families import plane_schedule as planes
+from evokernel_core.ascendc.families import window_schedule as rows
 from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.plane_schedule import PlaneSchedule
 from evokernel_core.ascendc.families.rendering import render
-from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.families.window_schedule import WindowSchedule
+from evokernel_core.ascendc.families.window_text import planes_context, rows_context
 from evokernel_core.ascendc.families.windows import (
     AVERAGE_POOLS,
     CONVOLUTION,
     MAX_POOLS,
-    Combine,
     Window,
     read_window,
 )
-from evokernel_core.ascendc.lowering_program import camel, literal
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | {CONVOLUTION}
+Schedule = WindowSchedule | PlaneSchedule
 
 
 @frozen
 class WindowedFamily:
-    """Windows over planes, rows in lanes."""
+    """Windows over planes; lanes are rows or planes."""
 
     name: str = field(default="windowed", init=False)
     strategies: frozenset[str] = field(default=frozenset({"windowed"}), init=False)
@@ -52,200 +53,90 @@ class WindowedFamily:
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
         window = read_window(task, _OPS)
-        legal = [item for item in schedules.starts(window) if schedules.is_legal(window, item, chip)]
+        legal = [item for item in _starts(window) if _is_legal(window, item, task, chip)]
         if not legal:
             raise PlanError("A window's rows do not fit the unified buffer.")
-        best = min(legal, key=lambda item: schedules.estimate_us(window, item, task.sizes, chip))
+        best = min(legal, key=lambda item: _estimate_us(window, item, task, chip))
         return _strategy(window, best, "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        window, here = read_window(task, _OPS), WindowSchedule.of(strategy)
+        window, here = read_window(task, _OPS), schedule_of(strategy)
         return tuple(
             Move(name, _strategy(window, item, name), self.name)
-            for name, item in schedules.steps(here, window)
-            if schedules.is_legal(window, item, chip)
+            for name, item in _steps(window, here, task, chip)
+            if _is_legal(window, item, task, chip)
         )
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        window, item = read_window(task, _OPS), WindowSchedule.of(strategy)
-        return _strategy(window, item, "") if schedules.is_legal(window, item, chip) else None
+        window, item = read_window(task, _OPS), schedule_of(strategy)
+        return _strategy(window, item, "") if _is_legal(window, item, task, chip) else None
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        window = read_window(task, _OPS)
-        return schedules.estimate_us(window, WindowSchedule.of(strategy), task.sizes, chip)
+        return _estimate_us(read_window(task, _OPS), schedule_of(strategy), task, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        window = read_window(task, _OPS)
-        context = _context(task, window, WindowSchedule.of(strategy), name)
+        window, item = read_window(task, _OPS), schedule_of(strategy)
+        if isinstance(item, PlaneSchedule):
+            form, context = "plane", planes_context(task, window, item, name)
+        else:
+            form, context = "window", rows_context(task, window, item, name)
         return StageText(
-            render("window_tiling", **context), render("window_kernel", **context), f"{name}_kernel"
+            render(f"{form}_tiling", **context), render(f"{form}_kernel", **context), f"{name}_kernel"
         )
 
 
-def _strategy(window: Window, item: WindowSchedule, move: str) -> Strategy:
+def schedule_of(strategy: Strategy) -> Schedule:
+    """The schedule that a strategy describes."""
+    settings = dict(strategy.settings)
+    form = settings.pop("lanes")
+    return PlaneSchedule(**settings) if form == "planes" else WindowSchedule(**settings)  # type: ignore[arg-type]
+
+
+def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
+    cell = Descriptor(3 if item.buffers > 1 else 2, 0, 2)
+    if isinstance(item, PlaneSchedule):
+        notes = [
+            f"Tiles of {item.positions} elements of the result of sixteen planes.",
+            "Sixteen planes at a time are turned, so that neighbours lie blocks apart.",
+        ]
+        return Strategy("windowed", {"lanes": "planes", **asdict(item)}, tuple(notes), cell, move)
     notes = [
         f"Tiles of {item.rows} rows and {item.columns} columns of the result.",
         "Rows of a window are combined as they lie in memory.",
     ]
     if window.is_across:
         notes.append("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
-    return Strategy(
-        "windowed", asdict(item), tuple(notes), Descriptor(3 if item.buffers > 1 else 2, 0, 2), move
-    )
+    return Strategy("windowed", {"lanes": "rows", **asdict(item)}, tuple(notes), cell, move)
 
 
-# -- the text -------------------------------------------------------------------------------------
+def _starts(window: Window) -> Iterator[Schedule]:
+    yield from rows.starts(window)
+    if planes.applies(window):
+        yield from planes.starts()
 
 
-def _context(task: KernelTask, window: Window, item: WindowSchedule, name: str) -> dict[str, Any]:
-    across, casts = window.is_across, window.dtype != "float32"
-    tensors = [camel(graph_input.name) for graph_input in task.graph.inputs
-               if graph_input.kind is not InputKind.SCALAR]  # fmt: skip
-    read = [camel(item_name) for item_name in (window.source, window.weight, window.bias) if item_name]
-    averages = window.combine is Combine.SUM and window.divisor.fixed is None
-    counts = window.divisor.counts_padding
-    buffers = schedules.buffers(window, item, CPP_TYPE[window.dtype])
-    sizes = {buffer.name: buffer.count for buffer in buffers}
-    weighted = window.combine is Combine.WEIGHTED
-    return {
-        "w": window,
-        "s": item,
-        "name": name,
-        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-        "type": CPP_TYPE[window.dtype],
-        "size": ITEM_SIZE[window.dtype],
-        "unit": schedules.unit(window, item),
-        "across": across,
-        "cast": casts,
-        "ahead": item.buffers > 1,
-        "weighted": weighted,
-        "depth": not window.depth.is_plain,
-        "folds": schedules.folds_rows(window) or not across,
-        "outside_rows": not (window.rows.stays_inside and window.depth.stays_inside),
-        "outside_columns": not window.columns.stays_inside,
-        "scales_rows": averages and not all(
-            axis.counts_all(counts) for axis in (window.depth, window.rows)
-        ),
-        "scales_columns": averages and not window.columns.counts_all(counts),
-        "scale": _scale(window),
-        "steps": _column_steps(window),
-        "merges_columns": across and window.columns.stride > 1 and (window.columns.taps > 1 or weighted),
-        "copies_columns": across and window.columns.taps == 1 and not weighted,
-        "most_repeated": schedules.MOST_REPEATED,
-        "turned_half": schedules.result_pitch(window, item) * 8,
-        "lanes_result": _lanes_result(window),
-        "lanes_half": "HALF" if _lanes_result(window) != "turned" else "TURNED_HALF",
-        "start": schedules.start(window),
-        "line": schedules.line(window, item),
-        "slab_elements": sizes["inQueue"],
-        "result_elements": sizes["outQueue"],
-        "folded_elements": sizes.get("folded") if across else None,
-        "turned_elements": sizes.get("turned"),
-        "column_unit": schedules.column_unit(window, item),
-        "buffers": buffers,
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
-        "arguments": ", ".join((*read, "output")),
-        "symbols": list(_symbols(task, window)),
-        "source_plane": _source_plane(window),
-        "weight_at": _number(window, "weightGlobal", _weight_index(window)),
-        "bias_at": _number(
-            window, "biasGlobal", f"ChannelOf({'tile.row + row' if window.weighs_rows else 'tile.plane'})"
-        ),
-    }  # fmt: skip
-
-
-def _symbols(task: KernelTask, window: Window) -> Iterator[tuple[int, str]]:
-    extents = [window.planes, window.channels, window.inner]
-    extents += [size for axis in window.axes for size in (axis.size, axis.result)]
-    text = " ".join(item.cpp() for item in extents)
-    words = set(text.replace("(", " ").replace(")", " ").split())
-    yield from ((i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words)
-
-
-def _scale(window: Window) -> str:
-    """What the sum of a window is multiplied by, empty for 1."""
-    if window.combine is not Combine.SUM:
-        return ""
-    taps = window.depth.taps * window.rows.taps * window.columns.taps
-    divisor = window.divisor.fixed or taps
-    return "" if divisor == 1 else literal(1 / divisor)
-
-
-def _source_plane(window: Window) -> str:
-    """The plane of the input that belongs to a plane of the result."""
-    if window.spread == 1:
-        return "tile.plane"
-    channel = f"tile.plane / (tiling_.inner * {window.spread})"
-    return f"({channel} * tiling_.inner + tile.plane % tiling_.inner)"
-
-
-def _weight_index(window: Window) -> str:
-    if window.weighs_rows:
-        return "ChannelOf(tile.row + row) * TAPS_W + column"
-    columns = " * TAPS_W + column" if window.is_across else ""
-    rows = "(first * TAPS_H + tap)" if columns else "first * TAPS_H + tap"
-    return f"{rows}{columns}"
-
-
-def _number(window: Window, tensor: str, index: str) -> str:
-    value = f"{tensor}.GetValue({index})"
-    if window.dtype == "float32":
-        return value
-    return f"ToFloat({value})" if window.dtype == "bfloat16" else f"static_cast<float>({value})"
-
-
-def _lanes_result(window: Window) -> str:
-    """The buffer that holds the windows' results in the lanes."""
-    if not schedules.doubles(window):
-        return "turned"
-    spans = len(list(_spans(window.columns.taps)))
-    return "far" if spans % 2 else "near"
-
-
-def _spans(taps: int) -> Iterator[tuple[int, int]]:
-    """Widths of the windows that doubling reaches, and by how much the second of two is shifted."""
-    span = 1
-    while span < taps:
-        width = min(span * 2, taps)
-        yield width, width - span
-        span = width
-
-
-def _column_steps(window: Window) -> list[str]:
-    """The statements that combine the columns of each window, in one half of the lanes."""
-    if not window.is_across or window.combine is Combine.WEIGHTED:
-        return []
-    if schedules.doubles(window):
-        return list(_doubling_steps(window))
-    op = "Max" if window.combine is Combine.MAX else "Add"
-    first = "near[half * HALF + tile.lead * BLOCK]"
-    if window.columns.taps == 1:
-        return [f"CopyColumns(turned[half * TURNED_HALF], {first}, tile.columns);"]
-    second = "near[half * HALF + (tile.lead + DILATION_W) * BLOCK]"
-    each = "near[half * HALF + (tile.lead + tap * DILATION_W) * BLOCK]"
-    target = "turned[half * TURNED_HALF]"
-    if window.columns.stride == 1:
-        found = [f"{op}({target}, {first}, {second}, tile.columns * BLOCK);"]
-        merge = f"    {op}({target}, {target}, {each}, tile.columns * BLOCK);"
+def _steps(window: Window, here: Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+    """Named steps; a change of lanes goes to the best schedule of the others."""
+    if isinstance(here, PlaneSchedule):
+        yield from planes.steps(here)
+        others: Iterator[Schedule] = rows.starts(window)
+        name = "rows in lanes"
     else:
-        found = [f"MergeColumns({target}, {first}, STRIDE_W, {second}, tile.columns);"]
-        merge = f"    MergeColumns({target}, {target}, 1, {each}, tile.columns);"
-    if window.columns.taps > 2:
-        found += ["for (uint32_t tap = 2; tap < TAPS_W; ++tap) {", merge, "}"]
-    return found
+        yield from rows.steps(here, window)
+        others = planes.starts() if planes.applies(window) else iter(())
+        name = "planes in lanes"
+    legal = [item for item in others if _is_legal(window, item, task, chip)]
+    if legal:
+        yield name, min(legal, key=lambda item: _estimate_us(window, item, task, chip))
 
 
-def _doubling_steps(window: Window) -> Iterator[str]:
-    """Windows of 2, 4, 8 ... columns, each from two of half the width."""
-    op = "Max" if window.combine is Combine.MAX else "Add"
-    taps, dilation = window.columns.taps, window.columns.dilation
-    source, target = "near", "far"
-    source_leads = True
-    for width, distance in _spans(taps):
-        beyond = (taps - width) * dilation
-        count = f"(tile.columns + {beyond})" if beyond else "tile.columns"
-        base = f"{source}[half * HALF{' + tile.lead * BLOCK' if source_leads else ''}]"
-        moved = f"(tile.lead + {distance * dilation})" if source_leads else str(distance * dilation)
-        other = f"{source}[half * HALF + {moved} * BLOCK]"
-        yield f"{op}({target}[half * HALF], {base}, {other}, {count} * BLOCK); // {width} columns"
-        source, target, source_leads = target, source, False
+def _is_legal(window: Window, item: Schedule, task: KernelTask, chip: Chip) -> bool:
+    if isinstance(item, PlaneSchedule):
+        return planes.applies(window) and planes.is_legal(window, item, task.sizes, chip)
+    return rows.is_legal(window, item, chip)
+
+
+def _estimate_us(window: Window, item: Schedule, task: KernelTask, chip: Chip) -> float:
+    if isinstance(item, PlaneSchedule):
+        return planes.estimate_us(window, item, task.sizes, chip)
+    return rows.estimate_us(window, item, task.sizes, chip)

@@ -1,0 +1,205 @@
+"""The schedule of a windowed kernel whose lanes are planes: how much of a plane a tile has, and its cost.
+
+Every element of a plane fills one block with the values of eight planes, so that any distance within a
+plane is one in blocks. What a tile reads of a plane is one piece of memory, however short its rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.families.window_buffers import Buffer
+from evokernel_core.ascendc.families.windows import Combine, Window
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
+
+GROUP = 16
+"""Planes that TransDataTo5HD turns together."""
+_BLOCK = 8
+_LANES = 64
+_MOST_REPEATED = 31
+"""Columns between windows up to which one instruction takes many: eight of them are at most 255 blocks."""
+_MOST_POSITIONS = 2032
+"""Elements of a plane up to which one instruction turns a group: 254 repeats of eight."""
+_SHARES = (32, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
+_START = 22.0
+
+
+@frozen
+class PlaneSchedule:
+    """Tiles of at most ``positions`` elements of a plane's result, in ``buffers`` buffers of the input."""
+
+    positions: int
+    buffers: int = 2
+
+
+def applies(window: Window) -> bool:
+    """Whether planes can lie side by side: neighbours are combined within planes of several rows."""
+    several = not (window.rows.is_plain and window.depth.is_plain)
+    return window.is_across and several and window.columns.stride <= _MOST_REPEATED and window.spread == 1
+
+
+def starts() -> Iterator[PlaneSchedule]:
+    for positions in _SHARES:
+        yield PlaneSchedule(positions, 2)
+        yield PlaneSchedule(positions, 1)
+
+
+def steps(here: PlaneSchedule) -> Iterator[tuple[str, PlaneSchedule]]:
+    """Named steps, legal or not."""
+    place = _SHARES.index(here.positions)
+    if place + 1 < len(_SHARES):
+        yield "larger tile", evolve(here, positions=_SHARES[place + 1])
+    if place > 0:
+        yield "smaller tile", evolve(here, positions=_SHARES[place - 1])
+    yield "one buffer" if here.buffers > 1 else "two buffers", evolve(here, buffers=3 - here.buffers)
+
+
+def unit(window: Window) -> int:
+    """Elements that fill whole blocks before and after a cast."""
+    return max(32 // ITEM_SIZE[window.dtype], _BLOCK)
+
+
+def separates(window: Window) -> bool:
+    """Whether columns are combined before rows."""
+    return window.combine is not Combine.WEIGHTED
+
+
+def in_positions(window: Window, item: PlaneSchedule, sizes: Mapping[str, int]) -> int:
+    """Elements of a plane that a tile reads, so that its windows fit in at the user's sizes."""
+    across, down = window.columns, window.rows
+    columns = across.result.evaluate(sizes)
+    if columns > item.positions // 2:
+        columns = max(item.positions // 2, unit(window))
+        width = (columns - 1) * across.stride + across.reach
+    else:
+        width = across.size.evaluate(sizes)
+    rows = max(1, min(item.positions // columns, down.result.evaluate(sizes)))
+    held = (rows - 1) * down.stride + down.reach
+    least = down.reach * (
+        -(-((unit(window) - 1) * across.stride + across.reach) // unit(window)) * unit(window)
+    )
+    return max(least, held * (-(-width // unit(window)) * unit(window)))
+
+
+def middle_positions(window: Window, item: PlaneSchedule) -> int:
+    """Elements after columns are combined, in the rows that are read."""
+    return item.positions * max(window.rows.stride, 1) + window.rows.reach * _BLOCK * 4
+
+
+def in_line(window: Window, item: PlaneSchedule, sizes: Mapping[str, int]) -> int:
+    """Blocks of one half of the lanes, with what an instruction reads behind the last element."""
+    beyond = _BLOCK * window.columns.stride + unit(window)
+    return -(-(in_positions(window, item, sizes) + beyond) // GROUP) * GROUP
+
+
+def out_line(item: PlaneSchedule) -> int:
+    return -(-item.positions // GROUP) * GROUP + GROUP
+
+
+def weights(window: Window) -> int:
+    """Elements of a plane's weights in the unified buffer, its bias in a block behind them."""
+    taps = window.depth.taps * window.rows.taps * window.columns.taps
+    return -(-taps // unit(window)) * unit(window) + (unit(window) if window.bias else 0)
+
+
+def buffers(
+    window: Window, item: PlaneSchedule, sizes: Mapping[str, int], cpp_type: str
+) -> tuple[Buffer, ...]:
+    """Queues first, then scratch memory."""
+    width, casts = ITEM_SIZE[window.dtype], window.dtype != "float32"
+    inside, outside = in_line(window, item, sizes), out_line(item)
+    found = [
+        Buffer("inQueue", cpp_type, "SLAB_ELEMENTS", GROUP * inside, width, item.buffers, True),
+        Buffer("outQueue", cpp_type, "RESULT_ELEMENTS", GROUP * outside, width, 1, True),
+    ]
+    if window.combine is Combine.WEIGHTED:
+        held = GROUP * weights(window)
+        found.append(Buffer("weightQueue", cpp_type, "GROUP * WEIGHTS", held, width, 1, True))
+        found.append(Buffer("weights", "float", "GROUP * WEIGHTS", held, 4))
+        if casts:
+            found.append(Buffer("weightRows", "float", "GROUP * WEIGHTS", held, 4))
+    if casts:
+        found.append(Buffer("held", "float", "SLAB_ELEMENTS", GROUP * inside, 4))
+        found.append(Buffer("result", "float", "RESULT_ELEMENTS", GROUP * outside, 4))
+    found.append(Buffer("lanes", "float", "2 * IN_HALF", GROUP * inside, 4))
+    if separates(window):
+        middle = GROUP * middle_positions(window, item)
+        found.append(Buffer("middle", "float", "2 * MIDDLE_HALF", middle, 4))
+    found.append(Buffer("folded", "float", "2 * OUT_HALF", GROUP * outside, 4))
+    return tuple(found)
+
+
+def is_legal(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], chip: Chip) -> bool:
+    small = in_positions(window, item, sizes) <= 4 * _MOST_POSITIONS
+    return small and sum(buffer.total for buffer in buffers(window, item, sizes, "")) <= chip.ub_bytes
+
+
+def estimate_us(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds: the slowest pipe of one core, or the memory that all share."""
+    across, down = window.columns, window.rows
+    planes, depth = window.planes.evaluate(sizes), window.depth.result.evaluate(sizes)
+    rows, columns = down.result.evaluate(sizes), across.result.evaluate(sizes)
+    width, in_columns = ITEM_SIZE[window.dtype], across.size.evaluate(sizes)
+    room = in_positions(window, item, sizes)
+    whole = in_columns * down.reach <= room and columns <= item.positions
+    if whole:
+        tile_columns, pitch = columns, in_columns
+    else:
+        fitting = (room // down.reach - across.reach) // across.stride + 1
+        tile_columns = max(unit(window), min(fitting, item.positions) // unit(window) * unit(window))
+        pitch = (tile_columns - 1) * across.stride + across.reach
+    most = min((room // pitch - down.reach) // down.stride + 1, item.positions // tile_columns)
+    tile_rows = math.ceil(rows / math.ceil(rows / max(1, min(most, rows))))
+    held = min(down.size.evaluate(sizes), (tile_rows - 1) * down.stride + down.reach)
+    groups = math.ceil(planes / GROUP)
+    tiles = groups * depth * math.ceil(rows / tile_rows) * math.ceil(columns / tile_columns)
+    cores = min(chip.aiv, tiles)
+    lanes = min(planes, GROUP)
+    pieces = 1 if whole else held
+    burst = held * pitch * width / pieces
+    loads = (100 + lanes * pieces * (burst / 512 + 1) * 16) * window.depth.taps
+    piece = tile_rows * tile_columns * width / (1 if whole else tile_rows)
+    stores = 100 + lanes * (1 if whole else tile_rows) * (piece / 512 + 1) * 16
+    vector = _vector_cycles(window, tile_rows, tile_columns, held, pitch, 2 if lanes > _BLOCK else 1)
+    mine = math.ceil(tiles / cores)
+    pipes = mine * (max(loads, vector + stores) if item.buffers > 1 else loads + stores + vector)
+    read = planes * window.depth.size.evaluate(sizes) * down.size.evaluate(sizes) * in_columns * width
+    written = planes * depth * rows * columns * width
+    back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
+    moved = read * 1.1 + back * chip.constants["gm.write_back_cost"]
+    memory = moved / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
+    fill = (loads + stores + vector) / chip.mhz
+    busy = pipes / chip.mhz
+    return float(max(busy, memory) + 0.1 * min(busy, memory) + fill + launch_us(chip, cores))
+
+
+def _vector_cycles(window: Window, rows: int, columns: int, held: int, pitch: int, halves: int) -> float:
+    """Cycles of the instructions of one tile."""
+    turn = held * pitch * GROUP / _LANES + _START
+    back = halves * (rows * columns * _BLOCK / _LANES + _START)
+    casts = (held * pitch + rows * columns) * GROUP / _LANES + 2 * _START if window.dtype != "float32" else 0
+    first = halves * (rows * columns / _BLOCK + _START)
+    if window.combine is Combine.WEIGHTED:
+        taps = window.depth.taps * window.rows.taps * window.columns.taps
+        sweep = (
+            _sweep_cycles(rows, columns, window.rows.stride * pitch)
+            + rows * math.ceil(columns / _BLOCK) * 1.5
+        )
+        return casts + turn * window.depth.taps + first + back + halves * taps * sweep
+    side = window.columns.taps * _sweep_cycles(held, columns, pitch)
+    flat = window.rows.stride == 1
+    down = window.rows.taps * (_START + rows * columns / _BLOCK * 2 if flat
+                               else _sweep_cycles(rows, columns, window.rows.stride * columns))  # fmt: skip
+    each = turn + halves * (side + down + _START + held * columns / _BLOCK)
+    return casts + each * window.depth.taps + first + back
+
+
+def _sweep_cycles(rows: int, columns: int, step: int) -> float:
+    chunks = math.ceil(columns / _BLOCK)
+    instructions = chunks if step <= 255 and columns < rows * _BLOCK else 2 * rows
+    return instructions * _START + rows * chunks * 1.5
