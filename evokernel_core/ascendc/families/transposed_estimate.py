@@ -105,7 +105,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
         is_flat,
         blocks,
         chunks,
-        min(sizes.kernel[2], panel // chunk),
+        min(taps, panel // chunk),
         chunks == 1 and rows == 1 and taps * blocks <= 2 * panel,
         _L0_BYTES // (_FRACTAL * _BLOCK) // max(fractals, tile_m // _FRACTAL),
         batch,
@@ -144,7 +144,7 @@ def _width(out_w: int, heights: int, most: int) -> int:
     def waste(count: int) -> int:
         width = _whole(-(-out_w // count))
         pixels = min(most // width, heights) * width
-        return count * width * (pixels + 64) * 64 // pixels
+        return count * (width + 32) * (pixels + 64) * 64 // pixels
 
     return _whole(-(-out_w // min(range(fewest, 2 * fewest + 8), key=waste)))
 
