@@ -9,6 +9,7 @@ from evokernel_core.domain.graph import Graph, Node, ValueRef
 
 _MATRIX_PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
 _ATTENTION = "aten.scaled_dot_product_attention.default"
+_TRIANGLES = frozenset(("aten.triu.default", "aten.tril.default"))
 _CONVOLUTION = "aten.convolution.default"
 
 
@@ -16,7 +17,7 @@ def multiply_adds(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
     """How many a direct computation takes; 0 for any other op. Zeros of padding are not counted."""
     if node.op in _MATRIX_PRODUCTS:
         depth = graph.spec(next(iter(node.operands()))).sizes(sizes)[-1]
-        return math.prod(node.outputs[0].sizes(sizes)) * depth
+        return _wanted(node, graph, sizes) * depth
     if node.op == _ATTENTION:
         return _of_attention(node, graph, sizes)
     return _of_convolution(node, graph, sizes) if node.op == _CONVOLUTION else 0
@@ -35,6 +36,20 @@ def _of_attention(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
     """Queries times keys and weights times values, without the pairs that a causal mask hides."""
     depth = graph.spec(next(iter(node.operands()))).sizes(sizes)[-1]
     return scores_of_attention(node, graph, sizes) * (depth + node.outputs[0].sizes(sizes)[-1])
+
+
+def _wanted(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Elements of a product that anything reads: of some only a triangle is kept."""
+    *batch, m, n = node.outputs[0].sizes(sizes)
+    readers = [other for other in graph.nodes if any(ref.name == node.name for ref in other.operands())]
+    returned = any(ref.name == node.name for ref in graph.outputs)
+    if returned or len(readers) != 1 or readers[0].op not in _TRIANGLES:
+        return math.prod(batch) * m * n
+    diagonal = int(str(readers[0].args[1])) if len(readers[0].args) > 1 else 0
+    below = sum(min(n, max(0, row + diagonal)) for row in range(m))  # columns in front of the diagonal
+    if "triu" in readers[0].op:
+        return math.prod(batch) * (m * n - below)
+    return math.prod(batch) * (below + sum(0 <= row + diagonal < n for row in range(m)))
 
 
 def _of_convolution(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:

@@ -1,4 +1,4 @@
-"""Multiply-adds of convolutions and attention, against a count one by one."""
+"""Multiply-adds of matrix products, convolutions and attention, against a count one by one."""
 
 from __future__ import annotations
 
@@ -71,3 +71,17 @@ def test_attention_counts_what_a_mask_leaves(queries: int, keys: int, causal: bo
     graph = Graph(inputs, (node,), (ValueRef("attention"),))
     pairs = sum(not causal or key <= query for query in range(queries) for key in range(keys))
     assert multiply_adds(node, graph, {}) == 6 * pairs * (4 + 5)
+
+
+@given(
+    st.integers(1, 7), st.integers(1, 7), st.integers(-8, 8), st.sampled_from(["triu", "tril"]), st.booleans()
+)
+def test_a_kept_triangle_of_a_product(m: int, n: int, diagonal: int, op: str, returned: bool) -> None:
+    inputs = (GraphInput("x", TensorSpec((m, 3), "float32")), GraphInput("y", TensorSpec((3, n), "float32")))
+    spec = TensorSpec((m, n), "float32")
+    product = Node("mm", "aten.mm.default", (ValueRef("x"), ValueRef("y")), (), (spec,))
+    kept = Node("kept", f"aten.{op}.default", (ValueRef("mm"), diagonal), (), (spec,))
+    outputs = (ValueRef("kept"), ValueRef("mm")) if returned else (ValueRef("kept"),)
+    across = [column - row - diagonal for row in range(m) for column in range(n)]
+    count = m * n if returned else sum(place >= 0 if op == "triu" else place <= 0 for place in across)
+    assert multiply_adds(product, Graph(inputs, (product, kept), outputs), {}) == 3 * count

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from evokernel_core.ascendc.families import matmul_schedule as schedules
 from evokernel_core.ascendc.families.family import Move, StageText
 from evokernel_core.ascendc.families.matmul_schedule import MatmulSchedule, refusal, strategy_of
-from evokernel_core.ascendc.families.products import PRODUCTS, QUANT, Product, Side, read_product
+from evokernel_core.ascendc.families.products import PRODUCTS, QUANT, TRIANGLES, Product, Side, read_product
 from evokernel_core.ascendc.families.rendering import render
 from evokernel_core.ascendc.families.strided import SWAPS
 from evokernel_core.ascendc.families.text import CPP_TYPE
@@ -36,7 +36,7 @@ class MatmulFamily:
 
     @property
     def ops(self) -> Mapping[str, str]:
-        return dict.fromkeys(sorted(PRODUCTS), "kernel") | dict.fromkeys(sorted(SWAPS), "view")
+        return dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel") | dict.fromkeys(sorted(SWAPS), "view")
 
     def check(self, task: KernelTask, chip: Chip) -> None:
         read_product(task)
@@ -82,6 +82,8 @@ def context_of(task: KernelTask, found: Product, schedule: MatmulSchedule, name:
     return {
         "s": schedule,
         "splits": found.splits,
+        "triangle": found.triangle,
+        "zeros": found.splits or found.triangle,  # some results are sums over nothing
         "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
         "type": CPP_TYPE[found.dtype],
         "out_type": CPP_TYPE[found.out_dtype],

@@ -9,7 +9,7 @@ from itertools import product
 
 from attrs import asdict, evolve, frozen
 
-from evokernel_core.ascendc.families.products import Product, Side
+from evokernel_core.ascendc.families.products import Product, Side, Triangle
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
@@ -156,9 +156,25 @@ def _cut(found: Product, item: MatmulSchedule, sizes: Mapping[str, int], chip: C
     part_n = _equal(tile_n, item.base_n)
     tiles_m, tiles_n = math.ceil(m / tile_m), math.ceil(n / tile_n)
     sums = max(found.splits, 1)
-    tiles = batch * sums * tiles_m * tiles_n
+    tiles = batch * sums * _full_tiles(found.triangle, (m, n), (tile_m, tile_n))
     return _Cut(tile_m, tile_n, part_n, math.ceil(tile_n / part_n), tiles_m, tiles_n, tiles,
                 math.ceil(k / sums), min(tiles, chip.aic))  # fmt: skip
+
+
+def _full_tiles(triangle: Triangle | None, shape: tuple[int, int], tile: tuple[int, int]) -> int:
+    """Tiles of a matrix of which something is kept, at least one."""
+    (m, n), (tile_m, tile_n) = shape, tile
+    columns = math.ceil(n / tile_n)
+    if triangle is None:
+        return math.ceil(m / tile_m) * columns
+    count = 0
+    for row in range(0, m, tile_m):
+        if triangle.upper:  # of the columns from row + diagonal on
+            count += columns - min(columns, max(0, row + triangle.diagonal) // tile_n)
+        else:  # up to the column of the last row
+            last = min(row + tile_m, m) - 1 + triangle.diagonal
+            count += min(columns, last // tile_n + 1) if last >= 0 else 0
+    return max(count, 1)
 
 
 def _equal(length: int, most: int) -> int:

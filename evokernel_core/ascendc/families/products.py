@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.families.strided import NOWHERE, Axis, Group, behind_views
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
@@ -15,6 +15,7 @@ from evokernel_core.domain.task import KernelTask
 
 SPLIT = "evokernel.split_mm.default"
 """``split_mm(a, b, parts)``: ``parts`` float32 matrices whose sum is the product of a and b."""
+TRIANGLES = frozenset({"aten.triu.default", "aten.tril.default"})
 PRODUCTS = frozenset({"aten.mm.default", "aten.bmm.default", SPLIT})
 QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
 """Types of products, and the mode in which Fixpipe rounds a float32 sum to them."""
@@ -44,6 +45,15 @@ class Side:
 
 
 @frozen
+class Triangle:
+    """The elements of a result that are kept, the others being zero: those whose column less their row is
+    at least ``diagonal`` (``upper``) or at most."""
+
+    upper: bool
+    diagonal: int
+
+
+@frozen
 class Product:
     """``batch`` products of m x k by k x n, in ``splits`` sums each where k is cut (0: it is not)."""
 
@@ -56,6 +66,7 @@ class Product:
     dtype: str
     out_dtype: str
     splits: int = 0
+    triangle: Triangle | None = None
 
     def evaluate(self, sizes: Mapping[str, int]) -> tuple[int, int, int, int]:
         """batch, m, n and k in numbers."""
@@ -71,16 +82,21 @@ def read_product(task: KernelTask) -> Product:
     if len(products) != 1 or len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one matrix product with one result.")
     node = products[0]
-    _check_result(nodes, graph.outputs[0], node)
-    return product_of(task, node)
+    return evolve(product_of(task, node), triangle=_triangle(nodes, graph.outputs[0], node))
 
 
-def _check_result(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> None:
+def _triangle(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> Triangle | None:
+    """What is kept of a product on the way to the kernel's result."""
+    found: Triangle | None = None
     while result.name != node.name:
         below = nodes.get(result.name)
-        if below is None or below.op not in SAME_ORDER:
+        if below is not None and below.op in TRIANGLES and found is None and node.op != SPLIT:
+            diagonal = int(str(below.args[1])) if len(below.args) > 1 else 0
+            found = Triangle("triu" in below.op, diagonal)
+        elif below is None or below.op not in SAME_ORDER or found is not None:
             raise PlanError("The result is more than a matrix product.")
         result = next(iter(below.operands()))
+    return found
 
 
 def product_of(task: KernelTask, node: Node) -> Product:
