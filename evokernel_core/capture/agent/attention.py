@@ -1,15 +1,49 @@
-"""aten.scaled_dot_product_attention in products, a softmax and a sum."""
+"""aten.scaled_dot_product_attention: one node, or products, a softmax and a sum."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from . import draws
 
+_OPERATION = torch.ops.aten.scaled_dot_product_attention.default
+_LIBRARY = torch.library.Library("evokernel_capture", "FRAGMENT")
+_LIBRARY.define(str(_OPERATION._schema).removeprefix("aten::scaled_dot_product_"))
+_LIBRARY.impl(
+    "attention",
+    lambda query, key, value, *_, **__: query.new_empty([*query.shape[:-1], value.shape[-1]]),
+    "CompositeExplicitAutograd",
+)
+MARK = "evokernel_capture.attention.default"
 
-def attention(  # noqa: PLR0913 - as its op
+
+def rule(fits: Callable[[str], bool]) -> Callable[..., torch.Tensor]:
+    """How attention is traced: as one node if it has kernels of its own and drops nothing out."""
+
+    def run(*args: Any, dropout_p: float = 0.0, **kwargs: Any) -> torch.Tensor:
+        share = args[4] if len(args) > 4 else dropout_p
+        if share or not fits(str(_OPERATION)):
+            return apart(*args, **({"dropout_p": dropout_p} if len(args) <= 4 else {}), **kwargs)
+        _relate(*args[:3])
+        whole: torch.Tensor = torch.ops.evokernel_capture.attention(*args, **kwargs)
+        return whole
+
+    return run
+
+
+def _relate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+    """Tells the tracer which sizes are the same, by asking: nothing else of the node would."""
+    pairs = [*zip(key.shape[:-1], value.shape[:-1], strict=False), (query.shape[-1], key.shape[-1])]
+    pairs += zip(query.shape[:-2], key.shape[:-2], strict=False)
+    for one, other in pairs:
+        bool(one == other)
+
+
+def apart(  # noqa: PLR0913 - as its op
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch._dispatch.python import enable_python_dispatcher
 
-from . import compositions, draws, recurrent
-from .attention import attention
+from . import attention, compositions, draws, recurrent
 
 aten = torch.ops.aten
 _KEY = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -83,11 +82,9 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
         aten.dropout_.default: dropout_in_place,
         aten.feature_dropout.default: feature_dropout,
         aten.batch_norm.default: batch_norm,
+        aten.scaled_dot_product_attention.default: attention.rule(fits),
     }
-    rules |= recurrent.rules(fits)
-    if not fits("aten.scaled_dot_product_attention.default"):
-        rules[aten.scaled_dot_product_attention.default] = attention
-    return rules
+    return rules | recurrent.rules(fits)
 
 
 def copied(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -96,8 +93,28 @@ def copied(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = Fals
     return cast.expand(target.shape)
 
 
-TABLE = {aten.copy.default: copied}
+def restrided(x: torch.Tensor, size: Any, stride: Any, offset: int | None = None) -> Any:
+    """aten.as_strided where it changes no element's place, as for layouts of one-pixel images."""
+    same = (
+        len(size) == x.dim()
+        and not offset
+        and all(
+            new == old and (new == 1 or step == own)
+            for new, old, step, own in zip(size, x.shape, stride, x.stride(), strict=True)
+        )
+    )
+    return x.view(x.shape) if same else NotImplemented
+
+
+TABLE = {aten.copy.default: copied, aten.as_strided.default: restrided}
 """What writes into tensors become, in operations that families know."""
+
+
+ATEN_NAMES: Mapping[str, str] = {
+    **recurrent.ATEN_NAMES,
+    attention.MARK: "aten.scaled_dot_product_attention.default",
+}
+"""What nodes that stand for composite operations are called in a graph."""
 
 
 def _note(modes: Modes, p: float, train: bool) -> None:

@@ -88,7 +88,13 @@ def scaled_sum(
     return product + (added if beta == 1 else added * beta)
 
 
+def is_nan(x: torch.Tensor) -> torch.Tensor:
+    """aten.isnan: only what is no number differs from itself."""
+    return torch.ne(x, x)
+
+
 TABLE = {
+    aten.isnan.default: is_nan,
     aten.native_group_norm.default: group_norm,
     aten.native_batch_norm.default: batch_norm,
     aten.addmm.default: scaled_sum,

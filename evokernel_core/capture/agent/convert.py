@@ -17,7 +17,11 @@ from .mutations import changed, counts, updates
 from .ops import NO_OPS
 from .parts import SCALAR, Leaf
 
-_IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
+IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
+
+
+_COPIES = ("aten.clone.default", "aten.contiguous.default")
+_VIEWS = ("aten.view.default", "aten._unsafe_view.default")
 
 
 class InexpressibleSize(Unsupported):
@@ -130,6 +134,7 @@ class Converter:
         self.input_specs: list[dict[str, Any]] = []
         self._buffers = Buffers(traced.inputs, leaves)
         self._values: dict[str, Any] = {}
+        self._moved = False
         self._nodes: list[dict[str, Any]] = []
 
     def convert(self) -> dict[str, Any]:
@@ -188,7 +193,7 @@ class Converter:
 
     def _call(self, node: Any) -> None:
         name = str(node.target)
-        if name.startswith(_IGNORED):
+        if name.startswith(IGNORED):
             return
         if updates(node):
             buffer = changed(node).name
@@ -207,9 +212,11 @@ class Converter:
         if isinstance(node.meta.get("val"), (torch.SymInt, int)):
             return
         if name in NO_OPS or self._keeps_value(node, name):
+            self._moved = self._moved or name in _COPIES
             self._values[node.name] = self._argument(node.args[0])
             return
-        self._emit(node, name)
+        # where copies vanished, elements may lie in an order that only reshape takes
+        self._emit(node, "aten.reshape.default" if self._moved and name in _VIEWS else name)
 
     def _keeps_value(self, node: Any, name: str) -> bool:
         """A cast to the same dtype, or a view to the same shape."""
@@ -237,7 +244,7 @@ class Converter:
                 "args": [self._argument(item) for item in node.args],
                 "kwargs": [[key, item] for key, item in kwargs.items()],
                 "outputs": [spec(item, self.sizes) for item in results if isinstance(item, torch.Tensor)],
-                "line": _line(node.meta.get("stack_trace") or "", self._path),
+                "line": line_in(node.meta.get("stack_trace") or "", self._path),
             }
         )
 
@@ -337,7 +344,7 @@ def input_name(expression: str, taken: set[str]) -> str:
     return unique
 
 
-def _line(stack_trace: str, path: str) -> int:
+def line_in(stack_trace: str, path: str) -> int:
     """The innermost frame in the user's file."""
     lines = re.findall(rf'File "{re.escape(path)}", line (\d+)', stack_trace)
     return int(lines[-1]) if lines else 0

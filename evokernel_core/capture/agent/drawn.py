@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .composites import ATEN_NAMES
 from .convert import Converter, input_name, spec
 from .draws import draw_text
 from .errors import Unsupported
 from .parts import PARAMETER, SCALAR, TENSOR
-from .recurrent import ATEN_NAMES
 
 
 class DrawingConverter(Converter):

@@ -51,7 +51,8 @@ def _rule(kind: str, fits: bool) -> Callable[..., Any]:
         if dropout and train and layers > 1:
             raise NotImplementedError("a recurrent layer drops out between its layers")
         steps = x.shape[1 if batch_first and x.dim() == 3 else 0]
-        short = isinstance(steps, int) and steps * layers * (2 if bidirectional else 1) <= _MOST_STEPS
+        captured = steps.node.hint if isinstance(steps, torch.SymInt) else steps
+        short = captured * layers * (2 if bidirectional else 1) <= _MOST_STEPS
         return apart(*args) if short and not fits else whole(*args)
 
     return run

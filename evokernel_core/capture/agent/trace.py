@@ -30,26 +30,36 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a traced function. Parameters of equal size share a symbol, as the sizes of a model's
-    layers are chosen together, and those of convolutions are numbers."""
+    """One input of a traced function. Where parameters are many, those of equal size share a symbol, as
+    the sizes of a model's layers are chosen together; those of convolutions are numbers."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     parameter: bool
+    shares: bool = False
 
     def key(self, index: int, dim: int) -> Key | None:
         """None where the size is always a number."""
         size = self.shape[dim]
         if size < 2 or (self.parameter and len(self.shape) > 2):
             return None
-        return (size,) if self.parameter else (index, dim)
+        return (size,) if self.shares else (index, dim)
 
 
-def input_of(leaf: Leaf) -> Input:
+_FEW_PARAMETERS = 8
+
+
+def inputs_of(leaves: tuple[Leaf, ...]) -> tuple[Input, ...]:
     """A Python number is traced as a tensor of no dimensions."""
+    shares = sum(leaf.kind == PARAMETER for leaf in leaves) > _FEW_PARAMETERS
+    return tuple(_input(leaf, shares) for leaf in leaves)
+
+
+def _input(leaf: Leaf, shares: bool) -> Input:
     if leaf.kind == SCALAR:
         return Input((), torch.float32, False)
-    return Input(tuple(leaf.value.shape), leaf.value.dtype, leaf.kind == PARAMETER)
+    parameter = leaf.kind == PARAMETER
+    return Input(tuple(leaf.value.shape), leaf.value.dtype, parameter, parameter and shares)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .absorb import member
-from .composites import TABLE, Modes, overridden
-from .convert import InexpressibleSize
+from .composites import ATEN_NAMES, TABLE, Modes, overridden
+from .convert import IGNORED, InexpressibleSize, line_in
 from .devices import on_host
 from .drawn import DrawingConverter
 from .entry import Call, Entry, call_of, outside_state
@@ -25,8 +25,8 @@ from .ones import least_sizes
 from .ops import Fusibility
 from .parts import SCALAR
 from .results import Results
-from .source import ENTER, EXIT, Source
-from .trace import Input, Key, WholeTrace, input_of, lines_noted, trace
+from .source import ENTER, EXIT, Function, Source
+from .trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
 
 _MAX_ROUNDS = 10
 
@@ -46,6 +46,10 @@ class WholeFunctions:
         self.module = module
         self.fusibility = fusibility
         self.was_run = was_run
+        self._run: list[Function] = []
+        # a draw said in other draws would give other numbers
+        table = {operation: rule for operation, rule in fusibility.table.items() if not _draws(operation)}
+        self._table = table | TABLE
 
     def region(self, entry: Entry) -> dict[str, Any]:
         """``{"replacement", "graph", "symbols"}`` of the function's whole body. Raises Refused with the
@@ -53,6 +57,7 @@ class WholeFunctions:
         run = [item for item in self.source.functions if any(map(self.was_run, ast.walk(item.node)))]
         if reason := outside_state(self.source, self.was_run, run):
             raise Refused(reason)
+        self._run = run
         call = call_of(entry, self.module, fix_numbers=False)
         try:
             return self._traced(call)
@@ -62,7 +67,7 @@ class WholeFunctions:
         return self._traced(call_of(entry, self.module, fix_numbers=True))
 
     def _traced(self, call: Call) -> dict[str, Any]:
-        inputs = tuple(map(input_of, call.leaves))
+        inputs = inputs_of(call.leaves)
         pinned: set[Key] = set()
         for _ in range(_MAX_ROUNDS):
             found, modes = self._trace(call, inputs, pinned)
@@ -83,7 +88,7 @@ class WholeFunctions:
                 stack.enter_context(on_host())
                 stack.enter_context(lines_noted(self.module, self.source, ENTER, EXIT))
                 modes = stack.enter_context(overridden(self.fusibility.fits))
-                found = trace(call, inputs, self.fusibility.table | TABLE, pinned)
+                found = trace(call, inputs, self._table, pinned)
         except Exception as error:
             line = line_of(error, self.source.path)
             raise Refused(f"Line {line} could not be traced ({describe(error)}).") from error
@@ -94,7 +99,7 @@ class WholeFunctions:
 
     def _converted(self, call: Call, found: WholeTrace, modes: Modes) -> dict[str, Any]:
         """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
-        conditions = [*call.conditions, *_mode_conditions(call.entry, modes)]
+        conditions = [*call.conditions, *_mode_conditions(call.entry, modes.training, self._asks_mode())]
         try:
             converter = DrawingConverter(found.traced, call.leaves, self.source.path)
             results = Results(call, found, converter)
@@ -102,7 +107,7 @@ class WholeFunctions:
         except InexpressibleSize:
             raise
         except Unsupported as error:
-            raise Refused(str(error)) from error
+            raise Refused(self._missing(found) or str(error)) from error
         self._check(graph)
         symbols = self._symbols(call, results, converter, graph)
         return {
@@ -110,6 +115,25 @@ class WholeFunctions:
             "graph": graph,
             "symbols": symbols,
         }
+
+    def _asks_mode(self) -> bool:
+        """Whether code of the file that was run reads ``training``."""
+        nodes = (node for function in self._run for node in ast.walk(function.node))
+        asked = (node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "training")
+        return any(map(self.was_run, asked))
+
+    def _missing(self, found: WholeTrace) -> str:
+        """The operations that no family covers; empty where all are covered."""
+        nodes = [item for item in found.traced.graph.nodes if str(item.target).startswith("aten.")]
+        names = [(ATEN_NAMES.get(str(item.target), str(item.target)), item) for item in nodes]
+        ignored = (*IGNORED, "aten.sym_")
+        return " ".join(
+            dict.fromkeys(
+                uncovered(name, line_in(item.meta.get("stack_trace") or "", self.source.path))
+                for name, item in names
+                if not self.fusibility.fits(name) and not name.startswith(ignored)
+            )
+        )
 
     def _check(self, graph: dict[str, Any]) -> None:
         missing = [node for node in graph["nodes"] if not self.fusibility.fits(node["op"])]
@@ -137,6 +161,10 @@ class WholeFunctions:
         return [{"name": name, "size": size, "minimum": least[name]} for name, size in captured.items()]
 
 
+def _draws(operation: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in operation.tags
+
+
 def _keys(item: Input, index: int) -> list[Key]:
     keys = (item.key(index, dim) for dim in range(len(item.shape)))
     return [key for key in keys if key is not None]
@@ -145,16 +173,17 @@ def _keys(item: Input, index: int) -> list[Key]:
 _SENSITIVE = (torch.nn.modules.batchnorm._NormBase, torch.nn.modules.dropout._DropoutNd)
 
 
-def _mode_conditions(entry: Entry, modes: Modes) -> list[str]:
+def _mode_conditions(entry: Entry, modes: set[bool], reads: bool) -> list[str]:
     """What the call must ask where training and evaluation differ: the mode of the whole model, or that of
-    each layer where they differ. Raises Refused for layers without a plain name."""
-    if not modes.training or entry.receiver is None:
+    each layer where they differ. ``reads`` says that the file's code asks itself. Raises Refused for layers
+    without a plain name."""
+    if not (modes or reads) or not isinstance(entry.receiver, torch.nn.Module):
         return []
     name, now = entry.function.receiver, bool(entry.receiver.training)
-    if modes.training == {now}:
+    if modes <= {now}:
         return [_mode(name, now)]
     layers = ((path, item) for path, item in entry.receiver.named_modules() if isinstance(item, _SENSITIVE))
-    conditions = []
+    conditions = [_mode(name, now)] * reads
     for path, layer in layers:
         text = member(name, path)
         if not text:

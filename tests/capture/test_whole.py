@@ -1,0 +1,326 @@
+"""Whole forwards as one region: the edited model computes what the first one did, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any
+
+import pytest
+import torch
+
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.agent.reference import run
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.edit import plan_edit, revert_edit
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.synthesis.coverage import uncovered
+
+HEAD = """
+import random
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+def shifted(x, by):
+    y = x + by
+    return y * 2
+
+class Block(nn.Module):
+    def __init__(self, width, p=0.0):
+        super().__init__()
+        self.linear, self.drop = nn.Linear(width, width), nn.Dropout(p)
+
+    @property
+    def gain(self):
+        return 3.0
+
+    def forward(self, x):
+        return x + self.drop(torch.relu(self.linear(x))) * self.gain
+"""
+
+
+def model(init: str, forward: str, shapes: str, arguments: str = "x") -> str:
+    """A file with one model and its inputs."""
+    initial = indent(dedent(init).strip("\n"), " " * 8)
+    body = indent(dedent(forward).strip("\n"), " " * 8)
+    return (
+        f"{HEAD}\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n{initial}\n\n"
+        f"    def forward(self, {arguments}):\n{body}\n\ndef get_inputs():\n    return [{shapes}]\n"
+    )
+
+
+@pytest.fixture
+def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
+    def capture(text: str) -> tuple[Region, ...]:
+        return agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+
+    return capture
+
+
+def kernel(task: KernelTask) -> Callable[..., Any]:
+    """The captured graph as the operator that takes its place: it allocates results of its own."""
+    graph = to_data(task.graph)
+
+    def call(*arguments: Any) -> Any:
+        inputs = dict(zip([item.name for item in task.graph.inputs], arguments, strict=False))
+        sizes = {
+            dim: int(inputs[item.name].shape[axis])
+            for item in task.graph.inputs
+            for axis, dim in enumerate(item.spec.shape)
+            if isinstance(dim, str) and dim.isidentifier()
+        }
+        results = [value.clone() for value in run(graph, inputs, sizes)]
+        counters = dict(
+            zip([item.name for item in task.graph.counters], arguments[len(inputs) :], strict=True)
+        )
+        for update in task.graph.updates:
+            if update.output is None:
+                counters[update.name].add_(update.step)
+            else:
+                inputs[update.name].copy_(results[update.output])
+        results = results[: task.graph.returned]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return call
+
+
+def executed(text: str, **names: Any) -> dict[str, Any]:
+    scope: dict[str, Any] = {"__name__": "model", **names}
+    exec(compile(text, "model.py", "exec"), scope)
+    return scope
+
+
+def assert_same_model(text: str, region: Region, calls: int = 2) -> None:
+    """Both models, of equal weights, give the same for the same seeds, in training and in evaluation."""
+    assert region.task is not None, region.reason
+    assert not uncovered(text, region)
+    edited = plan_edit(text, region, "k")
+    assert revert_edit(edited, region, "k") == text
+    runnable = edited.replace("import evokernel_kernels.k  # noqa: F401", "").replace(
+        "torch.ops.evokernel.k(", "kernel_k("
+    )
+    assert "kernel_k(" in runnable
+    torch.manual_seed(0)
+    first = executed(text)
+    one, other = first["Model"](), executed(runnable, kernel_k=kernel(region.task))["Model"]()
+    other.load_state_dict(one.state_dict())
+    with torch.no_grad():
+        for train in (True, False):
+            one.train(train)
+            other.train(train)
+            for seed in range(calls):
+                inputs = first["get_inputs"]()
+                results = []
+                for item in (one, other):
+                    torch.manual_seed(seed)
+                    results.append(item(*inputs))
+                torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(dict(other.named_buffers()), dict(one.named_buffers()))
+
+
+X = "torch.randn(4, 6)"
+SAME = {
+    "a loop over layers": (
+        "self.layers = nn.ModuleList([nn.Linear(6, 6) for _ in range(3)])",
+        "for layer in self.layers:\n    x = torch.relu(layer(x))\nreturn x",
+        X,
+    ),
+    "members by index and by key": (
+        """
+        self.net = nn.Sequential(nn.Linear(6, 6), nn.ReLU(inplace=True))
+        self.heads = nn.ModuleDict({"left": nn.Linear(6, 2), "right-most": nn.Linear(6, 2)})
+        self.gains = nn.ParameterList([nn.Parameter(torch.randn(2)) for _ in range(2)])
+        """,
+        """
+        y = self.net[0](x) + self.net(x)
+        return self.heads["left"](y) * self.gains[0] + self.heads["right-most"](y) * self.gains[1]
+        """,
+        X,
+    ),
+    "one weight under two names": (
+        "self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)\nself.b.weight = self.a.weight",
+        "return self.b(torch.relu(self.a(x)))",
+        X,
+    ),
+    "weights in a list that is no module": (
+        "self.one, self.two = nn.Linear(6, 6), nn.Linear(6, 6)\nself.order = [self.two, self.one]",
+        "for layer in self.order:\n    x = layer(x).tanh()\nreturn x",
+        X,
+    ),
+    "helpers, blocks and properties": (
+        "self.blocks = nn.Sequential(Block(6), Block(6))",
+        "return shifted(self.blocks(x), by=0.5)",
+        X,
+    ),
+    "writes in place": (
+        "self.scale = nn.Parameter(torch.rand(6))",
+        """
+        y = x * self.scale
+        y += 1
+        y.relu_()
+        y[:, 2] = x[:, 0]
+        y[1:3, 4:].mul_(2.0)
+        return F.relu(y, inplace=True)
+        """,
+        X,
+    ),
+    "sizes, assertions and texts": (
+        "self.heads = 2",
+        """
+        b, t, c = x.shape
+        assert c % self.heads == 0, f"{c} does not divide"
+        label: str = f"{b}x{t}"
+        q = x.view(b, t, self.heads, c // self.heads).transpose(1, 2)
+        scores = (q @ q.transpose(-2, -1)) * (q.size(-1) ** -0.5)
+        return scores.softmax(-1).reshape(b, -1) * float(len(label) > 0)
+        """,
+        "torch.randn(2, 5, 6)",
+    ),
+    "dropout in training": (
+        "self.linear, self.drop = nn.Linear(6, 6), nn.Dropout(0.4)",
+        "y = self.drop(self.linear(x))\nreturn F.dropout(y + 1, 0.2, self.training) * 2",
+        X,
+    ),
+    "dropout of channels and in a block": (
+        "self.drop, self.block = nn.Dropout2d(0.5), Block(3, 0.3)",
+        "return self.block(self.drop(x) + 1)",
+        "torch.randn(2, 4, 5, 3)",
+    ),
+    "a random state": (
+        "self.linear = nn.Linear(12, 6)",
+        "h = torch.randn(x.size(0), 6)\nreturn self.linear(torch.cat([x, h], 1)) + torch.rand_like(x)",
+        X,
+    ),
+    "an encoder layer": (
+        "self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1)",
+        "return self.layer(x)",
+        "torch.randn(5, 3, 8)",
+    ),
+    "running statistics": (
+        "self.norms = nn.ModuleList([nn.BatchNorm1d(6), nn.BatchNorm1d(6)])",
+        "for norm in self.norms:\n    x = torch.relu(norm(x))\nreturn x",
+        X,
+    ),
+    "a branch on training": (
+        "self.scale = 2.0",
+        "if self.training:\n    return x.exp()\nreturn x * self.scale",
+        X,
+    ),
+    "an optional argument": (
+        "self.bias = 1.0",
+        "y = x.exp()\nreturn y if mask is None else y * mask",
+        X,
+        "x, mask=None",
+    ),
+    "a number and a flag": (
+        "self.bias = 1.0",
+        "y = x * scale\nreturn y.exp() if flag else y",
+        f"{X}, 0.5, True",
+        "x, scale, flag",
+    ),
+    "several results": (
+        "self.linear = nn.Linear(6, 6)",
+        """
+        y = self.linear(x)
+        z = y.exp()
+        return {"y": y, "pair": [z, y], "x": x, "rows": x.shape[0], "none": None}
+        """,
+        X,
+    ),
+    "two results": ("self.linear = nn.Linear(6, 6)", "y = self.linear(x)\nreturn y.exp(), y.amax(1)", X),
+    "a state that the module keeps": (
+        "self.linear, self.state = nn.Linear(6, 6), torch.zeros(4, 6)",
+        "self.state = torch.tanh(self.linear(x) + self.state)\nreturn self.state * 2",
+        X,
+    ),
+    "a documented forward": (
+        "self.bias = 1.0",
+        '"""What it does: {nothing}."""\ny = x + 1  # {braces}\nreturn F.dropout(y, 0.5, self.training)',
+        X,
+    ),
+    "attention that sees only what was before": (
+        "self.heads = 2",
+        "return F.scaled_dot_product_attention(x, x, x, is_causal=True, dropout_p=0.0)",
+        "torch.randn(2, 2, 5, 4)",
+    ),
+    "a short recurrent layer": (
+        "self.rnn = nn.GRU(6, 5, batch_first=True, bidirectional=True)",
+        "y, h = self.rnn(x)\nreturn y[:, -1], h",
+        "torch.randn(2, 4, 6)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_edited_model_computes_the_same(name: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
+    text = model(*SAME[name])
+    (region,) = whole(text)
+    assert_same_model(text, region)
+
+
+def test_sizes_are_symbols_and_those_of_many_layers_are_shared(
+    whole: Callable[[str], tuple[Region, ...]],
+) -> None:
+    (region,) = whole(
+        model("self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)", "return self.b(self.a(x))", X)
+    )
+    assert region.task is not None
+    assert [(item.size, item.minimum) for item in region.task.symbols] == [(4, 1), (6, 1)]
+
+
+def test_images_keep_their_sizes_and_windows_are_numbers(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    forward = "return self.conv(x).relu().mean((2, 3))"
+    (region,) = whole(model("self.conv = nn.Conv2d(3, 8, 3)", forward, "torch.randn(20, 3, 32, 48)"))
+    assert region.task is not None
+    assert [(item.size, item.minimum) for item in region.task.symbols] == [(20, 1), (32, 4), (48, 4)]
+
+
+def test_draws_are_arguments_in_their_order(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    forward = "y = F.dropout(x @ x.t(), 0.25)\nreturn y + torch.randn(x.shape[1])[:1]"
+    (region,) = whole(model("self.p = 0.5", forward, X))
+    assert region.task is not None
+    drawn = [item.expression for item in region.task.graph.inputs if item.name.startswith("drawn")]
+    size = "(x.shape[0], x.shape[0])"
+    assert drawn == [
+        f"torch.nn.functional.dropout(torch.ones({size}, dtype=torch.float32, device=x.device), 0.25)",
+        "torch.randn((x.shape[1],), dtype=torch.float32, device=x.device)",
+    ]
+
+
+REFUSED = [
+    ("self.a = 1", "return x.view(-1)", "nothing is left|view of x|Nothing is left"),
+    ("self.a = 1", "y = x.exp()\nreturn y, x.t()", "view of x"),
+    ("self.a = 1", "y = x.exp()\nreturn y, y[0]", "view of another result"),
+    ("self.a = 1", "x.add_(1)\nreturn x * 2", "changes x in place"),
+    ("self.a = 1", "return x", "nothing to compute"),
+    ("self.a = 1", "self.a = self.a + 1\nreturn x.exp()", "sets self.a anew"),
+    ("self.a = 1", "print(x.shape)\nreturn x.exp()", "prints"),
+    ("self.a = 1", "return x * random.random()", "random numbers of Python"),
+    ("self.a = 1", "return torch.bernoulli(x.sigmoid()) * x", "bernoulli"),
+    ("self.a = 1", "return torch.fft.fft(x).real", "aten._fft"),
+    ("self.a = 1", "if x.sum() > 0:\n    return x.exp()\nreturn x", "values of a tensor"),
+    ("self.a = 1", "return x[x > 0].exp()", "values of a tensor"),
+    ("self.rnn = nn.LSTM(6, 6)", "y, _ = self.rnn(x)\nreturn y", "aten.lstm"),
+]
+
+
+@pytest.mark.parametrize(("init", "forward", "reason"), REFUSED)
+def test_why_there_is_no_region(
+    init: str, forward: str, reason: str, whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    shapes = "torch.randn(64, 3, 6)" if "rnn" in init else X
+    regions = whole(model(init, forward, shapes))
+    reasons = " ".join(item.reason for item in regions if item.task is None)
+    assert any(part in reasons for part in reason.split("|")), reasons
+
+
+def test_the_rest_of_a_model_is_still_planned(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    forward = "y = torch.softmax(x * 2, 1)\nz = torch.fft.fft(y).real\nreturn torch.relu(z + 1)"
+    found = whole(model("self.a = 1", forward, X))
+    assert [item.source for item in found if item.task] == ["torch.softmax(x * 2, 1)", "torch.relu(z + 1)"]
+    (refused,) = [item for item in found if item.task is None]
+    assert "_fft" in refused.reason
