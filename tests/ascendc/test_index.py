@@ -11,6 +11,7 @@ from attrs import frozen
 
 from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
@@ -150,3 +151,13 @@ def test_known_indices_are_timed_like_data(builder: Any, chip: Any, tmp_path: Pa
     with_data = us(Mode.CHECK, x=tmp_path / "x", index=tmp_path / "index")
     assert us(Mode.TIME, index=tmp_path / "index") == pytest.approx(with_data, rel=0.01)
     assert us(Mode.TIME) < 0.9 * with_data  # all rows the same one, which the cache holds
+
+
+def test_remainders_of_indices_count_from_the_end(builder: Any, chip: Any, on_twin: Any) -> None:
+    b = builder()
+    x, index = b.input("x", (4, "n")), b.input("index", (4, 6), "int64")
+    inside = b.call("remainder.Scalar", index, SymbolicInt("n"), shape=(4, 6), dtype="int64")
+    task = b.task(b.call("gather.default", x, 1, inside, shape=(4, 6)), symbols={"n": 9})
+    values, places = RANDOM.normal(size=(4, 9)).astype(np.float32), RANDOM.integers(-9, 9, (4, 6))
+    (found,) = on_twin(task, {"x": values, "index": places})
+    np.testing.assert_array_equal(found, np.take_along_axis(values, places, 1))

@@ -9,10 +9,11 @@ from evokernel_core.ascendc.lowering_sizes import extent, product
 from evokernel_core.ascendc.rewrites.picking import as_arg, producer, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim
 
 _INDICES = frozenset({"int32", "int64"})
+_REMAINDER = "aten.remainder.Scalar"
 
 
 def times(dims: Sequence[Dim]) -> Dim:
@@ -47,10 +48,11 @@ def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         return (x,)
     dim = int(str(node.args[1])) % len(shape)
     x = _cut(writer, x, chosen, dim)
+    index, wraps = _without_remainder(writer, index, shape[dim])
     index, behind = _without_expansion(writer, index, dim)
     outer, lanes, run = times(chosen[:dim]), times(chosen[dim + 1 : behind]), times(chosen[behind:])
     places = view(writer, index, (outer, chosen[dim], lanes))
-    found = take(writer, x, [places], (outer, shape[dim], lanes, run), chosen[dim], False)
+    found = take(writer, x, [places], (outer, shape[dim], lanes, run), chosen[dim], wraps)
     return (view(writer, found, chosen),)
 
 
@@ -70,6 +72,19 @@ def _cut(writer: GraphWriter, x: ValueRef, chosen: tuple[Dim, ...], dim: int) ->
             dtype = writer.spec(x).dtype
             x = writer.call("aten.slice.Tensor", x, axis, 0, as_arg(size), shape=result, dtype=dtype)
     return x
+
+
+def _without_remainder(writer: GraphWriter, index: ValueRef, size: Dim) -> tuple[ValueRef, bool]:
+    """The indices of which only the remainder by the dimension's size is taken, and whether that is so:
+    negative ones then count from the end."""
+    below = producer(writer, index)
+    if below is None or below.op != _REMAINDER or not isinstance(below.args[0], ValueRef):
+        return index, False
+    divisor = below.args[1]
+    divisor = divisor.expression if isinstance(divisor, SymbolicInt) else divisor
+    if not isinstance(divisor, int | str) or extent(divisor) != extent(size):
+        return index, False
+    return below.args[0], True
 
 
 def _without_expansion(writer: GraphWriter, index: ValueRef, dim: int) -> tuple[ValueRef, int]:
@@ -143,4 +158,5 @@ REWRITES: Mapping[str, Rewrite] = {
     "aten.index.Tensor": _index,
     "aten.index_select.default": _index_select,
     "aten._unsafe_index.Tensor": _index,
+    _REMAINDER: lambda node, writer: None,  # what reads by index understands it
 }

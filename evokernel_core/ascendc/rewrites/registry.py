@@ -9,6 +9,7 @@ from attrs import frozen
 
 from evokernel_core.ascendc.rewrites import (
     convolution,
+    counting,
     indexing,
     layout,
     losses,
@@ -34,6 +35,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     pooling.REWRITES,
     indexing.REWRITES,
     losses.REWRITES,
+    counting.REWRITES,
 )
 
 
