@@ -262,14 +262,14 @@ def test_the_edited_model_computes_the_same(name: str, whole: Callable[[str], tu
     assert_same_model(text, region)
 
 
+@pytest.mark.parametrize(("layers", "sizes"), [(2, [4, 6, 6, 6]), (5, [4, 6])])
 def test_sizes_are_symbols_and_those_of_many_layers_are_shared(
-    whole: Callable[[str], tuple[Region, ...]],
+    layers: int, sizes: list[int], whole: Callable[[str], tuple[Region, ...]]
 ) -> None:
-    (region,) = whole(
-        model("self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)", "return self.b(self.a(x))", X)
-    )
+    init = f"self.net = nn.Sequential(*[nn.Linear(6, 6) for _ in range({layers})])"
+    (region,) = whole(model(init, "return self.net(x)", X))
     assert region.task is not None
-    assert [(item.size, item.minimum) for item in region.task.symbols] == [(4, 1), (6, 1)]
+    assert [(item.size, item.minimum) for item in region.task.symbols] == [(size, 1) for size in sizes]
 
 
 def test_images_keep_their_sizes_and_windows_are_numbers(whole: Callable[[str], tuple[Region, ...]]) -> None:
