@@ -9,7 +9,9 @@ from evokernel_core.ascendc import lowering_math as numerics
 from evokernel_core.ascendc.lowering import Builder, Operand
 from evokernel_core.ascendc.lowering_call import Call, Rule
 from evokernel_core.ascendc.lowering_integers import INTEGERS
+from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import SymbolicInt
 
 _Function = Callable[[Builder, Operand], Operand]
 
@@ -149,6 +151,14 @@ def _constant(position: int) -> Rule:
     return lambda call: call.number(position, "fill_value", 0.0)
 
 
+def _size(call: Call) -> Operand:
+    """The number of elements along some dimensions."""
+    value = call.argument(0, "size")
+    if not isinstance(value, (int, SymbolicInt)):
+        raise PlanError("A size is neither a number nor an expression.")
+    return call.size(extent(value if isinstance(value, int) else value.expression))
+
+
 def _logarithm(base: float) -> Rule:
     return lambda call: call.b.mul(call.b.ln(call.x()), 1.0 / math.log(base))
 
@@ -158,6 +168,7 @@ def _exponential(base: float) -> Rule:
 
 
 POINTWISE: dict[str, Rule] = {
+    "evokernel.size.default": _size,
     "aten.abs.default": _unary(Builder.abs),
     "aten.add.Scalar": _add,
     "aten.add.Tensor": _add,
