@@ -111,15 +111,16 @@ def _planned(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], passes: in
     then = row * rows / _CHIP_BYTES_US + _LAUNCHES_US
     if now < 1.3 * then:
         return None
+    found: _Split | None = None
     for count in range(1, len(dims)):
         outer, inner = dims[:count], dims[count:]
         parts = rows * math.prod(lengths[dim] for dim in outer)
         part = math.prod(lengths[dim] for dim in inner) * width
-        if part < _LEAST_PART:
-            return None
-        if parts >= 2 * _CORES and (passes == 1 or part * _CORES <= _CACHE_BYTES // 2):
-            return _Split(writer, x, outer, inner)
-    return _cut(writer, x, dims, rows)
+        if part >= _LEAST_PART and parts >= 2 * _CORES:
+            found = _Split(writer, x, outer, inner)
+            if passes == 1 or part * _CORES <= _CACHE_BYTES // 2:  # read again, a part is still in cache
+                return found
+    return found or _cut(writer, x, dims, rows)
 
 
 def _cut(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], rows: int) -> _Split | None:

@@ -93,8 +93,15 @@ def is_nan(x: torch.Tensor) -> torch.Tensor:
     return torch.ne(x, x)
 
 
+def x_log_y(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """aten.xlogy: 0 where x is, whatever the logarithm, unless y is no number."""
+    product = torch.where(x == 0, 0.0, x * torch.log(y))
+    return product if x is y else torch.where(is_nan(y), y, product)
+
+
 TABLE = {
     aten.isnan.default: is_nan,
+    aten.xlogy.Tensor: x_log_y,
     aten.native_group_norm.default: group_norm,
     aten.native_batch_norm.default: batch_norm,
     aten.addmm.default: scaled_sum,
