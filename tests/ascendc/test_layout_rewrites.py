@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evokernel_core.ascendc.author import check
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.tensor import TensorSpec
 
 SIZES = ({"a": 2, "b": 6, "c": 9}, {"a": 1, "b": 5, "c": 40})
@@ -110,3 +113,17 @@ def test_windows_and_a_diagonal(builder: Any, on_twin: Any) -> None:
     found, below = on_twin(task, {"x": values})
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(below, expected.diagonal(-1, 1, 2))
+
+
+def test_strides_that_a_mean_has_anyway(builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "b", 4, 4))
+    mean = graph.call("mean.dim", x, (-1, -2), True, shape=("a", "b", 1, 1))
+    strides = (SymbolicInt("b"), 1, SymbolicInt("b"), SymbolicInt("b"))
+    result = graph.call("as_strided.default", mean, ("a", "b", 1, 1), strides, shape=("a", "b", 1, 1))
+    values = np.random.default_rng(1).normal(size=(2, 6, 4, 4)).astype("f4")
+    (found,) = on_twin(graph.task(result, symbols={"a": 2, "b": 6}), {"x": values})
+    np.testing.assert_allclose(found, values.mean((2, 3), keepdims=True), rtol=1e-5, atol=1e-6)
+    turned = graph.call("as_strided.default", mean, ("a", "b", 1, 1), (1, 1, 1, 1), shape=("a", "b", 1, 1))
+    with pytest.raises(PlanError, match="strides"):
+        check(graph.task(turned, symbols={"a": 2, "b": 6}), chip)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.lowering_sizes import Extent, extent
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
@@ -227,7 +227,28 @@ def _replaced(writer: GraphWriter, x: ValueRef, part: ValueRef, dim: int, first:
     return _cat(writer, pieces, dim, length)
 
 
+def _as_strided(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """Pooling to one element gives a mean the strides that it has anyway; any other strides depend on
+    how PyTorch lays the operand out, which the graph does not say."""
+    x, shape = _operand(node), node.outputs[0].shape
+    producer = next((item for item in writer.nodes if item.name == x.name), None)
+    given = node.args[2] if isinstance(node.args[2], tuple) else ()
+    steps = [extent(_as_dim(item)) for item in given]
+    offset = _argument(node, 3, "storage_offset", None)
+    dense = Extent()
+    wanted: list[Extent] = []
+    for dim in reversed(shape):
+        wanted.insert(0, dense)
+        dense = dense.times(extent(dim))
+    same = [extent(dim) for dim in shape] == [extent(dim) for dim in writer.shape(x)]
+    kept = all(a == b or extent(dim).is_one for a, b, dim in zip(steps, wanted, shape, strict=True))
+    if producer is None or producer.op != "aten.mean.dim" or offset not in (None, 0) or not (same and kept):
+        raise PlanError("as_strided reads memory in a way that depends on the operand's strides.")
+    return (x,)
+
+
 REWRITES: Mapping[str, Rewrite] = {
+    "aten.as_strided.default": _as_strided,
     "aten.stack.default": _stack,
     "aten.split_with_sizes.default": _split,
     "aten.split.Tensor": _split,
