@@ -186,10 +186,7 @@ def _vector_cycles(window: Window, rows: int, columns: int, held: int, pitch: in
     first = halves * (rows * columns / _BLOCK + _START)
     if window.combine is Combine.WEIGHTED:
         taps = window.depth.taps * window.rows.taps * window.columns.taps
-        sweep = (
-            _sweep_cycles(rows, columns, window.rows.stride * pitch)
-            + rows * math.ceil(columns / _BLOCK) * 1.5
-        )
+        sweep = _sweep_cycles(rows, columns, window.rows.stride * pitch) + rows * math.ceil(columns / _BLOCK)
         return casts + turn * window.depth.taps + first + back + halves * taps * sweep
     side = window.columns.taps * _sweep_cycles(held, columns, pitch)
     flat = window.rows.stride == 1
@@ -202,4 +199,4 @@ def _vector_cycles(window: Window, rows: int, columns: int, held: int, pitch: in
 def _sweep_cycles(rows: int, columns: int, step: int) -> float:
     chunks = math.ceil(columns / _BLOCK)
     instructions = chunks if step <= 255 and columns < rows * _BLOCK else 2 * rows
-    return instructions * _START + rows * chunks * 1.5
+    return instructions * _START + rows * chunks * 1.2

@@ -207,13 +207,14 @@ def estimate_us(window: Window, item: WindowSchedule, sizes: Mapping[str, int], 
     mine = math.ceil(tiles / cores)
     pipes = mine * (max(loads, stores, vector) if item.buffers > 1 else loads + stores + vector)
     fetched = tiles * slab * loaded * width * window.depth.taps
-    memory = _memory_us(read, written, max(0, fetched - read), cores, chip)
+    waste = _wire_bytes(loaded, in_columns, width) / (loaded * width)
+    memory = _memory_us(read * waste, written, max(0.0, fetched - read), cores, chip)
     fill = (loads + stores + vector) / chip.mhz
     busy = pipes / chip.mhz
     return float(max(busy, memory) + 0.1 * min(busy, memory) + fill + launch_us(chip, cores))
 
 
-def _memory_us(read: int, written: int, again: int, cores: int, chip: Chip) -> float:
+def _memory_us(read: float, written: int, again: float, cores: int, chip: Chip) -> float:
     """Microseconds of device memory; while a core reads ``again`` what L2 holds, it does not read on."""
     back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
     first = (read + back * chip.constants["gm.write_back_cost"]) / (
@@ -228,9 +229,14 @@ def _burst_cycles(rows: int, columns: int, whole: int, width: int, chip: Chip) -
     burst = columns * width
     if columns == whole and burst % 32 == 0:
         return 100 + rows * burst / 32
-    aligned = whole * width % _ALIGNED_BYTES == 0
-    moved = burst if aligned else (burst / 512 + 1) * 512
-    return 100 + rows * max(moved / 32, chip.constants["mte.min_burst_cycles"])
+    return 100 + rows * max(_wire_bytes(columns, whole, width) / 32, chip.constants["mte.min_burst_cycles"])
+
+
+def _wire_bytes(columns: int, whole: int, width: int) -> float:
+    """Bytes that a part of a row moves: whole pieces of 512 where rows start off 128."""
+    burst = columns * width
+    joined = columns == whole and burst % 32 == 0
+    return burst if joined or whole * width % _ALIGNED_BYTES == 0 else (burst / 512 + 1) * 512
 
 
 def _vector_cycles(window: Window, item: WindowSchedule, rows: int, columns: int, slab: int) -> float:
@@ -249,7 +255,7 @@ def _vector_cycles(window: Window, item: WindowSchedule, rows: int, columns: int
     if not window.is_across:
         return casts + taps * vertical
     groups = math.ceil(rows / GROUP)
-    turn = reached * GROUP / _LANES + each
+    turn = reached * GROUP / _LANES + each + (0 if window.columns.stays_inside else 2 * _START)
     fold = columns * GROUP / _LANES * (1.0 if window.combine is Combine.WEIGHTED else 2.5) + 2 * _START
     back = columns * GROUP / _LANES + 2 * _START
     if window.combine is Combine.WEIGHTED:
