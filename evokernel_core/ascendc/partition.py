@@ -156,10 +156,25 @@ class _Cutter:
         self.check(self.piece(group).task)
 
     def _materialise(self, view: Node) -> None:
+        """Gives a view, with the views below it, a kernel of its own; where those do not fit together,
+        one of them has to come first. Raises PlanError where that is not enough."""
         group = frozenset({view.name})
-        if group not in self.groups:
-            self._check(group)
-            self.groups.append(group)
+        if group in self.groups:
+            return
+        before, reason = list(self.groups), None
+        for first in (None, *reversed(self._chain(next(iter(view.operands()))))):
+            try:
+                if first is not None:
+                    self._check(frozenset({first.name}))
+                    self.groups = [*before, frozenset({first.name})]
+                self._check(group)
+            except PlanError as error:
+                self.groups, reason = list(before), reason or error
+            else:
+                self.groups.append(group)
+                return
+        assert reason is not None
+        raise reason
 
     def place_outputs(self) -> None:
         """A view that the graph returns is computed by its producer, or by a kernel of its own."""

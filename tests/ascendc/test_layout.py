@@ -214,3 +214,20 @@ def test_a_triangle(op: str, shift: int, dtype: str, builder: Any, on_twin: Any,
         values = _values((b, n, m), dtype)
         (found,) = on_twin(task, {"x": values}, sizes={"b": b, "n": n, "m": m})
         np.testing.assert_array_equal(found, getattr(np, op)(values, shift))
+
+
+def test_views_that_do_not_fit_one_kernel_take_two(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Windows put together again and cropped: the crop does not follow the windows' borders."""
+    graph = builder()
+    x, y = graph.input("x", (2, 3, 4, 5, 5, 8)), graph.input("y", (2, 150, 8))
+    turned = graph.call("permute.default", x, (0, 1, 3, 2, 4, 5), shape=(2, 3, 5, 4, 5, 8))
+    image = graph.call("view.default", turned, (2, 15, 20, 8), shape=(2, 15, 20, 8))
+    rows = graph.call("slice.Tensor", image, 1, 2, 12, shape=(2, 10, 20, 8))
+    part = graph.call("slice.Tensor", rows, 2, 1, 16, shape=(2, 10, 15, 8))
+    flat = graph.call("view.default", part, (2, 150, 8), shape=(2, 150, 8))
+    task = graph.task(graph.call("add.Tensor", y, flat, shape=(2, 150, 8)))
+    assert len(plan_program(task, chip).stages) == 3
+    a, b = (_values(shape, "float32") for shape in ((2, 3, 4, 5, 5, 8), (2, 150, 8)))
+    (found,) = on_twin(task, {"x": a, "y": b})
+    whole = a.transpose(0, 1, 3, 2, 4, 5).reshape(2, 15, 20, 8)
+    np.testing.assert_array_equal(found, whole[:, 2:12, 1:16].reshape(2, 150, 8) + b)
