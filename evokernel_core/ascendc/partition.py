@@ -282,7 +282,7 @@ class _Cutter:
         return any(name in other for other in self.groups if other != group)
 
     def _outputs(self, group: Group) -> Iterator[ValueRef]:
-        wanted = {self._base(ref) for ref in self.task.graph.outputs} | set(self.task.graph.outputs)
+        wanted = {below for ref in self.task.graph.outputs for below in self._below(ref)}
         for node in self.task.graph.nodes:
             if node.name not in group:
                 continue
@@ -290,6 +290,15 @@ class _Cutter:
                 ref = ValueRef(node.name, index)
                 if ref in wanted or self._is_read_outside(ref, group):
                     yield ref
+
+    def _below(self, ref: ValueRef) -> Iterator[ValueRef]:
+        """The value and what it is made of by views that no group holds."""
+        yield ref
+        node = self.nodes.get(ref.name)
+        while node is not None and node.op in self.views and not self._is_held(node.name):
+            ref = next(iter(node.operands()))
+            yield ref
+            node = self.nodes.get(ref.name)
 
     def _is_read_outside(self, ref: ValueRef, group: Group) -> bool:
         """Whether a node outside the group needs the value, directly or through views."""

@@ -14,6 +14,7 @@ from evokernel_core.ascendc.families.iota import IotaFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.phases import PhasesFamily
+from evokernel_core.ascendc.families.put import PutFamily
 from evokernel_core.ascendc.families.scan import ScanFamily
 from evokernel_core.ascendc.families.take import TakeFamily
 from evokernel_core.ascendc.families.transposed import TransposedFamily
@@ -37,6 +38,7 @@ FAMILIES: tuple[Family, ...] = (
     ArgFamily(),
     IotaFamily(),
     TakeFamily(),
+    PutFamily(),
     ScanFamily(),
 )
 

@@ -42,21 +42,22 @@ def take(
 
 
 def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    x, index = _tensor(node, 0), _tensor(node, 2)
+    x, index = tensor(node, 0), tensor(node, 2)
     shape, chosen = writer.shape(x), writer.shape(index)
     if not shape:
         return (x,)
     dim = int(str(node.args[1])) % len(shape)
     x = _cut(writer, x, chosen, dim)
     index, wraps = _without_remainder(writer, index, shape[dim])
-    index, behind = _without_expansion(writer, index, dim)
+    index, behind = without_expansion(writer, index, dim)
     outer, lanes, run = times(chosen[:dim]), times(chosen[dim + 1 : behind]), times(chosen[behind:])
     places = view(writer, index, (outer, chosen[dim], lanes))
     found = take(writer, x, [places], (outer, shape[dim], lanes, run), chosen[dim], wraps)
     return (view(writer, found, chosen),)
 
 
-def _tensor(node: Node, position: int) -> ValueRef:
+def tensor(node: Node, position: int) -> ValueRef:
+    """A tensor argument."""
     value = node.args[position]
     if not isinstance(value, ValueRef):
         raise PlanError(f"{node.op} is called on something that is not a tensor.")
@@ -87,7 +88,7 @@ def _without_remainder(writer: GraphWriter, index: ValueRef, size: Dim) -> tuple
     return below.args[0], True
 
 
-def _without_expansion(writer: GraphWriter, index: ValueRef, dim: int) -> tuple[ValueRef, int]:
+def without_expansion(writer: GraphWriter, index: ValueRef, dim: int) -> tuple[ValueRef, int]:
     """Indices that are the same along the last dimensions, without those; and where those begin."""
     rank, below = len(writer.shape(index)), producer(writer, index)
     if below is None or below.op != "aten.expand.default" or not isinstance(below.args[0], ValueRef):
@@ -105,7 +106,7 @@ def _without_expansion(writer: GraphWriter, index: ValueRef, dim: int) -> tuple[
 
 
 def _index_select(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    x, index = _tensor(node, 0), _tensor(node, 2)
+    x, index = tensor(node, 0), tensor(node, 2)
     shape = writer.shape(x)
     if not shape:
         return (x,)
@@ -114,12 +115,12 @@ def _index_select(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 
 
 def _embedding(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    return (_along(writer, _tensor(node, 0), 0, [_tensor(node, 1)], False),)
+    return (_along(writer, tensor(node, 0), 0, [tensor(node, 1)], False),)
 
 
 def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """``x[:, i, j]``: indices of neighbouring dimensions, broadcast against each other."""
-    x, given = _tensor(node, 0), node.args[1]
+    x, given = tensor(node, 0), node.args[1]
     if not isinstance(given, tuple):
         raise PlanError(f"{node.op} has indices that are not a list.")
     places = [axis for axis, item in enumerate(given) if isinstance(item, ValueRef)]
@@ -130,11 +131,12 @@ def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         raise PlanError(f"{node.op} with indices of dimensions that are not neighbours is not covered.")
     rank = len(node.outputs[0].shape) - (len(writer.shape(x)) - len(places))
     shape = node.outputs[0].shape[places[0] : places[0] + rank]
-    spread = [_expanded(writer, item, shape) for item in indices]
+    spread = [expanded(writer, item, shape) for item in indices]
     return (_along(writer, x, places[0], spread, True),)
 
 
-def _expanded(writer: GraphWriter, index: ValueRef, shape: tuple[Dim, ...]) -> ValueRef:
+def expanded(writer: GraphWriter, index: ValueRef, shape: tuple[Dim, ...]) -> ValueRef:
+    """A value broadcast to a shape."""
     if [*map(extent, writer.shape(index))] == [*map(extent, shape)]:
         return index
     sizes = tuple(map(as_arg, shape))

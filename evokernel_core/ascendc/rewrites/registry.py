@@ -15,6 +15,7 @@ from evokernel_core.ascendc.rewrites import (
     losses,
     matmul,
     pooling,
+    putting,
     scan,
     views,
 )
@@ -37,6 +38,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     indexing.REWRITES,
     losses.REWRITES,
     counting.REWRITES,
+    putting.REWRITES,
 )
 
 
