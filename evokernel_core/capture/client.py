@@ -102,6 +102,7 @@ class AgentClient:
             scalars=tuple(answer["scalars"]),
             outputs=tuple(map(Path, answer["outputs"])),
             precise=tuple(map(Path, answer["precise"])),
+            rounded=tuple(map(Path, answer["rounded"])),
         )
 
     def close(self) -> None:

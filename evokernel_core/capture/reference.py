@@ -16,9 +16,11 @@ class ReferenceCase:
     """Inputs and what PyTorch made of them on the CPU in the task's dtypes.
 
     ``inputs`` are the tensor and parameter inputs in the task's order, ``scalars`` the scalar inputs
-    in order, ``outputs`` the graph's outputs. ``precise`` are the same outputs with float32 between
-    the ops, empty where no tensor is of a half type: PyTorch rounds each intermediate to the half type,
-    and may overflow there, where a fused kernel does not. Files hold raw little-endian elements, row-major,
+    in order, ``outputs`` the graph's outputs. ``precise`` are the same outputs computed in wider
+    types: with float32 between the ops where a tensor is of a half type (PyTorch rounds each intermediate to
+    the half type, and may overflow there, where a fused kernel does not), in float64 where float32 is summed
+    over a long dimension; ``rounded`` are those with the sums moved as float32 may round them. Elsewhere
+    they are empty. Files hold raw little-endian elements, row-major,
     without a header; bool takes one byte and bfloat16 two.
     """
 
@@ -26,3 +28,4 @@ class ReferenceCase:
     scalars: tuple[float, ...]
     outputs: tuple[Path, ...]
     precise: tuple[Path, ...] = ()
+    rounded: tuple[Path, ...] = ()

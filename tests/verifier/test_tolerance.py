@@ -38,3 +38,15 @@ def test_infinite_elements_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "out.bin"
     np.array([3, np.inf, -4, np.nan], "f4").tofile(path)
     assert mean_magnitude(path, "float32") == pytest.approx(np.sqrt(12.5))
+
+
+def test_a_clamped_sum_may_round_as_its_terms_do(tmp_path: Path) -> None:
+    """Large terms behind a clamp: small outputs with the terms' rounding."""
+    eager, precise, rounded = (tmp_path / f"{name}.bin" for name in ("eager", "precise", "rounded"))
+    for path in (eager, precise):
+        np.array([1.0, -1.5, 2.0], "f4").tofile(path)
+    np.array([1.0, -1.501, 2.0], "f4").tofile(rounded)
+    expected = Expected(eager, precise, rounded)
+    found = tolerance_of(task_of("aten.mm.default"), expected, "float32")
+    assert found.atol == pytest.approx(1e-3 - 1e-4 * 1.5, rel=1e-2)
+    assert tolerance_of(task_of("aten.add.Tensor"), expected, "float32").atol == 1e-4

@@ -6,12 +6,13 @@ import ast
 import ctypes
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from . import precision
 from .factors import lengths, near_one
 from .indices import Range, ranges
 
@@ -22,7 +23,10 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_HALF = ("float16", "bfloat16")
+_MOST_LOST = 0.5
+"""Results smaller than this share of a sum hide how much its rounding weighs."""
+After = Callable[[str, "list[Any]", Any], Any]
+"""What becomes of a node: its op, arguments and result."""
 _EXTREME = 30.0
 _INTEGERS = Range(0, 8)
 """Values of integer inputs that no operation reads as indices."""
@@ -51,11 +55,16 @@ def reference(
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
     with torch.no_grad():
-        results = run(graph, values, sizes)
-        precise = run_widened(graph, values, sizes, results) if _has_half(graph) else []
+        sums: list[float] = []
+        results = run(graph, values, sizes, _noting(sums))
+        precise = run_widened(graph, values, sizes, results, sums)
+        rounded = run_rounded(graph, values, sizes, results) if sums and precise else []
     outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
     widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
-    return {"inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened}
+    moved = [_write(value, Path(folder) / f"rounded_{index}.bin") for index, value in enumerate(rounded)]
+    return {
+        "inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened, "rounded": moved,
+    }  # fmt: skip
 
 
 def _shapes(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
@@ -66,43 +75,75 @@ def _shapes(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int
     return {key: tuple(size_of(dim, sizes) for dim in spec["shape"]) for key, spec in specs.items()}
 
 
-def _has_half(graph: dict[str, Any]) -> bool:
-    specs = [item["spec"] for item in graph["inputs"]]
-    specs += [spec for node in graph["nodes"] for spec in node["outputs"]]
-    return any(spec["dtype"] in _HALF for spec in specs)
+def _noting(sums: list[float]) -> After:
+    """Notes how large the results of long sums are."""
+
+    def after(op: str, _args: list[Any], result: Any) -> Any:
+        if op in precision.SUMS:
+            sums.append(precision.magnitude(result))
+        return result
+
+    return after
 
 
 def run_widened(
-    graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int], results: list[torch.Tensor]
+    graph: dict[str, Any],
+    values: dict[str, Any],
+    sizes: dict[str, int],
+    results: list[torch.Tensor],
+    sums: Sequence[float],
 ) -> list[torch.Tensor]:
-    """The same graph with float32 wherever it has a half type, rounded once at the end."""
-    halves = (torch.float16, torch.bfloat16)
+    """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
+    where results are smaller than the long sums of float32 that they come from. Empty otherwise."""
+    types = precision.wider(graph)
+    least = min((precision.magnitude(value) for value in results), default=0.0)
+    if not types or ("float32" in types and least >= _MOST_LOST * max(sums, default=0.0)):
+        return []
+    return _run_as(types, graph, values, sizes, results)
+
+
+def _run_as(
+    types: Mapping[str, str],
+    graph: dict[str, Any],
+    values: dict[str, Any],
+    sizes: dict[str, int],
+    results: list[torch.Tensor],
+    after: After | None = None,
+) -> list[torch.Tensor]:
+    dtypes = {getattr(torch, name): getattr(torch, other) for name, other in types.items()}
     wide = {
-        name: value.float() if isinstance(value, torch.Tensor) and value.dtype in halves else value
+        name: value.to(dtypes.get(value.dtype, value.dtype)) if isinstance(value, torch.Tensor) else value
         for name, value in values.items()
     }
-    outputs = run(_widened(graph), wide, sizes)
+    outputs = run(precision.widened(graph, types), wide, sizes, after)
     return [output.to(result.dtype) for output, result in zip(outputs, results)]  # noqa: B905
 
 
-def _widened(data: Any) -> Any:
-    """A graph's JSON with ``float32`` in place of each half dtype argument."""
-    if isinstance(data, list):
-        return [_widened(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    if set(data) == {"dtype"} and data["dtype"] in _HALF:
-        return {"dtype": "float32"}
-    return {key: _widened(value) for key, value in data.items()}
+def run_rounded(
+    graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int], results: list[torch.Tensor]
+) -> list[torch.Tensor]:
+    """The graph in float64 with long sums as float32 may round them; empty where it has half types."""
+    types = precision.wider(graph)
+    if "float32" not in types:
+        return []
+    generator = torch.Generator().manual_seed(0)
+
+    def after(op: str, args: list[Any], result: Any) -> Any:
+        return precision.rounded(op, args, result, generator)
+
+    return _run_as(types, graph, values, sizes, results, after)
 
 
-def run(graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int]) -> list[torch.Tensor]:
-    """Interpret the graph, node by node."""
+def run(
+    graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int], after: After | None = None
+) -> list[torch.Tensor]:
+    """Interpret the graph, node by node; ``after`` may change a node's result."""
     values = dict(values)
     for node in graph["nodes"]:
         args = [_argument(item, values, sizes) for item in node["args"]]
         kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
-        values[node["name"]] = _operator(node["op"])(*args, **kwargs)
+        result = _operator(node["op"])(*args, **kwargs)
+        values[node["name"]] = after(node["op"], args, result) if after is not None else result
     return [_argument(item, values, sizes) for item in graph["outputs"]]
 
 

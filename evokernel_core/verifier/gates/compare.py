@@ -65,10 +65,12 @@ def as_float64(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:
 
 @frozen
 class Expected:
-    """PyTorch's output, and the same with float32 between the ops where the graph has half types."""
+    """PyTorch's output, and the same in wider types where the graph has half types or long sums; the
+    latter also as float32 may round them."""
 
     eager: Path
     precise: Path | None = None
+    rounded: Path | None = None
 
 
 def mean_magnitude(path: Path, dtype: str) -> float:
@@ -80,6 +82,20 @@ def mean_magnitude(path: Path, dtype: str) -> float:
         part = part[np.isfinite(part)]
         total, count = total + float(np.einsum("i,i->", part, part)), count + part.size
     return math.sqrt(total / count) if count else 0.0
+
+
+def largest_rounding(expected: Expected, dtype: str, rtol: float) -> float:
+    """The most by which the rounding of long sums moves an element, beyond ``rtol`` of it."""
+    if expected.precise is None or expected.rounded is None:
+        return 0.0
+    left, right = read_elements(expected.rounded, dtype), read_elements(expected.precise, dtype)
+    most = 0.0
+    for start in range(0, right.size, CHUNK):
+        first, second = (as_float64(part[start : start + CHUNK], dtype) for part in (left, right))
+        with np.errstate(invalid="ignore"):
+            error = np.abs(first - second) - rtol * np.abs(second)
+        most = max(most, float(error[np.isfinite(error)].max(initial=0.0)))
+    return most
 
 
 def compare(

@@ -36,9 +36,7 @@ def measure(
     return (_failed("data-dependent", lazy), None) if lazy else judge(task, backend, timing)
 
 
-def _request(
-    task: KernelTask, sizes: Mapping[str, int], witness: Witness, indices: Indices
-) -> TimingRequest:
+def _request(task: KernelTask, sizes: Mapping[str, int], witness: Witness, indices: Indices) -> TimingRequest:
     inputs, outputs = tensor_bytes(task, sizes)
     bound = tuple(sizes[symbol.name] for symbol in task.symbols)
     return TimingRequest(bound, witness.scalars, inputs, outputs, indices)

@@ -1,0 +1,61 @@
+"""Results in wider types, and by how much the rounding of long sums moves what is computed from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+HALF = ("float16", "bfloat16")
+_PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
+_CONVOLUTION = "aten.convolution.default"
+SUMS = _PRODUCTS | {_CONVOLUTION}
+"""Sums so long that float32 rounds their terms by more than differences behind them keep."""
+_ROUNDING = 2.0**-24
+_SIGMAS = 2.0
+
+
+def wider(graph: dict[str, Any]) -> dict[str, str]:
+    """The dtype that each dtype of the graph is computed in for the precise result."""
+    specs = [item["spec"] for item in graph["inputs"]]
+    specs += [spec for node in graph["nodes"] for spec in node["outputs"]]
+    if any(spec["dtype"] in HALF for spec in specs):
+        return dict.fromkeys(HALF, "float32")
+    return {"float32": "float64"} if any(node["op"] in SUMS for node in graph["nodes"]) else {}
+
+
+def magnitude(values: Any) -> float:
+    """The root mean square of the finite elements of a tensor of floats, 0 where there are none."""
+    if not isinstance(values, torch.Tensor) or not values.is_floating_point():
+        return 0.0
+    finite = values[values.isfinite()].double()
+    return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+
+
+def widened(data: Any, types: Mapping[str, str]) -> Any:
+    """A graph's JSON with wider dtype arguments."""
+    if isinstance(data, list):
+        return [widened(item, types) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if set(data) == {"dtype"} and data["dtype"] in types:
+        return {"dtype": types[data["dtype"]]}
+    return {key: widened(value, types) for key, value in data.items()}
+
+
+def rounded(op: str, args: list[Any], result: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The result of a long sum as float32 may round it: each of n terms moves the sum so far, which is
+    about as large as the result or as the terms' root sum of squares, by half a unit in the last place."""
+    if op not in SUMS:
+        return result
+    left, right = args[0], args[1]
+    if op == _CONVOLUTION:
+        squares = torch.ops.aten.convolution.default(left.square(), right.square(), None, *args[3:])
+        terms = right.numel() // right.shape[0]
+    else:
+        squares, terms = left.square() @ right.square(), left.shape[-1]
+    moved = _SIGMAS * _ROUNDING * math.sqrt(terms) * (result.abs() + squares.sqrt())
+    signs = torch.randint(0, 2, result.shape, generator=generator, dtype=torch.int8) * 2 - 1
+    return result + moved * signs

@@ -1,0 +1,66 @@
+"""Long sums of float32 are computed again in float64, and moved as they round, where results are smaller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evokernel_core.capture.agent.precision import rounded
+from evokernel_core.capture.agent.reference import reference
+
+FLOAT = {"dtype": "float32", "contiguous": True}
+
+
+def product(*behind: tuple[str, list[Any]]) -> dict[str, Any]:
+    """x @ y, and unary ops behind it, as the graph's JSON."""
+    specs = {"x": [16, 400], "y": [400, 24]}
+    inputs = [{"name": name, "kind": "tensor", "spec": {"shape": shape, **FLOAT}}
+              for name, shape in specs.items()]  # fmt: skip
+    args: list[Any] = [{"ref": "x", "index": 0}, {"ref": "y", "index": 0}]
+    nodes: list[dict[str, Any]] = []
+    for op, rest in (("aten.mm.default", []), *behind):
+        name, spec = f"n{len(nodes)}", {"shape": [16, 24], **FLOAT}
+        nodes.append({"name": name, "op": op, "args": [*args, *rest], "kwargs": [], "outputs": [spec]})
+        args = [{"ref": name, "index": 0}]
+    return {"inputs": inputs, "nodes": nodes, "outputs": args}
+
+
+def read(path: str) -> torch.Tensor:
+    return torch.frombuffer(bytearray(Path(path).read_bytes()), dtype=torch.float32)
+
+
+def test_a_clamp_behind_a_product_is_measured_again(tmp_path: Path) -> None:
+    graph = product(("aten.clamp.default", [-1.0, 1.0]))
+    case = reference(graph, {}, 0, "normal", str(tmp_path))
+    precise, moved = read(case["precise"][0]), read(case["rounded"][0])
+    torch.testing.assert_close(read(case["outputs"][0]), precise, rtol=1e-4, atol=1e-4)
+    gap = (moved - precise).abs().max()
+    assert 0 < gap < 1e-3
+
+
+@pytest.mark.parametrize("behind", [(), (("aten.relu.default", []),)])
+def test_results_as_large_as_the_sum_are_not(behind: Any, tmp_path: Path) -> None:
+    case = reference(product(*behind), {}, 0, "normal", str(tmp_path))
+    assert case["precise"] == case["rounded"] == []
+
+
+@pytest.mark.parametrize("one_sign", [False, True])
+def test_float32_sums_in_order_stay_within_the_rounding(one_sign: bool) -> None:
+    generator = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(shape, generator=generator) for shape in ((16, 4000), (4000, 24)))
+    if one_sign:
+        x, y = x.abs(), y.abs()
+    total = torch.zeros(16, 24)
+    for k in range(4000):
+        total += x[:, k : k + 1] * y[k : k + 1]
+    exact = x.double() @ y.double()
+    moved = rounded("aten.mm.default", [x.double(), y.double()], exact, generator)
+    assert (total - exact).abs().max() < (moved - exact).abs().max()
+
+
+def test_other_ops_are_left_alone() -> None:
+    x = torch.ones(3, dtype=torch.float64)
+    assert rounded("aten.relu.default", [x], x, torch.Generator()) is x
