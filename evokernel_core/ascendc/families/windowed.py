@@ -88,7 +88,7 @@ class WindowedFamily:
 def schedule_of(strategy: Strategy) -> Schedule:
     """The schedule that a strategy describes."""
     settings = dict(strategy.settings)
-    form = settings.pop("lanes")
+    form = settings.pop("lanes", "rows")
     return PlaneSchedule(**settings) if form == "planes" else WindowSchedule(**settings)  # type: ignore[arg-type]
 
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace evokernel::twin {
 
@@ -398,6 +399,72 @@ bool ReadWriteConflict(const Operand &dst, const Operand &src)
     return turn != 0 && turn != groups / 2;
 }
 
+// All that the conflicts of strided operands depend on.
+struct Strides {
+    uint32_t lanes[17] = {};
+
+    bool operator==(const Strides &other) const { return std::equal(lanes, lanes + 17, other.lanes); }
+
+    // `address` tells places apart as far as operands that are read together can meet.
+    void Add(int place, const Operand &operand, uint32_t address)
+    {
+        uint32_t *field = lanes + 1 + 4 * place;
+        field[0] = address;
+        field[1] = operand.block;
+        field[2] = operand.repeat;
+        field[3] = operand.blocks;
+    }
+
+    uint32_t Hash() const
+    {
+        uint32_t hash = 2166136261U;
+        for (uint32_t lane : lanes) {
+            hash = (hash ^ lane) * 16777619U;
+        }
+        return hash ^ hash >> 16;
+    }
+};
+
+Strides StridesOf(uint32_t pattern, const Operand *dst, const Operand *const *sources, int count)
+{
+    const uint32_t turn = static_cast<uint32_t>(CurrentChip().bank_groups) * kBlockBytes;
+    Strides key;
+    key.lanes[0] = pattern << 4 | static_cast<uint32_t>(count) << 1 | (dst != nullptr ? 1 : 0);
+    if (dst != nullptr) {
+        key.Add(0, *dst, dst->ref.address % turn);
+    }
+    for (int i = 0; i < count; ++i) {
+        const uint32_t first = sources[0]->ref.address;
+        key.Add(1 + i, *sources[i], i == 0 ? first % turn : sources[i]->ref.address - first);
+    }
+    return key;
+}
+
+// Cycles of an average repeat of strided operands, from a table of those met lately: a kernel's loop
+// comes back to the same ones, and counting accesses by bank group is slow.
+double StridedCycles(uint32_t pattern, const Operand *dst, const Operand *const *sources, int count)
+{
+    struct Known {
+        Strides strides;
+        double cycles = 0;
+    };
+    constexpr uint32_t entries = 4096;
+    static std::vector<Known> table(entries);
+    const Strides key = StridesOf(pattern, dst, sources, count);
+    Known &known = table[key.Hash() % entries];
+    if (known.cycles > 0 && known.strides == key) {
+        return known.cycles;
+    }
+    double total = 0;
+    for (uint32_t r = 0; r < pattern; ++r) {
+        const int reads = BusiestGroup(sources, count, r);
+        const int writes = dst == nullptr ? 1 : BusiestGroup(&dst, 1, r);
+        total += std::max(reads, writes);
+    }
+    known = {key, total / pattern};
+    return known.cycles;
+}
+
 double CyclesOfRepeat(const Walk &walk, const Operand *dst, const Operand *const *sources, int count)
 {
     bool dense = dst == nullptr || Contiguous(*dst, walk.lanes);
@@ -408,13 +475,7 @@ double CyclesOfRepeat(const Walk &walk, const Operand *dst, const Operand *const
         return count == 2 ? DenseReads(*sources[0], *sources[1]) : 1;
     }
     const uint32_t pattern = std::min(walk.repeats, 16U);  // bank groups come round after 16 repeats
-    double total = 0;
-    for (uint32_t r = 0; r < pattern; ++r) {
-        const int reads = BusiestGroup(sources, count, r);
-        const int writes = dst == nullptr ? 1 : BusiestGroup(&dst, 1, r);
-        total += std::max(reads, writes);
-    }
-    return total / pattern;
+    return StridedCycles(pattern, dst, sources, count);
 }
 
 }  // namespace
