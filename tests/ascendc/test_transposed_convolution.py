@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.ascendc.families.transposed_estimate import Schedule
 from evokernel_core.ascendc.families.transposed_geometry import Axis
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
@@ -139,6 +141,31 @@ def test_layers_at_many_sizes(layer: Layer, builder: Any, on_twin: Any, chip: An
     task = _task(builder, layer)
     strategy = initial(task, chip)
     assert strategy.family == "transposed"
+    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
+    for sizes in layer.sizes:
+        values = _values(layer, sizes)
+        (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
+        _close(result, _expected(layer, values), layer)
+
+
+TURNED = [
+    "steps along a row",
+    "steps and taps in one rhythm",
+    "images",
+    "no tap reaches",
+    "groups of halves",
+    "cut off at the borders",
+    "volumes whose axes differ",
+    "many results",
+]
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_results_that_vector_cores_turn(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    layer = LAYERS[name]
+    task = _task(builder, layer)
+    schedule = Schedule(64, 64, 2, 64, 64, 3, turned=True)
+    strategy = Strategy("transposed", asdict(schedule))
     assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
     for sizes in layer.sizes:
         values = _values(layer, sizes)

@@ -8,6 +8,7 @@ stored at the stride's distance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from attrs import asdict, evolve, field, frozen
@@ -25,6 +26,8 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
 _QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
+_MOST_TURNED = 16
+"""Outputs along W that alternate in one turn of results: more do not fit the unified buffer."""
 _L1_BYTES = 512 * 1024 - 256
 _CONSTANT_BYTES = 8 * 1024
 """L1 for a block of biases and one of ones."""
@@ -73,7 +76,9 @@ class TransposedFamily:
         )
 
     def _is_legal(self, found: Transposed, item: Schedule, task: KernelTask) -> bool:
-        return refusal(item) is None and plan(found, item, task.sizes) is not None
+        if refusal(item) is not None or (item.turned and found.axes[2].stride > _MOST_TURNED):
+            return False
+        return plan(found, item, task.sizes) is not None
 
 
 def _context(task: KernelTask, found: Transposed, schedule: Schedule, name: str) -> dict[str, object]:
@@ -98,6 +103,7 @@ def _context(task: KernelTask, found: Transposed, schedule: Schedule, name: str)
         "lanes": "0x0101010101010101" if is_wide else "0x0001000100010001",
         "quant": _QUANT[found.dtype],
         "constant": found.needs_constant,
+        "turns": found.axes[2].stride // math.gcd(16, found.axes[2].stride),
         "name": name,
         "parameters": ", ".join(f"GM_ADDR {name}" for name in (*addresses.values(), "outputAddress")),
         "x": addresses[found.x],
@@ -117,6 +123,7 @@ def _starts() -> Iterator[Schedule]:
             for c_slots in (1, 2):
                 for slab_kb, panel_kb in ((160, 80), (120, 120), (200, 40)):
                     yield Schedule(most_m, most_n, c_slots, slab_kb, panel_kb)
+                    yield Schedule(most_m, most_n, c_slots, slab_kb, panel_kb, 3, True)
 
 
 def refusal(item: Schedule) -> str | None:
@@ -129,7 +136,7 @@ def refusal(item: Schedule) -> str | None:
         return "The results do not fit L0C."
     if 2 * (item.slab_kb + item.panel_kb) * 1024 + _CONSTANT_BYTES > _L1_BYTES:
         return "Two slabs and two panels do not fit L1."
-    if min(item.slab_kb, item.panel_kb) < 16 or not 2 <= item.ring <= 4:
+    if min(item.slab_kb, item.panel_kb) < 16 or not 2 + item.turned <= item.ring <= 4:
         return "Slabs and panels hold several fractals, and at least one slab lies ahead."
     return None
 
@@ -145,6 +152,8 @@ def _steps(here: Schedule) -> Iterator[tuple[str, Schedule]]:
     yield "one result in L0C", evolve(here, c_slots=1)
     yield "more of L1 for pixels", evolve(here, slab_kb=here.slab_kb + 40, panel_kb=here.panel_kb - 40)
     yield "more of L1 for weights", evolve(here, slab_kb=here.slab_kb - 40, panel_kb=here.panel_kb + 40)
+    yield "results turned", evolve(here, turned=True, ring=3)
+    yield "results stored as they are", evolve(here, turned=False, ring=2)
     yield "another slab ahead", evolve(here, ring=here.ring + 1)
     yield "one slab ahead less", evolve(here, ring=here.ring - 1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.families.transposed_geometry import Sizes, Transposed
 from evokernel_core.domain.kernel import Strategy
@@ -24,14 +24,20 @@ _LOAD_CYCLES = 9
 _PRODUCT_CYCLES = 10
 _VECTOR_CYCLES = 60
 """Of one vector instruction that the next one waits for."""
-_UNALIGNED = 1.5
-"""Bytes that rows of the input move over their own: they begin anywhere."""
+_HANDOVER_CYCLES = 250
+"""From the last product of a result to its first byte outside, where no other result is at work."""
+_RAGGED_STORE = 256
+"""Bytes that a run at any address moves over its own: copies go by 512 bytes."""
+_RAGGED = {False: 0, True: 400}
+"""The same for what goes back from L2 to device memory, turned or not; fitted to modelled kernels."""
+_TURN_BYTES = 22 * 1024
 
 
 @frozen
 class Schedule:
     """Most output channels and pixels of a tile, results in L0C at a time, kilobytes of L1 for one of two
-    slabs and one of two panels of weights, and slabs in the ring of a cube core."""
+    slabs and one of two panels of weights, and slabs in the ring of a cube core. ``turned``: pixels are
+    the rows of the product, and the vector cores turn the result into rows of outputs."""
 
     most_m: int
     most_n: int
@@ -39,6 +45,11 @@ class Schedule:
     slab_kb: int = 160
     panel_kb: int = 80
     ring: int = 2
+    turned: bool = False
+
+    def phases_w(self, found: Transposed) -> int:
+        """Outputs along W that are computed apart from one another."""
+        return found.axes[2].stride if self.turned else 1
 
     @staticmethod
     def of(strategy: Strategy) -> Schedule:
@@ -74,16 +85,17 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     tile_m = _whole(-(-padded // -(-padded // item.most_m)))
     tile, is_flat = _first_tile(found, item, sizes, tile_m)
     while True:
-        slab, plane = _slab(found, sizes, tile, is_flat)
+        slab, plane = _slab(found, item, sizes, tile, is_flat)
         if plane * _BLOCK <= item.slab_kb * 1024:
             break
         smaller = _halved(tile, is_flat)
         if smaller is None:
             return None
         tile = smaller
-    pitch = max(slab[2] + _FRACTAL * found.axes[2].stride, plane - math.prod(slab))
-    load = _whole(-(-slab[2] // found.axes[2].stride))
-    batch = min(_ROW_BYTES // ((pitch + load) * _BLOCK), slab[0] * slab[1])
+    spread = 1 if item.turned else found.axes[2].stride
+    pitch = max(slab[2] + _FRACTAL * spread, plane - math.prod(slab))
+    load = _whole(-(-slab[2] // spread))
+    batch = min(_ROW_BYTES // (2 if item.turned else 1) // ((pitch + load) * _BLOCK), slab[0] * slab[1])
     if batch < 1 or load > _MOST_ROW:
         return None
     panel = item.panel_kb * 1024 // (tile_m * _BLOCK)
@@ -93,7 +105,8 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     taps = math.prod(sizes.kernel)
     rows = -(-padded // tile_m)
     steps = [-(-out // axis.stride) for out, axis in zip(sizes.outputs[:2], found.axes[:2], strict=True)]
-    counts = [-(-length // part) for length, part in zip((*steps, sizes.outputs[2]), tile, strict=True)]
+    steps.append(-(-sizes.outputs[2] // item.phases_w(found)))
+    counts = [-(-length // part) for length, part in zip(steps, tile, strict=True)]
     fractals = _fractals(tile, is_flat)
     return Plan(
         tile_m,
@@ -130,8 +143,9 @@ def _first_tile(
     axis_d, axis_h, axis_w = found.axes
     depths, heights = -(-out_d // axis_d.stride), -(-out_h // axis_h.stride)
     shares_zeros = axis_w.padding == axis_w.output_padding == 0
-    is_flat = shares_zeros and axis_h.stride == 1 and out_w * 2 <= most
-    width = out_w if is_flat else _width(out_w, heights, most)
+    phases = item.phases_w(found)
+    is_flat = shares_zeros and axis_h.stride == phases == 1 and out_w * 2 <= most
+    width = out_w if is_flat else _width(-(-out_w // phases), heights, most)
     rows = most // width
     height = -(-heights // -(-heights // min(rows, heights)))
     planes = 1 if is_flat else min(rows // height, depths)
@@ -150,9 +164,10 @@ def _width(out_w: int, heights: int, most: int) -> int:
 
 
 def _slab(
-    found: Transposed, sizes: Sizes, tile: tuple[int, int, int], is_flat: bool
+    found: Transposed, item: Schedule, sizes: Sizes, tile: tuple[int, int, int], is_flat: bool
 ) -> tuple[tuple[int, int, int], int]:
-    halo = (sizes.kernel[2] - 1) * found.axes[2].dilation
+    axis = found.axes[2] if item.turned else evolve(found.axes[2], stride=1)
+    halo = axis.highest - axis.lowest(sizes.kernel[2])
     depth, height = (
         tile[i] + found.axes[i].highest - found.axes[i].lowest(sizes.kernel[i]) for i in range(2)
     )
@@ -181,13 +196,27 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     width = ITEM_SIZE[found.dtype]
     tiles = -(-planned.tiles // min(chip.aic, planned.tiles))
     cube = _cube_cycles(found, planned, sizes, item, width)
-    vector = _vector_cycles(found, planned, width)
+    vector = _vector_cycles(found, planned, sizes, item, width)
     cycles = max(cube, vector) * tiles + min(cube, vector)
     read = sizes.images * sizes.channels * math.prod(sizes.inputs) * width
     written = sizes.images * sizes.results * math.prod(sizes.outputs) * width
     back = max(0, read + written - chip.l2_bytes) * written / (read + written)
-    moved = (read + back * constants["gm.write_back_cost"]) / (constants["gm.hbm_achieved_gbps"] * 1e3)
-    return float(max(cycles / chip.mhz, moved) + chip.launch_us + 6)
+    back *= constants["gm.write_back_cost"] * (
+        1 + _RAGGED[item.turned] / (_run(found, planned, item, width) * width)
+    )
+    # Turned results pass through the cores that load the input; else cube cores store what they compute.
+    moved = (read + back if item.turned else max(read, back)) / (constants["gm.hbm_achieved_gbps"] * 1e3)
+    busy = cycles / chip.mhz
+    exposed = 1.0 if item.c_slots == 1 and not item.turned else 0.1  # nothing is computed while one is stored
+    return float(max(busy, moved) + exposed * min(busy, moved) + chip.launch_us + 6)
+
+
+def _run(found: Transposed, planned: Plan, item: Schedule, width: int) -> int:
+    """Outputs that are stored together."""
+    _, height, columns = planned.tile
+    run = height * columns if planned.is_flat else columns
+    phases = item.phases_w(found)
+    return min(run, _TURN_BYTES // (phases * _FRACTAL * width)) * phases if item.turned else run
 
 
 def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
@@ -197,26 +226,41 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     fractals = _fractals(planned.tile, planned.is_flat)
     runs = 1 if planned.is_flat else planned.tile[0] * planned.tile[1]
     taps = math.prod(sizes.kernel)
-    phases = axis_d.stride * axis_h.stride
+    phases = axis_d.stride * axis_h.stride * item.phases_w(found)
     products = taps * planned.blocks  # of all phases together
     steps = products / planned.step_blocks + phases
     matrix = products * rows * fractals * (2 if width == 4 else 1) + steps * _PRODUCT_CYCLES
-    loads = products * (runs * _LOAD_CYCLES + fractals * 4 + rows * 2) + steps * _LOAD_CYCLES
+    cycles = (2, 4) if item.turned else (4, 2)  # of a fractal of pixels, and of weights
+    loads = products * (runs * _LOAD_CYCLES + fractals * cycles[0] + rows * cycles[1]) + steps * _LOAD_CYCLES
     slab = planned.blocks * planned.plane * _BLOCK / 110
     reloads = 1 if planned.chunks == 1 else phases * planned.tiles_m
     weights = 0.0 if planned.is_resident else products * planned.tile_m * _BLOCK / 110 * planned.tiles_m
-    stored = phases * fractals * planned.tile_m * _FRACTAL * max(width / 76, 1 / 32) * planned.tiles_m
+    burst = planned.tile_m * _FRACTAL * fractals * width if item.turned else planned.tile[2] * width
+    ragged = 1 if item.turned else 1 + _RAGGED_STORE / burst
+    stored = (
+        phases * fractals * planned.tile_m * _FRACTAL * max(width / 76, 1 / 32) * planned.tiles_m * ragged
+    )
     work = max(matrix, loads) * planned.tiles_m
     if item.c_slots == 1:
-        work += stored
-    return max(work, slab * reloads + weights, stored) + 0.3 * slab
+        work += stored + phases * planned.tiles_m * _HANDOVER_CYCLES
+    return max(work, slab * reloads + weights, stored) + phases * 50
 
 
-def _vector_cycles(found: Transposed, planned: Plan, width: int) -> float:
+def _vector_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
     """Cycles of one tile on one of the two vector cores of a cube core."""
+    spread = 1 if item.turned else found.axes[2].stride
     rows = planned.slab[0] * planned.slab[1] * planned.blocks / 2
     stored = rows * planned.slab[2] * _BLOCK / 32
-    loaded = stored / found.axes[2].stride * _UNALIGNED
+    channels = _BLOCK // width
+    loaded = rows * channels * (planned.slab[2] / spread * width + _RAGGED_STORE) / 32
     batches = math.ceil(rows / planned.row_batch)
-    turned = rows * (22 + planned.slab[2] * 2 / _FRACTAL / found.axes[2].stride) + stored / 8
-    return max(stored, loaded, turned) + batches * _VECTOR_CYCLES * 4 + 500
+    turned = rows * (22 + planned.slab[2] * 2 / _FRACTAL / spread) + stored / 4
+    laid_out = max(stored, loaded, turned) + batches * _VECTOR_CYCLES * 4 + 500
+    if not item.turned:
+        return laid_out
+    outputs = math.prod(planned.tile) * math.prod(axis.stride for axis in found.axes)
+    run = _run(found, planned, item, width)
+    pieces = outputs / run * planned.tiles_m * planned.tile_m / _FRACTAL / 2
+    most = min(_FRACTAL, sizes.results)
+    piece = max(most * (run * width + _RAGGED_STORE) / 32, _FRACTAL * run * width / 70 + 2 * _VECTOR_CYCLES)
+    return laid_out + pieces * (piece + _VECTOR_CYCLES)

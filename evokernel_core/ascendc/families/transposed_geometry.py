@@ -106,7 +106,7 @@ class Transposed:
     @property
     def needs_constant(self) -> bool:
         """Whether a product with ones is added: the bias, or a zero where no tap reaches."""
-        phases = zip(self.axes[:2], self.kernel[:2], strict=True)
+        phases = zip(self.axes, self.kernel, strict=True)
         return self.bias is not None or any(axis.may_miss(kernel) for axis, kernel in phases)
 
     def sizes(self, symbols: Mapping[str, int]) -> Sizes:
