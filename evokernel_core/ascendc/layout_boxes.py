@@ -24,7 +24,7 @@ MADE = frozenset({"aten.full.default", "aten.zeros.default", "aten.ones.default"
 WORK = frozenset({"aten.cat.default", "aten.constant_pad_nd.default", "aten.flip.default"}) | MADE
 VIEWS = frozenset((*SAME_ORDER, *BROADCASTS)) | ORDERS | PARTS
 
-MOST_BOXES = 24
+MOST_BOXES = 64
 BLOCK_BYTES = 32
 _FORMATS = {"float32": "<f", "float16": "<e", "int64": "<q", "int32": "<i", "int16": "<h", "int8": "<b",
             "uint8": "<B", "bool": "<?", "float64": "<d"}  # fmt: skip

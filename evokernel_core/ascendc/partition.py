@@ -308,6 +308,8 @@ class _Cutter:
                 continue
             if node.op not in self.views or self._is_held(name):
                 return True
+            if ValueRef(name) in self.task.graph.outputs:  # which gets a kernel of its own in the end
+                return True
             if any(self._is_read_outside(ValueRef(name, i), group) for i in range(len(node.outputs))):
                 return True
         return False

@@ -101,37 +101,57 @@ def test_chains_of_views(builder: Any, on_twin: Any, data: Any) -> None:
     expected = values
     for _ in range(data.draw(st.integers(1, 4))):
         op, args, expected = _step(data, expected)
-        ref = graph.call(op, ref, *args, shape=expected.shape, dtype=dtype)
+        operand = (ref, ref) if op == "cat.default" else ref
+        ref = graph.call(op, operand, *args, shape=expected.shape, dtype=dtype)
     task = graph.task(ref)
     (found,) = on_twin(task, {"x": values})
     np.testing.assert_array_equal(found, expected)
 
 
 def _step(data: Any, x: Any) -> tuple[str, tuple[Any, ...], Any]:
-    rank = x.ndim
-    dim = data.draw(st.integers(0, max(rank - 1, 0)))
-    kinds = (
-        ["permute", "slice", "select", "flip", "expand", "flatten"]
-        if rank > 1
-        else ["slice", "flip", "expand"]
-    )
-    kind = data.draw(st.sampled_from(kinds))
-    if kind == "permute":
-        order = tuple(data.draw(st.permutations(range(rank))))
-        return "permute.default", (order,), x.transpose(order)
-    if kind == "slice":
-        start = data.draw(st.integers(0, x.shape[dim] - 1))
-        stop, step = data.draw(st.integers(start + 1, x.shape[dim])), data.draw(st.integers(1, 3))
-        key = (slice(None),) * dim + (slice(start, stop, step),)
-        return "slice.Tensor", (dim, start, stop, step), x[key]
-    if kind == "select":
-        place = data.draw(st.integers(-x.shape[dim], x.shape[dim] - 1))
-        return "select.int", (dim, place), x.take(place, dim)
-    if kind == "flip":
-        return "flip.default", ((dim,),), np.flip(x, dim)
-    if kind == "expand":
-        wider = (data.draw(st.integers(1, 4)), *x.shape)
-        return "expand.default", (wider,), np.broadcast_to(x, wider)
+    """One operation: its name, its arguments, and what it makes of ``x``."""
+    dim = data.draw(st.integers(0, max(x.ndim - 1, 0)))
+    kinds = [_slice, _flip, _expand, _pad, _join, *([_permute, _select, _flatten] if x.ndim > 1 else [])]
+    return data.draw(st.sampled_from(kinds))(data, x, dim)
+
+
+def _permute(data: Any, x: Any, _: int) -> Any:
+    order = tuple(data.draw(st.permutations(range(x.ndim))))
+    return "permute.default", (order,), x.transpose(order)
+
+
+def _slice(data: Any, x: Any, dim: int) -> Any:
+    start = data.draw(st.integers(0, x.shape[dim] - 1))
+    stop, step = data.draw(st.integers(start + 1, x.shape[dim])), data.draw(st.integers(1, 3))
+    return "slice.Tensor", (dim, start, stop, step), x[(slice(None),) * dim + (slice(start, stop, step),)]
+
+
+def _select(data: Any, x: Any, dim: int) -> Any:
+    place = data.draw(st.integers(-x.shape[dim], x.shape[dim] - 1))
+    return "select.int", (dim, place), x.take(place, dim)
+
+
+def _flip(_: Any, x: Any, dim: int) -> Any:
+    return "flip.default", ((dim,),), np.flip(x, dim)
+
+
+def _expand(data: Any, x: Any, _: int) -> Any:
+    wider = (data.draw(st.integers(1, 4)), *x.shape)
+    return "expand.default", (wider,), np.broadcast_to(x, wider)
+
+
+def _pad(data: Any, x: Any, _: int) -> Any:
+    low, high = data.draw(st.integers(0, 3)), data.draw(st.integers(-x.shape[-1] + 1, 9))
+    kept = x[..., : x.shape[-1] + min(high, 0)]
+    width = [(0, 0)] * (x.ndim - 1) + [(low, max(high, 0))]
+    return "constant_pad_nd.default", ((low, high), 1), np.pad(kept, width, constant_values=1)
+
+
+def _join(_: Any, x: Any, dim: int) -> Any:
+    return "cat.default", (dim,), np.concatenate([x, x], dim)
+
+
+def _flatten(_: Any, x: Any, __: int) -> Any:
     merged = (*x.shape[:-2], x.shape[-2] * x.shape[-1])
     return "view.default", (merged,), x.reshape(merged)
 

@@ -64,6 +64,15 @@ def test_a_split_and_an_unbind(builder: Any, on_twin: Any) -> None:
         np.testing.assert_array_equal(added, values[:, 5] + values[:, 1])
 
 
+def test_more_tensors_than_a_kernel_joins(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    refs = tuple(graph.input(f"x{i}", ("n", 3), "int32") for i in range(60))
+    task = graph.task(graph.call("cat.default", refs, 1, shape=("n", 180), dtype="int32"), symbols={"n": 5})
+    parts = [np.full((5, 3), i, "i4") for i in range(60)]
+    (found,) = on_twin(task, {f"x{i}": part for i, part in enumerate(parts)})
+    np.testing.assert_array_equal(found, np.concatenate(parts, 1))
+
+
 def test_a_roll(builder: Any, on_twin: Any) -> None:
     graph = builder()
     x = graph.input("x", ("a", "b", "c"))

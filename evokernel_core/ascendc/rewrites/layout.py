@@ -10,6 +10,9 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim
 
+_MOST_JOINED = 48
+"""Tensors that one kernel joins."""
+
 
 def _as_dim(arg: Arg) -> Dim:
     if isinstance(arg, SymbolicInt):
@@ -64,6 +67,19 @@ def _cat(writer: GraphWriter, parts: Sequence[ValueRef], dim: int, length: Dim) 
 def _view(writer: GraphWriter, x: ValueRef, shape: Sequence[Dim]) -> ValueRef:
     sizes = tuple(map(_as_arg, shape))
     return writer.call("aten.view.default", x, sizes, shape=tuple(shape), dtype=writer.spec(x).dtype)
+
+
+def _cat_of_many(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
+    """More tensors than a kernel takes are joined in groups first."""
+    refs, shape = list(node.operands()), node.outputs[0].shape
+    if len(refs) <= _MOST_JOINED:
+        return None
+    dim = int(str(_argument(node, 1, "dim", 0))) % len(shape)
+    parts = []
+    for first in range(0, len(refs), _MOST_JOINED):
+        group = refs[first : first + _MOST_JOINED]
+        parts.append(_cat(writer, group, dim, _sum(*(writer.shape(ref)[dim] for ref in group))))
+    return (_cat(writer, parts, dim, shape[dim]),)
 
 
 def _stack(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
@@ -249,6 +265,7 @@ def _as_strided(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 
 REWRITES: Mapping[str, Rewrite] = {
     "aten.as_strided.default": _as_strided,
+    "aten.cat.default": _cat_of_many,
     "aten.stack.default": _stack,
     "aten.split_with_sizes.default": _split,
     "aten.split.Tensor": _split,
