@@ -61,7 +61,8 @@ def command(
     with Session(settings, file.parent) as session:
         session.proposer()  # wrong settings are wrong usage, whatever the file holds
         try:
-            regions = [region for region in session.regions(file, symbol=symbol) if _on(region, line)]
+            offers = session.offered(file, symbol=symbol)
+            regions = [offer.region for offer in offers if _on(offer.region, line)]
         except ShapesNeeded as error:
             rows = [Row("", line or 1, line or 1, "other", RegionStatus.NEEDS_SHAPES.value, str(error))]
         else:

@@ -28,6 +28,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
 from evokernel_core.synthesis.agent import SharedAgent
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, SynthesisResult
+from evokernel_core.synthesis.offers import Estimate, Offer, choose
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
@@ -36,20 +37,6 @@ from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.roofline import eager_us, reachable_us, roofline_us
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
-
-
-@frozen
-class Estimate:
-    """Modelled microseconds of a region: op by op now, fused after, and the bound of any kernel.
-
-    ``after_us`` is the best verified kernel's where there is one, else the schedule's own estimate.
-    """
-
-    now_us: float
-    after_us: float
-    bound_us: float
-    chip: str
-    source: str = LatencySource.MODELLED.value
 
 
 @frozen
@@ -126,6 +113,17 @@ class Session:
             if not any(region.span.overlaps(other.span) for other in found):
                 found.append(region)
         return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
+
+    def offered(self, path: Path, text: str | None = None, symbol: str | None = None) -> tuple[Offer, ...]:
+        """What a person is offered in a file: regions that do not overlap; see offers.py."""
+        single, programs = (
+            [
+                Offer(region, self.estimate(region))
+                for region in self.regions(path, text, symbol, programs=wide)
+            ]
+            for wide in (False, True)
+        )
+        return choose(single, programs)
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:

@@ -127,9 +127,7 @@ class Worker:
     def _regions(self, id: int, params: Params) -> Mapping[str, Any]:
         path = Path(params["path"])
         session = self._open(path.parent)
-        found = session.regions(path, params.get("text"))
-        rows = [{"region": to_data(r), "estimate": to_data(session.estimate(r))} for r in found]
-        return {"regions": rows}
+        return {"regions": [to_data(offer) for offer in session.offered(path, params.get("text"))]}
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

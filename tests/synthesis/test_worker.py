@@ -34,7 +34,7 @@ FAKE = textwrap.dedent(
         def close(self):
             pass
 
-        def regions(self, path, text):
+        def offered(self, path, text):
             print("user code prints")
             if text == "boom":
                 raise ZeroDivisionError("boom")

@@ -1,0 +1,57 @@
+"""Which regions of a file a person is offered: single fused kernels, or programs of several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from evokernel_core.domain.region import Region
+from evokernel_core.domain.verdict import LatencySource
+
+
+@frozen
+class Estimate:
+    """Modelled microseconds of a region: op by op now, fused after, and the bound of any kernel.
+
+    ``after_us`` is the best verified kernel's where there is one, else the schedule's own estimate.
+    """
+
+    now_us: float
+    after_us: float
+    bound_us: float
+    chip: str
+    source: str = LatencySource.MODELLED.value
+
+    @property
+    def saved_us(self) -> float:
+        """What the kernel saves; one that gains nothing is not applied."""
+        return max(0.0, self.now_us - self.after_us)
+
+
+@frozen
+class Offer:
+    """A region with its latencies, None where no kernel can be written for it."""
+
+    region: Region
+    estimate: Estimate | None
+
+
+def choose(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Offers in source order of which no two overlap.
+
+    Those of one fused kernel each stand, unless several kernels in a row are modelled to save more than
+    all of these that they overlap. What only a program covers beside them is not said to be unsupported.
+    """
+    found = list(single)
+    for offer in programs:
+        if offer.estimate is None or any(offer.region.id == other.region.id for other in found):
+            continue
+        inside = [other for other in found if offer.region.span.overlaps(other.region.span)]
+        kept = [other for other in inside if other.estimate is not None]
+        saved = math.fsum(other.estimate.saved_us for other in kept if other.estimate)
+        apart = [other for other in found if other not in inside]
+        better = not kept or offer.estimate.saved_us > saved
+        found = [*apart, offer] if better else [*apart, *kept]
+    return tuple(sorted(found, key=lambda offer: (offer.region.span.line, offer.region.span.column)))
