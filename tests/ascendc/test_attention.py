@@ -129,3 +129,53 @@ def test_what_is_refused(builder: Any, chip: Any) -> None:
     for options, words in (({"dropout_p": 0.1}, "random"), ({"scale": -1.0}, "positive")):
         with pytest.raises(PlanError, match=words):
             check(task_of(builder, **options), chip)
+
+
+def _written(builder: Any, dtype: str, heads_behind: bool, causal: bool, scale: Any) -> KernelTask:
+    """Attention as two products around a softmax; heads lie behind or in front of the positions."""
+    graph = builder()
+    shape = (2, "n", 3, 16) if heads_behind else (2, 3, "n", 16)
+    sides = []
+    for name in ("query", "key", "value"):
+        side = graph.input(name, shape, dtype)
+        if heads_behind:
+            side = graph.call("permute.default", side, (0, 2, 1, 3), shape=(2, 3, "n", 16), dtype=dtype)
+        sides.append(side)
+    query, key, value = sides
+    turned = graph.call("transpose.int", key, -2, -1, shape=(2, 3, 16, "n"), dtype=dtype)
+    flat = {"query": (query, (6, "n", 16)), "key": (turned, (6, 16, "n")), "value": (value, (6, "n", 16))}
+    q, k, v = (graph.call("view.default", ref, (), shape=size, dtype=dtype) for ref, size in flat.values())
+    scores = graph.call("bmm.default", q, k, shape=(6, "n", "n"), dtype=dtype)
+    scores = graph.call("view.default", scores, (), shape=(2, 3, "n", "n"), dtype=dtype)
+    scores = graph.call("mul.Tensor", scores, scale, shape=(2, 3, "n", "n"), dtype=dtype)
+    if causal:
+        ones = graph.call("full.default", ("n", "n"), True, shape=("n", "n"), dtype="bool")
+        seen = graph.call("tril.default", ones, shape=("n", "n"), dtype="bool")
+        scores = graph.call("where.self", seen, scores, float("-inf"), shape=(2, 3, "n", "n"), dtype=dtype)
+    weights = graph.call("_softmax.default", scores, -1, False, shape=(2, 3, "n", "n"), dtype=dtype)
+    weights = graph.call("view.default", weights, (), shape=(6, "n", "n"), dtype=dtype)
+    result = graph.call("bmm.default", weights, v, shape=(6, "n", 16), dtype=dtype)
+    task: KernelTask = graph.task(
+        graph.call("view.default", result, (), shape=(2, 3, "n", 16), dtype=dtype), symbols={"n": 50}
+    )
+    return task
+
+
+@pytest.mark.parametrize("heads_behind", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_products_around_a_softmax_are_one_launch(
+    heads_behind: bool, causal: bool, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    task = _written(builder, "float32", heads_behind, causal, 0.3)
+    assert initial(task, chip).family == "attention"
+    for count in (1, 20, 70):
+        rng = np.random.default_rng(count)
+        shape = (2, count, 3, 16) if heads_behind else (2, 3, count, 16)
+        inputs = {name: rng.normal(size=shape).astype("f4") for name in ("query", "key", "value")}
+        (result,) = on_twin(task, inputs, sizes={"n": count})
+        sides = [x.swapaxes(1, 2) if heads_behind else x for x in inputs.values()]
+        _matches(result, attention(*sides, causal=causal, scale=0.3), "float32")
+
+
+def test_a_scale_that_turns_scores_around_stays_two_products(builder: Any, chip: Any) -> None:
+    assert initial(_written(builder, "float32", False, False, -0.3), chip).family == "program"

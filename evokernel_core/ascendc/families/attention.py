@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from attrs import asdict, evolve, field, frozen
 
 from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.matmul import side_context
+from evokernel_core.ascendc.families.products import QUANT, Side, loops_of
 from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.strided import NOWHERE, behind_views
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
@@ -27,10 +31,11 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
 ATTENTION = "aten.scaled_dot_product_attention.default"
-_QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
 _DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16}
 """Of 16 x 16 results on the matrix unit ("Cube instruction theoretical performance")."""
 _L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
+_MOST_PITCH = 65535
+"""Elements from row to row that one copy into L1 can step over."""
 _MOST_BLOCKS = 255
 """32-byte blocks between two repeats of a vector instruction."""
 _START = 22.0
@@ -56,11 +61,12 @@ class Mask:
 
 @frozen
 class Attention:
-    """``matrices`` of queries x depth; those of keys are shared by ``sharing`` matrices of queries each."""
+    """``matrices`` of queries x depth; those of keys are shared by ``sharing`` matrices of queries each.
+    The operands lie where their sides say."""
 
-    query: str
-    key: str
-    value: str
+    query: Side
+    key: Side
+    value: Side
     mask: Mask | None
     causal: bool
     scale: float | None
@@ -137,13 +143,10 @@ class AttentionFamily:
             **_sizes(found, task),
             "scale": _scale(found),
             "causal": found.causal,
-            "query": {"name": camel(found.query)},
-            "key": {"name": camel(found.key)},
-            "value": {"name": camel(found.value)},
             "mask": _mask_context(found.mask),
             "type": CPP_TYPE[found.dtype],
             "item_size": ITEM_SIZE[found.dtype],
-            "quant": _QUANT[found.dtype],
+            "quant": QUANT[found.dtype],
             "fixed_bytes": _fixed_bytes(found, schedule),
             "name": name,
             "class_name": "".join(part.capitalize() for part in name.split("_") if part),
@@ -154,16 +157,22 @@ class AttentionFamily:
         )
 
 
-def _sizes(found: Attention, task: KernelTask) -> dict[str, object]:
+def _sizes(found: Attention, task: KernelTask) -> dict[str, Any]:
     extents = {
         key: getattr(found, key).cpp() for key in ("matrices", "sharing", "queries", "keys", "depth", "width")
     }
+    sides = {name: side_context(getattr(found, name), name) for name in ("query", "key", "value")}
     masked = found.mask
     strides = (masked.stride, masked.sharing, masked.pitch) if masked else ()
     texts = [*extents.values(), *(item.cpp() for item in strides)]
+    texts += [text for side in sides.values() for text in (side["pitch"], *_loop_sizes(side))]
     words = " ".join(texts).replace("(", " ").replace(")", " ").split()
     symbols = [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
-    return {**extents, "symbols": symbols}
+    return {**extents, **sides, "symbols": symbols}
+
+
+def _loop_sizes(side: Mapping[str, Any]) -> list[str]:
+    return [text for loop in side["loops"] for text in loop["sizes"]]
 
 
 def _scale(found: Attention) -> str:
@@ -201,7 +210,7 @@ def read_attention(task: KernelTask) -> Attention:
         raise PlanError("An attention with dropout draws random numbers inside, which is not covered.")
     specs = [graph.spec(ref) for ref in (query, key, value)]
     dtype = specs[0].dtype
-    if dtype not in _QUANT or any(spec.dtype != dtype for spec in specs):
+    if dtype not in QUANT or any(spec.dtype != dtype for spec in specs):
         raise PlanError(f"An attention in {dtype} is not covered.")
     if scale is not None and scale <= 0:
         raise PlanError("An attention whose scale is not positive is not covered.")
@@ -211,9 +220,9 @@ def read_attention(task: KernelTask) -> Attention:
     if sharing is None or shape[1][:-2] != shape[2][:-2] or shape[0][:-3] != shape[1][:-3]:
         raise PlanError("Batches of query, key and value that broadcast are not covered.")
     return Attention(
-        query=_input(task, nodes, query),
-        key=_input(task, nodes, key),
-        value=_input(task, nodes, value),
+        query=_side(task, query),
+        key=_side(task, key),
+        value=_side(task, value),
         mask=_mask(task, nodes, mask, specs[0].shape[:-1], shape[1][-2]) if mask is not None else None,
         causal=causal,
         scale=scale,
@@ -248,6 +257,18 @@ def _base(nodes: Mapping[str, Node], ref: ValueRef, stop: str = "") -> str:
     while ref.name in nodes and ref.name != stop and nodes[ref.name].op in SAME_ORDER:
         ref = next(iter(nodes[ref.name].operands()))
     return ref.name
+
+
+def _side(task: KernelTask, ref: ValueRef) -> Side:
+    """Where the rows of an operand lie. Raises PlanError where they are not dense in memory."""
+    name, groups = behind_views(task, ref)
+    rows, columns = groups[-2:]
+    if len(rows) > 1 or len(columns) > 1 or (columns and columns[0].stride != ONE):
+        raise PlanError("The rows of an operand of an attention are not dense; copy the operand first.")
+    pitch = rows[0].stride if rows else columns[0].size if columns else ONE
+    if pitch == NOWHERE or pitch.evaluate(task.sizes) > _MOST_PITCH:
+        raise PlanError("The rows of an operand of an attention lie too far apart; copy the operand first.")
+    return Side(name, False, pitch, loops_of(groups[:-2]))
 
 
 def _input(task: KernelTask, nodes: Mapping[str, Node], ref: ValueRef) -> str:

@@ -75,7 +75,7 @@ def context_of(task: KernelTask, found: Product, schedule: MatmulSchedule, name:
     """What the templates of a product are filled with."""
     tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
     sizes = {key: getattr(found, key).cpp() for key in ("batch", "m", "n", "k")}
-    sides = {"a": _side_context(found.a, "a"), "b": _side_context(found.b, "b")}
+    sides = {"a": side_context(found.a, "a"), "b": side_context(found.b, "b")}
     expressions = [*sizes.values(), *(side["pitch"] for side in sides.values())]
     expressions += [text for side in sides.values() for loop in side["loops"] for text in loop["sizes"]]
     words = {word for text in expressions for word in text.replace("(", " ").replace(")", " ").split()}
@@ -96,7 +96,8 @@ def context_of(task: KernelTask, found: Product, schedule: MatmulSchedule, name:
     }
 
 
-def _side_context(side: Side, letter: str) -> dict[str, Any]:
+def side_context(side: Side, letter: str) -> dict[str, Any]:
+    """What templates write of one operand; ``letter`` begins the names of its numbers in the tiling."""
     loops = [
         {
             "index": index,

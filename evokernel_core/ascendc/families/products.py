@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attrs import evolve, frozen
 
@@ -122,7 +122,7 @@ def product_of(task: KernelTask, node: Node) -> Product:
 def _side(task: KernelTask, ref: ValueRef) -> Side:
     name, groups = behind_views(task, ref)
     transposed, pitch = _matrix(*groups[-2:])
-    return Side(name, transposed, pitch, _loops(groups[0]) if len(groups) == 3 else ())
+    return Side(name, transposed, pitch, loops_of(groups[:-2]))
 
 
 def _matrix(rows: Group, columns: Group) -> tuple[bool, Extent]:
@@ -148,11 +148,13 @@ def _vector(axis: Axis, is_column: bool) -> tuple[bool, Extent]:
     return not is_column, axis.stride
 
 
-def _loops(batch: Group) -> tuple[Loop, ...]:
+def loops_of(leading: Sequence[Group]) -> tuple[Loop, ...]:
+    """From the leading dimensions of an operand: how its matrix follows from the number of a product."""
+    axes = [axis for group in leading for axis in group]
     loops: list[Loop] = []
     within = ONE
-    for axis in reversed(batch):
+    for place, axis in reversed(list(enumerate(axes))):
         if axis.stride != NOWHERE:
-            loops.insert(0, Loop(axis.size, axis.stride, within, axis is not batch[0]))
+            loops.insert(0, Loop(axis.size, axis.stride, within, place > 0))
         within = within.times(axis.size)
     return tuple(loops)
