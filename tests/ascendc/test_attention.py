@@ -18,15 +18,15 @@ SIZES = [(1, 1), (1, 70), (3, 17), (64, 64), (130, 200), (33, 513), (200, 1100)]
 
 
 def task_of(
-    builder: Any, dtype: str = "float32", depth: int = 24, width: int = 40, mask: tuple[Any, ...] = (),
-    heads: int = 3, shared: int = 3, **options: Any,
+    builder: Any, dtype: str = "float32", *, depth: int = 24, width: int = 40, mask: tuple[Any, ...] = (),
+    heads: int = 3, shared: int = 3, kind: str = "float32", **options: Any,
 ) -> KernelTask:  # fmt: skip
     """[2, heads, q, depth] against [2, shared, k, depth] and [2, shared, k, width]."""
     graph = builder()
     query = graph.input("query", (2, heads, "q", depth), dtype)
     key = graph.input("key", (2, shared, "k", depth), dtype)
     value = graph.input("value", (2, shared, "k", width), dtype)
-    extra = (graph.input("mask", mask),) if mask else ()
+    extra = (graph.input("mask", mask, kind),) if mask else ()
     node = graph.call(
         "scaled_dot_product_attention.default", query, key, value, *extra,
         shape=(2, heads, "q", width), dtype=dtype, **options,
@@ -90,7 +90,7 @@ def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any)
 
 
 @pytest.mark.parametrize(
-    "shape", [("q", "k"), (1, 1, "q", "k"), (2, 1, "q", "k"), (2, 3, "q", "k"), (2, 1, 1, "k"), (1, "k")]
+    "shape", [("q", "k"), (2, 1, "q", "k"), (2, 3, "q", "k"), (2, 1, 1, "k"), (1, "k"), (3, "q", "k")]
 )
 def test_masks_that_broadcast(shape: tuple[Any, ...], builder: Any, on_twin: Any) -> None:
     task = task_of(builder, mask=shape)
@@ -98,6 +98,19 @@ def test_masks_that_broadcast(shape: tuple[Any, ...], builder: Any, on_twin: Any
         inputs = _draw(task, queries, keys, 1)
         (result,) = on_twin(task, inputs, sizes={"q": queries, "k": keys})
         _matches(result, attention(*inputs.values()), "float32")
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", "bool"), ("float16", "float16")])
+def test_masks_of_other_types(dtype: str, kind: str, builder: Any, on_twin: Any) -> None:
+    task = task_of(builder, dtype, mask=("q", "k"), kind=kind)
+    inputs = _draw(task, 30, 90, 5)
+    shown = inputs["mask"]
+    if kind == "bool":
+        inputs["mask"] = shown = np.random.default_rng(0).random((30, 90)) < 0.7
+        shown = np.where(shown, 0.0, -np.inf)
+    (result,) = on_twin(task, inputs, sizes={"q": 30, "k": 90})
+    sides = [inputs[name] for name in ("query", "key", "value")]
+    _matches(result, attention(*sides, mask=np.asarray(shown, "f8")), dtype)
 
 
 def test_keys_that_a_mask_hides_weigh_nothing(builder: Any, on_twin: Any) -> None:

@@ -17,7 +17,7 @@ from evokernel_core.ascendc.families.family import Move, StageText
 from evokernel_core.ascendc.families.matmul import side_context
 from evokernel_core.ascendc.families.products import QUANT, Side, loops_of
 from evokernel_core.ascendc.families.rendering import render
-from evokernel_core.ascendc.families.strided import NOWHERE, behind_views
+from evokernel_core.ascendc.families.strided import NOWHERE, behind_views, expanded
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
@@ -49,17 +49,6 @@ _HANDOVER = 2000.0
 
 
 @frozen
-class Mask:
-    """What is added to the scores: an input of ``rank`` dimensions that broadcasts. All extents in
-    elements: from one matrix to the next, matrices that share one, and from row to row."""
-
-    name: str
-    stride: Extent
-    sharing: Extent
-    pitch: Extent
-
-
-@frozen
 class Attention:
     """``matrices`` of queries x depth; those of keys are shared by ``sharing`` matrices of queries each.
     The operands lie where their sides say."""
@@ -67,7 +56,7 @@ class Attention:
     query: Side
     key: Side
     value: Side
-    mask: Mask | None
+    mask: Side | None
     causal: bool
     scale: float | None
     matrices: Extent
@@ -143,7 +132,6 @@ class AttentionFamily:
             **_sizes(found, task),
             "scale": _scale(found),
             "causal": found.causal,
-            "mask": _mask_context(found.mask),
             "type": CPP_TYPE[found.dtype],
             "item_size": ITEM_SIZE[found.dtype],
             "quant": QUANT[found.dtype],
@@ -158,17 +146,17 @@ class AttentionFamily:
 
 
 def _sizes(found: Attention, task: KernelTask) -> dict[str, Any]:
+    """Sizes and operands for the templates, and the symbols that they name."""
     extents = {
         key: getattr(found, key).cpp() for key in ("matrices", "sharing", "queries", "keys", "depth", "width")
     }
-    sides = {name: side_context(getattr(found, name), name) for name in ("query", "key", "value")}
-    masked = found.mask
-    strides = (masked.stride, masked.sharing, masked.pitch) if masked else ()
-    texts = [*extents.values(), *(item.cpp() for item in strides)]
+    given = {"query": found.query, "key": found.key, "value": found.value, "mask": found.mask}
+    sides = {name: side_context(side, name) for name, side in given.items() if side is not None}
+    texts = [*extents.values()]
     texts += [text for side in sides.values() for text in (side["pitch"], *_loop_sizes(side))]
     words = " ".join(texts).replace("(", " ").replace(")", " ").split()
     symbols = [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
-    return {**extents, **sides, "symbols": symbols}
+    return {**extents, "mask": None, **sides, "sides": list(sides.values()), "symbols": symbols}
 
 
 def _loop_sizes(side: Mapping[str, Any]) -> list[str]:
@@ -179,17 +167,6 @@ def _scale(found: Attention) -> str:
     if found.scale is None:
         return "1.0f / std::sqrt(static_cast<float>(tiling.depth))"
     return f"{found.scale!r}f"
-
-
-def _mask_context(mask: Mask | None) -> dict[str, str] | None:
-    if mask is None:
-        return None
-    return {
-        "name": camel(mask.name),
-        "stride": mask.stride.cpp(),
-        "sharing": mask.sharing.cpp(),
-        "pitch": mask.pitch.cpp(),
-    }
 
 
 # -- what is asked --------------------------------------------------------------------------------
@@ -223,7 +200,7 @@ def read_attention(task: KernelTask) -> Attention:
         query=_side(task, query),
         key=_side(task, key),
         value=_side(task, value),
-        mask=_mask(task, nodes, mask, specs[0].shape[:-1], shape[1][-2]) if mask is not None else None,
+        mask=_mask(task, mask, (*specs[0].shape[:-1], specs[1].shape[-2])) if mask is not None else None,
         causal=causal,
         scale=scale,
         matrices=matrices,
@@ -271,32 +248,15 @@ def _side(task: KernelTask, ref: ValueRef) -> Side:
     return Side(name, False, pitch, loops_of(groups[:-2]))
 
 
-def _input(task: KernelTask, nodes: Mapping[str, Node], ref: ValueRef) -> str:
-    name = _base(nodes, ref)
-    if name in nodes:
-        raise PlanError(f"{nodes[name].op} in front of an attention is not covered.")
-    return name
-
-
-def _mask(
-    task: KernelTask, nodes: Mapping[str, Node], ref: ValueRef, rows: tuple[Dim, ...], keys: Extent
-) -> Mask:
-    """``rows`` are the sizes of the query without its depth."""
-    spec = task.graph.spec(ref)
-    if spec.dtype != "float32":
-        raise PlanError(f"A mask of {spec.dtype} is not covered; add float32 to the scores.")
-    wanted = [*map(extent, rows), keys]
-    shape = [ONE] * (len(wanted) - spec.rank) + [extent(dim) for dim in spec.shape]
-    if shape[-1] != keys:
-        raise PlanError("A mask with one number for all keys is not covered.")
-    leading = list(zip(shape[:-2], wanted[:-2], strict=True))
-    kept = [index for index, (have, _) in enumerate(leading) if not have.is_one]
-    if any(have not in (ONE, want) for have, want in leading) or kept != list(range(len(kept))):
-        raise PlanError("A mask that broadcasts over leading dimensions only in part is not covered.")
-    shared = product(want for _, want in leading[len(kept) :])
-    pitch = Extent(0) if shape[-2].is_one and not wanted[-2].is_one else keys
-    matrix = keys.times(shape[-2])
-    return Mask(_input(task, nodes, ref), matrix if kept else Extent(0), shared, pitch)
+def _mask(task: KernelTask, ref: ValueRef, shape: tuple[Dim, ...]) -> Side:
+    """Where a mask lies that broadcasts to scores of a shape; a pitch of 0: one row for all queries."""
+    if task.graph.spec(ref).dtype != "float32":
+        raise PlanError("A mask that is not float32 is not covered; add float32 to the scores.")
+    name, groups = behind_views(task, ref)
+    *leading, rows, columns = expanded(groups, shape)
+    if len(rows) > 1 or len(columns) > 1 or (columns and columns[0].stride != ONE):
+        raise PlanError("The rows of a mask of an attention are not dense; copy the mask first.")
+    return Side(name, False, rows[0].stride if rows else extent(shape[-1]), loops_of(leading))
 
 
 # -- schedules ------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     if node.op in SWAPS:
         return tuple(groups[dim] for dim in order_of(node, len(groups)))
     if node.op in EXPANDS:
-        return _expanded(groups, shape)
+        return expanded(groups, shape)
     if node.op in SAME_ORDER:
         return regrouped(groups, shape)
     raise PlanError(f"{node.op} in front of a matrix product is not covered.")
@@ -82,7 +82,8 @@ def order_of(node: Node, rank: int) -> list[int]:
     return order[::-1]
 
 
-def _expanded(groups: tuple[Group, ...], shape: Sequence[Dim]) -> tuple[Group, ...]:
+def expanded(groups: tuple[Group, ...], shape: Sequence[Dim]) -> tuple[Group, ...]:
+    """The groups of a tensor that broadcasts to a shape."""
     padded = ((),) * (len(shape) - len(groups)) + groups
     return tuple(
         group or (() if size.is_one else (Axis(size, NOWHERE),))

@@ -1,8 +1,9 @@
-"""Attention written as two matrix products around a softmax becomes one operation."""
+"""Attention written as two matrix products around a softmax becomes one operation; its masks are added."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
@@ -10,9 +11,10 @@ from evokernel_core.ascendc.families.attention import ATTENTION
 from evokernel_core.ascendc.families.strided import EXPANDS
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
-from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
-from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
+from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
+from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
 
 _PRODUCT = "aten.bmm.default"
 _FILLS = frozenset({"aten.ones.default", "aten.ones_like.default"})
@@ -150,3 +152,25 @@ class _Search:
 
 def _number(arg: Arg) -> float | None:
     return float(arg) if isinstance(arg, bool | int | float) else None
+
+
+def rewrite_mask(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
+    """A mask of truth values, or of a half type, as float32 numbers to add to the scores."""
+    args = dict(zip(("query", "key", "value", "attn_mask"), node.args, strict=False)) | dict(node.kwargs)
+    mask = args.get("attn_mask")
+    if not isinstance(mask, ValueRef) or writer.spec(mask).dtype == "float32":
+        return None
+    shape, dtype = writer.shape(mask), writer.spec(mask).dtype
+    if dtype == "bool":
+        number = writer.call("aten.where.self", mask, 0.0, -math.inf, shape=shape, dtype="float32")
+    else:
+        outputs = (TensorSpec(shape, "float32"),)
+        (number,) = writer.call_many(
+            "aten._to_copy.default", mask, outputs=outputs, dtype=DTypeArg("float32")
+        )
+    moved = tuple(number if arg == mask else arg for arg in node.args)
+    kwargs = tuple((key, number if arg == mask else arg) for key, arg in node.kwargs)
+    return writer.keep(evolve(node, args=moved, kwargs=kwargs))
+
+
+REWRITES: Mapping[str, Rewrite] = {ATTENTION: rewrite_mask}

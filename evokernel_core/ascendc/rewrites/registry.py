@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from attrs import frozen
 
 from evokernel_core.ascendc.rewrites import (
+    attention,
     convolution,
     counting,
     indexing,
@@ -19,7 +20,6 @@ from evokernel_core.ascendc.rewrites import (
     scan,
     views,
 )
-from evokernel_core.ascendc.rewrites.attention import recognise_attention
 from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
 from evokernel_core.ascendc.rewrites.split_reductions import split_reductions
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
@@ -27,7 +27,7 @@ from evokernel_core.domain.task import KernelTask
 
 Pass = Callable[[KernelTask], KernelTask]
 
-PASSES: tuple[Pass, ...] = (recognise_scans, recognise_attention, split_reductions)
+PASSES: tuple[Pass, ...] = (recognise_scans, attention.recognise_attention, split_reductions)
 """Patterns of several nodes, in the order in which they are applied."""
 _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,
@@ -40,6 +40,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     losses.REWRITES,
     counting.REWRITES,
     putting.REWRITES,
+    attention.REWRITES,
 )
 
 
