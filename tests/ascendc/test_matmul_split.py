@@ -49,7 +49,8 @@ def test_sums_of_parts(dtype: str, builder: Any, on_twin: Any, chip: Any) -> Non
         (2048, 1, 1_048_576, 3),  # sixteen tiles of one column: two whole waves of 24
         (1024, 1, 1_048_576, 3),
         (64, 64, 256, 1),  # nothing to cut
-        (128, 256, 4096, 4),
+        (128, 256, 4096, 1),  # smaller tiles keep all cores busy
+        (2048, 8192, 8192, 1),  # a last wave with few tiles, but a large result to add
     ],
 )
 def test_as_many_parts_as_pay(m: int, n: int, k: int, parts: int) -> None:

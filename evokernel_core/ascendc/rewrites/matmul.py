@@ -16,8 +16,13 @@ _TILE_M, _TILE_N = 128, 256
 """The largest tile of a result, of which a core computes one at a time."""
 _LEAST_DEPTH = 1024
 """A part this deep pays for its start."""
-_MHZ, _LOADED, _LAUNCH_US, _BYTES_PER_US = 1850.0, 32.0, 8.0, 3e6
-"""To weigh a split by: clock, bytes a cycle into a core, a launch, and the rate of L2."""
+_MHZ, _LAUNCH_US = 1850.0, 8.0
+_CORE_RATE, _MEMORY_RATE, _L2_RATE = 59_200.0, 1.48e6, 3e6
+"""To weigh a split by: clock, a launch, and bytes a microsecond: from memory into one core, into all, and
+of L2."""
+_HIT_BYTES, _UNEVEN = 82.0, 1.1
+"""Bytes a cycle into a core from L2; what tiles of whole fractals compute in vain."""
+_LEAST_GAIN = 0.97
 
 
 def rewrite_product(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
@@ -40,17 +45,27 @@ def rewrite_product(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | N
 def split_count(m: int, n: int, k: int, size: int) -> int:
     """Into how many parts k is cut, 1 where cutting does not pay. ``size``: bytes an element."""
     most = max(1, min(_CORES, k // _LEAST_DEPTH))
-    return min(range(1, most + 1), key=lambda parts: _product_us(m, n, k, size, parts))
+    times = {parts: _product_us(m, n, k, size, parts) for parts in range(1, most + 1)}
+    best = min(times, key=times.__getitem__)
+    return best if times[best] < _LEAST_GAIN * times[1] else 1
 
 
 def _product_us(m: int, n: int, k: int, size: int, parts: int) -> float:
-    """Modelled microseconds of all waves of tiles, and of adding the parts."""
+    """Modelled microseconds of the sums of all parts, and of adding them."""
+    per_cycle = 256 * (32 // size / (2 if size == 4 else 1))  # multiply-adds of the matrix unit
     tiles = parts * math.ceil(m / _TILE_M) * math.ceil(n / _TILE_N)
-    rows, columns = min(m, _TILE_M), min(n, _TILE_N)
-    depth = 32 // size / (2 if size == 4 else 1)  # of one cycle of the matrix unit
-    cycles = max(rows * columns / 256 / depth, (rows + columns) * size / _LOADED) * k / parts
-    added = _LAUNCH_US + 2 * parts * m * n * 4 / _BYTES_PER_US if parts > 1 else 0.0
-    return math.ceil(tiles / _CORES) * cycles / _MHZ + added
+    waves = math.ceil(tiles / _CORES)
+    cycles = waves * min(m, _TILE_M) * min(n, _TILE_N) * k / parts / per_cycle
+    busy = tiles / waves
+    fractals = math.ceil(m / 16) * math.ceil(n / 16)
+    if parts == 1 and fractals >= _CORES:  # smaller tiles, which load more
+        share = m * n / _CORES
+        rows = min(m, max(math.sqrt(share), share / n))
+        small = max(share / per_cycle, (rows + share / rows) * size / _HIT_BYTES) * k
+        cycles, busy = min(cycles, _UNEVEN * small), fractals / math.ceil(fractals / _CORES)
+    loaded = (m + n) * k * size / min(_MEMORY_RATE, busy * _CORE_RATE)
+    added = _LAUNCH_US + 2 * parts * m * n * 4 / _L2_RATE if parts > 1 else 0.0
+    return max(cycles / _MHZ, loaded) + added
 
 
 REWRITES: Mapping[str, Rewrite] = {"aten.mm.default": rewrite_product}
