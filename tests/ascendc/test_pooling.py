@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
@@ -207,3 +208,48 @@ def test_a_window_over_the_image_is_a_reduction(builder: Any, chip: Any) -> None
     result = graph.call("avg_pool2d.default", x, (12, 21), shape=("n", 5, 1, 1))
     result = graph.call("exp.default", result, shape=("n", 5, 1, 1))
     assert initial(graph.task(result, symbols={"n": 2}), chip).family == "rowwise"
+
+
+def places_of_maxima(x: Any, axes: Sequence[Axis]) -> Any:
+    """Where the first of the largest elements of each window lies in its image, or the last that is no
+    number; PyTorch looks at a window's elements in the order of memory."""
+    sizes = x.shape[2:]
+    numbers = np.broadcast_to(np.arange(np.prod(sizes)).reshape(sizes), x.shape)
+    flat = (*taken(x, axes, 0.0).shape[: x.ndim], -1)
+    places = taken(numbers, axes, -1).reshape(flat)
+    values = taken(x, axes, -np.inf).reshape(flat)
+    values = np.where(places < 0, -np.inf, values)
+    ranks = np.where(np.isnan(values), np.inf, values)
+    real = places >= 0
+    order = np.arange(values.shape[-1])
+    best = np.where(real, ranks, -np.inf).max(-1, keepdims=True)
+    first = np.where((ranks == best) & real, order, len(order)).min(-1)
+    last = np.where(np.isnan(values), order, -1).max(-1)
+    chosen = np.where(last >= 0, last, first)
+    return np.take_along_axis(places, chosen[..., None], -1)[..., 0]
+
+
+@given(axes=some_axes(strides=(1, 2, 3)), seed=st.integers(0, 99))
+@settings(ON_TWIN, max_examples=3)
+def test_places_of_maxima(axes: Sequence[Axis], seed: int, builder: Any, on_twin: Any, chip: Any) -> None:
+    axes = (Axis(), *axes) if len(axes) == 1 else axes
+    graph = builder()
+    names, results = names_of(axes)
+    x = graph.input("x", ("n", 3, *names))
+    shape = ("n", 3, *results)
+    numbers = (each(axes, field) for field in ("taps", "stride", "padding", "dilation"))
+    specs = [TensorSpec(shape, "float32"), TensorSpec(shape, "int64")]
+    found = graph.calls(f"max_pool{len(axes)}d_with_indices.default", x, *numbers, outputs=specs)
+    outputs = (found, ValueRef(found.name, 1)) if seed % 2 else (ValueRef(found.name, 1),)
+    task = graph.task(*outputs, symbols={"n": 2} | dict.fromkeys(names, 40))
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    rng = np.random.default_rng(seed)
+    for sizes in sizes_of(axes, rng):
+        lengths = tuple(sizes.values())
+        values = rng.integers(-3, 4, size=(lengths[0], 3, *lengths[1:])).astype("f4")
+        values[rng.random(values.shape) < 0.05] = -np.inf
+        values[rng.random(values.shape) < 0.01] = np.nan
+        answers = on_twin(task, {"x": values}, sizes=sizes)
+        np.testing.assert_array_equal(answers[-1], places_of_maxima(values, axes))
+        if seed % 2:
+            np.testing.assert_array_equal(answers[0], taken(values, axes, -np.inf).max(over(axes)))

@@ -39,8 +39,8 @@ class PlaneSchedule:
 
 def applies(window: Window) -> bool:
     """Whether planes can lie side by side: neighbours are combined within planes of several rows."""
-    several = not (window.rows.is_plain and window.depth.is_plain)
-    return window.is_across and several and window.columns.stride <= _MOST_REPEATED and window.spread == 1
+    several = window.is_across and not (window.rows.is_plain and window.depth.is_plain)
+    return (several or window.finds) and window.columns.stride <= _MOST_REPEATED and window.spread == 1
 
 
 def starts() -> Iterator[PlaneSchedule]:
@@ -66,7 +66,7 @@ def unit(window: Window) -> int:
 
 def separates(window: Window) -> bool:
     """Whether columns are combined before rows."""
-    return window.combine is not Combine.WEIGHTED
+    return window.combine is not Combine.WEIGHTED and not window.finds
 
 
 def in_positions(window: Window, item: PlaneSchedule, sizes: Mapping[str, int]) -> int:
@@ -113,10 +113,9 @@ def buffers(
     """Queues first, then scratch memory."""
     width, casts = ITEM_SIZE[window.dtype], window.dtype != "float32"
     inside, outside = in_line(window, item, sizes), out_line(item)
-    found = [
-        Buffer("inQueue", cpp_type, "SLAB_ELEMENTS", GROUP * inside, width, item.buffers, True),
-        Buffer("outQueue", cpp_type, "RESULT_ELEMENTS", GROUP * outside, width, 1, True),
-    ]
+    found = [Buffer("inQueue", cpp_type, "SLAB_ELEMENTS", GROUP * inside, width, item.buffers, True)]
+    if 0 in window.results:
+        found.append(Buffer("outQueue", cpp_type, "RESULT_ELEMENTS", GROUP * outside, width, 1, True))
     if window.combine is Combine.WEIGHTED:
         held = GROUP * weights(window)
         found.append(Buffer("weightQueue", cpp_type, "GROUP * WEIGHTS", held, width, 1, True))
@@ -125,13 +124,28 @@ def buffers(
             found.append(Buffer("weightRows", "float", "GROUP * WEIGHTS", held, 4))
     if casts:
         found.append(Buffer("held", "float", "SLAB_ELEMENTS", GROUP * inside, 4))
+    if casts or window.finds:
         found.append(Buffer("result", "float", "RESULT_ELEMENTS", GROUP * outside, 4))
     found.append(Buffer("lanes", "float", "2 * IN_HALF", GROUP * inside, 4))
     if separates(window):
         middle = GROUP * middle_positions(window, item)
         found.append(Buffer("middle", "float", "2 * MIDDLE_HALF", middle, 4))
     found.append(Buffer("folded", "float", "2 * OUT_HALF", GROUP * outside, 4))
+    if window.finds:
+        found += _finding(outside)
     return tuple(found)
+
+
+def _finding(line: int) -> Iterator[Buffer]:
+    """What finding the places of maxima takes besides."""
+    yield Buffer("placeQueue", "int64_t", "RESULT_ELEMENTS", GROUP * line, 8, 1, True)
+    yield Buffer("largest", "float", "2 * OUT_HALF", GROUP * line, 4)
+    yield Buffer("places", "float", "2 * OUT_HALF", GROUP * line, 4)
+    for name in ("origins", "candidates", "elements"):
+        yield Buffer(name, "float", "OUT_HALF", _BLOCK * line, 4)
+    for name in ("columnOrigins", "columnStarts"):
+        yield Buffer(name, "float", "OUT_HALF", _BLOCK * line, 4)
+    yield Buffer("mask", "uint8_t", "OUT_HALF / BITS_PER_BYTE", line, 1)
 
 
 def is_legal(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], chip: Chip) -> bool:
@@ -188,6 +202,12 @@ def _vector_cycles(window: Window, rows: int, columns: int, held: int, pitch: in
         taps = window.depth.taps * window.rows.taps * window.columns.taps
         sweep = _sweep_cycles(rows, columns, window.rows.stride * pitch) + rows * math.ceil(columns / _BLOCK)
         return casts + turn * window.depth.taps + first + back + halves * taps * sweep
+    if window.finds:
+        taps = window.depth.taps * window.rows.taps * window.columns.taps
+        each = 8 * (rows * columns / _BLOCK + _START) + _sweep_cycles(
+            rows, columns, window.rows.stride * pitch
+        )
+        return casts + turn * window.depth.taps + 6 * first + 2 * back + halves * taps * each
     side = window.columns.taps * _sweep_cycles(held, columns, pitch)
     flat = window.rows.stride == 1
     down = window.rows.taps * (_START + rows * columns / _BLOCK * 2 if flat

@@ -64,6 +64,8 @@ def planes_context(task: KernelTask, window: Window, item: PlaneSchedule, name: 
         "unit": planes.unit(window),
         "ahead": item.buffers > 1,
         "separates": planes.separates(window),
+        "finds": window.finds,
+        "gives_values": 0 in window.results,
         "finishes": bool(window.bias if common["weighted"] else common["scale"]),
         "in_positions": planes.in_positions(window, item, task.sizes),
         "out_positions": item.positions,
@@ -76,6 +78,7 @@ def planes_context(task: KernelTask, window: Window, item: PlaneSchedule, name: 
 
 def _common(task: KernelTask, window: Window, name: str) -> dict[str, Any]:
     tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    outputs = ["output" if index == 0 else "indices" for index in window.results]
     read = [camel(item_name) for item_name in (window.source, window.weight, window.bias) if item_name]
     averages = window.combine is Combine.SUM and window.divisor.fixed is None
     counts = window.divisor.counts_padding
@@ -91,8 +94,8 @@ def _common(task: KernelTask, window: Window, name: str) -> dict[str, Any]:
         "scales_rows": averages and not (window.depth.counts_all(counts) and window.rows.counts_all(counts)),
         "scales_columns": averages and not window.columns.counts_all(counts),
         "scale": _scale(window),
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
-        "arguments": ", ".join((*read, "output")),
+        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, *outputs)),
+        "arguments": ", ".join((*read, *sorted(outputs, reverse=True))),
         "symbols": list(_symbols(task, window)),
     }
 

@@ -110,7 +110,8 @@ def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
 
 
 def _starts(window: Window) -> Iterator[Schedule]:
-    yield from rows.starts(window)
+    if not window.finds:
+        yield from rows.starts(window)
     if planes.applies(window):
         yield from planes.starts()
 
@@ -119,7 +120,7 @@ def _steps(window: Window, here: Schedule, task: KernelTask, chip: Chip) -> Iter
     """Named steps; a change of lanes goes to the best schedule of the others."""
     if isinstance(here, PlaneSchedule):
         yield from planes.steps(here)
-        others: Iterator[Schedule] = rows.starts(window)
+        others: Iterator[Schedule] = iter(()) if window.finds else rows.starts(window)
         name = "rows in lanes"
     else:
         yield from rows.steps(here, window)
@@ -133,7 +134,7 @@ def _steps(window: Window, here: Schedule, task: KernelTask, chip: Chip) -> Iter
 def _is_legal(window: Window, item: Schedule, task: KernelTask, chip: Chip) -> bool:
     if isinstance(item, PlaneSchedule):
         return planes.applies(window) and planes.is_legal(window, item, task.sizes, chip)
-    return rows.is_legal(window, item, chip)
+    return not window.finds and rows.is_legal(window, item, chip)
 
 
 def _estimate_us(window: Window, item: Schedule, task: KernelTask, chip: Chip) -> float:

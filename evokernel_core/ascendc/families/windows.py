@@ -89,7 +89,8 @@ class Window:
 
     ``planes`` counts images and channels of the output; ``inner`` of them in a row have one channel,
     and ``channels`` channels follow one another. ``spread`` output channels read each input channel.
-    Where ``weighs_rows``, the rows of the one plane are the channels.
+    Where ``weighs_rows``, the rows of the one plane are the channels. ``results`` are those that are
+    read: 0 the values, 1 where in its image each maximum lies.
     """
 
     combine: Combine
@@ -106,6 +107,12 @@ class Window:
     inner: Extent = ONE
     spread: int = 1
     weighs_rows: bool = False
+    results: tuple[int, ...] = (0,)
+
+    @property
+    def finds(self) -> bool:
+        """Whether the places of maxima are asked."""
+        return 1 in self.results
 
     @property
     def axes(self) -> tuple[Axis, Axis, Axis]:
@@ -122,11 +129,12 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
     found = [node for node in graph.nodes if node.op in ops]
-    if len(found) != 1 or len(graph.outputs) != 1:
-        raise PlanError("The kernel has not exactly one pooling or depthwise convolution with one result.")
+    if len(found) != 1:
+        raise PlanError("The kernel has not exactly one pooling or depthwise convolution.")
     node = found[0]
-    if _below_views(nodes, graph.outputs[0]) != ValueRef(node.name):
-        raise PlanError("The result is more than the values of one pooling or depthwise convolution.")
+    bases = [_below_views(nodes, ref) for ref in graph.outputs]
+    if any(base.name != node.name for base in bases) or len(set(bases)) < len(bases):
+        raise PlanError("The result is more than that of one pooling or depthwise convolution.")
     if node.outputs[0].dtype not in DTYPES:
         raise PlanError(f"{node.op} in {node.outputs[0].dtype} is not covered.")
     window = _convolution(task, node) if node.op == CONVOLUTION else _pool(task, node)
@@ -136,7 +144,9 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     )
     if missing := [name for name in (source, weight, bias) if name in nodes]:
         raise PlanError(f"{nodes[missing[0]].op} in front of {node.op} is a kernel of its own.")
-    return _checked(_simplified(evolve(window, source=source, weight=weight, bias=bias)))
+    results = tuple(base.index for base in bases)
+    window = evolve(window, source=source, weight=weight, bias=bias, results=results)
+    return _checked(window if window.finds else _simplified(window))
 
 
 def _below_views(nodes: Mapping[str, Node], ref: ValueRef) -> ValueRef:

@@ -52,11 +52,22 @@ def rewrite_adaptive_average(node: Node, writer: GraphWriter) -> tuple[ValueRef,
 
 
 def rewrite_adaptive_maximum(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
-    """``aten.adaptive_max_pool2d`` and ``3d``, unless the graph reads the indices."""
+    """``aten.adaptive_max_pool2d`` and ``3d``; with indices only where all windows are alike."""
     if _reads_indices(node, writer):
-        return None
+        return _alike(node, writer)
     found = _adapted(node, writer, _MAXIMUM)
     return (found, found)
+
+
+def _alike(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """The plain pool of an adaptive one."""
+    x = next(iter(node.operands()))
+    rank = 3 if "3d" in node.op else 2
+    shape, results = writer.shape(x), node.outputs[0].shape
+    taps = tuple(map(_taps, shape[-rank:], results[-rank:]))
+    if not all(taps):
+        raise PlanError("Indices of an adaptive pool with windows of different widths are not covered.")
+    return writer.call_many(_MAXIMUM.pool.format(rank=rank), x, taps, taps, outputs=node.outputs)
 
 
 def _reads_indices(node: Node, writer: GraphWriter) -> bool:
