@@ -55,6 +55,18 @@ def test_one_number_from_many(op: str, right: Numpy, kwargs: Any, builder: Any, 
         np.testing.assert_allclose(result, right(x.astype("f8").ravel()), rtol=1e-4, atol=1e-5)
 
 
+def test_a_row_of_computed_sizes_knows_its_length(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("a", "(-2 + b)"))
+    graph.input("edge", ("b",))
+    spread = graph.call("var.correction", x, (0, 1), shape=(), correction=1)
+    task = graph.task(spread, symbols=LARGE)
+    assert reductions(task) >= 2
+    data = np.random.default_rng(0).normal(size=(3, 5)).astype("f4")
+    (result,) = on_twin(task, {"x": data, "edge": np.zeros(7, "f4")}, sizes={"a": 3, "b": 7})
+    np.testing.assert_allclose(result, np.var(data, ddof=1), rtol=1e-5)
+
+
 def test_half_types_are_summed_in_float32(builder: Any, on_twin: Any) -> None:
     task = reduction(builder, "sum.default", "float16")
     x = np.full((64, 512), 1.5, "f2")

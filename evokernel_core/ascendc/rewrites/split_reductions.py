@@ -11,7 +11,6 @@ import math
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.lowering_sizes import extent, product
 from evokernel_core.ascendc.rewrites.merge import merged
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.errors import PlanError
@@ -89,8 +88,9 @@ class _Split:
 
 def size(writer: GraphWriter, dims: tuple[Dim, ...]) -> ValueRef:
     """The product of sizes as a number of the graph."""
-    text = str(product(map(extent, dims)))
-    argument: Arg = int(text) if text.isdigit() else SymbolicInt(text)
+    number = math.prod(dim for dim in dims if isinstance(dim, int))
+    words = [dim if dim.isidentifier() else f"({dim})" for dim in dims if isinstance(dim, str)]
+    argument: Arg = SymbolicInt(" * ".join([*words, str(number)])) if words else number
     return writer.call("evokernel.size.default", argument, shape=(), dtype="float32")
 
 
