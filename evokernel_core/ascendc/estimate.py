@@ -20,15 +20,14 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
-_START = 22.0
-"""Cycles that a vector instruction costs before its first repeat."""
-_READ_START, _WRITE_START = 189.0, 39.0
+_READ_START, _WRITE_START = 149.0, 39.0
+"""Cycles until the first byte of a copy (mte.load_latency_cycles, mte.store_latency_cycles)."""
 _BYTES_PER_CYCLE = 32.0
 _FLAGS = 40.0
 """Scalar cycles of one tile's queue operations."""
 _NUMBER = 60.0
 """Scalar cycles to read one number from device memory through the data cache."""
-_GET_VALUE = 40.0
+_GET_VALUE = 70.0
 """Cycles that the vector pipe waits while the scalar unit reads one of its results."""
 _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
 _L2_BYTES_PER_CYCLE = 58.0
@@ -42,6 +41,7 @@ class Work:
     elements: float
     rows: float
     cores: int
+    tiles_of_a_row: float = 1.0
 
 
 def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
@@ -50,12 +50,18 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     programs = kernel.programs
     loads = [_load(kernel, program, work, chip, again=program is not programs[0]) for program in programs]
     stores = _store(kernel, work, chip)
-    copied = sum(load.bytes_cycles for load in loads) + stores.bytes_cycles
-    vector = sum(_vector_cycles(kernel, program, work) for program in programs)
+    memory = sum(item.memory for item in (*loads, stores))
+    cache = sum(item.cache for item in (*loads, stores))
+    loading = max(memory, cache, sum(load.cycles for load in loads))
+    vector = sum(_vector_cycles(kernel, program, work, chip) for program in programs)
+    vector += _row_cycles(kernel, work, chip)
     scalar = work.tiles * (_FLAGS * len(programs) + _NUMBER * len(kernel.numbers))
-    pipes = (max(copied, sum(load.cycles for load in loads), stores.cycles), vector, scalar)
-    together = max(copied, sum(load.cycles for load in loads) + stores.cycles) + vector
-    cycles = max(pipes) if kernel.schedule.buffers > 1 else together
+    if kernel.schedule.buffers > 1:
+        # a buffer is filled again when it has been read: two of them take a load and its work in turn
+        in_turn = (loading + work.tiles * _READ_START + vector) / 2
+        cycles = max(loading, stores.cycles, vector, scalar, in_turn)
+    else:
+        cycles = max(memory, cache, sum(load.cycles for load in loads) + stores.cycles) + vector
     fill = (loads[0].cycles + stores.cycles) / max(work.tiles, 1.0)
     return (cycles + fill) / chip.mhz + launch_us(chip, work.cores)
 
@@ -79,21 +85,24 @@ def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
     if schedule.form is Form.PIECES:
         tiles = math.ceil(columns / schedule.tile)
         pieces = plan.leading.evaluate(sizes) * plan.mid.evaluate(sizes)
-        return Work(per_core * pieces * tiles, columns / tiles, 1.0, math.ceil(rows / per_core))
+        share = pieces * tiles
+        return Work(per_core * share, columns / tiles, 1.0, math.ceil(rows / per_core), share)
     used = math.ceil(rows / per_core)
     if schedule.form is Form.PACKED:
         per_tile = max(1, min(schedule.tile // max(columns, 1), schedule.rows, per_core))
         return Work(math.ceil(per_core / per_tile), per_tile * columns, per_tile, used)
     tiles = math.ceil(columns / schedule.tile)
-    return Work(per_core * tiles, columns / tiles, 1.0, used)
+    return Work(per_core * tiles, columns / tiles, 1.0, used, tiles)
 
 
 @frozen
 class Copies:
-    """Copies of one core in one direction: cycles of its engine, and of its share of the chip's rate."""
+    """Copies of one core in one direction: cycles of its engine, and of its share of the rates of device
+    memory and of L2, which every byte passes."""
 
     cycles: float
-    bytes_cycles: float
+    memory: float
+    cache: float
 
 
 def _share(chip: Chip, work: Work, cached: bool) -> float:
@@ -107,9 +116,11 @@ def _bytes(domain: Domain, dtype: str, work: Work) -> float:
     return elements * ITEM_SIZE[dtype]
 
 
-def _fits_l2(kernel: Kernel, work: Work, chip: Chip) -> bool:
-    total = sum(_bytes(item.domain, item.dtype, work) for item in kernel.tensors)
-    return total * work.tiles * work.cores <= chip.l2_bytes
+def _spilled(kernel: Kernel, work: Work, chip: Chip) -> float:
+    """The share of what is written that L2 cannot keep: columns are the same in every tile."""
+    tensors = (item for item in kernel.tensors if item.domain is not Domain.COLUMN)
+    total = sum(_bytes(item.domain, item.dtype, work) for item in tensors) * work.tiles * work.cores
+    return max(0.0, 1.0 - chip.l2_bytes / max(total, 1.0))
 
 
 def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: bool) -> Copies:
@@ -118,22 +129,41 @@ def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: b
     items = [item for item in program.inputs if item.name in queued]
     total = sum(_bytes(item.domain, item.dtype, work) for item in items)
     rate = _L2_BYTES_PER_CYCLE if again else _BYTES_PER_CYCLE
-    cycles = total / rate + len(items) * _READ_START / kernel.schedule.buffers
-    return Copies(cycles * work.tiles, total * work.tiles / _share(chip, work, again))
+    cycles = (total / rate + len(items) * _READ_START / kernel.schedule.buffers) * work.tiles
+    fresh = sum(_bytes(i.domain, i.dtype, work) for i in items if i.domain is not Domain.COLUMN)
+    memory = 0.0 if again else fresh * work.tiles / _share(chip, work, cached=False)
+    return Copies(cycles, memory, total * work.tiles / _share(chip, work, cached=True))
 
 
 def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
     total = sum(_bytes(item.domain, item.dtype, work) for item in kernel.plan.outputs)
     cycles = total / _BYTES_PER_CYCLE + len(kernel.plan.outputs) * _WRITE_START
-    return Copies(cycles * work.tiles, total * work.tiles / _share(chip, work, _fits_l2(kernel, work, chip)))
+    cost = chip.constants.get("gm.write_back_cost", 1.0) * _spilled(kernel, work, chip)
+    memory = total * work.tiles * cost / _share(chip, work, cached=False)
+    return Copies(cycles * work.tiles, memory, total * work.tiles / _share(chip, work, cached=True))
 
 
-def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work) -> float:
-    return work.tiles * sum(_instruction_cycles(kernel, item, work) for item in program.body)
+def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
+    """What a row takes beside its tiles where it has several: lanes are set, combined and reduced."""
+    if kernel.schedule.form not in (Form.STREAM, Form.PIECES):
+        return 0.0
+    start = chip.constants["vector.startup_cycles"]
+    set_lanes = start + kernel.schedule.tile / 64
+    lanes = min(work.elements, kernel.schedule.tile)
+    combine = _row_reduction(lanes, chip) + 3 * (start + lanes / 64) * kernel.schedule.online + _GET_VALUE
+    rows = work.tiles / work.tiles_of_a_row
+    return rows * len(kernel.plan.reductions) * (set_lanes + combine)
 
 
-def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work) -> float:
+def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work, chip: Chip) -> float:
+    return work.tiles * sum(_instruction_cycles(kernel, item, work, chip) for item in program.body)
+
+
+def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chip) -> float:
     repeats = work.elements / 64
+    start = chip.constants["vector.startup_cycles"]
+    if item.op in _SLOW:
+        start = chip.constants["vector.startup_transcendental_cycles"]
     if item.op == "get_value":
         return _GET_VALUE
     if item.op == "expand_columns" and item.target is not None and item.target.name:
@@ -141,13 +171,15 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work) -> float:
     if item.domain is Domain.ROW:
         repeats, instructions = work.rows / 64, 1.0
     elif item.op in REDUCTIONS:
-        return _reduction_cycles(kernel, work)
+        return _reduction_cycles(kernel, work, chip)
     elif item.op.startswith("expand_") or item.op.endswith(("Rows", "Columns")):
         instructions = _spread_instructions(kernel, work)
     else:
         instructions = 1.0
     rate = 2 if item.op in _SLOW or item.op == "rounded" else 1
-    return repeats * rate + _START * instructions * (2 if item.op == "rounded" else 1)
+    if repeats % 1:
+        start += chip.constants["vector.counter_tail_cycles"]
+    return repeats * rate + start * instructions * (2 if item.op == "rounded" else 1)
 
 
 def _spread_instructions(kernel: Kernel, work: Work) -> float:
@@ -155,14 +187,29 @@ def _spread_instructions(kernel: Kernel, work: Work) -> float:
     return 1 + (work.rows if kernel.schedule.spread == "rows" else math.ceil(columns / 64))
 
 
-def _reduction_cycles(kernel: Kernel, work: Work) -> float:
-    columns = work.elements / max(work.rows, 1.0)
+def _row_reduction(columns: float, chip: Chip) -> float:
+    """Cycles of one row: blocks to numbers until one repeat is left, then that."""
+    block = chip.constants["vector.startup_reduce_block_cycles"]
+    repeat = chip.constants["vector.startup_reduce_cycles"] + 7
     if columns <= 64:
-        return _START + 7 * work.rows
+        return float(repeat)
+    levels = math.ceil(math.log(columns / 64, 8))
+    return float(
+        columns / 64 * 1.15 + (block + chip.constants["vector.counter_tail_cycles"]) * levels + repeat
+    )
+
+
+def _reduction_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
+    columns = work.elements / max(work.rows, 1.0)
+    repeat = chip.constants["vector.startup_reduce_cycles"] + 7 * work.rows
+    if columns <= 64:
+        return repeat
     if kernel.folds_over_rows:
-        return work.elements / 64 + _START * (1 + math.ceil(columns / 64)) + 7 * work.rows
+        start = chip.constants["vector.startup_cycles"]
+        # every other pair of columns lies in one bank group
+        return work.elements / 64 * 1.5 + start * (1 + math.ceil(columns / 64)) + repeat
     if kernel.schedule.packed and kernel.schedule.reduction == "tile":
         levels = math.ceil(math.log(columns / 64, 8))
-        return work.elements / 64 * 1.15 + _START * (levels + 1) + 7 * work.rows
-    levels = math.ceil(math.log(columns / 64, 8))
-    return work.rows * (columns / 64 * 1.15 + _START * (levels + 1) + 7)
+        block = chip.constants["vector.startup_reduce_block_cycles"]
+        return work.elements / 64 * 1.15 + block * levels + repeat
+    return work.rows * _row_reduction(columns, chip)

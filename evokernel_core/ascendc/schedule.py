@@ -43,10 +43,10 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
             "The region needs more unified buffer than a vector core has, even for the smallest tile."
         )
 
-    def rank(item: Schedule) -> tuple[int, int]:
+    def rank(item: Schedule) -> tuple[int, int, float]:
         """Estimates within 2 % of each other are equal: then the larger tile is better."""
         estimate = estimate_us(build(planned, item), task.sizes, chip)
-        return round(math.log(estimate) / 0.02), -item.tile
+        return round(math.log(estimate) / 0.02), -item.tile, estimate
 
     best = min(legal, key=rank)
     return strategy_of(planned, best, "")
