@@ -118,3 +118,14 @@ def test_searches_of_other_results_are_refused(builder: Any, chip: Any) -> None:
     x = b.input("x", (4, 5), "int32")
     with pytest.raises(PlanError, match="int32"):
         initial(b.task(b.call("argmax.default", x, 1, shape=(4,), dtype="int64")), chip)
+
+
+def test_positions_are_compared_with_integers(builder: Any, on_twin: Any) -> None:
+    b = builder()
+    x, n = b.input("x", (40, 30)), b.input("n", (40,), "int64")
+    index = b.call("argmax.default", x, 1, shape=(40,), dtype="int64")
+    task = b.task(b.call("eq.Tensor", index, n, shape=(40,), dtype="bool"))
+    values = samples((40, 30), 2)
+    wanted = np.where(np.arange(40) % 3 == 0, values.argmax(1), 2**40)
+    (found,) = on_twin(task, {"x": values, "n": wanted})
+    np.testing.assert_array_equal(found, values.argmax(1) == wanted)

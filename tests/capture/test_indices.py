@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from evokernel_core.capture.client import AgentClient
+from evokernel_core.domain.errors import UnsupportedRegion
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -79,3 +80,18 @@ def test_losses_see_the_class_that_they_ignore(agent: AgentClient, tmp_path: Pat
     values = load(case.inputs[1], task.graph.inputs[1].spec, task.sizes)
     assert 0 < int((values == -100).sum()) < 32
     assert torch.isfinite(load(case.outputs[0], task.graph.output_specs()[0], task.sizes)).all()
+
+
+def test_sizes_with_indices_beyond_a_tensor_are_unsupported(
+    agent: AgentClient, tmp_path: Path, index_graph: Any
+) -> None:
+    task = index_graph("x=f32[9,5], y=f32[7]", "x[torch.arange(y.shape[0])] + 1")
+    names = [symbol.name for symbol in task.symbols]
+    beyond = dict.fromkeys(names, 4) | {names[-1]: 6}
+    with pytest.raises(UnsupportedRegion, match="beyond a tensor"):
+        agent.reference(task, beyond, 0, "normal", tmp_path / "case")
+
+
+def test_numbers_of_sizes_make_the_sizes_fixed(index_graph: Any) -> None:
+    task = index_graph("x=f32[9,5]", "x * (0.5 / x.shape[1])")
+    assert not task.symbols

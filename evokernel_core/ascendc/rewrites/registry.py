@@ -9,6 +9,7 @@ from attrs import frozen
 
 from evokernel_core.ascendc.rewrites import (
     attention,
+    comparing,
     convolution,
     counting,
     indexing,
@@ -29,6 +30,8 @@ Pass = Callable[[KernelTask], KernelTask]
 
 PASSES: tuple[Pass, ...] = (recognise_scans, attention.recognise_attention, split_reductions)
 """Patterns of several nodes, in the order in which they are applied."""
+_LAST_PASSES: tuple[Pass, ...] = (split_reductions,)
+"""Those that also look at what the rewrites of single nodes write."""
 _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,
     layout.REWRITES,
@@ -39,6 +42,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     indexing.REWRITES,
     losses.REWRITES,
     counting.REWRITES,
+    comparing.REWRITES,
     putting.REWRITES,
     attention.REWRITES,
 )
@@ -79,4 +83,7 @@ def _legalised(key: _ById) -> KernelTask:
     task = key.task
     for change in PASSES:
         task = change(task)
-    return rewritten(task, rewrites())
+    task = rewritten(task, rewrites())
+    for change in _LAST_PASSES:
+        task = change(task)
+    return task

@@ -211,6 +211,8 @@ class Converter:
             return
         if isinstance(node.meta.get("val"), (torch.SymInt, int)):
             return
+        if isinstance(node.meta.get("val"), torch.SymFloat):
+            raise InexpressibleSize("A number computed from sizes is used as data.")
         if name in NO_OPS or self._keeps_value(node, name):
             self._moved = self._moved or name in _COPIES
             self._values[node.name] = self._argument(node.args[0])

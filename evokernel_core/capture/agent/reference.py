@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from . import precision
+from .errors import AgentError, describe
 from .factors import lengths, near_one
 from .indices import Range, ranges
 
@@ -56,7 +57,7 @@ def reference(
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
     with torch.no_grad():
         sums: list[float] = []
-        results = run(graph, values, sizes, _noting(sums))
+        results = _in_range(lambda: run(graph, values, sizes, _noting(sums)))
         precise = run_widened(graph, values, sizes, results, sums)
         rounded = run_rounded(graph, values, sizes, results) if sums and precise else []
     outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
@@ -132,6 +133,18 @@ def run_rounded(
         return precision.rounded(op, args, result, generator)
 
     return _run_as(types, graph, values, sizes, results, after)
+
+
+def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
+    """What ``compute`` gives. Raises AgentError where the graph makes indices that its tensors do not
+    have at these sizes, such as positions beyond a table of them."""
+    try:
+        return compute()
+    except (IndexError, RuntimeError) as error:
+        if "out of range" not in str(error) and "out of bounds" not in str(error):
+            raise
+        message = f"The graph reads beyond a tensor at these sizes ({describe(error)})."
+        raise AgentError("unsupported", message) from error
 
 
 def run(
