@@ -36,6 +36,8 @@ class LayoutFamily:
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
         found = [(self.estimate_us(task, item, chip), item) for item in _starts(task, chip)]
+        if not found:
+            raise PlanError("The parts of the result are filled with more numbers than fit on a core.")
         return min(found, key=lambda pair: pair[0])[1]
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
