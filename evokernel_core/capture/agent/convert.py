@@ -221,8 +221,14 @@ class Converter:
         self._emit(node, "aten.reshape.default" if self._moved and name in _VIEWS else name)
 
     def _keeps_value(self, node: Any, name: str) -> bool:
-        """A cast to the same dtype, or a view to the same shape."""
-        same = ("aten._to_copy.default", "aten.expand.default", "aten.view.default", "aten.reshape.default")
+        """A cast to the same dtype, a view to the same shape, or a slice of everything."""
+        same = (
+            *_VIEWS,
+            "aten._to_copy.default",
+            "aten.expand.default",
+            "aten.reshape.default",
+            "aten.slice.Tensor",
+        )
         if name not in same:
             return False
         before, after = node.args[0].meta["val"], node.meta["val"]
