@@ -6,6 +6,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -61,6 +62,7 @@ class Extent:
 ONE = Extent()
 
 
+@lru_cache(maxsize=1 << 14)
 def extent(dim: Dim) -> Extent:
     """The extent of a size or size expression."""
     if isinstance(dim, int):

@@ -7,7 +7,7 @@ under it. Only where no family can do that, a view gets a kernel of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 
 from attrs import define, evolve, field, frozen
 
@@ -77,10 +77,12 @@ class _Cutter:
     nodes: Mapping[str, Node] = field(init=False)
     readers: Mapping[str, tuple[str, ...]] = field(init=False)
     inputs: Mapping[str, GraphInput] = field(init=False)
+    places: Mapping[str, int] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         graph = self.task.graph
         self.nodes = {node.name: node for node in graph.nodes}
+        self.places = {node.name: index for index, node in enumerate(graph.nodes)}
         self.inputs = {item.name: item for item in graph.inputs}
         readers: dict[str, list[str]] = {}
         for node in graph.nodes:
@@ -139,7 +141,7 @@ class _Cutter:
         for merged in _choices(producers):
             union = alone.union(*merged)
             rest = [group for group in self.groups if group not in merged]
-            if not self._acyclic([*rest, union]):
+            if self._reads_itself(union, rest):
                 continue
             try:
                 self._check(union)
@@ -217,22 +219,35 @@ class _Cutter:
     def _base(self, ref: ValueRef) -> ValueRef:
         return base_of(self.task.graph, ref, frozenset().union(*self.groups))
 
-    def _acyclic(self, groups: list[Group]) -> bool:
-        try:
-            self.ordered(groups)
-        except CycleError:
-            return False
-        return True
+    def _reads_itself(self, union: Group, rest: list[Group]) -> bool:
+        """Whether a group would read through others what it makes: then none of them can come first."""
+        holder = {name: group for group in rest for name in group}
+        first = min(map(self.places.__getitem__, union))
+        seen: set[Group] = set()
+        waiting = [holder[name] for name in self._sources_of(union) if name in holder]
+        while waiting:
+            group = waiting.pop()
+            # values flow forward: what ends before the group begins reads nothing of it
+            if group in seen or max(map(self.places.__getitem__, group)) < first:
+                continue
+            seen.add(group)
+            sources = self._sources_of(group)
+            if sources & union:
+                return True
+            waiting += [holder[name] for name in sources if name in holder]
+        return False
+
+    def _sources_of(self, group: Group) -> frozenset[str]:
+        return frozenset().union(*(self._sources(self.nodes[name]) for name in group))
 
     def ordered(self, groups: Iterable[Group]) -> tuple[Group, ...]:
         """The groups, each behind those that it reads. Raises CycleError."""
         known = list(groups)
         holder = {name: group for group in known for name in group}
-        place = {node.name: index for index, node in enumerate(self.task.graph.nodes)}
+        place = self.places
         sorter: TopologicalSorter[Group] = TopologicalSorter()
         for group in sorted(known, key=lambda item: min(place[name] for name in item)):
-            names = frozenset().union(*(self._sources(self.nodes[name]) for name in group))
-            read = {holder[name] for name in names if name in holder} - {group}
+            read = {holder[name] for name in self._sources_of(group) if name in holder} - {group}
             sorter.add(group, *sorted(read, key=lambda item: min(place[name] for name in item)))
         return tuple(sorter.static_order())
 
@@ -246,11 +261,11 @@ class _Cutter:
             self._collect(self.nodes[name], group, names, read)
         graph, task = self.task.graph, self.task
         outside = {self._outer_name(ref): ref for ref in read if ref.name not in self.inputs}
-        order = {node.name: index for index, node in enumerate(graph.nodes)}
-        made = sorted(outside, key=lambda name: order[outside[name].name])
+        made = sorted(outside, key=lambda name: self.places[outside[name].name])
         kept = [item for item in graph.inputs if item.kind is InputKind.SCALAR or ValueRef(item.name) in read]
         inputs = (*kept, *(GraphInput(name, read[outside[name]]) for name in made))
-        nodes = tuple(_renamed(node, outside, self.inputs) for node in graph.nodes if node.name in names)
+        in_order = sorted(names, key=self.places.__getitem__)
+        nodes = tuple(_renamed(self.nodes[name], outside, self.inputs) for name in in_order)
         outputs = tuple(self._outputs(group))
         tensors = [ValueRef(item.name) for item in kept if item.kind is not InputKind.SCALAR]
         part = Graph(inputs, nodes, outputs)
@@ -283,11 +298,9 @@ class _Cutter:
 
     def _outputs(self, group: Group) -> Iterator[ValueRef]:
         wanted = {below for ref in self.task.graph.outputs for below in self._below(ref)}
-        for node in self.task.graph.nodes:
-            if node.name not in group:
-                continue
-            for index in range(len(node.outputs)):
-                ref = ValueRef(node.name, index)
+        for name in sorted(group, key=self.places.__getitem__):
+            for index in range(len(self.nodes[name].outputs)):
+                ref = ValueRef(name, index)
                 if ref in wanted or self._is_read_outside(ref, group):
                     yield ref
 

@@ -115,13 +115,19 @@ def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -
     """Groups that a family covers but has no legal schedule for. Raises PlanError where one is a
     single operation, which cannot be cut further."""
     unfit = set()
+    fit: set[str] = set()
     for group, part in zip(groups, pieces(task, groups), strict=True):
+        form = _canonical(part.task).task_id
+        if form in fit:
+            continue
         try:
             family_for(part.task, chip).initial(part.task, chip)
         except PlanError:
             if len(group) == 1:
                 raise
             unfit.add(group)
+        else:
+            fit.add(form)
     return frozenset(unfit)
 
 

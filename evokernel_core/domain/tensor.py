@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from attrs import field, frozen
@@ -39,7 +40,12 @@ def evaluate_dim(dim: Dim, sizes: Mapping[str, int]) -> int:
     """The value of a size expression. Raises ValueError for anything but + - * // % over symbols."""
     if isinstance(dim, int):
         return dim
-    return _evaluate(ast.parse(dim, mode="eval").body, sizes)
+    return _evaluate(_parsed(dim), sizes)
+
+
+@lru_cache(maxsize=1 << 14)
+def _parsed(dim: str) -> ast.expr:
+    return ast.parse(dim, mode="eval").body
 
 
 def _evaluate(node: ast.expr, sizes: Mapping[str, int]) -> int:
