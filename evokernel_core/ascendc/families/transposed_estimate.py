@@ -233,7 +233,9 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     cycles = (2, 4) if item.turned else (4, 2)  # of a fractal of pixels, and of weights
     loads = products * (runs * _LOAD_CYCLES + fractals * cycles[0] + rows * cycles[1]) + steps * _LOAD_CYCLES
     slab = planned.blocks * planned.plane * _BLOCK / 110
-    reloads = 1 if planned.chunks == 1 else phases * planned.tiles_m
+    axes = found.axes if item.turned else found.axes[:2]
+    used = math.prod(min(axis.tap_step, taps) for axis, taps in zip(axes, sizes.kernel, strict=False))
+    reloads = 1 if planned.chunks == 1 else used * planned.tiles_m
     weights = 0.0 if planned.is_resident else products * planned.tile_m * _BLOCK / 110 * planned.tiles_m
     burst = planned.tile_m * _FRACTAL * fractals * width if item.turned else planned.tile[2] * width
     ragged = 1 if item.turned else 1 + _RAGGED_STORE / burst
