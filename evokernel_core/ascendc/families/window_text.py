@@ -174,8 +174,8 @@ def _column_steps(window: Window) -> list[str]:
         found = [f"{op}({target}, {first}, {second}, tile.columns * BLOCK);"]
         merge = f"    {op}({target}, {target}, {each}, tile.columns * BLOCK);"
     else:
-        found = [f"MergeColumns({target}, {first}, STRIDE_W, {second}, tile.columns);"]
-        merge = f"    MergeColumns({target}, {target}, 1, {each}, tile.columns);"
+        found = [f"MergeColumns({target}, {first}, STRIDE_W,", f"    {second}, tile.columns);"]
+        merge = f"    MergeColumns({target}, {target}, 1,\n                    {each}, tile.columns);"
     if window.columns.taps > 2:
         found += ["for (uint32_t tap = 2; tap < TAPS_W; ++tap) {", merge, "}"]
     return found
