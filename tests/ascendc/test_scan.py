@@ -113,6 +113,16 @@ def test_every_move_is_right(shape: Any, dim: int, builder: Any, on_twin: Any) -
         np.testing.assert_allclose(result, np.cumsum(x, dim, "f8"), rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize(("op", "reverse"), [("sum", False), ("max", True)])
+def test_few_long_rows_are_scanned_in_parts(op: str, reverse: bool, builder: Any, on_twin: Any) -> None:
+    shape = ("r", 2**19)
+    task = scan_task(builder, shape, -1, op, (reverse, False), "float32", False, {"r": 2})
+    assert [node.op for node in legalised(task).graph.nodes].count(SCAN) == 2
+    x = np.random.default_rng(0).normal(size=(1, 2**19)).astype("f4")
+    (result,) = on_twin(task, {"x": x}, sizes={"r": 1})
+    np.testing.assert_allclose(result, expected(x, 1, op, reverse, False), rtol=1e-4, atol=2e-3)
+
+
 def _scans(task: KernelTask) -> list[Any]:
     nodes = [node for node in legalised(task).graph.nodes if node.op == SCAN]
     return [(*node.args[1:5], node.args[5] is not None) for node in nodes]

@@ -19,6 +19,7 @@ from evokernel_core.ascendc.rewrites import (
     pooling,
     putting,
     scan,
+    scan_parts,
     views,
 )
 from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
@@ -37,6 +38,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     layout.REWRITES,
     matmul.REWRITES,
     scan.REWRITES,
+    scan_parts.REWRITES,
     views.REWRITES,
     pooling.REWRITES,
     indexing.REWRITES,
