@@ -1,7 +1,7 @@
 """How many problems of KernelBench get a verified kernel without a model, and how fast those are.
 
-    python benchmarks/kernelbench.py SUITE [--levels 1,2] [--budget 30] [--jobs 2] [--filter GLOB]
-                                     [--json OUT]
+    python benchmarks/kernelbench.py SUITE [--levels 1,2] [--budget 30] [--patience 8]
+                                     [--jobs 2] [--filter GLOB] [--json OUT]
     python benchmarks/kernelbench.py --from RESULT.json [--from ...]
 
 SUITE is the folder ``KernelBench`` of a checkout. Runs ``evokernel bench`` with an empty memory and an
@@ -56,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("suite", type=Path, nargs="?")
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--budget", type=int, default=30)
+    parser.add_argument("--patience", type=int, default=8)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--filter", default="*")
     parser.add_argument("--warm", action="store_true", help="keep memory and caches of the user")
@@ -71,7 +72,8 @@ def _run(args: argparse.Namespace) -> list[Problem]:
     """The problems of one run of ``evokernel bench``, whose progress goes to standard error."""
     with tempfile.TemporaryDirectory(prefix="evokernel-bench-") as scratch:
         out = Path(scratch) / "result.json"
-        options = {"levels": args.levels, "filter": args.filter, "budget": args.budget, "jobs": args.jobs}
+        options = {"levels": args.levels, "filter": args.filter, "budget": args.budget,
+                   "patience": args.patience, "jobs": args.jobs}  # fmt: skip
         given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         command = [EVOKERNEL, "bench", args.suite, *given, "--json", out]
         environment = os.environ if args.warm else {**os.environ, "EVOKERNEL_HOME": scratch}

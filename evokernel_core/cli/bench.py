@@ -112,8 +112,9 @@ def _key(settings: Settings, files: Iterable[Path]) -> str:
     """Names the run by its problems and options; secrets are not part of it."""
     asked = {
         "files": [str(file.absolute()) for file in files],
-        "settings": [settings.budget, settings.proposer, settings.policy, settings.retrieval, settings.chip,
-                     settings.seed, settings.verifier_url, settings.endpoint.model],
+        "settings": [settings.budget, settings.patience, settings.proposer, settings.policy,
+                     settings.retrieval, settings.chip, settings.seed, settings.verifier_url,
+                     settings.endpoint.model],
     }  # fmt: skip
     return hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
 

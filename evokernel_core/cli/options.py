@@ -24,6 +24,8 @@ ENVIRONMENT = "EVOKERNEL"
 _SHARED = (
     click.option("--budget", default=30, show_default=True, type=click.IntRange(1, 10_000), metavar="T",
                  help="Attempts for each region, drafts and refinements together."),
+    click.option("--patience", default=0, show_default=True, type=click.IntRange(0), metavar="N",
+                 help="End after N attempts in a row that improve the best by less than 1 %; 0: never."),
     click.option("--proposer", default="schedule", show_default=True,
                  type=click.Choice([name.value for name in ProposerName]), help="Who writes the kernels."),
     click.option("--policy", default="qvalue", show_default=True,
@@ -61,6 +63,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
         interpreter=options["interpreter"],
         chip=options["chip"],
         budget=options["budget"],
+        patience=options["patience"],
         proposer=ProposerName(options["proposer"]),
         policy=PolicyName(options["policy"]),
         retrieval=RetrievalName(options["retrieval"]),

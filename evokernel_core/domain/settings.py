@@ -41,11 +41,13 @@ class ModelEndpoint:
 @frozen
 class Settings:
     """``interpreter`` is the user's Python with torch; empty means: look for one.
-    ``verifier_url`` empty means: verify in process with the twin."""
+    ``verifier_url`` empty means: verify in process with the twin. ``patience``: attempts in a row that
+    do not improve the best kernel after which a run ends before its budget does; 0: never."""
 
     interpreter: str = ""
     chip: str = "ascend910b1"
     budget: int = 30
+    patience: int = 0
     proposer: ProposerName = ProposerName.SCHEDULE
     policy: PolicyName = PolicyName.QVALUE
     retrieval: RetrievalName = RetrievalName.Q

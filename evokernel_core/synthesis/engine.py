@@ -162,14 +162,23 @@ class _Run:
         search = self.search
         if self.cancelled():
             return "Cancelled."
-        if search.spent and search.at_bound():
-            return "The best kernel is as close to the bound as refining pays."
-        if search.spent >= search.budget:
-            return f"The budget of {search.budget} attempts is spent."
+        if search.spent and (ended := self._spent_reason()):
+            return ended
         if search.first_at and satisfied(search):
             return "A verified kernel is there, and no more was asked for."
         if not search.starts and not search.can_draft:
             return "The proposer has nothing new left to try."
+        return ""
+
+    def _spent_reason(self) -> str:
+        """Why no further attempt is worth its cost, empty where one is."""
+        search, patience = self.search, self.engine.settings.patience
+        if search.at_bound():
+            return "The best kernel is as close to the bound as refining pays."
+        if search.spent >= search.budget:
+            return f"The budget of {search.budget} attempts is spent."
+        if search.is_stagnant(patience):
+            return f"The last {patience} attempts gained less than a percent."
         return ""
 
     def _result(self, reason: str) -> SynthesisResult:

@@ -11,6 +11,9 @@ from evokernel_core.synthesis.lessons import error_class, summary
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.rewards import at_bound
 
+LEAST_GAIN = 0.01
+"""The share of the best latency that an improvement must save to count as one."""
+
 
 @define
 class Search:
@@ -104,6 +107,13 @@ class Search:
         if best is None or best.verdict.latency is None:
             return False
         return at_bound(best.verdict.latency, self.reachable_us)
+
+    def is_stagnant(self, patience: int) -> bool:
+        """Whether the last ``patience`` attempts together improved the best by less than a percent."""
+        if not patience or self.spent <= patience:
+            return False
+        before, now = self.history[-1 - patience], self.history[-1]
+        return before is not None and now is not None and now > (1 - LEAST_GAIN) * before
 
     def children(self, start: Candidate | None) -> tuple[Candidate, ...]:
         parent = start.source.source_id if start else ""

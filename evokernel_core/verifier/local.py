@@ -13,13 +13,14 @@ from evokernel_core.domain.verdict import GateResult, GateStatus, Latency, Verdi
 from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, never
 from evokernel_core.verifier.gates import audit, compile, correctness, latency
 from evokernel_core.verifier.gates.correctness import Shapes
+from evokernel_core.verifier.references import KeptReferences
 
 
 class LocalVerifier:
     """Judges with one backend; the reference runs in the torch agent."""
 
     def __init__(self, reference: ReferenceRunner, backend: Backend) -> None:
-        self._reference = reference
+        self._reference = KeptReferences(reference)
         self._backend = backend
 
     @property

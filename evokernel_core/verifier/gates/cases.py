@@ -15,12 +15,12 @@ FULL_LIMIT = 64 * MIB
 """Bytes up to which the sizes in the user's file are run too, where the task is generic in sizes."""
 RUN_LIMIT = 512 * MIB
 """Bytes beyond which nothing is run."""
-LARGE = 16 * MIB
+LARGE = 8 * MIB
 """Bytes of the largest case where the sizes in the user's file are beyond that limit, on top of what
 the least sizes take: weights of fixed size must not leave room for a single row only."""
 MODEST = MIB
 """Bytes of a case that is there for its odd sizes, on top of what the least sizes take."""
-REPEAT_LIMIT = 4 * MIB
+REPEAT_LIMIT = MIB // 4
 """Bytes up to which a case is run twice to see whether its outputs are the same; the first one always is."""
 
 SMALL = (3, 17, 5, 7, 11, 13)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +24,7 @@ from evokernel_core.verifier.gates.compare import (
     words,
 )
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
+from evokernel_core.verifier.references import link
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -126,7 +125,7 @@ def _case(task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Pa
     """The candidate's view: inputs in a folder without the reference's outputs."""
     (folder / "inputs").mkdir()
     (folder / "outputs").mkdir()
-    inputs = tuple(_link(path, folder / "inputs" / f"{i}.bin") for i, path in enumerate(reference.inputs))
+    inputs = tuple(link(path, folder / "inputs" / f"{i}.bin") for i, path in enumerate(reference.inputs))
     _, output_bytes = tensor_bytes(task, dict(plan.sizes))
     return Case(
         sizes=tuple(size for _, size in plan.sizes),
@@ -136,15 +135,6 @@ def _case(task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Pa
         output_bytes=output_bytes,
         repeat=plan.repeat,
     )
-
-
-def _link(source: Path, target: Path) -> Path:
-    """A second name for the file, or a copy where the file system has no hard links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-    return target
 
 
 def _execution_failure(execution: Execution, plan: CasePlan) -> GateResult | None:
