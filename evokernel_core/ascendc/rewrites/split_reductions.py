@@ -29,6 +29,8 @@ _LAUNCHES_US = 12.0
 """Of the two kernels more."""
 _LEAST_PART = 4096
 """Bytes of a row of the first step."""
+_SHORT_PART = 512
+"""The same where the sizes leave nothing longer: several rows then share a tile."""
 
 
 def split_reductions(task: KernelTask) -> KernelTask:
@@ -112,15 +114,18 @@ def _planned(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], passes: in
     if now < 1.3 * then:
         return None
     found: _Split | None = None
+    short: _Split | None = None
     for count in range(1, len(dims)):
         outer, inner = dims[:count], dims[count:]
         parts = rows * math.prod(lengths[dim] for dim in outer)
         part = math.prod(lengths[dim] for dim in inner) * width
+        if part >= _SHORT_PART and parts >= 2 * _CORES:
+            short = short or _Split(writer, x, outer, inner)
         if part >= _LEAST_PART and parts >= 2 * _CORES:
             found = _Split(writer, x, outer, inner)
             if passes == 1 or part * _CORES <= _CACHE_BYTES // 2:  # read again, a part is still in cache
                 return found
-    return found or _cut(writer, x, dims, rows)
+    return found or _cut(writer, x, dims, rows) or short
 
 
 def _cut(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], rows: int) -> _Split | None:
