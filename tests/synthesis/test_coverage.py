@@ -78,7 +78,25 @@ def test_not_covered(lines: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "plain"), [("self.norm.weight", True), ("x", True), ("x @ y", False), ("f(x)", False)]
+    ("argument", "plain"),
+    [
+        ("self.norm.weight", True),
+        ("x", True),
+        ("self.net[0].weight", True),
+        ("self.heads['left'].bias", True),
+        ("getattr(self, '0').weight", True),
+        ("torch.randn((x.shape[0] * 2, 4), dtype=torch.float32, device=x.device)", True),
+        ("torch.nn.functional.dropout(torch.ones((x.shape[0],), device=x.device), 0.1)", True),
+        ("torch.empty((3,), device=x.device).bernoulli_(0.5)", True),
+        ("x @ y", False),
+        ("f(x)", False),
+        ("x[0].exp()", False),
+        ("self.rows[i]", False),
+        ("torch.relu(x)", False),
+        ("torch.randn((x.sum(), 4))", False),
+        ("torch.nn.functional.dropout(x, 0.1)", False),
+        ("torch.nn.functional.dropout(torch.ones(f(x)), 0.1)", False),
+    ],
 )
 def test_arguments_are_plain(argument: str, plain: bool) -> None:
     text, region = region_of(body("return «x + 1»"), (argument,))

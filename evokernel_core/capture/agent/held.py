@@ -43,7 +43,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Change:
-    """An entry that a call has set anew; ``value`` is what it set, None where it took the entry out."""
+    """An entry that a call has set anew; ``value`` is what it set, None where an assignment does not do
+    the same."""
 
     expression: str
     value: Any
@@ -135,7 +136,9 @@ def _changes(holder: Holder, before: dict[Any, Any]) -> Iterator[Change]:
     for key in (*now, *(key for key in before if key not in now)):
         if holder.has_notes and key.startswith("_"):
             continue
-        if key not in before or key not in now or not _same(before[key], now[key]):
+        if key not in before and isinstance(holder.entries, list):
+            yield Change(holder.path(key), None)  # an entry that no assignment makes
+        elif key not in before or key not in now or not _same(before[key], now[key]):
             yield Change(holder.path(key), now.get(key))
 
 
