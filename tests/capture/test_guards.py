@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import sympy
-from torch.utils._sympy.functions import FloorDiv
+from torch.utils._sympy.functions import FloorDiv, Mod
 
 from evokernel_core.capture.agent.guards import holds, settle
 
@@ -30,6 +30,8 @@ def least_of(guard: Any) -> dict[Any, int] | None:
         (sympy.Eq(sympy.Max(1, a - 2), a - 2), 3),
         (sympy.Or(a > 5, a > 9), 6),
         (sympy.And(a > 5, a > 9), 10),
+        (sympy.Ne(Mod(a, a * b), 0), 2),
+        (sympy.Eq(Mod(3, a), 3), 4),
     ],
 )
 def test_a_guard_on_one_size_gives_its_least(guard: Any, least: int) -> None:
@@ -56,6 +58,8 @@ def test_guards_on_two_sizes_hold_from_the_least_of_each_on() -> None:
         sympy.Ne(a, 30) & (a < 64),
         FloorDiv(a, b) > 0,
         sympy.Eq(sympy.Max(a, b), b),
+        sympy.Eq(Mod(a, 2), 0),
+        sympy.Ne(Mod(a, b), 0),
     ],
 )
 def test_other_guards_stay_open(guard: Any) -> None:

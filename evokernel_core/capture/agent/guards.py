@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from torch.utils._sympy.functions import FloorDiv
+from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 
 _RELATIONS = (sympy.StrictGreaterThan, sympy.GreaterThan, sympy.StrictLessThan, sympy.LessThan)
 
@@ -49,6 +49,7 @@ def _raised(guard: Any, symbol: Any, least: Mapping[Any, int], size: int) -> int
 
 def holds(guard: Any, least: Mapping[Any, int]) -> bool:
     """Whether a guard is proved to hold for all sizes from ``least`` on; false where it is not known."""
+    guard = _without_remainders(guard, least)
     if guard in (sympy.true, True):
         return True
     if isinstance(guard, (sympy.Or, sympy.And)):
@@ -63,6 +64,20 @@ def holds(guard: Any, least: Mapping[Any, int]) -> bool:
     if isinstance(guard, sympy.Eq):
         return bool(sympy.expand(_without_max(difference, least)) == 0)
     return any((_lower(sign * difference, least) or 0) > 0 for sign in (1, -1))
+
+
+def _without_remainders(guard: Any, least: Mapping[Any, int]) -> Any:
+    """The guard with numbers that are surely smaller than what divides them for their remainders."""
+    if guard in (sympy.true, sympy.false, True, False):
+        return guard
+    remainders = guard.atoms(Mod, PythonMod)
+    return guard.xreplace({item: item.args[0] for item in remainders if _is_smaller(*item.args, least)})
+
+
+def _is_smaller(number: Any, divisor: Any, least: Mapping[Any, int]) -> bool:
+    """Whether a number is surely the remainder of its own division."""
+    bound, distance = _lower(number, least), _lower(divisor - number, least)
+    return bound is not None and bound >= 0 and distance is not None and distance > 0
 
 
 def _lower(expression: Any, least: Mapping[Any, int]) -> int | None:
