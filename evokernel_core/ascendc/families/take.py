@@ -202,7 +202,10 @@ def _us(found: Take, item: TakeSchedule, task: KernelTask, chip: Chip) -> float:
     tiles = math.ceil(mine / fitting) * segments
     rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
     moved = runs * (max(run_bytes, 64) + run_bytes) / rate
-    return max((max(scalar, load, store) + tiles * 100.0 + 400.0) / chip.mhz, moved) + launch_us(chip, cores)
+    # The first tile's loads and the last one's stores have nothing to overlap with.
+    alone = (min(mine, fitting) / mine) * (max(scalar, load) + store - max(scalar, load, store))
+    busy = max(scalar, load, store) + alone + tiles * 100.0 + 400.0
+    return max(busy / chip.mhz, moved) + launch_us(chip, cores)
 
 
 def _steps(here: TakeSchedule) -> Iterator[tuple[str, TakeSchedule]]:
