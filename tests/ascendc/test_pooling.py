@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
 from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
@@ -160,6 +160,21 @@ def test_every_move_gives_the_same_maxima(builder: Any, on_twin: Any, chip: Any)
         assert estimate_us(task, strategy, chip) > 0
         (result,) = on_twin(task, {"x": x}, strategy=strategy, sizes={"n": 2, "h": 40, "w": 150})
         np.testing.assert_array_equal(result, taken(x, axes, -np.inf).max((-1, -2)))
+
+
+def test_a_schedule_is_taken_over_where_it_is_as_good(builder: Any, chip: Any) -> None:
+    def pool(size: int) -> KernelTask:
+        graph = builder()
+        x = graph.input("x", ("n", 64, size, size))
+        result = graph.call(
+            "max_pool2d_with_indices.default", x, (2, 2), shape=("n", 64, size // 2, size // 2)
+        )
+        task: KernelTask = graph.task(result, symbols={"n": 32})
+        return task
+
+    small, large = initial(pool(14), chip), initial(pool(512), chip)
+    assert adapt(pool(512), large, chip) == large
+    assert adapt(pool(512), small, chip) is None
 
 
 def test_a_pool_of_integers_is_refused(builder: Any, chip: Any) -> None:

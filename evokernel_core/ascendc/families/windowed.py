@@ -34,6 +34,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | {CONVOLUTION}
+_SLOWEST_ADAPTED = 1.02
+"""How much slower than the best, by the estimate, another task's schedule may be to be taken over."""
 Schedule = WindowSchedule | PlaneSchedule
 
 
@@ -69,7 +71,11 @@ class WindowedFamily:
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         window, item = read_window(task, _OPS), schedule_of(strategy)
-        return _strategy(window, item, "") if _is_legal(window, item, task, chip) else None
+        if not _is_legal(window, item, task, chip):
+            return None
+        best = self.estimate_us(task, self.initial(task, chip), chip)
+        fits = _estimate_us(window, item, task, chip) <= _SLOWEST_ADAPTED * best
+        return _strategy(window, item, "") if fits else None
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return _estimate_us(read_window(task, _OPS), schedule_of(strategy), task, chip)
