@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.families.layout_turn import TurnSchedule, strategy_of
+from evokernel_core.ascendc.families.layout_turn import TurnSchedule, refusal, strategy_of, turn_of
+from evokernel_core.ascendc.layout_boxes import read_layout
 from evokernel_core.ascendc.program import plan_program
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
 
 PROPERTY = settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 NUMPY = {"float32": "f4", "float16": "f2", "int64": "i8", "int32": "i4", "int8": "i1", "bool": "?"}
 
@@ -180,6 +181,34 @@ def test_many_small_tiles_a_core(transposes: bool, builder: Any, on_twin: Any, c
         values = _values((a, b, c), "float16")
         (found,) = on_twin(task, {"x": values}, strategy=tiny, sizes={"a": a, "b": b, "c": c})
         np.testing.assert_array_equal(found, values.transpose(0, 2, 1))
+
+
+@PROPERTY
+@given(st.data())
+def test_any_schedule_at_any_sizes(builder: Any, on_twin: Any, chip: Any, data: Any) -> None:
+    """Tiles that were chosen for other sizes than those of the run."""
+    rank = data.draw(st.integers(2, 4))
+    most = (90, 30, 12)[rank - 2]
+    names = list("abcd"[:rank])
+    dtype = data.draw(st.sampled_from(["float32", "float16", "int8", "int64"]))
+    order = tuple(data.draw(st.permutations(range(rank)).filter(lambda item: list(item) != sorted(item))))
+    sizes = st.lists(st.integers(1, most), min_size=rank, max_size=rank)
+    graph = builder()
+    shape = [names[i] for i in order]
+    turned = graph.call("permute.default", graph.input("x", names, dtype), order, shape=shape, dtype=dtype)
+    flipped = data.draw(st.integers(0, rank - 1))
+    result = graph.call("flip.default", turned, (flipped,), shape=shape, dtype=dtype)
+    task = graph.task(result, symbols=dict(zip(names, data.draw(sizes), strict=True)))
+    turn = turn_of(read_layout(task), task.sizes)
+    assert turn is not None
+    tile = ",".join(str(data.draw(st.integers(1, 40))) for _ in turn.axes)
+    item = TurnSchedule(tile, False, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
+    assume(refusal(turn, item, chip) is None)
+    for _ in range(2):
+        here = dict(zip(names, data.draw(sizes), strict=True))
+        values = _values(tuple(here.values()), dtype)
+        (found,) = on_twin(task, {"x": values}, strategy=strategy_of(item, ""), sizes=here)
+        np.testing.assert_array_equal(found, np.flip(values.transpose(order), flipped))
 
 
 def test_a_fill(builder: Any, on_twin: Any) -> None:
