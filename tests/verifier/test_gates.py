@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.errors import AgentFailed, UnsupportedRegion, VerifierError
-from evokernel_core.domain.graph import GraphInput
+from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
 from evokernel_core.domain.tensor import TensorSpec
@@ -169,6 +169,16 @@ def test_cases_cover_tails_distributions_and_the_full_size(name: str, task_of: T
 def test_a_huge_task_is_run_at_smaller_sizes(task_of: Tasks) -> None:
     task = evolve(task_of("softmax"), symbols=(Symbol("s0", 4096), Symbol("s1", 393_216)))
     assert all(total_bytes(task, dict(plan.sizes)) <= cases.FULL_LIMIT for plan in plan_cases(task))
+
+
+def test_a_task_of_many_products_is_run_at_sizes_that_the_twin_computes_in_time(task_of: Tasks) -> None:
+    inputs = tuple(GraphInput(name, TensorSpec(("s0", "s0"), "float16")) for name in ("x", "y"))
+    product = Node("mm", "aten.mm.default", (ValueRef("x"), ValueRef("y")), (), (inputs[0].spec,))
+    graph = Graph(inputs, (product,), (ValueRef("mm"),))
+    task = evolve(task_of("relu"), graph=graph, symbols=(Symbol("s0", 2048),))
+    longest = max(dict(plan.sizes)["s0"] for plan in plan_cases(task))
+    assert 512 <= longest < 2048
+    assert longest**3 <= cases.MOST_PRODUCTS
 
 
 def test_weights_of_fixed_size_leave_room_for_many_rows(task_of: Tasks) -> None:

@@ -9,6 +9,7 @@ from attrs import frozen
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
+from evokernel_core.twin.products import multiply_adds
 
 MIB = 1024**2
 FULL_LIMIT = 64 * MIB
@@ -20,6 +21,8 @@ LARGE = 8 * MIB
 the least sizes take: weights of fixed size must not leave room for a single row only."""
 MODEST = MIB
 """Bytes of a case that is there for its odd sizes, on top of what the least sizes take."""
+MOST_PRODUCTS = 4 * 10**9
+"""Multiply-adds of one case: the twin checks roughly a thousand million a second."""
 REPEAT_LIMIT = MIB // 4
 """Bytes up to which a case is run twice to see whether its outputs are the same; the first one always is."""
 
@@ -102,8 +105,19 @@ def _bindings(task: KernelTask) -> Iterator[tuple[dict[str, int], str]]:
     yield shrink(task, odd, MODEST), "wide"
     one_long = {s.name: odd[s.name] if s.name == longest else max(3, s.minimum) for s in symbols}
     yield shrink(task, one_long, MODEST), "structured"
+    yield _largest(task), "normal"
+
+
+def _largest(task: KernelTask) -> dict[str, int]:
+    """The file's own sizes, cut down to what the twin runs in seconds."""
     fits = total_bytes(task, task.sizes) <= FULL_LIMIT
-    yield task.sizes if fits else shrink(task, task.sizes, LARGE), "normal"
+    sizes = task.sizes if fits else shrink(task, task.sizes, LARGE)
+    while sum(multiply_adds(node, task.graph, sizes) for node in task.graph.nodes) > MOST_PRODUCTS:
+        smaller = shrink(task, sizes, total_bytes(task, sizes) // 2)
+        if smaller == sizes:
+            break
+        sizes = smaller
+    return sizes
 
 
 def _odd(symbol: Symbol) -> int:
