@@ -1,4 +1,5 @@
 // Single elements from the scalar unit: unified buffer and global memory.
+#include <algorithm>
 #include <cstring>
 
 #include "core.h"
@@ -29,15 +30,26 @@ LocalRef ElementOf(const LocalRef &tensor, int64_t index)
     return element;
 }
 
-// The line's cost: a hit in the direct-mapped data cache, or a trip to memory.
+// Whether the data cache holds a line; it does from then on. A set keeps the lines it met last, the newest
+// first: where tensors lie by chance then hardly ever makes two of them push each other out.
+bool Cached(Core &core, uint64_t line)
+{
+    constexpr uint64_t ways = 4;
+    uint64_t *set = &core.cache_lines[line % (core.cache_lines.size() / ways) * ways];
+    uint64_t *const found = std::find(set, set + ways, line);
+    const bool hit = found != set + ways;
+    std::move_backward(set, hit ? found : set + ways - 1, hit ? found + 1 : set + ways);
+    *set = line;
+    return hit;
+}
+
+// The line's cost: a hit in the data cache, or a trip to memory.
 void GmAccess(Core &core, const uint8_t *address)
 {
     constexpr uint64_t line_bytes = 64;
     const uint64_t line = reinterpret_cast<uintptr_t>(address) / line_bytes;
-    uint64_t &slot = core.cache_lines[line % core.cache_lines.size()];
     const Chip &chip = CurrentChip();
-    core.time.Scalar(slot == line ? chip.gm_hit : chip.gm_miss);
-    slot = line;
+    core.time.Scalar(Cached(core, line) ? chip.gm_hit : chip.gm_miss);
 }
 
 // Whether the core may be waiting for another core to write an element of GM: it reads it again and finds
@@ -228,7 +240,7 @@ void PreloadLine(const GlobalRef &tensor, int64_t offset, At at)
     BeginInstruction(Pipe::S, "DataCachePreload", at);
     constexpr uint64_t line_bytes = 64;
     const uint64_t line = (reinterpret_cast<uint64_t>(tensor.address) + static_cast<uint64_t>(offset)) / line_bytes;
-    core.cache_lines[line % core.cache_lines.size()] = line;
+    Cached(core, line);
     core.time.Scalar(CurrentChip().flag);
 }
 
