@@ -12,6 +12,8 @@ from evokernel_core.ascendc.emit.together import MOST_TOGETHER
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 from evokernel_core.verifier.gates.audit import audit
 
 ALL, VECTORS = "SyncAll<false>();", "SyncAll();"
@@ -123,3 +125,18 @@ def test_vector_kernels_wait_for_vector_cores_only(builder: Any, on_twin: Any, c
     (result,) = on_twin(task, inputs)
     expected = inputs["y"] @ inputs["w"] * np.exp(inputs["x"].sum(0)).sum()
     np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_the_busier_kind_of_core_is_told_about(builder: Any, chip: Any) -> None:
+    """A mixed launch ends with its vector cores, which mostly wait for the cube cores."""
+    graph = builder()
+    x, w = graph.input("x", (512, 2048)), graph.input("w", (2048, 1024))
+    product = graph.call("mm.default", x, w, shape=(512, 1024))
+    task = graph.task(graph.call("relu.default", product, shape=(512, 1024)))
+    inputs = tuple(TensorFile(None, item.spec.nbytes({})) for item in task.graph.inputs)
+    outputs = tuple(TensorFile(None, spec.nbytes({})) for spec in task.graph.output_specs())
+    built = build_kernel(write(task, initial(task, chip), chip))
+    (launch,) = run_kernel(built, RunRequest(Mode.TIME, chip, inputs=inputs, outputs=outputs)).launches
+    pipes = dict(launch.pipes)
+    assert pipes["M"] > 0.5 * launch.latency_us
+    assert launch.bottleneck.startswith(("M-bound", "MTE2-bound"))

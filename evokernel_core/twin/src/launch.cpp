@@ -57,11 +57,16 @@ public:
         const CoreTime time = TimeOf(core);
         const auto block = static_cast<size_t>(core.block);
         times_[block].cycles = std::max(times_[block].cycles, time.cycles);
-        if (!any_ || time.cycles > slowest_.cycles) {
+        if (!any_ || time.cycles > latest_) {
             any_ = true;
-            slowest_ = time;
+            latest_ = time.cycles;
             report_->slowest = static_cast<uint32_t>(core.block);
         }
+        CoreTime &slowest = slowest_[core.kind == CoreKind::Cube ? 1 : 0];
+        // In a mixed launch all cores end together where the kernel ends with a barrier.
+        const bool mixed = core.cubes > 0 && core.subs > 0;
+        const bool more = mixed ? MostBusy(time) > MostBusy(slowest) : time.cycles > slowest.cycles;
+        slowest = more ? time : slowest;
         if (trace_) {
             keeper_.Add(core, time, core.events);
         }
@@ -69,12 +74,25 @@ public:
     }
 
     const std::vector<CoreTime> &Times() const { return times_; }
-    const CoreTime &Slowest() const { return slowest_; }
+
+    // The core to tell about: of the slowest of each kind the one that worked more, for in a mixed launch one kind
+    // often only waits for the other to end.
+    const CoreTime &Slowest() const { return slowest_[MostBusy(slowest_[1]) > MostBusy(slowest_[0]) ? 1 : 0]; }
     std::vector<CoreTrace> Traces() { return keeper_.Take(); }
 
 private:
     std::vector<CoreTime> times_;
-    CoreTime slowest_;
+    static double MostBusy(const CoreTime &time)
+    {
+        double most = 0;
+        for (int p = 1; p < kPipes; ++p) {
+            most = std::max(most, time.use[p].busy);
+        }
+        return most;
+    }
+
+    CoreTime slowest_[2];  // of the vector cores, of the cube cores
+    double latest_ = 0;
     TraceKeeper keeper_;
     bool any_ = false;
     bool trace_;
