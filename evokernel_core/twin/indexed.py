@@ -15,16 +15,29 @@ _FIRST_OPERAND = frozenset(
 
 
 def chosen_bytes(node: Node, ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int | None:
-    """Bytes of an operand that the node reads because indices choose them; None for any other operand.
+    """Bytes of an operand that the node reads because indices choose them, or because they lie in the
+    triangle that it keeps; None for any other operand.
 
     Indices are taken as evenly spread: of E elements n choices then reach E (1 - exp(-n / E)).
     """
+    if node.op in ("aten.triu.default", "aten.tril.default"):
+        return _triangle_bytes(node, sizes)
     if node.op.split(".")[1] not in _FIRST_OPERAND or ref != node.args[0]:
         return None
     spec = graph.spec(ref)
     elements = math.prod(spec.sizes(sizes))
     choices = _choices(node, graph, sizes)
     return math.ceil(elements * -math.expm1(-choices / max(elements, 1))) * ITEM_SIZE[spec.dtype]
+
+
+def _triangle_bytes(node: Node, sizes: Mapping[str, int]) -> int:
+    """Bytes of the elements at or above (``triu``), at or below (``tril``) a diagonal of matrices."""
+    *batch, rows, columns = node.outputs[0].sizes(sizes)
+    shift = node.args[1] if len(node.args) > 1 else dict(node.kwargs).get("diagonal", 0)
+    first = int(str(shift)) + (node.op == "aten.tril.default")
+    above = sum(min(max(columns - row - first, 0), columns) for row in range(rows))
+    kept = above if node.op == "aten.triu.default" else rows * columns - above
+    return math.prod(batch) * kept * ITEM_SIZE[node.outputs[0].dtype]
 
 
 def _choices(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:

@@ -63,7 +63,8 @@ def _traffic(task: KernelTask, sizes: Mapping[str, int]) -> tuple[int, int]:
 
 def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
     """Bytes of a value that its readers cannot do without: what indices choose, or all of it."""
-    least, whole = 0, graph.spec(ref).nbytes(sizes)
+    whole = graph.spec(ref).nbytes(sizes)
+    least = whole if ref in graph.outputs else 0
     for node in graph.nodes:
         if ref in set(node.operands()):
             chosen = chosen_bytes(node, ref, graph, sizes)

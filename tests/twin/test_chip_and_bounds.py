@@ -74,6 +74,22 @@ def test_the_bound_is_bytes_over_bandwidth(chip: Chip) -> None:
     )
 
 
+def test_moving_elements_reads_and_writes_what_it_keeps(chip: Chip) -> None:
+    square, part = TensorSpec((40, 1024, 1024), "float32"), TensorSpec((40, 512, 1024), "float32")
+
+    def bytes_read(op: str, *args: int, result: TensorSpec = square) -> float:
+        node = Node("y", op, (ValueRef("x"), *args), (), (result,))
+        graph = Graph((GraphInput("x", square),), (node,), (ValueRef("y"),))
+        task = KernelTask("moved", graph, (), TOLERANCES["float32"], "layout")
+        return roofline_us(task, chip) * chip.hbm_gbps * 1e3
+
+    whole = square.nbytes({})
+    assert bytes_read("aten.transpose.int", 1, 2) == pytest.approx(whole)
+    assert bytes_read("aten.slice.Tensor", 1, 0, 512, result=part) == pytest.approx(whole / 2)
+    assert bytes_read("aten.triu.default", 1) == pytest.approx(whole * 1023 / 2048)
+    assert bytes_read("aten.tril.default", 0) == pytest.approx(whole * 1025 / 2048)
+
+
 def test_the_bound_scales_with_sizes(chip: Chip) -> None:
     task = task_of("relu")
     assert roofline_us(task, chip, {"s0": 2048}) == pytest.approx(roofline_us(task, chip) / 2)
