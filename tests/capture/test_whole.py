@@ -180,6 +180,11 @@ SAME = {
         """,
         "torch.randn(2, 5, 6)",
     ),
+    "patches side by side and overlapping": (
+        "self.a = 1",
+        "return x.unfold(1, 2, 2).unfold(2, 3, 3).relu().flatten(1), x.unfold(1, 3, 1).exp()",
+        "torch.randn(2, 4, 6)",
+    ),
     "dropout in training": (
         "self.linear, self.drop = nn.Linear(6, 6), nn.Dropout(0.4)",
         "y = self.drop(self.linear(x))\nreturn F.dropout(y + 1, 0.2, self.training) * 2",
