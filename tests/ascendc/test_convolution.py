@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import frozen
+from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION
+from evokernel_core.ascendc.families.conv_rows import RowsSchedule
+from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
 
@@ -156,3 +161,47 @@ def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any)
     for strategy in (start, *(move.strategy for move in found)):
         assert estimate_us(task, strategy, chip) > 0
         verify(case, builder, on_twin, strategy)
+
+
+ROWS: Sequence[Case] = (
+    Case(2, 3, 20, (19, 32), (3, 3)),
+    Case(1, 5, 40, (40, 75), (4, 5), dilation=(3, 2)),
+    Case(2, 4, 8, (6, 21, 48), (2, 3, 3), stride=(2, 1, 1), dilation=(2, 1, 1)),
+    Case(1, 6, 24, (23, 30), (3, 3), groups=2),
+    Case(2, 8, 130, (9, 16), (2, 1)),
+)
+
+
+def _rows_first(case: Case, builder: Any) -> KernelTask:
+    """The convolution of the family itself, its weights turned before."""
+    graph = builder()
+    x = graph.input("x", (case.batch, case.channels, *case.sizes), case.dtype)
+    shape = (case.outputs, case.kernel[-2], case.channels // case.groups, *case.kernel[:-2], case.kernel[-1])
+    weight = graph.input("weight", shape, case.dtype, parameter=True)
+    args = (x, weight, case.each("stride"), case.each("dilation"), case.groups, 1, True)
+    spec = TensorSpec((case.batch, case.outputs, *case.made()), case.dtype)
+    graph.nodes.append(Node("convolution", CONVOLUTION, args, (), (spec,)))
+    task: KernelTask = graph.task(ValueRef("convolution"))
+    return task
+
+
+@pytest.mark.parametrize("case", [*ROWS, evolve(ROWS[1], dtype="float16")], ids=str)
+def test_rows_that_stay_and_rows_that_come_anew(case: Case, builder: Any, on_twin: Any, chip: Any) -> None:
+    task, inputs = _rows_first(case, builder), inputs_of(case)
+    wanted = expected(case, inputs)
+    inputs["weight"] = np.moveaxis(inputs["weight"], -2, 1)
+    halo = (case.kernel[-2] - 1) * case.each("dilation")[-2]
+    narrow = RowsSchedule(16, 32, 2, 16, 2 * (1 + halo) * 32)
+    wide = RowsSchedule(128, 128, 2, 16, 2 * (3 + halo) * 48)
+    for item in (narrow, wide, evolve(wide, parts=1, base_m=64), None):
+        strategy = Strategy("convolution_rows", asdict(item)) if item else initial(task, chip)
+        (found,) = on_twin(task, inputs, strategy=strategy)
+        np.testing.assert_allclose(np.asarray(found, "f8"), wanted, rtol=1e-2, atol=1e-2)
+        if item:
+            assert "convolution_rows" in {move.strategy.family for move in moves(task, strategy, chip)}
+            assert estimate_us(task, strategy, chip) > 0
+
+
+def test_large_convolutions_turn_their_weights(builder: Any, chip: Any) -> None:
+    start = initial(task_of(builder, Case(16, 3, 64, (256, 256), (3, 3))), chip)
+    assert {value for name, value in start.settings if name.endswith("family")} >= {"convolution_rows"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.ascendc.families.conv_geometry import Convolution
+from evokernel_core.ascendc.families.conv_rows import RowsSchedule, halo, tiles_of
 from evokernel_core.ascendc.families.conv_schedule import FRACTAL, ConvolutionSchedule, whole
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
@@ -25,138 +26,178 @@ _START_US = 3.5
 
 
 @frozen
-class _Tiles:
-    """A tile: ``outputs`` channels of ``rows`` rows of ``width`` pixels, ``pitch`` columns apart. ``run``:
-    the rows are read in one piece."""
-
-    outputs: int
-    rows: int
-    width: int
-    pitch: int
-    run: bool
-    of_outputs: int
-    of_pixels: int
-
-
-def _tiles(item: ConvolutionSchedule, sizes: _Sizes) -> _Tiles:
-    """The tiles that ComputeTiles of the kernel makes; ``of_pixels`` counts those of one plane."""
-    height, width = sizes.made[1:]
-    of_outputs = math.ceil(sizes.outputs / item.base_m)
-    outputs = whole(math.ceil(sizes.outputs / of_outputs))
-    if width > item.part_n:
-        tile = whole(math.ceil(width / math.ceil(width / item.base_n)))
-        return _Tiles(outputs, 1, tile, tile, True, of_outputs, height * math.ceil(width / tile))
-    pitch = sizes.read[2]
-    run = item.flat and pitch % FRACTAL == 0 and pitch <= item.part_n
-    pitch = pitch if run else whole(width)
-    most = min(height, item.parts * (item.part_n // pitch))
-    rows = math.ceil(height / math.ceil(height / most))
-    return _Tiles(outputs, rows, width, pitch, run or rows == 1, of_outputs, math.ceil(height / rows))
-
-
-@frozen
 class _Sizes:
+    """Sizes of the task, ``depth`` of the product, bytes of an element and of the tensors."""
+
     batch: int
     channels: int
     outputs: int
     read: tuple[int, ...]
     made: tuple[int, ...]
+    depth: int
+    size: int
+    x_bytes: int
+    y_bytes: int
+    weight_bytes: int
 
 
-def estimate_us(found: Convolution, item: ConvolutionSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+def _sizes(found: Convolution, sizes: Mapping[str, int]) -> _Sizes:
+    batch, channels, outputs = (each.evaluate(sizes) for each in (found.batch, found.channels, found.outputs))
+    read = tuple(each.evaluate(sizes) for each in found.read)
+    made = tuple(each.evaluate(sizes) for each in found.made)
+    depth, size = channels * math.prod(found.kernel), ITEM_SIZE[found.dtype]
+    x_bytes = batch * found.groups * channels * math.prod(read) * found.phases * size
+    y_bytes = batch * found.groups * outputs * math.prod(made) * size
+    weight_bytes = found.groups * outputs * depth * size
+    return _Sizes(batch, channels, outputs, read, made, depth, size, x_bytes, y_bytes, weight_bytes)
+
+
+@frozen
+class _Tile:
+    """Of one tile: output channels, columns of pixels and of its parts, rows and their width; steps in L0;
+    cycles of copies that find their data in L2, and requests of theirs; the share of its work that is
+    fetched ahead, and the part of the input that is read anew for other output channels."""
+
+    count: int
+    outputs: int
+    columns: int
+    parts: int
+    rows: int
+    width: int
+    steps: int
+    depth: int
+    copied: float
+    asked: float
+    ahead: float
+    again: int
+
+
+def estimate_us(
+    found: Convolution, item: ConvolutionSchedule | RowsSchedule, sizes: Mapping[str, int], chip: Chip
+) -> float:
     """Modelled microseconds: the slowest pipe of the busiest core, or the chip's memory."""
-    size, table = ITEM_SIZE[found.dtype], chip.constants
-    known = _Sizes(
-        found.batch.evaluate(sizes),
-        found.channels.evaluate(sizes),
-        found.outputs.evaluate(sizes),
-        tuple(each.evaluate(sizes) for each in found.read),
-        tuple(each.evaluate(sizes) for each in found.made),
-    )
-    tiles = _tiles(item, known)
-    depth = known.channels * math.prod(found.kernel)
-    count = known.batch * known.made[0] * tiles.of_pixels * tiles.of_outputs * found.groups
-    mine = math.ceil(count / chip.aic)
-    columns = whole((tiles.rows - 1) * tiles.pitch + tiles.width)
-    parts = math.ceil(columns / item.part_n)
-
-    in_steps = math.ceil(depth / item.base_k) * parts
-    multiplied = tiles.outputs * columns / 256 * math.ceil(depth / _DEPTH_A_CYCLE[found.dtype])
-    multiplied += table["cube.mmad_overhead_cycles"] * in_steps
-    loaded = depth * size * tiles.outputs * parts / table["cube.l1_l0a_bytes_per_cycle"]
-    loaded += depth * size * columns / table["cube.l1_l0b_bytes_per_cycle"]
-    loaded += 2 * table["cube.load_overhead_cycles"] * in_steps
+    table, known = chip.constants, _sizes(found, sizes)
+    make = _tile_of_rows if isinstance(item, RowsSchedule) else _tile_of_panels
+    tile = make(found, item, known, chip)  # type: ignore[arg-type]
+    mine = math.ceil(tile.count / chip.aic)
+    multiplied = tile.outputs * tile.columns / 256 * tile.depth / _DEPTH_A_CYCLE[found.dtype]
+    multiplied += table["cube.mmad_overhead_cycles"] * tile.steps
+    loaded = tile.depth * known.size * tile.outputs * tile.parts / table["cube.l1_l0a_bytes_per_cycle"]
+    loaded += tile.depth * known.size * tile.columns / table["cube.l1_l0b_bytes_per_cycle"]
+    loaded += 2 * table["cube.load_overhead_cycles"] * tile.steps
 
     # Memory: what is read once is missed once; results push each other out of L2.
-    x_bytes = known.batch * found.groups * known.channels * math.prod(known.read) * found.phases * size
-    again = tiles.of_outputs if not item.outputs_first and x_bytes > chip.l2_bytes else 1
-    written = known.batch * found.groups * known.outputs * math.prod(known.made) * size
-    weights = found.groups * known.outputs * depth * size
-    back = max(0, x_bytes + written - chip.l2_bytes) / (x_bytes + written)
+    total = known.x_bytes + known.y_bytes
+    back = max(0, total - chip.l2_bytes) / total * known.y_bytes * table["gm.write_back_cost"]
     device = table["gm.hbm_achieved_gbps"] * 1e3 / chip.mhz / chip.aic
-    missed = x_bytes * again / count
-    pushed = written / count * back * table["gm.write_back_cost"] / device
-
-    copied = _copied(found, item, tiles, known, chip) + missed / table["mte.load_bytes_per_cycle"]
-    row_bytes = _moved(tiles.width * size, False)
-    stored = tiles.outputs * tiles.rows * row_bytes / table["cube.fixpipe_gm_bytes_per_cycle"]
-    stored += table["cube.fixpipe_overhead_cycles"] * tiles.rows
-
-    # Requests of all cores pass L2 one by one.
-    asked = (
-        depth
-        * (tiles.rows if not tiles.run else 1)
-        * _requests(
-            (tiles.width if not tiles.run else (tiles.rows - 1) * tiles.pitch + tiles.width) * size,
-            _is_aligned(found, known, size),
-        )
-    )
-    asked += tiles.outputs * tiles.rows * _requests(tiles.width * size, False)
-    if not item.stay:
-        asked += tiles.outputs * math.ceil(depth / item.panel_k) * _requests(item.panel_k * size, False)
-    asked *= _MEETING * chip.aic / table["gm.requests_per_cycle"]
+    missed = known.x_bytes * tile.again / tile.count
+    pushed = back / tile.count / device
+    copied = tile.copied + missed / table["mte.load_bytes_per_cycle"]
+    row_bytes = _moved(tile.width * known.size, False)
+    stored = tile.outputs * tile.rows * row_bytes / table["cube.fixpipe_gm_bytes_per_cycle"]
+    stored += table["cube.fixpipe_overhead_cycles"] * tile.rows
+    asked = tile.asked + tile.outputs * tile.rows * _requests(tile.width * known.size, False)
+    asked *= _MEETING * chip.aic / table["gm.requests_per_cycle"]  # requests of all cores pass one by one
 
     # What is fetched ahead hides that copies wait behind results on their way to memory.
-    ahead = multiplied * min(1.0, (item.slots - 1) * item.panel_k / depth)
-    waits = max(0.0, pushed - ahead)
+    waits = max(0.0, pushed - multiplied * tile.ahead)
     if item.parts == 1:
         waits = max(waits, stored)
-    else:  # the other part's work of one panel hides that a part waits for its last result
-        hidden = multiplied * min(1.0, item.panel_k / depth) / parts
-        waits = max(waits, stored / parts - hidden)
-    in_device = missed / device + pushed
-    tile = max(multiplied + waits, copied, loaded, stored, in_device, asked)
-    tile += 0.05 * (multiplied + copied + loaded + stored + asked)
-    memory = (x_bytes * again + weights) / (table["gm.hbm_achieved_gbps"] * 1e3)
-    memory += back * written * table["gm.write_back_cost"] / (table["gm.hbm_achieved_gbps"] * 1e3)
-    first = copied * min(1.0, item.panel_k / depth) + stored
-    kept = weights / found.groups / tiles.of_outputs / table["mte.load_bytes_per_cycle"] if item.stay else 0.0
-    return float(chip.launch_us + _START_US + max((mine * tile + first + kept) / chip.mhz, memory))
+    else:  # the other part's work hides that a part waits for its last result
+        waits = max(waits, stored / tile.parts - multiplied * min(1.0, tile.ahead) / tile.parts)
+    busy = max(multiplied + waits, copied, loaded, stored, missed / device + pushed, asked)
+    busy += 0.05 * (multiplied + copied + loaded + stored + asked)
+    memory = (known.x_bytes * tile.again + known.weight_bytes + back) / (table["gm.hbm_achieved_gbps"] * 1e3)
+    first = copied * min(1.0, tile.ahead) + stored
+    first += known.weight_bytes / found.groups / table["mte.load_bytes_per_cycle"]
+    return float(chip.launch_us + _START_US + max((mine * busy + first) / chip.mhz, memory))
 
 
-def _copied(found: Convolution, item: ConvolutionSchedule, tiles: _Tiles, known: _Sizes, chip: Chip) -> float:
-    """Cycles of the copies into L1 for one tile, all of them found in L2."""
-    size, table = ITEM_SIZE[found.dtype], chip.constants
+def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes, chip: Chip) -> _Tile:
+    """The tiles that ComputeTiles of the kernel makes, each panel read anew."""
+    height, width = known.made[1:]
+    of_outputs = math.ceil(known.outputs / item.base_m)
+    outputs = whole(math.ceil(known.outputs / of_outputs))
+    if width > item.part_n:
+        across = math.ceil(width / item.base_n)
+        width = pitch = whole(math.ceil(width / across))
+        rows, of_plane, run = 1, height * math.ceil(known.made[2] / width), True
+    else:
+        pitch = known.read[2]
+        run = item.flat and pitch % FRACTAL == 0 and pitch <= item.part_n
+        pitch = pitch if run else whole(width)
+        most = min(height, item.parts * (item.part_n // pitch))
+        rows = math.ceil(height / math.ceil(height / most))
+        of_plane, run = math.ceil(height / rows), run or rows == 1
+    columns = whole((rows - 1) * pitch + width)
+    parts = math.ceil(columns / item.part_n)
+    a_tap, asked = _copy(found, known, chip, rows, width, (rows - 1) * pitch + width if run else 0)
+    copied, asked = a_tap * known.depth, asked * known.depth
+    panels = math.ceil(known.depth / item.panel_k)
+    if not item.stay:
+        burst, hit = (
+            chip.constants[f"mte.{name}"] for name in ("min_burst_cycles", "cube_load_hit_bytes_per_cycle")
+        )
+        nbytes, aligned = item.panel_k * known.size, known.depth * known.size % _ALIGNED == 0
+        copied += outputs * panels * max(burst, _moved(nbytes, aligned) / hit)
+        asked += outputs * panels * _requests(nbytes, aligned)
+    return _Tile(
+        count=known.batch * known.made[0] * of_plane * of_outputs * found.groups,
+        outputs=outputs,
+        columns=columns,
+        parts=parts,
+        rows=rows,
+        width=width,
+        steps=math.ceil(known.depth / item.base_k) * parts,
+        depth=whole(known.depth, _DEPTH_A_CYCLE[found.dtype]),
+        copied=copied,
+        asked=asked,
+        ahead=min(1.0, (item.slots - 1) * item.panel_k / known.depth),
+        again=of_outputs if not item.outputs_first and known.x_bytes > chip.l2_bytes else 1,
+    )
+
+
+def _tile_of_rows(found: Convolution, item: RowsSchedule, known: _Sizes, chip: Chip) -> _Tile:
+    """Tiles below each other share rows; the first of a strip reads those below it too."""
+    tiles = tiles_of(found, item, known.outputs, known.read[2] * found.phases, known.made)
+    columns = whole((tiles.rows - 1) * tiles.pitch + tiles.width)
+    parts = math.ceil(columns / item.part_n)
+    length = (tiles.rows - 1) * tiles.pitch + tiles.width if tiles.run else 0
+    a_tap, asked = _copy(found, known, chip, tiles.rows, tiles.width, length)
+    more = 1 + halo(found) * tiles.strips / tiles.of_plane / tiles.rows
+    inner = found.inner
+    each = whole(inner, 2 * _DEPTH_A_CYCLE[found.dtype] if known.size == 4 else FRACTAL)
+    return _Tile(
+        count=known.batch * known.made[0] * tiles.of_plane * tiles.of_outputs * found.groups,
+        outputs=tiles.outputs,
+        columns=columns,
+        parts=parts,
+        rows=tiles.rows,
+        width=tiles.width,
+        steps=found.kernel[1] * math.ceil(inner / item.base_k) * parts,
+        depth=found.kernel[1] * each,
+        copied=a_tap * inner * more,
+        asked=asked * inner * more,
+        ahead=1.0,
+        again=tiles.of_outputs if known.x_bytes > chip.l2_bytes else 1,
+    )
+
+
+def _copy(
+    found: Convolution, known: _Sizes, chip: Chip, rows: int, width: int, length: int
+) -> tuple[float, float]:
+    """Cycles and requests of the copies of one channel's tap: one run of ``length`` pixels, or rows."""
     hit, shortest, burst = (
-        table[f"mte.{name}"]
+        chip.constants[f"mte.{name}"]
         for name in ("cube_load_hit_bytes_per_cycle", "min_copy_cycles", "min_burst_cycles")
     )
-    depth = known.channels * math.prod(found.kernel)
-    if tiles.run:
-        length = ((tiles.rows - 1) * tiles.pitch + tiles.width) * size
-        a_tap = max(
-            _moved(length, _is_aligned(found, known, size)) / hit, shortest / _run(found, known.channels)
-        )
-    else:
-        a_tap = max(tiles.rows * max(burst, _moved(tiles.width * size, False) / hit), shortest)
-    if item.stay:
-        return a_tap * depth
-    row = max(burst, _moved(item.panel_k * size, depth * size % _ALIGNED == 0) / hit)
-    return a_tap * depth + tiles.outputs * math.ceil(depth / item.panel_k) * row
-
-
-def _is_aligned(found: Convolution, known: _Sizes, size: int) -> bool:
-    return found.kernel[2] == 1 and known.read[2] * size % _ALIGNED == 0
+    if not length:
+        nbytes = width * known.size
+        return max(rows * max(burst, _moved(nbytes, False) / hit), shortest), rows * _requests(nbytes, False)
+    aligned = found.kernel[2] == 1 and known.read[2] * known.size % _ALIGNED == 0
+    nbytes = length * known.size
+    cycles = max(_moved(nbytes, aligned) / hit, shortest / _run(found, known.channels))
+    return cycles, _requests(nbytes, aligned)
 
 
 def _moved(nbytes: int, aligned: bool) -> int:

@@ -14,12 +14,15 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
 CONVOLUTION = "evokernel.convolution.default"
-"""``(x, weight, stride, dilation, groups, phases)``: a convolution without padding.
+"""``(x, weight, stride, dilation, groups, phases, rows_first)``: a convolution without padding.
 
 x is [batch, groups * channels, *sizes], weight [groups * outputs, channels, *kernel], with one to three
-spatial dimensions. Along the last one the kernel steps by single elements: a larger step is the number of
-``phases`` into which that dimension is cut, x being [batch, groups * channels, *sizes[:-1], phases, width]
-with element ``w`` of a row at [w % phases, w // phases]. Rows of x may be longer than what is read.
+spatial dimensions. With ``rows_first`` the kernel's rows come before the channels: weight is
+[groups * outputs, height, channels, *depth, width].
+
+Along the last dimension the kernel steps by single elements: a larger step is the number of ``phases`` into
+which that dimension is cut, x being [batch, groups * channels, *sizes[:-1], phases, width] with element
+``w`` of a row at [w % phases, w // phases]. Rows of x may be longer than what is read.
 """
 TYPES = frozenset({"float32", "float16", "bfloat16"})
 
@@ -44,7 +47,13 @@ class Convolution:
     stride: tuple[int, ...]
     dilation: tuple[Extent, ...]
     phases: int
+    rows_first: bool
     dtype: str
+
+    @property
+    def inner(self) -> int:
+        """Channels and taps of one row of the kernel, 0 where channels are not known before it runs."""
+        return (self.channels.constant or 0) * self.kernel[0] * self.kernel[2]
 
 
 @frozen
@@ -90,7 +99,9 @@ def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
 def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
     read, shape = (graph.spec(ref).shape for ref in node.operands())
     made = node.outputs[0].shape
-    groups, phases = int(str(node.args[4])), int(str(node.args[5]))
+    groups, phases, rows_first = int(str(node.args[4])), int(str(node.args[5])), bool(node.args[6])
+    if rows_first:
+        shape = (shape[0], shape[2], *shape[3:-1], shape[1], shape[-1])
     if phases > 1:
         read = (*read[:-2], read[-1])
     axes = [
@@ -102,7 +113,7 @@ def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
     outputs = extent(shape[0]).divided_by(Extent(groups))
     if outputs is None:
         raise PlanError("The output channels of a convolution are no multiple of its groups.")
-    axes = axes if phases > 1 else _merged(axes)
+    axes = axes if phases > 1 or rows_first else _merged(axes)
     axes = [_Axis(ONE, ONE, 1, 1, ONE)] * (3 - len(axes)) + axes
     return Convolution(
         x,
@@ -117,6 +128,7 @@ def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
         tuple(axis.stride for axis in axes),
         tuple(axis.dilation for axis in axes),
         phases,
+        rows_first,
         node.outputs[0].dtype,
     )
 

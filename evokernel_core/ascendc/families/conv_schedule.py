@@ -13,7 +13,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 FRACTAL = 16
-_L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
+L1_BYTES, L0_BYTES, L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
 MOST_SLOTS = 4
 _MOST_REPEATED_WEIGHTS = 65535
 """Depth of the largest matrix in L1 that one instruction addresses."""
@@ -38,6 +38,10 @@ class ConvolutionSchedule:
     outputs_first: bool = False
 
     @property
+    def keeps_rows(self) -> bool:
+        return False
+
+    @property
     def base_n(self) -> int:
         return self.parts * self.part_n
 
@@ -56,7 +60,7 @@ def starts(found: Convolution) -> Iterator[ConvolutionSchedule]:
         orders = (False, True) if outputs is None or outputs > base_m else (False,)
         for part_n, parts in ((512, 1), (256, 2), (256, 1), (128, 2), (128, 1), (64, 2), (32, 2)):
             for panel_k, slots in product(sorted(panels), (2, 3, 4)):
-                base_k = _step(found, base_m, part_n, panel_k)
+                base_k = step_depth(found, base_m, part_n, panel_k)
                 for stay, order, flat in product(
                     (False, True), orders, (False, True)[: 1 + _has_rows(found)]
                 ):
@@ -65,9 +69,9 @@ def starts(found: Convolution) -> Iterator[ConvolutionSchedule]:
                     )
 
 
-def _step(found: Convolution, base_m: int, part_n: int, panel_k: int) -> int:
+def step_depth(found: Convolution, base_m: int, part_n: int, panel_k: int) -> int:
     """The depth of equal steps through a panel, as deep as L0 holds two of."""
-    deepest = _L0_BYTES // 2 // ITEM_SIZE[found.dtype] // max(base_m, part_n)
+    deepest = L0_BYTES // 2 // ITEM_SIZE[found.dtype] // max(base_m, part_n)
     return whole(math.ceil(panel_k / math.ceil(panel_k / deepest)))
 
 
@@ -97,7 +101,9 @@ def steps(found: Convolution, here: ConvolutionSchedule) -> Iterator[tuple[str, 
     ):
         yield (
             name,
-            evolve(here, panel_k=panel_k, base_k=_step(found, here.base_m, here.part_n, max(panel_k, 1))),
+            evolve(
+                here, panel_k=panel_k, base_k=step_depth(found, here.base_m, here.part_n, max(panel_k, 1))
+            ),
         )
     yield "one more panel in L1", evolve(here, slots=here.slots + 1)
     yield "one panel less in L1", evolve(here, slots=here.slots - 1)
@@ -122,14 +128,14 @@ def refusal(found: Convolution, item: ConvolutionSchedule) -> str | None:
 
 def _too_large(found: Convolution, item: ConvolutionSchedule) -> str | None:
     size, depth = ITEM_SIZE[found.dtype], depth_of(found)
-    if 2 * max(item.base_m, item.part_n) * item.base_k * size > _L0_BYTES:
+    if 2 * max(item.base_m, item.part_n) * item.base_k * size > L0_BYTES:
         return "Two steps of an operand do not fit L0."
-    if item.parts * item.base_m * item.part_n * 4 > _L0C_BYTES:
+    if item.parts * item.base_m * item.part_n * 4 > L0C_BYTES:
         return "The results do not fit L0C."
     if item.stay and not 0 < depth <= _MOST_REPEATED_WEIGHTS:
         return "Weights of a depth that is not known do not stay in L1."
     weights = item.base_m * (whole(depth) if item.stay else item.slots * item.panel_k)
-    if (weights + item.slots * item.base_n * item.panel_k) * size > _L1_BYTES:
+    if (weights + item.slots * item.base_n * item.panel_k) * size > L1_BYTES:
         return "The panels do not fit L1."
     return None
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION
+from evokernel_core.ascendc.families.conv_rows import MOST_INNER
 from evokernel_core.ascendc.families.phases import PHASES, UNIT
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.tensor import Dim
+
+_WORTH_TURNING = 2**30
+"""Multiply-adds from which on a launch that turns weights is small beside them."""
 
 
 def rewrite_convolution(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
@@ -24,11 +29,36 @@ def rewrite_convolution(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]
     if steps[-1] > 1 or any(pads):
         x = _framed(writer, x, pads, steps[-1])
     phases = steps[-1]
+    rows_first = _gains_by_rows(node, writer, steps)
+    if rows_first:
+        weight = _rows_first(writer, weight)
     made = writer.call(
-        CONVOLUTION, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases,
+        CONVOLUTION, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first,
         shape=spec.shape, dtype=spec.dtype,
     )  # fmt: skip
     return (made if bias is None else _with_bias(writer, made, bias),)
+
+
+def _gains_by_rows(node: Node, writer: GraphWriter, steps: Sequence[int]) -> bool:
+    """Whether rows of the input may stay on the core for the rows of the kernel that they meet, and enough
+    is computed to pay for turning the weights."""
+    shape = writer.shape(next(ref for ref in node.args[1:2] if isinstance(ref, ValueRef)))
+    if len(shape) < 4 or not all(isinstance(dim, int) for dim in shape):
+        return False
+    channels, height, width = (int(shape[place]) for place in (1, -2, -1))
+    inner = channels * width * (int(shape[2]) if len(shape) == 5 else 1)
+    if height == 1 or steps[-2] > 1 or (width == 1 and steps[-1] == 1) or inner > MOST_INNER:
+        return False
+    made = math.prod(node.outputs[0].sizes(writer.sizes))
+    return made * inner * height > _WORTH_TURNING
+
+
+def _rows_first(writer: GraphWriter, weight: ValueRef) -> ValueRef:
+    """The weight with the rows of the kernel before the channels."""
+    spec = writer.spec(weight)
+    order = (0, spec.rank - 2, *range(1, spec.rank - 2), spec.rank - 1)
+    shape = tuple(spec.shape[place] for place in order)
+    return writer.call("aten.permute.default", weight, order, shape=shape, dtype=spec.dtype)
 
 
 def _framed(writer: GraphWriter, x: ValueRef, pads: Sequence[int], phases: int) -> ValueRef:
