@@ -169,6 +169,7 @@ ROWS: Sequence[Case] = (
     Case(2, 4, 8, (6, 21, 48), (2, 3, 3), stride=(2, 1, 1), dilation=(2, 1, 1)),
     Case(1, 6, 24, (23, 30), (3, 3), groups=2),
     Case(2, 8, 130, (9, 16), (2, 1)),
+    Case(1, 3, 64, (41, 32), (3, 3)),
 )
 
 
@@ -193,7 +194,8 @@ def test_rows_that_stay_and_rows_that_come_anew(case: Case, builder: Any, on_twi
     halo = (case.kernel[-2] - 1) * case.each("dilation")[-2]
     narrow = RowsSchedule(16, 32, 2, 16, 2 * (1 + halo) * 32)
     wide = RowsSchedule(128, 128, 2, 16, 2 * (3 + halo) * 48)
-    for item in (narrow, wide, evolve(wide, parts=1, base_m=64), None):
+    long = RowsSchedule(64, 256, 2, 16, 2 * (11 + halo) * 32)
+    for item in (narrow, wide, evolve(wide, parts=1, base_m=64), long, None):
         strategy = Strategy("convolution_rows", asdict(item)) if item else initial(task, chip)
         (found,) = on_twin(task, inputs, strategy=strategy)
         np.testing.assert_allclose(np.asarray(found, "f8"), wanted, rtol=1e-2, atol=1e-2)
