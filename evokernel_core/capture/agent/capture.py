@@ -22,6 +22,7 @@ from .export import RegionFunction, Traced, export, export_static, region_functi
 from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
 from .load import execute, isolation, line_of
+from .modes import guarded
 from .ones import least_sizes
 from .ops import Fusibility
 from .parts import SCALAR, Plan, Refusal
@@ -196,12 +197,13 @@ class _Request:
         try:
             function = region_function(plan, self.module, self._receiver(plan.function), self.source.path)
             graph, symbols = self._graph(plan, function)
+            replacement = guarded(plan, self.source, bool(graph["updates"]))
         except Unsupported as error:
             return self._refused(plan, str(error))
         except Exception as error:
             reason = f"torch.export could not trace it ({describe(error)})."
             return _scalar_owners(plan) or self._refused(plan, reason)
-        region = _region(self.source, plan.function, list(plan.body), plan.replacement, "")
+        region = _region(self.source, plan.function, list(plan.body), replacement, "")
         return {**region, "status": "candidate", "graph": graph, "symbols": symbols}
 
     def _refused(self, plan: Plan, reason: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Results:
             return text
         if body[0].lineno == self._call.entry.function.node.lineno:
             raise Refused("The function stands on one line: put its body on lines of its own.")
-        original = _escaped(source.between(body[0], body[-1]))
+        original = escaped(source.between(body[0], body[-1]))
         return f"if {' and '.join(conditions)}:\n{inner}{text}\n{indent}{original}"
 
     def _lines(self) -> list[str]:
@@ -75,7 +75,7 @@ class Results:
             return ["return {call}"]
         lines = [f"{', '.join(names)} = {{call}}"]
         lines += [f"{change.expression} = {text}" for change, text in zip(changes, self._set, strict=True)]
-        return [*lines, f"return {_escaped(rendered)}"]
+        return [*lines, f"return {escaped(rendered)}"]
 
 
 def _refuse_settings(call: Call) -> None:
@@ -121,5 +121,5 @@ def _rendered(value: Any) -> str:
     raise Refused(f"The result is a {type(value).__name__}: return tensors, tuples, lists or dictionaries.")
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")

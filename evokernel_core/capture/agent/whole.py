@@ -21,6 +21,7 @@ from .entry import Call, Entry, call_of, outside_state
 from .errors import Refused, Unsupported, describe, uncovered
 from .export import RegionFunction
 from .load import line_of
+from .modes import SENSITIVE, mode
 from .ones import least_sizes
 from .ops import Fusibility
 from .parts import SCALAR
@@ -170,9 +171,6 @@ def _keys(item: Input, index: int) -> list[Key]:
     return [key for key in keys if key is not None]
 
 
-_SENSITIVE = (torch.nn.modules.batchnorm._NormBase, torch.nn.modules.dropout._DropoutNd)
-
-
 def _mode_conditions(entry: Entry, modes: set[bool], reads: bool) -> list[str]:
     """What the call must ask where training and evaluation differ: the mode of the whole model, or that of
     each layer where they differ. ``reads`` says that the file's code asks itself. Raises Refused for layers
@@ -181,16 +179,12 @@ def _mode_conditions(entry: Entry, modes: set[bool], reads: bool) -> list[str]:
         return []
     name, now = entry.function.receiver, bool(entry.receiver.training)
     if modes <= {now}:
-        return [_mode(name, now)]
-    layers = ((path, item) for path, item in entry.receiver.named_modules() if isinstance(item, _SENSITIVE))
-    conditions = [_mode(name, now)] * reads
+        return [mode(name, now)]
+    layers = ((path, item) for path, item in entry.receiver.named_modules() if isinstance(item, SENSITIVE))
+    conditions = [mode(name, now)] * reads
     for path, layer in layers:
         text = member(name, path)
         if not text:
             raise Refused(f"Layer {path} is in a mode of its own and has no plain name: set one for all.")
-        conditions.append(_mode(text, layer.training))
+        conditions.append(mode(text, layer.training))
     return conditions
-
-
-def _mode(text: str, training: bool) -> str:
-    return f"{text}.training" if training else f"not {text}.training"
