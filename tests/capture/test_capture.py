@@ -512,3 +512,13 @@ def test_every_reason_has_a_code() -> None:
     assert {error.reason for error in CaptureError.__subclasses__()} == {
         "needs_shapes", "no_interpreter", "import_failed", "unsupported", "agent_failed",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "expected"), [("min", "clamp_max"), ("max", "clamp_min")])
+def test_an_extreme_of_a_tensor_and_a_known_number(capture_body: Any, op: str, expected: str) -> None:
+    for operands in ("x.exp(), torch.tensor(0.5)", "torch.tensor(0.5), x.exp()"):
+        body = f"return torch.{op}({operands})"
+        (region,) = capture_body("x=f32[8,16]", "x", body)
+        assert region.task, region.reason
+        assert region.task.graph.nodes[-1].op == f"aten.{expected}.default"
+        assert region.task.graph.nodes[-1].args[1] == 0.5

@@ -244,12 +244,13 @@ class Converter:
             for key, item in sorted(node.kwargs.items())
             if key not in ("device", "layout", "pin_memory", "memory_format", "non_blocking")
         }
+        name, args = with_number(name, [self._argument(item) for item in node.args])
         self._values[node.name] = {"ref": node.name, "index": 0}
         self._nodes.append(
             {
                 "name": node.name,
                 "op": name,
-                "args": [self._argument(item) for item in node.args],
+                "args": args,
                 "kwargs": [[key, item] for key, item in kwargs.items()],
                 "outputs": [spec(item, self.sizes) for item in results if isinstance(item, torch.Tensor)],
                 "line": line_in(node.meta.get("stack_trace") or "", self._path),
@@ -291,6 +292,20 @@ def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:
     """Every symbol that is by itself a dimension of one of the inputs."""
     dims = (dim for item in inputs for dim in item["spec"]["shape"])
     return {dim for dim in dims if isinstance(dim, str) and dim.isidentifier()}
+
+
+_OF_NUMBERS = {
+    "aten.minimum.default": "aten.clamp_max.default",
+    "aten.maximum.default": "aten.clamp_min.default",
+}
+
+
+def with_number(name: str, args: list[Any]) -> tuple[str, list[Any]]:
+    """An operation of two tensors of which one is a known number, as PyTorch says it with a number."""
+    numbers = [item for item in args[:2] if isinstance(item, (int, float))]
+    if name not in _OF_NUMBERS or len(numbers) != 1:
+        return name, args
+    return _OF_NUMBERS[name], [item for item in args[:2] if isinstance(item, dict)] + numbers
 
 
 def _sizes_named(items: list[dict[str, Any]]) -> set[str]:

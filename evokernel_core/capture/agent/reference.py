@@ -26,6 +26,8 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
 }
 _MOST_LOST = 0.5
 """Results smaller than this share of a sum hide how much its rounding weighs."""
+_ROUNDINGS = 4
+"""Ways in which long sums are rounded to see how far that moves the results."""
 After = Callable[[str, "list[Any]", Any], Any]
 """What becomes of a node: its op, arguments and result."""
 _EXTREME = 30.0
@@ -59,7 +61,7 @@ def reference(
         sums: list[float] = []
         results = _in_range(lambda: run(graph, values, sizes, _noting(sums)))
         precise = run_widened(graph, values, sizes, results, sums)
-        rounded = run_rounded(graph, values, sizes, results) if sums and precise else []
+        rounded = run_rounded(graph, values, sizes, results, precise) if sums and precise else []
     outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
     widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
     moved = [_write(value, Path(folder) / f"rounded_{index}.bin") for index, value in enumerate(rounded)]
@@ -121,18 +123,43 @@ def _run_as(
 
 
 def run_rounded(
-    graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int], results: list[torch.Tensor]
+    graph: dict[str, Any],
+    values: dict[str, Any],
+    sizes: dict[str, int],
+    results: list[torch.Tensor],
+    precise: list[torch.Tensor],
 ) -> list[torch.Tensor]:
-    """The graph in float64 with long sums as float32 may round them; empty where it has half types."""
+    """The graph in float64 with long sums as float32 may round them; empty where it has half types.
+
+    Of several ways to round, each element is the one farthest from ``precise``: neighbouring sums that
+    happen to move together would hide what their difference loses.
+    """
     types = precision.wider(graph)
     if "float32" not in types:
         return []
-    generator = torch.Generator().manual_seed(0)
+    farthest = precise
+    for seed in range(_ROUNDINGS):
+        moved = _run_as(types, graph, values, sizes, results, _rounding(seed))
+        farthest = [_farther(*item) for item in zip(farthest, moved, precise)]  # noqa: B905
+    return farthest
+
+
+def _rounding(seed: int) -> After:
+    generator = torch.Generator().manual_seed(seed)
 
     def after(op: str, args: list[Any], result: Any) -> Any:
         return precision.rounded(op, args, result, generator)
 
-    return _run_as(types, graph, values, sizes, results, after)
+    return after
+
+
+def _farther(one: torch.Tensor, other: torch.Tensor, origin: torch.Tensor) -> torch.Tensor:
+    """Element by element, which is farther from ``origin``."""
+    if not origin.is_floating_point():
+        return one
+    distances = ((item.double() - origin.double()).abs().nan_to_num() for item in (one, other))
+    first, second = distances
+    return torch.where(second > first, other, one)
 
 
 def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:

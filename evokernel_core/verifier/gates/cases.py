@@ -21,8 +21,10 @@ LARGE = 8 * MIB
 the least sizes take: weights of fixed size must not leave room for a single row only."""
 MODEST = MIB
 """Bytes of a case that is there for its odd sizes, on top of what the least sizes take."""
-MOST_PRODUCTS = 4 * 10**9
-"""Multiply-adds of one case: the twin checks roughly a thousand million a second."""
+MOST_PRODUCTS = 10**9
+"""Multiply-adds of one case: the twin checks some hundred million a second."""
+MOST_BETWEEN = 128 * MIB
+"""Bytes of all values that the nodes of a graph make in one case."""
 REPEAT_LIMIT = MIB // 4
 """Bytes up to which a case is run twice to see whether its outputs are the same; the first one always is."""
 
@@ -101,23 +103,30 @@ def _bindings(task: KernelTask) -> Iterator[tuple[dict[str, int], str]]:
     least = {symbol.name: symbol.minimum for symbol in symbols}
     yield least, "uniform"
     small = {s.name: max(SMALL[i % len(SMALL)], s.minimum) for i, s in enumerate(symbols)}
-    yield shrink(task, small, MODEST), "normal"
-    yield shrink(task, odd, MODEST), "wide"
+    yield _bounded(task, shrink(task, small, MODEST)), "normal"
+    yield _bounded(task, shrink(task, odd, MODEST)), "wide"
     one_long = {s.name: odd[s.name] if s.name == longest else max(3, s.minimum) for s in symbols}
-    yield shrink(task, one_long, MODEST), "structured"
-    yield _largest(task), "normal"
-
-
-def _largest(task: KernelTask) -> dict[str, int]:
-    """The file's own sizes, cut down to what the twin runs in seconds."""
+    yield _bounded(task, shrink(task, one_long, MODEST)), "structured"
     fits = total_bytes(task, task.sizes) <= FULL_LIMIT
-    sizes = task.sizes if fits else shrink(task, task.sizes, LARGE)
-    while sum(multiply_adds(node, task.graph, sizes) for node in task.graph.nodes) > MOST_PRODUCTS:
-        smaller = shrink(task, sizes, total_bytes(task, sizes) // 2)
+    yield _bounded(task, task.sizes if fits else shrink(task, task.sizes, LARGE)), "normal"
+
+
+def _bounded(task: KernelTask, sizes: dict[str, int]) -> dict[str, int]:
+    """The sizes, cut down to what the twin runs in seconds and holds in memory."""
+    least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
+    while _is_heavy(task, sizes):
+        smaller = shrink(task, sizes, (total_bytes(task, sizes) - least) // 2)
         if smaller == sizes:
             break
         sizes = smaller
     return sizes
+
+
+def _is_heavy(task: KernelTask, sizes: Mapping[str, int]) -> bool:
+    nodes = task.graph.nodes
+    if sum(multiply_adds(node, task.graph, sizes) for node in nodes) > MOST_PRODUCTS:
+        return True
+    return sum(spec.nbytes(sizes) for node in nodes for spec in node.outputs) > MOST_BETWEEN
 
 
 def _odd(symbol: Symbol) -> int:

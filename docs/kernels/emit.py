@@ -1,0 +1,85 @@
+"""Writes the kernels of this folder anew, as the schedule proposer drafts them today.
+
+python docs/kernels/emit.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1]))
+
+from evokernel_core.ascendc.author import initial, write  # noqa: E402
+from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, ValueRef  # noqa: E402
+from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol  # noqa: E402
+from evokernel_core.domain.tensor import Dim, TensorSpec  # noqa: E402
+from evokernel_core.twin.chip import load_chip  # noqa: E402
+
+FILES = ("tiling.h", "op_kernel.cpp")
+
+
+def _node(op: str, *args: Arg, shape: Sequence[Dim]) -> Node:
+    return Node(
+        op.split(".", maxsplit=1)[0].lstrip("_"), f"aten.{op}", args, (), (TensorSpec(shape, "float32"),)
+    )
+
+
+def _task(name: str, inputs: Sequence[GraphInput], nodes: Sequence[Node], **sizes: int) -> KernelTask:
+    graph = Graph(tuple(inputs), tuple(nodes), (ValueRef(nodes[-1].name),))
+    symbols = tuple(Symbol(symbol, size) for symbol, size in sizes.items())
+    return KernelTask(name, graph, symbols, TOLERANCES["float32"], "other")
+
+
+def _input(name: str, *shape: Dim, parameter: bool = False) -> GraphInput:
+    kind = InputKind.PARAMETER if parameter else InputKind.TENSOR
+    return GraphInput(name, TensorSpec(shape, "float32"), kind, name)
+
+
+def softmax() -> KernelTask:
+    """torch.softmax(x, 1) of [rows, columns]."""
+    node = _node("_softmax.default", ValueRef("x"), 1, False, shape=("rows", "columns"))
+    return _task("softmax", [_input("x", "rows", "columns")], [node], rows=4096, columns=2048)
+
+
+def linear() -> KernelTask:
+    """torch.relu(F.linear(x, weight, bias)) of [rows, 1024] to [rows, 4096]."""
+    inputs = [_input("x", "rows", 1024), _input("weight", 4096, 1024, parameter=True),
+              _input("bias", 4096, parameter=True)]  # fmt: skip
+    nodes = [
+        _node("t.default", ValueRef("weight"), shape=(1024, 4096)),
+        _node("mm.default", ValueRef("x"), ValueRef("t"), shape=("rows", 4096)),
+        _node("add.Tensor", ValueRef("mm"), ValueRef("bias"), shape=("rows", 4096)),
+        _node("relu.default", ValueRef("add"), shape=("rows", 4096)),
+    ]
+    return _task("linear", inputs, nodes, rows=2048)
+
+
+def convolution() -> KernelTask:
+    """F.conv2d(x, weight) of [batch, 64, 58, 58] with 128 kernels of 3 x 3."""
+    inputs = [_input("x", "batch", 64, 58, 58), _input("weight", 128, 64, 3, 3, parameter=True)]
+    geometry = ((1, 1), (0, 0), (1, 1), False, (0, 0), 1)
+    operands = (ValueRef("x"), ValueRef("weight"), None)
+    node = _node("convolution.default", *operands, *geometry, shape=("batch", 128, 56, 56))
+    return _task("convolution", inputs, [node], batch=16)
+
+
+TASKS = (softmax, linear, convolution)
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Every file of this folder that is made, and its text."""
+    chip = load_chip("ascend910b1")
+    for make in TASKS:
+        task = make()
+        source = write(task, initial(task, chip), chip)
+        for name, text in zip(FILES, (source.tiling_h, source.op_kernel_cpp), strict=True):
+            yield HERE / make.__name__ / name, text
+
+
+if __name__ == "__main__":
+    for path, text in texts():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)

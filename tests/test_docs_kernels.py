@@ -1,0 +1,41 @@
+"""The kernels shown in docs are those that the proposer drafts today; they pass the audit and compile."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from evokernel_core.ascendc.author import initial, write
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.verifier.gates.audit import audit
+
+FOLDER = Path(__file__).parent.parent / "docs" / "kernels"
+
+
+@pytest.fixture(scope="module")
+def emit() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("emit", FOLDER / "emit.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_kernels_in_docs_are_current(emit: ModuleType) -> None:
+    for path, text in emit.texts():
+        assert path.read_text() == text, f"run python docs/kernels/emit.py: {path} is not what is emitted"
+
+
+def test_the_kernels_in_docs_pass_the_audit_and_compile(emit: ModuleType) -> None:
+    chip = load_chip("ascend910b1")
+    for make in emit.TASKS:
+        task = make()
+        source = write(task, initial(task, chip), chip)
+        assert audit(task, source).status is GateStatus.PASSED
+        build_kernel(source)
