@@ -9,6 +9,24 @@ from evokernel_core.domain.graph import Graph
 _SOFTMAX = {"_softmax", "_log_softmax", "softmax", "log_softmax", "logsumexp"}
 _SCAN = {"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"}
 _NORM = {"native_layer_norm", "native_group_norm", "native_batch_norm"}
+_HEAVY = (
+    ("attention", {"scaled_dot_product_attention"}),
+    ("convolution", {"convolution"}),
+    ("matmul", {"mm", "bmm", "lstm", "gru"}),
+)
+"""Categories of the operations that outweigh all others beside them, the heaviest first."""
+_POOLING = {
+    "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d", "avg_pool3d",
+    "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d",
+}  # fmt: skip
+_INDEX = {
+    "gather", "scatter", "scatter_add", "index_select", "index", "index_put", "embedding", "nll_loss_forward",
+}  # fmt: skip
+_LAYOUT = {
+    "permute", "transpose", "t", "cat", "stack", "constant_pad_nd", "slice", "select", "flip", "roll",
+    "repeat", "expand", "view", "unsqueeze", "squeeze", "clone", "tril", "triu", "unfold", "split",
+    "split_with_sizes",
+}  # fmt: skip
 _REDUCTION = {
     "sum", "mean", "amax", "amin", "max", "min", "prod", "var", "var_mean", "std", "any", "all",
     "argmax", "argmin", "linalg_vector_norm",
@@ -27,18 +45,26 @@ def packet(op: str) -> str:
 def op_category(graph: Graph) -> str:
     """One of KernelTask.op_category's values, from the ops and from what leaves the graph."""
     ops = [packet(node.op) for node in graph.nodes]
-    reductions = [name for name in ops if name in _REDUCTION]
+    for category, heavy in _HEAVY:
+        if heavy.intersection(ops):
+            return category
+    return _category_of_light_work(graph, ops)
+
+
+def _category_of_light_work(graph: Graph, ops: list[str]) -> str:
     scalar_output = all(spec.rank == 0 for spec in graph.output_specs())
     if scalar_output and ops and ops[-1] in _REDUCTION and len(ops) > 1:
         return "loss"
-    if _SCAN.intersection(ops):
-        return "scan"
-    if _SOFTMAX.intersection(ops):
-        return "softmax"
+    for category, names in (("scan", _SCAN), ("pooling", _POOLING), ("softmax", _SOFTMAX)):
+        if names.intersection(ops):
+            return category
     if _NORM.intersection(ops) or _normalises(graph):
         return "normalization"
-    if reductions:
-        return "reduction"
+    for category, names in (("reduction", _REDUCTION), ("index", _INDEX)):
+        if names.intersection(ops):
+            return category
+    if ops and _LAYOUT.issuperset(ops):
+        return "layout"
     return "activation" if _is_activation(graph, ops) else "elementwise"
 
 

@@ -16,7 +16,7 @@ _POINTWISE = """
     add.Tensor add.Scalar sub.Tensor sub.Scalar rsub.Scalar mul.Tensor mul.Scalar div.Tensor div.Scalar
     neg.default abs.default exp.default log.default sqrt.default rsqrt.default reciprocal.default
     pow.Tensor_Scalar pow.Tensor_Tensor relu.default sigmoid.default tanh.default gelu.default
-    silu.default clamp.default clamp_min.default maximum.default minimum.default where.self
+    silu.default clamp.default clamp_min.default clamp_max.default maximum.default minimum.default where.self
     gt.Scalar lt.Scalar eq.Scalar gt.Tensor _to_copy.default full.default scalar_tensor.default
 """
 _REDUCTION = """
