@@ -52,6 +52,13 @@ KERNEL_CHEATS = [
     ("standard algorithms", PROCESS, "std::sort(a, b);", "audit-forbidden-name"),
     ("a pointer into global memory", PROCESS, "*(__gm__ half *)z = 0;", "audit-raw-pointer"),
     ("a subscript of an address", PROCESS, "z[0] = 1;", "audit-raw-pointer"),
+    (
+        "a subscript of an address in a namespace",
+        INCLUDE,
+        INCLUDE
+        + "\nnamespace one {\n}\nnamespace two {\ninline __aicore__ void Use(GM_ADDR w) { w[0] = 1; }\n}",
+        "audit-raw-pointer",
+    ),
     ("a dereferenced address", PROCESS, "kernel.Process(); auto v = *x;", "audit-raw-pointer"),
     ("a reinterpreted address", PROCESS, "auto p = reinterpret_cast<float *>(x);", "audit-raw-pointer"),
     ("the buffer's own address", PROCESS, "auto p = tensor.GetPhyAddr();", "audit-forbidden-name"),
@@ -142,6 +149,10 @@ def test_cheats_in_the_tiling(old: str, new: str, code: str, task_of: Tasks, sou
         "using Queue = AscendC::TQue<AscendC::QuePosition::VECIN, 2>;\n",
         "static constexpr int32_t LANES = 64;\n",
         "struct Pair { uint32_t a; uint32_t b; };\n",
+        # an address of one kernel of a program is no address in the next
+        "namespace one {\ninline __aicore__ void Take(GM_ADDR a) {}\n}\n"
+        "namespace two {\ninline __aicore__ void Take(AscendC::LocalTensor<half> a) {\n"
+        "    AscendC::LocalTensor<half> b = a[4];\n}\n}\n",
     ],
 )
 def test_plain_code_raises_no_alarm(text: str, task_of: Tasks, source_of: Sources) -> None:

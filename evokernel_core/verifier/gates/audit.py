@@ -72,14 +72,14 @@ def check_pointers(tokens: Sequence[Token]) -> Iterator[Finding]:
     """Global memory is reached through GlobalTensor only: a raw access is neither checked nor timed."""
     inside = _argument_spans(tokens, "SetGlobalBuffer")
     launcher = _launcher_body(tokens)
-    addresses = _address_names(tokens)
+    scopes = _scopes(tokens)
     for index, token in enumerate(tokens):
         if launcher and launcher[0] <= index <= launcher[1]:
             continue
         if _is_pointer_cast(tokens, index) and not any(low < index < high for low, high in inside):
             message = "A cast to a pointer is allowed only inside SetGlobalBuffer(...); use tensors."
             yield finding("raw-pointer", token, KERNEL, message)
-        elif token.kind is Kind.NAME and token.text in addresses and _is_accessed(tokens, index):
+        elif token.kind is Kind.NAME and _is_accessed(tokens, index) and _is_address(token, index, scopes):
             message = f"{token.text} is an address in global memory; read and write it with DataCopy."
             yield finding("raw-pointer", token, KERNEL, message)
 
@@ -90,6 +90,28 @@ def _is_pointer_cast(tokens: Sequence[Token], index: int) -> bool:
         return True
     is_star = tokens[index].text == "*" and index + 2 < len(tokens) and tokens[index + 1].text == ")"
     return is_star and (tokens[index + 2].kind is Kind.NAME or tokens[index + 2].text in ("(", "&"))
+
+
+def _scopes(tokens: Sequence[Token]) -> list[tuple[int, int, frozenset[str]]]:
+    """Spans of tokens and the addresses that are declared for them: those of a namespace are known in it
+    alone, all others everywhere."""
+    found, outside, start = [], list[Token](), 0
+    for index, token in enumerate(tokens[:-2]):
+        if index < start or token.text != "namespace" or tokens[index + 2].text != "{":
+            continue
+        try:
+            end = closing_index(tokens, index + 2)
+        except ValueError:
+            break
+        found.append((index, end, _address_names(tokens[index:end])))
+        outside += tokens[start:index]
+        start = end
+    outside += tokens[start:]
+    return [*found, (0, len(tokens), _address_names(outside))]
+
+
+def _is_address(token: Token, index: int, scopes: Sequence[tuple[int, int, frozenset[str]]]) -> bool:
+    return any(low <= index < high and token.text in names for low, high, names in scopes)
 
 
 def _address_names(tokens: Sequence[Token]) -> frozenset[str]:

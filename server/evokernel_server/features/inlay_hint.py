@@ -116,7 +116,7 @@ def evidence(tracked: Tracked) -> str:
     lines = [
         f"**{region.op_category}** in `{region.symbol}`",
         f"- op by op now: {microseconds(estimate.now_us)}",
-        f"- one fused kernel: {microseconds(estimate.after_us)}",
+        f"- with fused kernels: {microseconds(estimate.after_us)}",
         f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
         f"- {estimate.source} on {estimate.chip}, not yet verified",
         *_inputs(region),
