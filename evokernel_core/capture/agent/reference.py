@@ -54,6 +54,8 @@ def reference(
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
         limit = limits.get(item["name"], _INTEGERS)
         value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
+        if item["kind"] == "parameter" and distribution == "normal":
+            value = _as_weights(value)
         length = factors.get(item["name"], 0)
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
@@ -236,6 +238,14 @@ def draw(
     if not target.is_floating_point:
         return _draw_integers(shape, limit, distribution, generator).to(target)
     return _DISTRIBUTIONS[distribution](shape, generator).to(target)
+
+
+def _as_weights(value: torch.Tensor) -> torch.Tensor:
+    """Matrices of parameters as layers begin with them: rows of about unit length. A chain of layers then
+    keeps the size of its values, where saturated ones would hide errors and unstable ones make them."""
+    if value.dim() < 2 or not value.is_floating_point():
+        return value
+    return value / math.sqrt(max(value[0].numel(), 1))
 
 
 def _draw_integers(
