@@ -49,15 +49,24 @@ class Row:
 @click.option("--line", type=click.IntRange(1), metavar="N", help="Only the region on this line.")
 @synthesis_options
 @click.option(
+    "--programs", is_flag=True, help="Take several kernels in a row where they save more than single ones."
+)
+@click.option(
     "--apply", "apply_", is_flag=True, help="Write packages beside the file and put the calls into it."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
-    file: Path, symbol: str | None, line: int | None, apply_: bool, as_json: bool, **options: Any
+    file: Path,
+    symbol: str | None,
+    line: int | None,
+    programs: bool,
+    apply_: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Write and verify kernels for the PyTorch code of FILE."""
     file = file.absolute()
-    settings = settings_from(options)
+    settings = evolve(settings_from(options), programs=programs)
     with Session(settings, file.parent) as session:
         session.proposer()  # wrong settings are wrong usage, whatever the file holds
         try:

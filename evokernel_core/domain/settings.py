@@ -42,7 +42,9 @@ class ModelEndpoint:
 class Settings:
     """``interpreter`` is the user's Python with torch; empty means: look for one.
     ``verifier_url`` empty means: verify in process with the twin. ``patience``: attempts in a row that
-    do not improve the best kernel after which a run ends before its budget does; 0: never."""
+    do not improve the best kernel after which a run ends before its budget does; 0: never.
+    ``programs``: offer several kernels in a row where they are modelled to save more than single ones.
+    """
 
     interpreter: str = ""
     chip: str = "ascend910b1"
@@ -56,4 +58,5 @@ class Settings:
     verifier_ca_bundle: str = ""
     endpoint: ModelEndpoint = ModelEndpoint()
     refine_in_background: bool = True
+    programs: bool = False
     seed: int = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -116,14 +116,13 @@ class Session:
 
     def offered(self, path: Path, text: str | None = None, symbol: str | None = None) -> tuple[Offer, ...]:
         """What a person is offered in a file: regions that do not overlap; see offers.py."""
-        single, programs = (
-            [
-                Offer(region, self.estimate(region))
-                for region in self.regions(path, text, symbol, programs=wide)
-            ]
-            for wide in (False, True)
-        )
-        return choose(single, programs)
+        single = self._offers(self.regions(path, text, symbol))
+        if not self.settings.programs:
+            return single
+        return choose(single, self._offers(self.regions(path, text, symbol, programs=True)))
+
+    def _offers(self, regions: Iterable[Region]) -> tuple[Offer, ...]:
+        return tuple(Offer(region, self.estimate(region)) for region in regions)
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:

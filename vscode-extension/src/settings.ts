@@ -9,6 +9,7 @@ export const SERVER_NAMES: Readonly<Record<string, string>> = {
   policy: "policy",
   retrieval: "retrieval",
   refineInBackground: "refineInBackground",
+  programs: "programs",
   leastGain: "leastGain",
   "verifier.url": "verifierUrl",
   "verifier.caBundle": "verifierCaBundle",
