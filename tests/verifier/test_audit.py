@@ -164,5 +164,5 @@ def test_plain_code_raises_no_alarm(text: str, task_of: Tasks, source_of: Source
 
 def test_a_huge_file_is_refused(task_of: Tasks, source_of: Sources) -> None:
     source = source_of("add")
-    result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp + "\n" * 300_000))
+    result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp + "\n" * 1_100_000))
     assert result.code == "audit-size"

@@ -54,7 +54,7 @@ def reference(
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
         limit = limits.get(item["name"], _INTEGERS)
         value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
-        if item["kind"] == "parameter" and distribution == "normal":
+        if item["kind"] == "parameter" and distribution in ("normal", "wide"):
             value = _as_weights(value)
         length = factors.get(item["name"], 0)
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
