@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
@@ -44,11 +45,22 @@ class Status(StrEnum):
 
 @frozen
 class Limits:
-    """Seconds of wall clock, bytes of address space and of any one file written."""
+    """Seconds of wall clock and of processor time, bytes of address space and of any one file written.
 
-    wall_s: float = 20.0
+    Processor time (None: all that the cores give meanwhile) tells a slow kernel from a busy machine.
+    """
+
+    wall_s: float = 120.0
+    cpu_s: float | None = None
     address_space: int = 4 * GIB
     file_size: int = GIB
+
+    @property
+    def processor_s(self) -> float:
+        return self.wall_s * (os.cpu_count() or 1) if self.cpu_s is None else self.cpu_s
+
+
+KERNEL_LIMITS = Limits(cpu_s=30.0)
 
 
 @frozen
@@ -133,9 +145,9 @@ def run_kernel(
     must let the runner write there.
     """
     if scratch is not None:
-        return _run_in(scratch, built, request, limits or Limits(), command_prefix)
+        return _run_in(scratch, built, request, limits or KERNEL_LIMITS, command_prefix)
     with tempfile.TemporaryDirectory(prefix="evokernel-run-") as folder:
-        return _run_in(Path(folder), built, request, limits or Limits(), command_prefix)
+        return _run_in(Path(folder), built, request, limits or KERNEL_LIMITS, command_prefix)
 
 
 def _run_in(
@@ -181,7 +193,7 @@ def limited(twin: Twin, limits: Limits) -> tuple[str, ...]:
     """The command prefix that applies limits."""
     return (
         *(str(twin.launcher), "--address-space", str(limits.address_space)),
-        *("--file-size", str(limits.file_size), "--cpu", str(int(limits.wall_s * (os.cpu_count() or 1)) + 1)),
+        *("--file-size", str(limits.file_size), "--cpu", str(math.ceil(limits.processor_s))),
         "--",
     )
 
@@ -237,7 +249,9 @@ def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
     if finished.exit_code == 120 and "evokernel-launcher" in finished.stderr:
         raise BuildError(f"The kernel's process could not be confined: {finished.stderr.strip()}")
     if finished.timed_out or finished.exit_code in (-signal.SIGXCPU, -signal.SIGKILL):
-        return _ended(Status.TIMEOUT, f"The kernel did not finish within {limits.wall_s:.0f} s.", finished)
+        of_work = f"{limits.processor_s:.0f} s of work"
+        limit = f"{limits.wall_s:.0f} s" if finished.timed_out else of_work
+        return _ended(Status.TIMEOUT, f"The kernel did not finish within {limit}.", finished)
     data = _load(path)
     if data is None:
         return _without_result(finished, limits)

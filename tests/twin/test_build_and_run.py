@@ -18,8 +18,8 @@ from evokernel_core.twin.build import CandidateError, build_kernel, is_prepared,
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.compiler import Compiler, Diagnostic, clean, detect_compiler, diagnostics, feedback
 from evokernel_core.twin.run import (
+    KERNEL_LIMITS,
     Finished,
-    Limits,
     Mode,
     RunRequest,
     Status,
@@ -252,8 +252,8 @@ def test_the_request_is_what_the_protocol_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("exit_code", "stderr", "timed_out", "status", "words"),
     [
-        (-9, "", True, Status.TIMEOUT, "within 20 s"),
-        (-signal.SIGXCPU, "", False, Status.TIMEOUT, "within"),
+        (-9, "", True, Status.TIMEOUT, "within 120 s."),
+        (-signal.SIGXCPU, "", False, Status.TIMEOUT, "within 30 s of work"),
         (-signal.SIGSEGV, "", False, Status.CRASH, "SIGSEGV"),
         (-signal.SIGABRT, "x\nassertion failed", False, Status.CRASH, "assertion failed"),
         (-signal.SIGABRT, "terminate: std::bad_alloc", False, Status.MEMORY, "4 GiB"),
@@ -265,7 +265,7 @@ def test_a_process_without_a_result_is_explained(
     exit_code: int, stderr: str, timed_out: bool, status: Status, words: str, tmp_path: Path
 ) -> None:
     finished = Finished(exit_code, "", stderr, 1.0, timed_out)
-    result = read_result(tmp_path / "none.json", finished, Limits())
+    result = read_result(tmp_path / "none.json", finished, KERNEL_LIMITS)
     assert result.status is status
     assert words in result.message
 
@@ -273,7 +273,7 @@ def test_a_process_without_a_result_is_explained(
 def test_a_forged_result_does_not_hide_a_crash(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"ok": true, "error": "", "hazards": [], "launches": []}')
     finished = Finished(-signal.SIGSEGV, "", "", 1.0, False)
-    assert read_result(tmp_path / "result.json", finished, Limits()).status is Status.CRASH
+    assert read_result(tmp_path / "result.json", finished, KERNEL_LIMITS).status is Status.CRASH
 
 
 def test_the_whole_group_is_killed(tmp_path: Path) -> None:

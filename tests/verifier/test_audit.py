@@ -11,6 +11,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.verifier.gates.audit_rules import MAX_FILE
 
 Tasks = Callable[[str], KernelTask]
 Sources = Callable[[str], KernelSource]
@@ -164,5 +165,5 @@ def test_plain_code_raises_no_alarm(text: str, task_of: Tasks, source_of: Source
 
 def test_a_huge_file_is_refused(task_of: Tasks, source_of: Sources) -> None:
     source = source_of("add")
-    result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp + "\n" * 1_100_000))
+    result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp + "\n" * MAX_FILE))
     assert result.code == "audit-size"

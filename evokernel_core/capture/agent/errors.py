@@ -37,8 +37,8 @@ def uncovered(op: str, line: int) -> str:
     name = ".".join(op.split(".")[:2])
     for words, ops in _PLAIN_WORDS.items():
         if name.removeprefix("aten.") in ops:
-            return f"Line {line} is {words} ({name}), which no kernel family covers yet."
-    return f"Line {line} uses {name}, which no kernel family covers yet."
+            return f"Line {line} is {words} ({name}), which the kernels on offer do not compute."
+    return f"Line {line} uses {name}, which the kernels on offer do not compute."
 
 
 class Refused(Exception):

@@ -16,6 +16,7 @@ from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel,
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.run import (
     GIB,
+    KERNEL_LIMITS,
     Limits,
     Mode,
     RunRequest,
@@ -40,7 +41,7 @@ class TwinBackend:
     def __init__(self, chip: Chip, limits: Limits | None = None) -> None:
         self.chip = chip
         self.name = f"twin {__version__}"
-        self._limits = limits or Limits()
+        self._limits = limits or KERNEL_LIMITS
 
     def build(self, task: KernelTask, source: KernelSource) -> BuiltKernel:
         """The kernel's library. Raises CandidateError, BuildError."""

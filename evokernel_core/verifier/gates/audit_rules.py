@@ -24,7 +24,7 @@ from evokernel_core.verifier.gates.audit_words import (
 KERNEL_INCLUDES = ("kernel_operator.h", "tiling.h")
 TILING_INCLUDES = ("cstdint", "cstddef", "cmath", "algorithm")
 DIRECTIVES = ("include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma")
-MAX_FILE = 1024 * 1024
+MAX_FILE = 2 * 1024 * 1024
 MAX_TABLE = 64
 """Numbers in one braced list; a longer list is a table of results rather than of masks or strides."""
 
