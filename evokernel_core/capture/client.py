@@ -30,6 +30,8 @@ _ERRORS: Mapping[str, type[CaptureError]] = {
     for error in (AgentFailed, ImportFailed, InterpreterUnavailable, ShapesNeeded, UnsupportedRegion)
 }
 _CACHE_SIZE = 64
+REFERENCE_S = 900.0
+"""A reference runs a fixed graph, no code of the user's: it always ends, late where a network is deep."""
 
 
 class AgentClient:
@@ -96,7 +98,7 @@ class AgentClient:
             "graph": to_data(task.graph), "sizes": dict(sizes), "seed": seed,
             "distribution": distribution, "folder": str(folder.absolute()),
         }  # fmt: skip
-        answer = self._call("reference", params)
+        answer = self._call("reference", params, REFERENCE_S)
         return ReferenceCase(
             inputs=tuple(map(Path, answer["inputs"])),
             scalars=tuple(answer["scalars"]),
@@ -115,12 +117,12 @@ class AgentClient:
         """What the agent and the user's code wrote last."""
         return self._channel.last_words() if self._channel else ""
 
-    def _call(self, method: str, params: dict[str, Any]) -> Any:
+    def _call(self, method: str, params: dict[str, Any], timeout_s: float | None = None) -> Any:
         if self._channel is None or not self._channel.alive:
             self.close()
             self._channel = self._spawn()
         try:
-            answer = self._channel.request(method, params, self.timeout_s)
+            answer = self._channel.request(method, params, timeout_s or self.timeout_s)
         except AgentFailed:
             self._channel = None
             raise

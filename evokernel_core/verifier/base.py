@@ -70,6 +70,8 @@ class RunStatus(StrEnum):
 class Case:
     """One execution: sizes and scalars in the task's order, files of inputs, files and bytes of outputs.
 
+    ``products``: multiply-adds of one run, by which its time is bounded.
+
     The outputs share a folder that holds nothing else; the candidate may read the inputs' folders.
     """
 
@@ -79,6 +81,7 @@ class Case:
     outputs: tuple[Path, ...]
     output_bytes: tuple[int, ...]
     repeat: int = 1
+    products: int = 0
 
     @property
     def total_bytes(self) -> int:

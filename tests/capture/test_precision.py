@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from evokernel_core.capture.agent.precision import rounded
+from evokernel_core.capture.agent.precision import convolution, rounded
 from evokernel_core.capture.agent.reference import reference
 
 FLOAT = {"dtype": "float32", "contiguous": True}
@@ -64,3 +66,28 @@ def test_float32_sums_in_order_stay_within_the_rounding(one_sign: bool) -> None:
 def test_other_ops_are_left_alone() -> None:
     x = torch.ones(3, dtype=torch.float64)
     assert rounded("aten.relu.default", [x], x, torch.Generator()) is x
+
+
+@given(
+    groups=st.sampled_from((1, 2, 3, 6)),
+    kernel=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    stride=st.integers(1, 2),
+    padding=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    dilation=st.integers(1, 2),
+    biased=st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_convolution_in_groups_of_float64_is_pytorchs(
+    groups: int,
+    kernel: tuple[int, int],
+    stride: int,
+    padding: tuple[int, int],
+    dilation: int,
+    biased: bool,
+) -> None:
+    x = torch.randn(2, 6, 9, 8, dtype=torch.float64)
+    weight = torch.randn(12, 6 // groups, *kernel, dtype=torch.float64)
+    bias = torch.randn(12, dtype=torch.float64) if biased else None
+    rest = ([stride] * 2, list(padding), [dilation] * 2, False, [0, 0], groups)
+    expected = torch.ops.aten.convolution.default(x, weight, bias, *rest)
+    torch.testing.assert_close(convolution(x, weight, bias, *rest), expected, rtol=1e-12, atol=1e-12)

@@ -184,7 +184,8 @@ def run(
     for node in graph["nodes"]:
         args = [_argument(item, values, sizes) for item in node["args"]]
         kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
-        result = _operator(node["op"])(*args, **kwargs)
+        compute = precision.convolution if node["op"] == precision.CONVOLUTION else _operator(node["op"])
+        result = compute(*args, **kwargs)
         values[node["name"]] = after(node["op"], args, result) if after is not None else result
     return [_argument(item, values, sizes) for item in graph["outputs"]]
 

@@ -31,6 +31,9 @@ from evokernel_core.verifier.sandbox import sandbox_prefix
 COMPILER_ADDRESS_SPACE = 4 * GIB
 COPIES = 8
 """Host bytes for each byte of a tensor: its data, its shadow, guard zones and one output per repeat."""
+PRODUCTS_PER_S = 2e8
+"""Multiply-adds that any sensible kernel gets through the checking twin in a second of work; plain matrix
+products reach ten times this (benchmarks/twin_speed.py)."""
 
 
 class TwinBackend:
@@ -60,10 +63,20 @@ class TwinBackend:
             outputs=tuple(map(TensorFile, case.outputs, case.output_bytes)),
             repeat=case.repeat,
         )
-        limits = evolve(self._limits, address_space=self._limits.address_space + COPIES * case.total_bytes)
-        result = self._run(built, request, limits, case.outputs[0].parent)
+        result = self._run(built, request, self._limits_of(case), case.outputs[0].parent)
         us = sum(launch.latency_us for launch in result.launches)
         return Execution(RunStatus(result.status), result.message, result.hazards, result.seconds, us)
+
+    def _limits_of(self, case: Case) -> Limits:
+        """Memory grows with the tensors, time with the products."""
+        base = self._limits
+        extra_s = case.repeat * case.products / PRODUCTS_PER_S
+        return evolve(
+            base,
+            address_space=base.address_space + COPIES * case.total_bytes,
+            wall_s=base.wall_s + 4 * extra_s,
+            cpu_s=None if base.cpu_s is None else base.cpu_s + extra_s,
+        )
 
     def measure(self, built: BuiltKernel, request: TimingRequest) -> Timing:
         """The modelled latency at full size. Raises CandidateError where the run has none."""

@@ -123,10 +123,14 @@ def _bounded(task: KernelTask, sizes: dict[str, int]) -> dict[str, int]:
 
 
 def _is_heavy(task: KernelTask, sizes: Mapping[str, int]) -> bool:
-    nodes = task.graph.nodes
-    if sum(multiply_adds(node, task.graph, sizes) for node in nodes) > MOST_PRODUCTS:
+    if total_products(task, sizes) > MOST_PRODUCTS:
         return True
-    return sum(spec.nbytes(sizes) for node in nodes for spec in node.outputs) > MOST_BETWEEN
+    return sum(spec.nbytes(sizes) for node in task.graph.nodes for spec in node.outputs) > MOST_BETWEEN
+
+
+def total_products(task: KernelTask, sizes: Mapping[str, int]) -> int:
+    """Multiply-adds of all matrix products and convolutions of a run."""
+    return sum(multiply_adds(node, task.graph, sizes) for node in task.graph.nodes)
 
 
 def _odd(symbol: Symbol) -> int:

@@ -13,7 +13,13 @@ from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterU
 from evokernel_core.domain.task import KernelTask, Tolerance
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
 from evokernel_core.verifier.base import Backend, Cancelled, Case, Execution, ReferenceRunner, RunStatus
-from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases, tensor_bytes
+from evokernel_core.verifier.gates.cases import (
+    CasePlan,
+    Unverifiable,
+    plan_cases,
+    tensor_bytes,
+    total_products,
+)
 from evokernel_core.verifier.gates.compare import (
     FLOATS,
     LEAST_AGREEMENT,
@@ -134,6 +140,7 @@ def _case(task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Pa
         outputs=tuple(folder / "outputs" / f"{i}.bin" for i in range(len(output_bytes))),
         output_bytes=output_bytes,
         repeat=plan.repeat,
+        products=total_products(task, dict(plan.sizes)),
     )
 
 
