@@ -35,6 +35,7 @@ class Case:
     dilation: tuple[int, ...] = ()
     groups: int = 1
     bias: bool = False
+    relu: bool = False
     dtype: str = "float32"
 
     def each(self, name: str) -> tuple[int, ...]:
@@ -57,8 +58,16 @@ def task_of(builder: Any, case: Case) -> KernelTask:
         "convolution.default", x, weight, bias, stride, padding, dilation, False, zeros, case.groups,
         shape=(case.batch, case.outputs, *case.made()), dtype=case.dtype,
     )  # fmt: skip
-    task: KernelTask = graph.task(made)
+    task: KernelTask = graph.task(_clipped(graph, made) if case.relu else made)
     return task
+
+
+def _clipped(graph: Any, made: Any) -> Any:
+    """A ReLU of the result, seen through a view that keeps its order."""
+    spec = graph.nodes[-1].outputs[0]
+    shape = (math.prod(spec.sizes({})),)
+    flat = graph.call("view.default", made, shape, shape=shape, dtype=spec.dtype)
+    return graph.call("relu.default", flat, shape=shape, dtype=spec.dtype)
 
 
 def inputs_of(case: Case) -> dict[str, Any]:
@@ -91,7 +100,7 @@ def expected(case: Case, inputs: dict[str, Any]) -> Any:
     result = result.reshape(case.batch, case.outputs, *made)
     if case.bias:
         result += inputs["bias"].reshape(-1, *[1] * len(made))
-    return result
+    return np.maximum(result, 0).reshape(-1) if case.relu else result
 
 
 def verify(case: Case, builder: Any, on_twin: Any, strategy: Any = None) -> None:
@@ -117,6 +126,11 @@ PLAIN: Sequence[Case] = (
     Case(1, 4, 8, (30, 20), (3, 2), stride=(2, 1), dilation=(3, 4)),
     Case(1, 6, 8, (14, 9, 20), (2, 2, 3), stride=(3, 2, 1), dilation=(2, 1, 2)),
     Case(2, 8, 16, (15, 17), (3, 3), bias=True),
+    Case(1, 8, 15, (15, 40), (3, 3), relu=True),
+    Case(1, 3, 1, (4, 9), (2, 2), bias=True, relu=True),
+    Case(3, 30, 150, (11, 21), (3, 3), groups=3, bias=True, relu=True),
+    Case(1, 21, 40, (9, 33), (1, 3), bias=True, dtype="float16"),
+    Case(2, 9, 200, (700,), (5,), bias=True, relu=True, dtype="bfloat16"),
 )
 
 
@@ -153,7 +167,7 @@ def test_other_types(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
 
 
 def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
-    case = Case(1, 20, 40, (6, 150), (3, 3))
+    case = Case(1, 20, 40, (6, 150), (3, 3), bias=True, relu=True)
     task = task_of(builder, case)
     start = initial(task, chip)
     found = moves(task, start, chip)
@@ -170,6 +184,7 @@ ROWS: Sequence[Case] = (
     Case(1, 6, 24, (23, 30), (3, 3), groups=2),
     Case(2, 8, 130, (9, 16), (2, 1)),
     Case(4, 3, 64, (17, 5, 7), (3, 3, 3)),
+    Case(2, 6, 70, (19, 32), (3, 3), groups=2, bias=True),
 )
 
 
@@ -179,7 +194,8 @@ def _rows_first(case: Case, builder: Any) -> KernelTask:
     x = graph.input("x", (case.batch, case.channels, *case.sizes), case.dtype)
     shape = (case.outputs, case.kernel[-2], case.channels // case.groups, *case.kernel[:-2], case.kernel[-1])
     weight = graph.input("weight", shape, case.dtype, parameter=True)
-    args = (x, weight, case.each("stride"), case.each("dilation"), case.groups, 1, True)
+    bias = graph.input("bias", (case.outputs,), case.dtype, parameter=True) if case.bias else None
+    args = (x, weight, case.each("stride"), case.each("dilation"), case.groups, 1, True, bias)
     spec = TensorSpec((case.batch, case.outputs, *case.made()), case.dtype)
     graph.nodes.append(Node("convolution", CONVOLUTION, args, (), (spec,)))
     task: KernelTask = graph.task(ValueRef("convolution"))
@@ -202,6 +218,12 @@ def test_rows_that_stay_and_rows_that_come_anew(case: Case, builder: Any, on_twi
         if item:
             assert "convolution_rows" in {move.strategy.family for move in moves(task, strategy, chip)}
             assert estimate_us(task, strategy, chip) > 0
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_bias_and_relu_need_no_kernel_of_their_own(relu: bool, builder: Any, chip: Any) -> None:
+    task = task_of(builder, Case(2, 8, 16, (15, 17), (3, 3), bias=True, relu=relu))
+    assert initial(task, chip).family == "convolution"  # not a program of several
 
 
 def test_large_convolutions_turn_their_weights(builder: Any, chip: Any) -> None:

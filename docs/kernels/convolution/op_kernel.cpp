@@ -30,7 +30,8 @@ struct Tile {
 class ConvolutionKernel {
 public:
     __aicore__ inline ConvolutionKernel() {}
-    __aicore__ inline void Init(GM_ADDR x, GM_ADDR weight, GM_ADDR y, const OpTiling &tiling, TPipe *pipe)
+    __aicore__ inline void Init(GM_ADDR x, GM_ADDR weight, GM_ADDR y, const OpTiling &tiling,
+                                TPipe *pipe)
     {
         tiling_ = tiling;
         xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(x));
@@ -113,10 +114,10 @@ private:
             WaitFlag<HardEvent::MTE2_MTE1>(slot);
             uint32_t part = 0;
             for (uint32_t first = 0; first < columns; first += tiling_.partColumns, ++part) {
+                const uint32_t width = Part(columns - first, tiling_.partColumns);
                 if (start == 0) {
                     WaitFlag<HardEvent::FIX_M>(part);
                 }
-                const uint32_t width = Part(columns - first, tiling_.partColumns);
                 for (uint32_t step = 0; step < depth; step += BASE_K) {
                     Multiply(slot, part, tile.outputs, first, width, depth, start, step);
                 }

@@ -82,6 +82,11 @@ def estimate_us(
     mine = math.ceil(tile.count / chip.aic)
     multiplied = tile.outputs * tile.columns / 256 * tile.depth / _DEPTH_A_CYCLE[found.dtype]
     multiplied += table["cube.mmad_overhead_cycles"] * tile.steps
+    if found.bias is not None:  # one more product
+        multiplied += tile.parts * table["cube.mmad_overhead_cycles"]
+        multiplied += (
+            tile.outputs * tile.columns / 256 * (table["cube.mmad_float_cycles"] if known.size == 4 else 1)
+        )
     loaded = tile.depth * known.size * tile.outputs * tile.parts / table["cube.l1_l0a_bytes_per_cycle"]
     loaded += tile.depth * known.size * tile.columns / table["cube.l1_l0b_bytes_per_cycle"]
     loaded += 2 * table["cube.load_overhead_cycles"] * tile.steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
@@ -14,16 +14,19 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
 CONVOLUTION = "evokernel.convolution.default"
-"""``(x, weight, stride, dilation, groups, phases, rows_first)``: a convolution without padding.
+"""``(x, weight, stride, dilation, groups, phases, rows_first, bias)``: a convolution without padding.
 
 x is [batch, groups * channels, *sizes], weight [groups * outputs, channels, *kernel], with one to three
 spatial dimensions. With ``rows_first`` the kernel's rows come before the channels: weight is
-[groups * outputs, height, channels, *depth, width].
+[groups * outputs, height, channels, *depth, width]. ``bias`` [groups * outputs] is None where none is
+added.
 
 Along the last dimension the kernel steps by single elements: a larger step is the number of ``phases`` into
 which that dimension is cut, x being [batch, groups * channels, *sizes[:-1], phases, width] with element
 ``w`` of a row at [w % phases, w // phases]. Rows of x may be longer than what is read.
 """
+RELU = "aten.relu.default"
+"""What the cube core does to a result on its way to memory."""
 TYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -49,6 +52,8 @@ class Convolution:
     phases: int
     rows_first: bool
     dtype: str
+    bias: str | None = None
+    relu: bool = False
 
     @property
     def inner(self) -> int:
@@ -73,13 +78,18 @@ def read_convolution(task: KernelTask) -> Convolution:
     if len(found) != 1 or len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one convolution with one result.")
     node = found[0]
-    if _below(graph.outputs[0], nodes, node.name) != ValueRef(node.name):
+    made = _below(graph.outputs[0], nodes, node.name)
+    relu = made.name in nodes and nodes[made.name].op == RELU
+    if relu:
+        made = _below(next(iter(nodes[made.name].operands())), nodes, node.name)
+    if made != ValueRef(node.name):
         raise PlanError("The result is more than a convolution.")
-    x, weight = node.operands()
+    x, weight, *rest = node.operands()
     dtype = node.outputs[0].dtype
     if dtype not in TYPES:
         raise PlanError(f"A convolution in {dtype} is not covered.")
-    return _geometry(graph, node, _input(x, nodes), _input(weight, nodes))
+    geometry = _geometry(graph, node, _input(x, nodes), _input(weight, nodes))
+    return evolve(geometry, bias=_input(rest[0], nodes) if rest else None, relu=relu)
 
 
 def _below(ref: ValueRef, nodes: Mapping[str, Node], stop: str) -> ValueRef:
@@ -97,7 +107,7 @@ def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
 
 
 def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
-    read, shape = (graph.spec(ref).shape for ref in node.operands())
+    read, shape = (graph.spec(ref).shape for ref in tuple(node.operands())[:2])
     made = node.outputs[0].shape
     groups, phases, rows_first = int(str(node.args[4])), int(str(node.args[5])), bool(node.args[6])
     if rows_first:

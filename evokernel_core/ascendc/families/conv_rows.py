@@ -13,6 +13,7 @@ from evokernel_core.ascendc.families.conv_schedule import (
     L0_BYTES,
     L0C_BYTES,
     L1_BYTES,
+    bias_bytes,
     step_depth,
     whole,
 )
@@ -61,7 +62,8 @@ def starts(found: Convolution) -> Iterator[RowsSchedule]:
     widest = whole(min(outputs, 128)) if outputs else 128
     for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
         for part_n, parts in ((256, 2), (128, 2), (64, 2), (256, 1), (128, 1)):
-            fitting = (L1_BYTES // size - base_m * found.kernel[1] * whole(inner)) // whole(inner)
+            left = (L1_BYTES - 2 * bias_bytes(found, base_m)) // size
+            fitting = (left - base_m * found.kernel[1] * whole(inner)) // whole(inner)
             yield RowsSchedule(
                 base_m, part_n, parts, step_depth(found, base_m, part_n, inner), fitting // FRACTAL * FRACTAL
             )
@@ -98,7 +100,8 @@ def _too_large(found: Convolution, item: RowsSchedule) -> str | None:
         return "Two steps of an operand do not fit L0."
     if item.parts * item.base_m * item.part_n * 4 > L0C_BYTES:
         return "The results do not fit L0C."
-    if (item.base_m * found.kernel[1] + item.ring_n) * whole(inner) * size > L1_BYTES:
+    biases = 2 * bias_bytes(found, item.base_m)
+    if (item.base_m * found.kernel[1] + item.ring_n) * whole(inner) * size + biases > L1_BYTES:
         return "Weights and rows do not fit L1."
     return None
 

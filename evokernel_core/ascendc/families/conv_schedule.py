@@ -14,6 +14,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 
 FRACTAL = 16
 L1_BYTES, L0_BYTES, L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
+BLOCK_BYTES = 32
 MOST_SLOTS = 4
 _MOST_REPEATED_WEIGHTS = 65535
 """Depth of the largest matrix in L1 that one instruction addresses."""
@@ -135,9 +136,15 @@ def _too_large(found: Convolution, item: ConvolutionSchedule) -> str | None:
     if item.stay and not 0 < depth <= _MOST_REPEATED_WEIGHTS:
         return "Weights of a depth that is not known do not stay in L1."
     weights = item.base_m * (whole(depth) if item.stay else item.slots * item.panel_k)
-    if (weights + item.slots * item.base_n * item.panel_k) * size > L1_BYTES:
+    biases = item.slots * bias_bytes(found, item.base_m)
+    if (weights + item.slots * item.base_n * item.panel_k) * size + biases > L1_BYTES:
         return "The panels do not fit L1."
     return None
+
+
+def bias_bytes(found: Convolution, base_m: int) -> int:
+    """Bytes in L1 of a column of biases, a block for each output channel."""
+    return 0 if found.bias is None else base_m * BLOCK_BYTES
 
 
 def whole(length: int, unit: int = FRACTAL) -> int:

@@ -125,6 +125,7 @@ def _context(task: KernelTask, found: Convolution, schedule: _Schedule, name: st
         "weight_depth": whole(depth_of(found)),
         "x": camel(found.x),
         "weight": camel(found.weight),
+        "bias": camel(found.bias) if found.bias is not None else "",
         "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
         "type": CPP_TYPE[found.dtype],
         "quant": _QUANT[found.dtype],

@@ -1,4 +1,4 @@
-"""Convolutions as the cube family takes them: padded, with W cut into phases, and the bias added behind."""
+"""Convolutions as the cube family takes them: padded, with W cut into phases, and their weights turned."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def rewrite_convolution(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]
     if rows_first:
         weight = _rows_first(writer, weight)
     made = writer.call(
-        CONVOLUTION, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first,
+        CONVOLUTION, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first, bias,
         shape=spec.shape, dtype=spec.dtype,
     )  # fmt: skip
-    return (made if bias is None else _with_bias(writer, made, bias),)
+    return (made,)
 
 
 def _gains_by_rows(node: Node, writer: GraphWriter, steps: Sequence[int]) -> bool:
@@ -92,14 +92,6 @@ def _each(arg: object, rank: int) -> Sequence[int]:
     """One number for each spatial dimension."""
     assert isinstance(arg, tuple)
     return [int(item) for item in arg] * (rank if len(arg) == 1 else 1)
-
-
-def _with_bias(writer: GraphWriter, made: ValueRef, bias: object) -> ValueRef:
-    assert isinstance(bias, ValueRef)
-    spec = writer.spec(made)
-    shape = (writer.shape(bias)[0], *[1] * (spec.rank - 2))
-    column = writer.call("aten.view.default", bias, shape, shape=shape, dtype=spec.dtype)
-    return writer.call("aten.add.Tensor", made, column, shape=spec.shape, dtype=spec.dtype)
 
 
 REWRITES: Mapping[str, Rewrite] = {"aten.convolution.default": rewrite_convolution}
