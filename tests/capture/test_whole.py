@@ -156,6 +156,15 @@ SAME = {
         "return shifted(self.blocks(x), by=0.5)",
         X,
     ),
+    "numbers computed from constants": (
+        "self.scale = nn.Parameter(torch.rand(6, 6))",
+        """
+        most = torch.log(torch.tensor(1.0 / 0.01, device=x.device))
+        least = torch.tensor(2.0) ** 2
+        return torch.clamp(x @ self.scale, max=most).exp() + torch.maximum(x, -least.sqrt())
+        """,
+        X,
+    ),
     "writes in place": (
         "self.scale = nn.Parameter(torch.rand(6))",
         """

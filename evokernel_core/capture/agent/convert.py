@@ -13,6 +13,7 @@ from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
 from .buffers import Buffers
 from .errors import Unsupported
 from .export import Traced
+from .folding import numbers
 from .mutations import changed, counts, updates
 from .ops import NO_OPS
 from .parts import SCALAR, Leaf
@@ -188,12 +189,13 @@ class Converter:
 
     def _constants(self) -> None:
         """Captured tensors: one element becomes a number, larger ones have no place in a kernel."""
-        for name, value in self._traced.constants.items():
+        constants = self._traced.constants
+        for name, value in (constants | numbers(self._traced.graph, constants)).items():
             self._values[name] = _constant(value, name)
 
     def _call(self, node: Any) -> None:
         name = str(node.target)
-        if name.startswith(IGNORED):
+        if name.startswith(IGNORED) or node.name in self._values:
             return
         if updates(node):
             buffer = changed(node).name
@@ -302,6 +304,8 @@ _OF_NUMBERS = {
 
 def with_number(name: str, args: list[Any]) -> tuple[str, list[Any]]:
     """An operation of two tensors of which one is a known number, as PyTorch says it with a number."""
+    if name == "aten.clamp.Tensor" and not any(isinstance(item, dict) for item in args[1:]):
+        return "aten.clamp.default", args
     numbers = [item for item in args[:2] if isinstance(item, (int, float))]
     if name not in _OF_NUMBERS or len(numbers) != 1:
         return name, args

@@ -1,0 +1,35 @@
+"""Numbers that a graph computes from nothing but constants: ``torch.log(torch.tensor(100.0))`` is 4.6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+
+def numbers(graph: torch.fx.Graph, constants: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """Values of one element, by the names of the nodes that compute them. ``constants``: tensors by the
+    names of the placeholders that they are given as; fake ones have no value and give none."""
+    known = {name: value for name, value in constants.items() if _is_number(value)}
+    found: dict[str, torch.Tensor] = {}
+    for node in graph.nodes:
+        if not _is_pure(node) or not all(item.name in known for item in node.all_input_nodes):
+            continue
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: known[item.name])
+        value = node.target(*args, **kwargs)
+        if _is_number(value):
+            known[node.name] = found[node.name] = value
+    return found
+
+
+def _is_pure(node: torch.fx.Node) -> bool:
+    if not isinstance(node.target, torch._ops.OpOverload) or not node.all_input_nodes:
+        return False
+    seeded = torch.Tag.nondeterministic_seeded in node.target.tags
+    return not seeded and not node.target._schema.is_mutable
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.numel() == 1
