@@ -192,3 +192,31 @@ def test_products_around_a_softmax_are_one_launch(
 
 def test_a_scale_that_turns_scores_around_stays_two_products(builder: Any, chip: Any) -> None:
     assert initial(_written(builder, "float32", False, False, -0.3), chip).family == "program"
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1, "n"), (2, 3, "n", "n"), (3, 1, "n"), ("n", "n")])
+def test_written_attention_with_masks_over_batches_and_heads(
+    shape: tuple[Any, ...], builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """The products have one batch dimension, the scores two: a mask broadcasts to the scores."""
+    graph = builder()
+    sides = ("query", "key", "value")
+    given = [graph.input(name, (2, 3, "n", 16)) for name in sides]
+    mask = graph.input("mask", shape)
+    q, k, v = (graph.call("view.default", item, (), shape=(6, "n", 16)) for item in given)
+    turned = graph.call("transpose.int", k, 1, 2, shape=(6, 16, "n"))
+    scores = graph.call("bmm.default", q, turned, shape=(6, "n", "n"))
+    scores = graph.call("view.default", scores, (), shape=(2, 3, "n", "n"))
+    scores = graph.call("mul.Tensor", scores, 0.25, shape=(2, 3, "n", "n"))
+    scores = graph.call("add.Tensor", scores, mask, shape=(2, 3, "n", "n"))
+    weights = graph.call("_softmax.default", scores, -1, False, shape=(2, 3, "n", "n"))
+    weights = graph.call("view.default", weights, (), shape=(6, "n", "n"))
+    result = graph.call("bmm.default", weights, v, shape=(6, "n", 16))
+    task = graph.task(graph.call("view.default", result, (), shape=(2, 3, "n", 16)), symbols={"n": 40})
+    assert initial(task, chip).family == "attention"
+    for count in (1, 33):
+        rng = np.random.default_rng(count)
+        inputs = {name: rng.normal(size=(2, 3, count, 16)).astype("f4") for name in sides}
+        hidden = rng.normal(size=[count if dim == "n" else dim for dim in shape]).astype("f4")
+        (found,) = on_twin(task, {**inputs, "mask": hidden}, sizes={"n": count})
+        _matches(found, attention(*inputs.values(), mask=hidden), "float32")

@@ -60,6 +60,12 @@ KERNEL_CHEATS = [
         + "\nnamespace one {\n}\nnamespace two {\ninline __aicore__ void Use(GM_ADDR w) { w[0] = 1; }\n}",
         "audit-raw-pointer",
     ),
+    (
+        "a subscript of a member that is an address",
+        INCLUDE,
+        INCLUDE + "\nclass C {\n__aicore__ inline void Use() { w_[0] = 1; }\nGM_ADDR w_;\n};",
+        "audit-raw-pointer",
+    ),
     ("a dereferenced address", PROCESS, "kernel.Process(); auto v = *x;", "audit-raw-pointer"),
     ("a reinterpreted address", PROCESS, "auto p = reinterpret_cast<float *>(x);", "audit-raw-pointer"),
     ("the buffer's own address", PROCESS, "auto p = tensor.GetPhyAddr();", "audit-forbidden-name"),
@@ -154,6 +160,10 @@ def test_cheats_in_the_tiling(old: str, new: str, code: str, task_of: Tasks, sou
         "namespace one {\ninline __aicore__ void Take(GM_ADDR a) {}\n}\n"
         "namespace two {\ninline __aicore__ void Take(AscendC::LocalTensor<half> a) {\n"
         "    AscendC::LocalTensor<half> b = a[4];\n}\n}\n",
+        # nor is one of the kernel that calls it, whatever the arguments in the user's file are called
+        "namespace one {\ninline __aicore__ void Take(AscendC::LocalTensor<half> mask) {\n"
+        "    AscendC::LocalTensor<half> b = mask[4];\n}\n}\n"
+        "inline __aicore__ void Pass(GM_ADDR mask) {}\n",
     ],
 )
 def test_plain_code_raises_no_alarm(text: str, task_of: Tasks, source_of: Sources) -> None:

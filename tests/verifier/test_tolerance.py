@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask
@@ -50,3 +51,17 @@ def test_a_clamped_sum_may_round_as_its_terms_do(tmp_path: Path) -> None:
     found = tolerance_of(task_of("aten.mm.default"), expected, "float32")
     assert found.atol == pytest.approx(1e-3 - 1e-4 * 1.5, rel=1e-2)
     assert tolerance_of(task_of("aten.add.Tensor"), expected, "float32").atol == 1e-4
+
+
+def test_half_types_may_round_as_pytorchs_own_result_does(tmp_path: Path) -> None:
+    """A block of layers: PyTorch rounds every value on the way, and a kernel rounds others."""
+    eager, precise = tmp_path / "eager.bin", tmp_path / "precise.bin"
+    np.array([1.0, -1.5, 0.05], "f2").tofile(eager)
+    np.array([1.0, -1.5, 0.02], "f2").tofile(precise)
+    expected = Expected(eager, precise)
+    found = tolerance_of(
+        evolve(task_of("aten.mm.default"), tolerance=TOLERANCES["float16"]), expected, "float16"
+    )
+    assert found.atol == pytest.approx(2 * 0.03 - 1e-2 * 0.02, rel=1e-2)
+    alone = evolve(task_of("aten.add.Tensor"), tolerance=TOLERANCES["float16"])
+    assert tolerance_of(alone, expected, "float16").atol == 1e-2

@@ -14,7 +14,7 @@ from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.tensor import Dim, TensorSpec
 
 _PRODUCT = "aten.bmm.default"
 _FILLS = frozenset({"aten.ones.default", "aten.ones_like.default"})
@@ -23,13 +23,15 @@ _GIVEN_FILLS = frozenset({"aten.full.default", "aten.full_like.default"})
 
 @frozen
 class _Scores:
-    """softmax(query @ turned_key * scale + mask), where ``causal`` hides the keys behind a query."""
+    """softmax(query @ turned_key * scale + mask), where ``causal`` hides the keys behind a query. The mask
+    broadcasts to ``masked``, which is the shape of the scores where it is added."""
 
     query: ValueRef
     turned_key: ValueRef
     scale: float
     mask: ValueRef | None
     causal: bool
+    masked: tuple[Dim, ...] = ()
 
 
 def recognise_attention(task: KernelTask) -> KernelTask:
@@ -52,10 +54,22 @@ def _attention(node: Node, scores: _Scores, writer: GraphWriter) -> ValueRef:
     batch, depth, keys = writer.shape(scores.turned_key)
     dtype = node.outputs[0].dtype
     key = writer.call("aten.transpose.int", scores.turned_key, 1, 2, shape=(batch, keys, depth), dtype=dtype)
+    queries = writer.shape(scores.query)[1]
+    mask = scores.mask and _mask_of_matrices(scores.mask, scores.masked, (batch, queries, keys), writer)
     return writer.call(
-        ATTENTION, scores.query, key, value, scores.mask, 0.0, scores.causal,
+        ATTENTION, scores.query, key, value, mask, 0.0, scores.causal,
         scale=scores.scale, shape=node.outputs[0].shape, dtype=dtype,
     )  # fmt: skip
+
+
+def _mask_of_matrices(
+    mask: ValueRef, masked: tuple[Dim, ...], shape: tuple[Dim, ...], writer: GraphWriter
+) -> ValueRef:
+    """The mask with one batch dimension, as the products have it, where scores have several."""
+    if len(masked) <= len(shape):
+        return mask
+    spread = writer.call("aten.expand.default", mask, masked, shape=masked, dtype="float32")
+    return writer.call("aten.view.default", spread, shape, shape=shape, dtype="float32")
 
 
 class _Search:
@@ -106,7 +120,7 @@ class _Search:
         if node.op == "aten.add.Tensor" and not node.kwargs:
             scores, mask = node.args[0], node.args[1]
             if isinstance(mask, ValueRef) and self._is_float32(mask) and self._has_shape_of(scores, node):
-                return self._scaled(scores, evolve(so_far, mask=mask))
+                return self._scaled(scores, evolve(so_far, mask=mask, masked=node.outputs[0].shape))
         return None
 
     def _under_views(self, ref: Arg) -> Node | None:

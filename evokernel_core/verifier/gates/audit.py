@@ -8,13 +8,13 @@ of results, and names that reach the verifier. docs/security.md lists them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
-from evokernel_core.twin.lexer import Kind, Token, closing_index, tokenize
+from evokernel_core.twin.lexer import CLOSING, Kind, Token, closing_index, tokenize
 from evokernel_core.verifier.gates import audit_rules as rules
 from evokernel_core.verifier.gates.audit_rules import Finding, finding
 from evokernel_core.verifier.gates.audit_words import BUILT_IN_TYPES, STD_TILING, STD_TYPES
@@ -92,40 +92,60 @@ def _is_pointer_cast(tokens: Sequence[Token], index: int) -> bool:
     return is_star and (tokens[index + 2].kind is Kind.NAME or tokens[index + 2].text in ("(", "&"))
 
 
-def _scopes(tokens: Sequence[Token]) -> list[tuple[int, int, frozenset[str]]]:
-    """Spans of tokens and the addresses that are declared for them: those of a namespace are known in it
-    alone, all others everywhere."""
-    found, outside, start = [], list[Token](), 0
-    for index, token in enumerate(tokens[:-2]):
-        if index < start or token.text != "namespace" or tokens[index + 2].text != "{":
-            continue
-        try:
-            end = closing_index(tokens, index + 2)
-        except ValueError:
-            break
-        found.append((index, end, _address_names(tokens[index:end])))
-        outside += tokens[start:index]
-        start = end
-    outside += tokens[start:]
-    return [*found, (0, len(tokens), _address_names(outside))]
+_Scopes = Mapping[str, Sequence[tuple[int, int]]]
+"""The spans of tokens in which a name is an address."""
 
 
-def _is_address(token: Token, index: int, scopes: Sequence[tuple[int, int, frozenset[str]]]) -> bool:
-    return any(low <= index < high and token.text in names for low, high, names in scopes)
+def _scopes(tokens: Sequence[Token]) -> _Scopes:
+    """Where each address is known: a parameter in its function, any other one in the block around it."""
+    addresses = dict(_address_names(tokens))
+    around: dict[int, tuple[int, ...]] = {}
+    closing: dict[int, int] = {}
+    opened: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.text in CLOSING:
+            opened.append(index)
+        elif token.text in CLOSING.values() and opened:
+            closing[opened.pop()] = index
+        elif index in addresses:
+            around[index] = tuple(opened)
+    found: dict[str, list[tuple[int, int]]] = {}
+    for index, name in addresses.items():
+        found.setdefault(name, []).append(_scope(tokens, around[index], closing, index))
+    return found
 
 
-def _address_names(tokens: Sequence[Token]) -> frozenset[str]:
-    """Parameters and variables of type GM_ADDR or ``__gm__ T *``."""
-    names = set()
+def _scope(
+    tokens: Sequence[Token], around: tuple[int, ...], closing: Mapping[int, int], index: int
+) -> tuple[int, int]:
+    """The tokens in which a name that is declared at ``index`` is known; ``around`` are the brackets that
+    it lies in. Where the text is not closed, that is all."""
+    last = len(tokens)
+    if around and tokens[around[-1]].text == "(":
+        end = closing.get(around[-1], last)
+        after = next((i for i in range(end, last) if tokens[i].text in ("{", ";", ":")), last)
+        if after < last and tokens[after].text == "{":
+            return index, closing.get(after, last)
+        if after < last and tokens[after].text == ";":
+            return index, end
+    block = next((i for i in reversed(around) if tokens[i].text == "{"), 0)
+    return block, closing.get(block, last)
+
+
+def _is_address(token: Token, index: int, scopes: _Scopes) -> bool:
+    return any(low <= index < high for low, high in scopes.get(token.text, ()))
+
+
+def _address_names(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """Where parameters and variables of type GM_ADDR or ``__gm__ T *`` are declared, and their names."""
     for index, token in enumerate(tokens[:-1]):
         if token.text == "GM_ADDR" and tokens[index + 1].kind is Kind.NAME:
-            names.add(tokens[index + 1].text)
+            yield index + 1, tokens[index + 1].text
         elif token.text == "__gm__":
             for offset in range(index + 1, min(index + 6, len(tokens) - 1)):
                 if tokens[offset].text == "*" and tokens[offset + 1].kind is Kind.NAME:
-                    names.add(tokens[offset + 1].text)
+                    yield offset + 1, tokens[offset + 1].text
                     break
-    return frozenset(names)
 
 
 def _is_accessed(tokens: Sequence[Token], index: int) -> bool:

@@ -190,7 +190,8 @@ def tolerance_of(task: KernelTask, expected: Expected, dtype: str) -> Tolerance:
     Its terms cancel: two right results in another order of summation then differ by
     rounding of the terms, not of the sum, which the relative part alone would measure. Where
     a clamp or a difference behind the sum hides its magnitude, the result with the sum moved as
-    float32 rounds it tells what can be asked.
+    float32 rounds it tells what can be asked; where values are of half types, PyTorch's own result is
+    the one that is rounded on the way.
     """
     if dtype not in FLOATS or not any(node.op in _LONG_SUMS for node in task.graph.nodes):
         return task.tolerance
