@@ -60,6 +60,7 @@ public:
         for (uint32_t part = 0; part < PARTS; ++part) {
             SetFlag<HardEvent::FIX_M>(part);
         }
+        loadIndex = GetBlockIdx();
         for (uint64_t tile = GetBlockIdx(); tile < tiling_.tiles; tile += GetBlockNum()) {
             ComputeTile(Place(tile));
         }
@@ -103,14 +104,11 @@ private:
     // One tile of the result: panels of weights and pixels pass through L1, steps of them through L0.
     __aicore__ inline void ComputeTile(const Tile &tile)
     {
-        KeepWeights(tile);
         const uint32_t columns = Whole(tile.columns, FRACTAL);
         for (uint64_t start = 0; start < tiling_.depth; start += PANEL_K) {
+            LoadAhead();
             const uint32_t depth = Part(tiling_.depth - start, PANEL_K);
-            const uint32_t slot = panelCount++ % PANELS;
-            WaitFlag<HardEvent::MTE1_MTE2>(slot);
-            LoadPixels(pixelPanel[slot * BASE_N * PANEL_K], tile, start, depth);
-            SetFlag<HardEvent::MTE2_MTE1>(slot);
+            const uint32_t slot = panelCount % PANELS;
             WaitFlag<HardEvent::MTE2_MTE1>(slot);
             uint32_t part = 0;
             for (uint32_t first = 0; first < columns; first += tiling_.partColumns, ++part) {
@@ -129,16 +127,49 @@ private:
                 }
             }
             SetFlag<HardEvent::MTE1_MTE2>(slot);
+            ++panelCount;
         }
     }
 
-    // Weights of the tile's output channels, unless they are those of the tile before.
+    // Panels of this tile and of those behind it into every slot of L1 that is free.
+    __aicore__ inline void LoadAhead()
+    {
+        while (loadIndex < tiling_.tiles && loadCount < panelCount + PANELS) {
+            if (loadStart == 0) {
+                loadTile = Place(loadIndex);
+            }
+            if (!HasWeights(loadTile)) {
+                if (loadCount > panelCount) { // the panels in L1 need the old ones
+                    return;
+                }
+                KeepWeights(loadTile);
+            }
+            LoadPanel(loadTile, loadStart, loadCount % PANELS);
+            ++loadCount;
+            loadStart += PANEL_K;
+            if (loadStart >= tiling_.depth) {
+                loadStart = 0;
+                loadIndex += GetBlockNum();
+            }
+        }
+    }
+
+    __aicore__ inline void LoadPanel(const Tile &tile, uint64_t start, uint32_t slot)
+    {
+        const uint32_t depth = Part(tiling_.depth - start, PANEL_K);
+        WaitFlag<HardEvent::MTE1_MTE2>(slot);
+        LoadPixels(pixelPanel[slot * BASE_N * PANEL_K], tile, start, depth);
+        SetFlag<HardEvent::MTE2_MTE1>(slot);
+    }
+
+    __aicore__ inline bool HasWeights(const Tile &tile)
+    {
+        return hasWeights && keptOutput == tile.group * tiling_.outputs + tile.output;
+    }
+
+    // Weights of the tile's output channels.
     __aicore__ inline void KeepWeights(const Tile &tile)
     {
-        const uint64_t wanted = tile.group * tiling_.outputs + tile.output;
-        if (hasWeights && wanted == keptOutput) {
-            return;
-        }
         for (uint32_t panel = 0; panel < PANELS; ++panel) { // nothing reads the old ones any more
             WaitFlag<HardEvent::MTE1_MTE2>(panel);
         }
@@ -147,7 +178,7 @@ private:
             SetFlag<HardEvent::MTE1_MTE2>(panel);
         }
         hasWeights = true;
-        keptOutput = wanted;
+        keptOutput = tile.group * tiling_.outputs + tile.output;
     }
 
     // Rows of weights into fractals.
@@ -318,7 +349,11 @@ private:
     LocalTensor<float> weightStep;
     LocalTensor<float> pixelStep;
     LocalTensor<float> result;
-    uint32_t panelCount = 0;
+    Tile loadTile{}; // of the panel that is loaded next
+    uint64_t loadIndex = 0;
+    uint64_t loadStart = 0;
+    uint64_t loadCount = 0; // panels that were loaded, and those that were used
+    uint64_t panelCount = 0;
     uint32_t stepCount = 0;
     bool hasWeights = false;
     uint64_t keptOutput = 0;
