@@ -143,6 +143,9 @@ def _lower(task: KernelTask, lowering: GraphLowering, family: str, space: Space)
     else:
         space = _with_loops(space, loads, family)
     builder, outputs = lowering.lower(space)
+    if family == "pointwise" and any(domain is not Domain.FULL for _, domain in outputs):
+        # every core would write it
+        raise PlanError("A single number beside a whole result needs a kernel of its own.")
     return _assemble(task, family, space, builder, outputs, pieces)
 
 

@@ -226,3 +226,14 @@ def test_an_input_read_along_two_dimensions_is_loaded_twice(builder: Any, on_twi
     values = np.random.default_rng(5).normal(size=33).astype(np.float32)
     (result,) = on_twin(task, {"x": values})
     np.testing.assert_allclose(result, values[:, None] * values[None, :])
+
+
+def test_a_single_number_beside_a_whole_result_is_written_by_one_core(builder: Any, on_twin: Any) -> None:
+    b = builder()
+    x, y = b.input("x", (3000,)), b.input("y", ())
+    number = b.call("exp.default", y, shape=())
+    task = b.task(b.call("add.Tensor", x, number, shape=(3000,)), number)
+    values = np.linspace(-1, 1, 3000, dtype=np.float32)
+    whole, single = on_twin(task, {"x": values, "y": np.float32(0.5)})
+    np.testing.assert_allclose(whole, values + np.exp(0.5), rtol=1e-6)
+    np.testing.assert_allclose(single, np.exp(0.5), rtol=1e-6)

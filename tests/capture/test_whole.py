@@ -339,3 +339,10 @@ def test_the_rest_of_a_model_is_still_planned(whole: Callable[[str], tuple[Regio
     assert [item.source for item in found if item.task] == ["torch.softmax(x * 2, 1)", "torch.relu(z + 1)"]
     (refused,) = [item for item in found if item.task is None]
     assert "_fft" in refused.reason
+
+
+def test_resizing_is_one_operation_of_the_graph(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    forward = 'return F.interpolate(x, scale_factor=2.0, mode="bilinear") + 1'
+    (region,) = whole(model("", forward, "torch.randn(2, 3, 8, 9)"))
+    assert region.task is not None
+    assert "aten.upsample_bilinear2d.default" in [node.op for node in region.task.graph.nodes]

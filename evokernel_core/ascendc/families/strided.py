@@ -52,7 +52,10 @@ def behind_views(task: KernelTask, ref: ValueRef) -> tuple[str, tuple[Group, ...
     chain: list[Node] = []
     while ref.name in nodes:
         chain.append(nodes[ref.name])
-        ref = next(iter(chain[-1].operands()))
+        below = next(iter(chain[-1].operands()), None)
+        if below is None:
+            raise PlanError(f"{chain[-1].op} makes numbers, which is more than a view of an input.")
+        ref = below
     groups = dense(task.graph.spec(ref).shape)
     for node in reversed(chain):
         groups = _through(node, groups)

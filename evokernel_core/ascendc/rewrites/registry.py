@@ -18,6 +18,7 @@ from evokernel_core.ascendc.rewrites import (
     matmul,
     pooling,
     putting,
+    resizing,
     scan,
     scan_parts,
     views,
@@ -46,6 +47,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     counting.REWRITES,
     comparing.REWRITES,
     putting.REWRITES,
+    resizing.REWRITES,
     attention.REWRITES,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from .errors import AgentError, Refused, Unsupported, describe, uncovered
 from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
+from .kept import kept_whole
 from .load import execute, isolation, line_of
 from .modes import guarded
 from .ones import least_sizes
@@ -55,11 +56,12 @@ def capture(
         message = f"Line {error.lineno or 0} is not valid Python ({error.msg}): correct it and try again."
         raise AgentError("import_failed", message) from error
     recorder = Recorder(source)
-    with isolation(Path(path)):
+    with isolation(Path(path)), ExitStack() as kept:
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations)
             fusibility = Fusibility(fusible, whole)
+            kept.enter_context(kept_whole(fusibility.fits))
             with stacks_kept(fusibility.fits) if whole else nullcontext():
                 failures = [_run(trial, recorder, source) for trial in calls]
         request = _Request(source, module, recorder, fusibility)

@@ -1,0 +1,215 @@
+"""Resized images: one product with a matrix of weights for each dimension that changes.
+
+Linear and cubic interpolation are separable, and the matrix of a dimension is made on the device from the
+numbers of its rows and columns. Products are float32, as PyTorch computes them for the half types too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from attrs import frozen
+
+from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.rewrites.indexing import expanded, tensor, times
+from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
+from evokernel_core.ascendc.rewrites.split_reductions import size
+from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.tensor import Dim, TensorSpec
+
+_CUBIC, _CUBIC_ANTIALIASED = -0.75, -0.5
+"""The coefficient of Keys' kernel that PyTorch takes."""
+
+
+@frozen
+class Weights:
+    """Writes the matrix of [results, sources] that resizes one dimension. ``scale``: how many elements a
+    result steps over, given by the caller or None."""
+
+    writer: GraphWriter
+    sources: Dim
+    results: Dim
+    aligned: bool
+    given: float | None
+
+    # -- numbers ------------------------------------------------------------------------------
+
+    def call(self, op: str, *args: Arg, dtype: str = "float32") -> ValueRef:
+        """An element-wise operation whose operands are broadcast."""
+        refs = [arg for arg in args if isinstance(arg, ValueRef)]
+        shape = _broadcast([self.writer.shape(ref) for ref in refs])
+        return self.writer.call(f"aten.{op}", *args, shape=shape, dtype=dtype)
+
+    def row(self) -> ValueRef:
+        """The number of each result, [results, 1]."""
+        return view(self.writer, numbers(self.writer, self.results), (self.results, 1))
+
+    def column(self) -> ValueRef:
+        """The number of each source."""
+        return numbers(self.writer, self.sources)
+
+    def step(self) -> float | ValueRef:
+        """How many sources a result steps over."""
+        if self.aligned and self.results == 1:
+            return 0.0
+        if not self.aligned and self.given is not None:
+            return float(np.float32(1.0 / self.given))
+        less = 1 if self.aligned else 0
+        if isinstance(self.sources, int) and isinstance(self.results, int):
+            return float(np.float32(self.sources - less) / np.float32(self.results - less))
+        return self._symbolic_step(less)
+
+    def scaled(self, x: ValueRef) -> ValueRef:
+        """``x`` times the step from result to result."""
+        step = self.step()
+        return self.call("mul.Scalar" if isinstance(step, float) else "mul.Tensor", x, step)
+
+    def _symbolic_step(self, less: int) -> ValueRef:
+        above, below = size(self.writer, (self.sources,)), size(self.writer, (self.results,))
+        if less:
+            above, below = self.call("sub.Scalar", above, 1.0), self.call("sub.Scalar", below, 1.0)
+            # of a single result the step does not matter, but must be a number
+            below = self.call("clamp_min.default", below, 1.0)
+        return self.call("div.Tensor", above, below)
+
+    def source(self) -> ValueRef:
+        """Where each result lies between the sources, [results, 1]."""
+        if self.aligned:
+            return self.scaled(self.row())
+        return self.call("sub.Scalar", self.scaled(self.call("add.Scalar", self.row(), 0.5)), 0.5)
+
+    # -- matrices -----------------------------------------------------------------------------
+
+    def linear(self) -> ValueRef:
+        """A triangle around each place, which is never outside of the sources."""
+        last = self.call("sub.Scalar", size(self.writer, (self.sources,)), 1.0)
+        place = self.call("clamp_min.default", self.source(), 0.0)
+        place = self.call("minimum.default", place, last)
+        apart = self.call("sub.Tensor", place, self.column())
+        return self.triangle(apart)
+
+    def triangle(self, apart: ValueRef) -> ValueRef:
+        distance = self.call("abs.default", apart)
+        return self.call("relu.default", self.call("rsub.Scalar", distance, 1.0))
+
+    def cubic(self) -> ValueRef:
+        """Keys' kernel around each place; the first and the last source stand for those beyond them."""
+        place, column = self.source(), self.column()
+        inner = self.keys(self.call("sub.Tensor", place, column), _CUBIC)
+        before = self._two(self.call("add.Scalar", place, 1.0), 1.0)
+        count = size(self.writer, (self.sources,))
+        behind = self._two(self.call("sub.Tensor", place, count), -1.0)
+        first = self.call("eq.Scalar", column, 0.0, dtype="bool")
+        last = self.call("eq.Tensor", column, self.call("sub.Scalar", count, 1.0), dtype="bool")
+        total = self.call("add.Tensor", inner, self.call("where.ScalarOther", first, before, 0.0))
+        return self.call("add.Tensor", total, self.call("where.ScalarOther", last, behind, 0.0))
+
+    def _two(self, apart: ValueRef, further: float) -> ValueRef:
+        """The weights of two sources that lie beyond the border."""
+        next_one = self.call("add.Scalar", apart, further)
+        return self.call("add.Tensor", self.keys(apart, _CUBIC), self.keys(next_one, _CUBIC))
+
+    def keys(self, apart: ValueRef, a: float) -> ValueRef:
+        """Keys' cubic convolution kernel, which is zero from a distance of 2 on."""
+        d = self.call("clamp_max.default", self.call("abs.default", apart), 2.0)
+        near = self.call("sub.Scalar", self.call("mul.Scalar", d, a + 2), a + 3)
+        near = self.call("mul.Tensor", near, self.call("mul.Tensor", d, d))
+        near = self.call("add.Scalar", near, 1.0)
+        far = self.call("sub.Scalar", self.call("mul.Scalar", d, a), 5 * a)
+        far = self.call("add.Scalar", self.call("mul.Tensor", far, d), 8 * a)
+        far = self.call("sub.Scalar", self.call("mul.Tensor", far, d), 4 * a)
+        return self.call("where.self", self.call("le.Scalar", d, 1.0, dtype="bool"), near, far)
+
+    def antialiased(self, kernel: Callable[[ValueRef], ValueRef]) -> ValueRef:
+        """The kernel, as wide as a result where results are wider than sources, in shares of its sum."""
+        middle = self.scaled(self.call("add.Scalar", self.row(), 0.5))
+        apart = self.call("sub.Tensor", self.call("add.Scalar", self.column(), 0.5), middle)
+        step = self.step()
+        if isinstance(step, float):
+            apart = self.call("div.Scalar", apart, max(step, 1.0))
+        else:
+            apart = self.call("div.Tensor", apart, self.call("clamp_min.default", step, 1.0))
+        weights = kernel(apart)
+        shape = (self.results, 1)
+        total = self.writer.call("aten.sum.dim_IntList", weights, (1,), True, shape=shape, dtype="float32")
+        return self.call("div.Tensor", weights, total)
+
+    def linear_antialiased(self) -> ValueRef:
+        return self.antialiased(self.triangle)
+
+    def cubic_antialiased(self) -> ValueRef:
+        return self.antialiased(lambda apart: self.keys(apart, _CUBIC_ANTIALIASED))
+
+
+def _broadcast(shapes: list[tuple[Dim, ...]]) -> tuple[Dim, ...]:
+    rank = max(map(len, shapes))
+    whole = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(
+        next((dim for dim in dims if not extent(dim).is_one), 1) for dims in zip(*whole, strict=True)
+    )
+
+
+def _resized(matrix: Callable[[Weights], ValueRef], dims: int) -> Rewrite:
+    """The rewrite of an operation on the last ``dims`` dimensions."""
+
+    def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+        x, spec = tensor(node, 0), node.outputs[0]
+        aligned = bool(argument(node, 2, "align_corners", False))
+        first = len(spec.shape) - dims
+        if writer.spec(x).dtype != "float32":
+            x = writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype="float32")
+        for axis in _order(writer.shape(x), spec, first, writer.sizes):
+            scale = argument(node, 3 + axis - first, "scales")
+            given = float(str(scale)) if scale is not None else None
+            weights = Weights(writer, writer.shape(x)[axis], spec.shape[axis], aligned, given)
+            if weights.sources == weights.results and (aligned or given in (None, 1.0)):
+                continue
+            x = _product(writer, x, axis, matrix(weights))
+        if spec.dtype != "float32":
+            x = writer.call("aten._to_copy.default", x, shape=spec.shape, dtype=spec.dtype)
+        return (x,)
+
+    return rewrite
+
+
+def _order(shape: tuple[Dim, ...], spec: TensorSpec, first: int, sizes: Mapping[str, int]) -> list[int]:
+    """The dimensions to resize, the one that leaves least to do first."""
+
+    def growth(axis: int) -> float:
+        return extent(spec.shape[axis]).evaluate(sizes) / extent(shape[axis]).evaluate(sizes)
+
+    return sorted(range(first, len(shape)), key=lambda axis: (growth(axis), -axis))
+
+
+def _product(writer: GraphWriter, x: ValueRef, axis: int, matrix: ValueRef) -> ValueRef:
+    """``x`` with its dimension ``axis`` taken through a matrix of [results, sources]."""
+    shape, (results, sources) = writer.shape(x), writer.shape(matrix)
+    outer, inner = times(shape[:axis]), times(shape[axis + 1 :])
+    whole = (*shape[:axis], results, *shape[axis + 1 :])
+    if extent(inner).is_one:
+        turned = writer.call(
+            "aten.permute.default", matrix, (1, 0), shape=(sources, results), dtype="float32"
+        )
+        rows = view(writer, x, (outer, sources))
+        found = writer.call("aten.mm.default", rows, turned, shape=(outer, results), dtype="float32")
+        return view(writer, found, whole)
+    if extent(outer).is_one:
+        columns = view(writer, x, (sources, inner))
+        found = writer.call("aten.mm.default", matrix, columns, shape=(results, inner), dtype="float32")
+        return view(writer, found, whole)
+    left = expanded(writer, view(writer, matrix, (1, results, sources)), (outer, results, sources))
+    right = view(writer, x, (outer, sources, inner))
+    found = writer.call("aten.bmm.default", left, right, shape=(outer, results, inner), dtype="float32")
+    return view(writer, found, whole)
+
+
+REWRITES: Mapping[str, Rewrite] = {
+    "aten.upsample_linear1d.default": _resized(Weights.linear, 1),
+    "aten.upsample_bilinear2d.default": _resized(Weights.linear, 2),
+    "aten.upsample_trilinear3d.default": _resized(Weights.linear, 3),
+    "aten.upsample_bicubic2d.default": _resized(Weights.cubic, 2),
+    "aten._upsample_bilinear2d_aa.default": _resized(Weights.linear_antialiased, 2),
+    "aten._upsample_bicubic2d_aa.default": _resized(Weights.cubic_antialiased, 2),
+}
