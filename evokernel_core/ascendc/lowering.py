@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 BINARY = frozenset({"add", "sub", "mul", "div", "max", "min"})
 UNARY = frozenset({"exp", "ln", "sqrt", "abs", "relu", "leaky_relu", "round"})
-REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min"})
+REDUCTIONS = frozenset({"reduce_sum", "reduce_prod", "reduce_max", "reduce_min"})
 _SCALAR_OPS = frozenset({"add", "sub", "mul", "div"})
 """What the scalar unit computes on single numbers; all else is done on vectors."""
 
@@ -241,7 +241,7 @@ class Builder:
     # -- reductions ---------------------------------------------------------------------------
 
     def reduce(self, op: str, a: Operand) -> Value:
-        """``op`` is ``sum``, ``max`` or ``min`` over the columns of each row."""
+        """``op`` is ``sum``, ``prod``, ``max`` or ``min`` over the columns of each row."""
         if domain_of(a) is not Domain.FULL:
             a = self.emit("widen", a, domain=Domain.FULL)
         return self.emit(f"reduce_{op}", a, domain=Domain.ROW)

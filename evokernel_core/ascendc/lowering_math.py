@@ -185,6 +185,23 @@ def power(b: Builder, x: Operand, exponent: float) -> Operand:
     return b.exp(b.mul(b.ln(x), exponent))
 
 
+def power_of(b: Builder, x: Operand, exponent: Operand) -> Operand:
+    """x ** exponent of two tensors: exp(exponent * ln |x|), negative for negative x and odd exponents.
+
+    Beside whole exponents ln x itself gives the NaN of negative x; 0 * infinity never decides, since
+    1 ** y and x ** 0 are 1. The zero of negative sign counts as 0.
+    """
+    whole = b.compare("EQ", b.round(exponent, "CAST_FLOOR"), exponent)
+    base = b.select(whole, b.abs(x), x)
+    magnitude = b.exp(b.mul(b.ln(base), exponent))
+    one = b.logical("or", b.compare("EQ", base, 1.0), b.compare("EQ", exponent, 0.0))
+    magnitude = b.select(one, 1.0, magnitude)
+    half = b.mul(exponent, 0.5)
+    odd = b.logical("and", whole, b.compare("NE", b.round(half, "CAST_FLOOR"), half))
+    negative = b.logical("and", odd, b.compare("LT", x, 0.0))
+    return b.select(negative, b.neg(magnitude), magnitude)
+
+
 def _whole_power(b: Builder, x: Operand, exponent: int) -> Operand:
     result: Operand | None = None
     square = x

@@ -103,7 +103,8 @@ class Lowerer:
         return target
 
     def row_name(self, value: Value) -> str:
-        suffix = {"reduce_max": "Max", "reduce_min": "Min", "reduce_sum": "Sum", "sqrt": "Root"}
+        suffix = {"reduce_max": "Max", "reduce_min": "Min", "reduce_sum": "Sum", "reduce_prod": "Product",
+                  "sqrt": "Root"}  # fmt: skip
         base = camel(value.origin) + suffix.get(value.op, "Row")
         name, count = base, 2
         while name in self._names:

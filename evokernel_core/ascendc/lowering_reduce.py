@@ -42,6 +42,10 @@ def _sum(call: Call) -> Operand:
     return call.b.reduce("sum", _operand(call))
 
 
+def _prod(call: Call) -> Operand:
+    return call.b.reduce("prod", _operand(call))
+
+
 def _mean(call: Call) -> Operand:
     return _mean_of(call, _operand(call), reduced_dims(call))
 
@@ -150,6 +154,7 @@ REDUCTIONS: dict[str, Rule] = {
     "aten.min.default": _amin,
     "aten.min.dim": _min_dim,
     "aten.native_layer_norm.default": _layer_norm,
+    "aten.prod.dim_int": _prod,
     "aten.std.correction": _standard_deviation,
     "aten.sum.default": _sum,
     "aten.sum.dim_IntList": _sum,

@@ -116,7 +116,10 @@ def plan(task: KernelTask, device_bytes: int = DEVICE_BYTES) -> Plan:
     split = max(splits, key=lambda split: _numel(task, split.everything))
     if split.lanes:
         return _lower(task, lowering, "columnwise", Space.around(split.front, split.gone, split.lanes))
-    return _lower(task, lowering, "rowwise", Space.of(split.front, split.gone, split.leading))
+    found = _lower(task, lowering, "rowwise", Space.of(split.front, split.gone, split.leading))
+    if any(value.op == "reduce_prod" for value in found.reductions):
+        raise PlanError("The vector unit multiplies numbers side by side, not the numbers of one row.")
+    return found
 
 
 def _largest_output(task: KernelTask) -> tuple[Dim, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
+from evokernel_core.ascendc.rewrites.wide_attention import WIDEST
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
@@ -220,3 +221,40 @@ def test_written_attention_with_masks_over_batches_and_heads(
         hidden = rng.normal(size=[count if dim == "n" else dim for dim in shape]).astype("f4")
         (found,) = on_twin(task, {**inputs, "mask": hidden}, sizes={"n": count})
         _matches(found, attention(*inputs.values(), mask=hidden), "float32")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [
+        ("float32", {}),
+        ("float32", {"mask": ("q", "k"), "is_causal": False}),
+        ("float32", {"is_causal": True, "scale": 0.3}),
+        ("float16", {"mask": (2, 1, 1, "k"), "kind": "bool", "heads": 4, "shared": 2}),
+    ],
+)
+def test_values_wider_than_the_unified_buffer_take_several_kernels(
+    dtype: str, options: dict[str, Any], builder: Any, on_twin: Any, chip: Any
+) -> None:
+    task = task_of(builder, dtype, width=1100, **options)
+    check(task, chip)
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+    for seed, (queries, keys) in enumerate([(5, 70), (1, 33)]):
+        inputs = _draw(task, queries, keys, seed)
+        mask = inputs.get("mask", 0.0)
+        if options.get("kind") == "bool":
+            inputs["mask"] = mask > -1
+            mask = np.where(inputs["mask"], 0.0, -np.inf)
+        causal, scale = bool(options.get("is_causal")), options.get("scale")
+        expected = attention(inputs["query"], inputs["key"], inputs["value"], mask, causal, scale)
+        (found,) = on_twin(task, inputs, sizes={"q": queries, "k": keys})
+        tolerance = 1e-4 if dtype == "float32" else 4e-3
+        np.testing.assert_allclose(found, expected, tolerance, tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("mask", [(), ("q", "k")])
+def test_the_widest_values_of_one_kernel_have_a_schedule(
+    dtype: str, mask: tuple[Any, ...], builder: Any, chip: Any
+) -> None:
+    task = task_of(builder, dtype, width=WIDEST, mask=mask, is_causal=True)
+    assert initial(task, chip).family == "attention"

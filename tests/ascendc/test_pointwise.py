@@ -237,3 +237,20 @@ def test_a_single_number_beside_a_whole_result_is_written_by_one_core(builder: A
     whole, single = on_twin(task, {"x": values, "y": np.float32(0.5)})
     np.testing.assert_allclose(whole, values + np.exp(0.5), rtol=1e-6)
     np.testing.assert_allclose(single, np.exp(0.5), rtol=1e-6)
+
+
+def test_powers_of_two_tensors(builder: Any, on_twin: Any) -> None:
+    b = builder()
+    x, y = b.input("x", ["n", "m"]), b.input("y", ["m"])
+    task = b.task(b.call("pow.Tensor_Tensor", x, y, shape=["n", "m"]), symbols={"n": 17, "m": 24})
+    bases = [0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.7, -3.7, 1e-3, 40.0]
+    bases += [math.inf, -8.0, 1e-30, math.nan, 7.0]
+    exponents = [0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 2.5, -1.7, 7.0]
+    exponents += [10.0, math.inf, -math.inf, 1e9, 0.1, 1 / 3, 5.0, 4.0, -5.0, 6.0, -0.0, math.nan]
+    columns = np.array(exponents, "f4")
+    for seed, base in enumerate([bases, [*np.random.default_rng(2).normal(size=40)]]):
+        rows = np.array(base, "f4")[:, None] * np.ones(len(columns), "f4")
+        (found,) = on_twin(task, {"x": rows, "y": columns}, sizes={"n": len(base), "m": len(columns)})
+        with np.errstate(all="ignore"):
+            expected = np.power(rows.astype("f8"), columns.astype("f8")).astype("f4")
+        np.testing.assert_allclose(found, expected, 3e-5, 1e-30, err_msg=str(seed))

@@ -13,6 +13,7 @@ import pytest
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.ascendc.program import PROGRAM, parted, plan_program
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.serial import dumps
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
@@ -129,3 +130,21 @@ def test_every_process_writes_the_same_program(builder: Any) -> None:
         for seed in ("1", "2", "3")
     }
     assert len(written) == 1
+
+
+def test_a_product_with_a_diagonal_matrix(builder: Any, on_twin: Any, chip: Any) -> None:
+    """The matrix comes from ranges, which read no input."""
+    graph = builder()
+    a, b = graph.input("a", ("n",)), graph.input("b", ("n", "m"))
+    place = graph.call("arange.start_step", 0, SymbolicInt("n"), shape=("n",), dtype="int64")
+    below = graph.call("unsqueeze.default", place, -1, shape=("n", 1), dtype="int64")
+    same = graph.call("eq.Tensor", place, below, shape=("n", "n"), dtype="bool")
+    matrix = graph.call("where.self", same, a, 0.0, shape=("n", "n"))
+    product = graph.call("mm.default", matrix, b, shape=("n", "m"))
+    task = graph.task(product, symbols={"n": 37, "m": 50})
+    values = {
+        "a": np.random.default_rng(1).normal(size=37).astype("f4"),
+        "b": np.random.default_rng(2).normal(size=(37, 50)).astype("f4"),
+    }
+    (found,) = on_twin(task, values)
+    np.testing.assert_allclose(found, values["a"][:, None] * values["b"], 1e-5, 1e-6)

@@ -182,7 +182,7 @@ def read_attention(task: KernelTask) -> Attention:
     node = found[0]
     if _base(nodes, graph.outputs[0], stop=node.name) != node.name:
         raise PlanError("The result is more than an attention.")
-    query, key, value, mask, dropout, causal, scale = _arguments(node)
+    query, key, value, mask, dropout, causal, scale = attention_arguments(node)
     if dropout:
         raise PlanError("An attention with dropout draws random numbers inside, which is not covered.")
     specs = [graph.spec(ref) for ref in (query, key, value)]
@@ -213,7 +213,7 @@ def read_attention(task: KernelTask) -> Attention:
     )
 
 
-def _arguments(
+def attention_arguments(
     node: Node,
 ) -> tuple[ValueRef, ValueRef, ValueRef, ValueRef | None, float, bool, float | None]:
     """query, key, value, mask, dropout, whether later keys are hidden, scale."""

@@ -21,8 +21,8 @@ from evokernel_core.ascendc.lowering_program import Lowerer, used_inputs
 from evokernel_core.ascendc.plan import Plan, PlanInput, needed
 from evokernel_core.ascendc.schedule_settings import Schedule
 
-IDENTITY = {"reduce_sum": "0.0f", "reduce_max": "-INFINITE", "reduce_min": "INFINITE"}
-COMBINE = {"reduce_sum": "Add", "reduce_max": "Max", "reduce_min": "Min"}
+IDENTITY = {"reduce_sum": "0.0f", "reduce_prod": "1.0f", "reduce_max": "-INFINITE", "reduce_min": "INFINITE"}
+COMBINE = {"reduce_sum": "Add", "reduce_prod": "Mul", "reduce_max": "Max", "reduce_min": "Min"}
 _LOWEST = "-3.40282347e38f"
 """The start of an online maximum: finite, because infinity less infinity is not a number."""
 

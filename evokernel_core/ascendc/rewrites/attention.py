@@ -11,6 +11,7 @@ from evokernel_core.ascendc.families.attention import ATTENTION
 from evokernel_core.ascendc.families.strided import EXPANDS
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.ascendc.rewrites.wide_attention import in_parts
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
@@ -168,6 +169,11 @@ def _number(arg: Arg) -> float | None:
     return float(arg) if isinstance(arg, bool | int | float) else None
 
 
+def _rewritten(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
+    """Wide values in several kernels; masks as numbers to add."""
+    return in_parts(node, writer) or rewrite_mask(node, writer)
+
+
 def rewrite_mask(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     """A mask of truth values, or of a half type, as float32 numbers to add to the scores."""
     args = dict(zip(("query", "key", "value", "attn_mask"), node.args, strict=False)) | dict(node.kwargs)
@@ -187,4 +193,4 @@ def rewrite_mask(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None
     return writer.keep(evolve(node, args=moved, kwargs=kwargs))
 
 
-REWRITES: Mapping[str, Rewrite] = {ATTENTION: rewrite_mask}
+REWRITES: Mapping[str, Rewrite] = {ATTENTION: _rewritten}

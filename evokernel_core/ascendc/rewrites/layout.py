@@ -64,7 +64,8 @@ def _cat(writer: GraphWriter, parts: Sequence[ValueRef], dim: int, length: Dim) 
     return writer.call("aten.cat.default", tuple(parts), dim, shape=result, dtype=dtype)
 
 
-def _view(writer: GraphWriter, x: ValueRef, shape: Sequence[Dim]) -> ValueRef:
+def viewed(writer: GraphWriter, x: ValueRef, shape: Sequence[Dim]) -> ValueRef:
+    """The same elements in the same order under another shape."""
     sizes = tuple(map(_as_arg, shape))
     return writer.call("aten.view.default", x, sizes, shape=tuple(shape), dtype=writer.spec(x).dtype)
 
@@ -86,7 +87,7 @@ def _stack(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     shape = node.outputs[0].shape
     dim = int(str(_argument(node, 1, "dim", 0))) % len(shape)
     narrow = (*shape[:dim], 1, *shape[dim + 1 :])
-    parts = [_view(writer, ref, narrow) for ref in node.operands()]
+    parts = [viewed(writer, ref, narrow) for ref in node.operands()]
     return (_cat(writer, parts, dim, shape[dim]),)
 
 
@@ -116,14 +117,14 @@ def _roll(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     shape = writer.shape(x)
     shifts, dims = _dims(node.args[1]), _dims(_argument(node, 2, "dims", ()))
     if not dims:  # of the flattened tensor
-        flat = _sum_of_product(shape)
-        return (_view(writer, _rolled(writer, _view(writer, x, (flat,)), 0, shifts[0]), shape),)
+        flat = flat_size(shape)
+        return (viewed(writer, _rolled(writer, viewed(writer, x, (flat,)), 0, shifts[0]), shape),)
     for shift, dim in zip(shifts, dims, strict=True):
         x = _rolled(writer, x, dim % len(shape), shift)
     return (x,)
 
 
-def _sum_of_product(shape: Sequence[Dim]) -> Dim:
+def flat_size(shape: Sequence[Dim]) -> Dim:
     """The number of elements as one size."""
     number, words = 1, []
     for dim in shape:
@@ -165,10 +166,10 @@ def _repeat(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         apart.append(length)
         wide.append(length)
     if not wide or apart == wide:
-        return (_view(writer, x, shape),)
-    expanded = writer.call("aten.expand.default", _view(writer, x, apart), tuple(map(_as_arg, wide)),
+        return (viewed(writer, x, shape),)
+    expanded = writer.call("aten.expand.default", viewed(writer, x, apart), tuple(map(_as_arg, wide)),
                            shape=tuple(wide), dtype=writer.spec(x).dtype)  # fmt: skip
-    return (_view(writer, expanded, shape),)
+    return (viewed(writer, expanded, shape),)
 
 
 def _padded(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
@@ -226,7 +227,7 @@ def _select_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     dim, place = int(str(node.args[2])) % len(shape), _as_dim(node.args[3])
     if isinstance(place, int) and place < 0:
         place = _sum(shape[dim], place)
-    row = _view(writer, part, (*shape[:dim], 1, *shape[dim + 1 :]))
+    row = viewed(writer, part, (*shape[:dim], 1, *shape[dim + 1 :]))
     return (_replaced(writer, x, row, dim, place, 1),)
 
 
