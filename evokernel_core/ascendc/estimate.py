@@ -166,6 +166,8 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chi
         start = chip.constants["vector.startup_transcendental_cycles"]
     if item.op == "get_value":
         return _GET_VALUE
+    if item.op == "shift":
+        return (_row_reduction(work.elements, chip) + _GET_VALUE) / work.tiles_of_a_row
     if item.op == "expand_columns" and item.target is not None and item.target.name:
         return 0.0  # once for the whole kernel
     if item.domain is Domain.ROW:

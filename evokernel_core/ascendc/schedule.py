@@ -13,7 +13,7 @@ from evokernel_core.ascendc.families.access import invariant_columns
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.buffers import LANES
 from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.stream import online_pairs, passes
+from evokernel_core.ascendc.families.pairs import online_pairs, passes
 from evokernel_core.ascendc.families.tile import build, stage_text
 from evokernel_core.ascendc.plan import MAX_QUEUES, Plan, plan
 from evokernel_core.ascendc.schedule_settings import Form, Schedule
@@ -185,7 +185,7 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     if here.packed:
         yield from _packed_steps(planned, here, chip)
     if here.form in (Form.STREAM, Form.PIECES) and online_pairs(planned):
-        name = "maximum and sum in two passes" if here.online else "maximum and sum in one pass"
+        name = "a pass for each reduction" if here.online else "reductions in pairs, one pass a pair"
         yield name, _fitted(planned, evolve(here, online=not here.online), chip)
     if planned.rounds:
         name = "float32 intermediates" if here.eager_rounding else "intermediates rounded like PyTorch's"

@@ -35,7 +35,7 @@ class Schedule:
     row (``block``), all rows at once where they are whole repeats (``tile``), or by folding columns
     (``fold``). ``keep_columns``: repeat column inputs over a tile's rows once and for all.
     ``spread``: whether row values are spread over ``rows`` or over ``columns`` of a packed tile.
-    ``online``: softmax's maximum and sum in one pass. ``cores``: most vector cores, 0 for all.
+    ``online``: reductions in pairs, one pass a pair. ``cores``: most vector cores, 0 for all.
     ``stagger``: keep tensors that are read together in different bank groups.
     ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors.
     ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op."""

@@ -340,13 +340,19 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             lines.append(f"GlobalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Global;")
         lines += self._local_members()
         lines += [f"float {name};" for name in self._number_members()]
+        lines += [f"bool {name}Known;" for name in self._shifts()]
         return "\n".join(lines) + "\n"
+
+    def _shifts(self) -> list[str]:
+        """The numbers that a row's first tile gives."""
+        items = (item for program in self.programs for item in program.body)
+        return [item.scalar for item in items if item.op == "shift"]
 
     def _number_members(self) -> list[str]:
         names = [f"{camel(item.name)}Value" for item in self.numbers]
         if self.form in (Form.STREAM, Form.PIECES):  # numbers of a row outlive the pass that made them
             items = [item for program in self.programs for item in program.instructions]
-            names += [item.scalar for item in items if item.op == "get_value"]
+            names += [item.scalar for item in items if item.op in ("get_value", "shift")]
         return names
 
     def _local_members(self) -> list[str]:

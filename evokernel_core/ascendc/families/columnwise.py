@@ -15,8 +15,9 @@ from attrs import define, frozen
 from evokernel_core.ascendc.families import copies, loops
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.copies import method
+from evokernel_core.ascendc.families.pairs import Levels
 from evokernel_core.ascendc.families.programs import TileProgram, finish
-from evokernel_core.ascendc.families.stream import COMBINE, IDENTITY, Levels, needed_now
+from evokernel_core.ascendc.families.stream import COMBINE, IDENTITY, needed_now
 from evokernel_core.ascendc.families.text import instruction_lines
 from evokernel_core.ascendc.lowering import Domain, Operand, Value
 from evokernel_core.ascendc.lowering_program import Lowerer, Virtual, camel, used_inputs

@@ -14,7 +14,7 @@ from evokernel_core.ascendc.families import copies, loops
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.copies import method
 from evokernel_core.ascendc.families.programs import TileProgram
-from evokernel_core.ascendc.families.stream import Pass, combine_lines, in_passes, start_of
+from evokernel_core.ascendc.families.stream import Pass, combine_lines, in_passes, starting_lines
 from evokernel_core.ascendc.families.text import instruction_lines
 from evokernel_core.ascendc.lowering import Domain, Operand, Value
 from evokernel_core.ascendc.lowering_program import Lowerer, camel
@@ -111,14 +111,11 @@ def _reducing_methods(kernel: Kernel, step: Pass, numbers: list[str]) -> None:
     accumulate = _positions([*_used(numbers, body), *copies.receive(inputs), *body, *copies.release(inputs)])
     kernel.methods.append(method(f"Accumulate{step.number}", _TILE, accumulate))
     lines = instruction_lines(program.prologue, program.registers, packed=False, declare=False)
-    lines += [
-        f"Duplicate({item.accumulator}, {start_of(item, step)}, TILE_ELEMENTS);"
-        for item in step.accumulations
-    ]
+    lines += starting_lines(step)
     lines += _loop(kernel, program, f"Accumulate{step.number}(row, tile);")
     lines.append("const uint64_t columns = tiling_.columns;")
     lines.append("const uint32_t lanes = columns < tiling_.tileElements ? columns : tiling_.tileElements;")
-    lines += combine_lines(step)
+    lines += combine_lines(step, "tiling_.pieces * columns")
     kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row", lines))
 
 

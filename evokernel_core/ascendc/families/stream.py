@@ -1,85 +1,31 @@
 """Rows longer than the unified buffer: one pass over a row for each level of reductions.
 
 A pass keeps one partial result in every lane of an accumulator tile, so that the slow reduction
-runs once a row and long sums lose no precision. A softmax's maximum and sum may share one pass:
-each lane rescales its sum when its maximum grows.
+runs once a row and long sums lose no precision. Two reductions that belong together may share one
+pass, see pairs.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import define, field, frozen
 
 from evokernel_core.ascendc.families import copies, loops
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.copies import method
+from evokernel_core.ascendc.families.pairs import Levels, Pair, online_pairs
 from evokernel_core.ascendc.families.programs import TileProgram, finish
 from evokernel_core.ascendc.families.text import REDUCTION_NAMES, instruction_lines
 from evokernel_core.ascendc.lowering import Domain, Operand, Value
-from evokernel_core.ascendc.lowering_program import Lowerer, used_inputs
-from evokernel_core.ascendc.plan import Plan, PlanInput, needed
+from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, used_inputs
+from evokernel_core.ascendc.plan import Plan, PlanInput
 from evokernel_core.ascendc.schedule_settings import Schedule
 
 IDENTITY = {"reduce_sum": "0.0f", "reduce_prod": "1.0f", "reduce_max": "-INFINITE", "reduce_min": "INFINITE"}
 COMBINE = {"reduce_sum": "Add", "reduce_prod": "Mul", "reduce_max": "Max", "reduce_min": "Min"}
 _LOWEST = "-3.40282347e38f"
 """The start of an online maximum: finite, because infinity less infinity is not a number."""
-
-
-@frozen
-class OnlinePair:
-    """``total`` sums exp(``source`` - ``largest``), with ``largest`` the maximum of ``source``."""
-
-    largest: Value
-    total: Value
-    source: Operand
-
-
-def online_pairs(plan: Plan) -> tuple[OnlinePair, ...]:
-    """The maxima and sums of a plan that one pass can compute together."""
-    pairs = []
-    for total in plan.reductions:
-        exponential = total.args[0]
-        if total.op != "reduce_sum" or not isinstance(exponential, Value) or exponential.op != "exp":
-            continue
-        shifted = exponential.args[0]
-        if not isinstance(shifted, Value) or shifted.op != "sub":
-            continue
-        source, largest = shifted.args
-        if isinstance(largest, Value) and largest.op == "reduce_max" and largest.args[0] is source:
-            pairs.append(OnlinePair(largest, total, source))
-    return tuple(pairs)
-
-
-@define
-class Levels:
-    """After how many passes each value can be known."""
-
-    pairs: Sequence[OnlinePair]
-    known: dict[int, int] = field(factory=dict)
-
-    def of(self, operand: Operand) -> int:
-        if not isinstance(operand, Value):
-            return 0
-        for value in needed([operand]):
-            if value.index not in self.known:
-                self.known[value.index] = self._level(value)
-        return self.known[operand.index]
-
-    def _level(self, value: Value) -> int:
-        pair = next((pair for pair in self.pairs if pair.total is value), None)
-        if pair is not None:
-            return self.known[pair.largest.index]
-        below = max((self.known[arg.index] for arg in value.values()), default=0)
-        return below + value.op.startswith("reduce_")
-
-
-def passes(plan: Plan, online: bool) -> int:
-    """How often a row is read: once for each level of reductions, and once to write full rows."""
-    levels = Levels(online_pairs(plan) if online else ())
-    depth = max((levels.of(value) for value in plan.reductions), default=0)
-    return depth + any(output.domain is Domain.FULL for output in plan.outputs)
 
 
 @frozen
@@ -91,12 +37,23 @@ class Accumulation:
     accumulator: str
 
 
+def _row_of(item: Accumulation) -> str:
+    return item.row
+
+
 @define
 class Pass:
     program: TileProgram
     accumulations: tuple[Accumulation, ...]
-    pairs: tuple[OnlinePair, ...]
+    pairs: tuple[Pair, ...]
     number: int
+
+    def pair_of(self, item: Accumulation) -> Pair | None:
+        """The pair whose second reduction this is."""
+        return next((pair for pair in self.pairs if pair.total is item.value), None)
+
+    def first_of(self, pair: Pair) -> Accumulation:
+        return next(item for item in self.accumulations if item.value is pair.first)
 
 
 def build_stream(plan: Plan, schedule: Schedule) -> Kernel:
@@ -118,13 +75,11 @@ def in_passes(plan: Plan, schedule: Schedule, lowerer: Lowerer) -> tuple[Kernel,
     return Kernel(plan, schedule, programs, accumulators), steps, final
 
 
-def reducing_pass(
-    plan: Plan, lowerer: Lowerer, levels: Levels, pairs: tuple[OnlinePair, ...], level: int
-) -> Pass:
+def reducing_pass(plan: Plan, lowerer: Lowerer, levels: Levels, pairs: tuple[Pair, ...], level: int) -> Pass:
     lowerer.forget_tile()
     here = [value for value in plan.reductions if levels.of(value) == level]
     mine = tuple(pair for pair in pairs if pair.total in here)
-    paired = {pair.largest.index for pair in mine} | {pair.total.index for pair in mine}
+    paired = {pair.first.index for pair in mine} | {pair.total.index for pair in mine}
     plain = [value for value in here if value.index not in paired]
     roots = [value.args[0] for value in plain] + [pair.source for pair in mine]
     lowerer.lower(roots)
@@ -132,7 +87,8 @@ def reducing_pass(
     for value in plain:
         _accumulate(lowerer, value, accumulations)
     for pair in mine:
-        _accumulate_online(lowerer, pair, accumulations)
+        accumulate = _accumulate_moments if pair.is_moments else _accumulate_online
+        accumulate(lowerer, pair, accumulations)
     program = finish(lowerer, used_inputs(plan, needed_now(roots)), (), split=True)
     return Pass(program, tuple(accumulations), mine, level)
 
@@ -146,7 +102,7 @@ def _accumulate(lowerer: Lowerer, value: Value, accumulations: list[Accumulation
     accumulations.append(Accumulation(value, lowerer.hold(value).name, name))
 
 
-def _accumulate_online(lowerer: Lowerer, pair: OnlinePair, accumulations: list[Accumulation]) -> None:
+def _accumulate_online(lowerer: Lowerer, pair: Pair, accumulations: list[Accumulation]) -> None:
     source = lowerer.at(pair.source, Domain.FULL)
     names = [f"accumulator{len(accumulations) + i}" for i in range(2)]
     largest, total = (lowerer.virtual(Domain.FULL, name=name) for name in names)
@@ -159,8 +115,26 @@ def _accumulate_online(lowerer: Lowerer, pair: OnlinePair, accumulations: list[A
     term = lowerer.emit("Exp", lowerer.virtual(Domain.FULL), shifted)
     lowerer.emit("Add", total, total, term)
     lowerer.emit("Adds", largest, grown, scalar="0.0f")
-    accumulations.append(Accumulation(pair.largest, lowerer.hold(pair.largest).name, names[0]))
+    accumulations.append(Accumulation(pair.first, lowerer.hold(pair.first).name, names[0]))
     accumulations.append(Accumulation(pair.total, lowerer.hold(pair.total).name, names[1]))
+
+
+def _accumulate_moments(lowerer: Lowerer, pair: Pair, accumulations: list[Accumulation]) -> None:
+    """Sums of the source less a number that the row's first tile gives, and of its squares."""
+    source = lowerer.at(pair.source, Domain.FULL)
+    lowerer.origin = pair.total.origin
+    rows = [lowerer.hold(value) for value in (pair.first, pair.total)]
+    names = [f"accumulator{len(accumulations) + i}" for i in range(2)]
+    running, squares = (lowerer.virtual(Domain.FULL, name=name) for name in names)
+    shift = f"{rows[1].name}Shift"
+    held = (rows[1], source, rows[0])
+    lowerer.instructions.append(Instruction("shift", None, held, shift, "", lowerer.origin))
+    apart = lowerer.emit("Adds", lowerer.virtual(Domain.FULL), source, scalar=f"-{shift}")
+    lowerer.emit("Add", running, running, apart)
+    square = lowerer.emit("Mul", lowerer.virtual(Domain.FULL), apart, apart)
+    lowerer.emit("Add", squares, squares, square)
+    for value, row, name in zip((pair.first, pair.total), rows, names, strict=True):
+        accumulations.append(Accumulation(value, row.name, name))
 
 
 def final_pass(plan: Plan, lowerer: Lowerer) -> TileProgram:
@@ -276,37 +250,48 @@ def _reducing_methods(writer: _Writer, step: Pass, copy_in: str, following: str)
     accumulate = [*copies.receive(queued), *body, *copies.release(queued)]
     kernel.methods.append(method(f"Accumulate{step.number}", "uint32_t count", accumulate))
     lines = instruction_lines(program.prologue, program.registers, packed=False, declare=False)
-    lines += [
-        f"Duplicate({item.accumulator}, {start_of(item, step)}, TILE_ELEMENTS);"
-        for item in step.accumulations
-    ]
+    lines += starting_lines(step)
     lines += writer.tiles(copy_in, [f"Accumulate{step.number}(count);"], following)
     lines += ["const uint32_t lanes = tiling_.columns < TILE_ELEMENTS ? tiling_.columns : TILE_ELEMENTS;"]
-    lines += combine_lines(step)
+    lines += combine_lines(step, "tiling_.columns")
     kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row, uint64_t end", lines))
 
 
-def start_of(item: Accumulation, step: Pass) -> str:
-    if any(pair.largest is item.value for pair in step.pairs):
-        return _LOWEST
-    return IDENTITY[item.value.op]
+def starting_lines(step: Pass) -> list[str]:
+    """Set the accumulators, all of their lanes, before a row's first tile."""
+    lines = []
+    for item in step.accumulations:
+        pair = next((pair for pair in step.pairs if pair.first is item.value), None)
+        start = _LOWEST if pair is not None and not pair.is_moments else IDENTITY[item.value.op]
+        lines.append(f"Duplicate({item.accumulator}, {start}, TILE_ELEMENTS);")
+    shifts = (item.scalar for item in step.program.body if item.op == "shift")
+    return lines + [f"{shift}Known = false;" for shift in shifts]
 
 
-def combine_lines(step: Pass) -> list[str]:
-    """Reduce the lanes of the accumulators to one value a row."""
-    by_value = {item.value.index: item for item in step.accumulations}
+def combine_lines(step: Pass, elements: str, place: Callable[[Accumulation], str] = _row_of) -> list[str]:
+    """Reduce the lanes of the accumulators to one value at ``place``, for ``elements`` (a C++ expression)
+    elements that they took."""
     lines: list[str] = []
     for item in step.accumulations:
-        pair = next((pair for pair in step.pairs if pair.total is item.value), None)
-        if pair is not None:
-            largest = by_value[pair.largest.index]
+        pair, to = step.pair_of(item), place(item)
+        if pair is not None and not pair.is_moments:
+            largest = step.first_of(pair)
             lines += [
                 "// Bring the lanes' sums to the common maximum.",
-                f"Adds({largest.accumulator}, {largest.accumulator}, -{largest.row}.GetValue(0), lanes);",
+                f"Adds({largest.accumulator}, {largest.accumulator}, -{place(largest)}.GetValue(0), lanes);",
                 f"Exp({largest.accumulator}, {largest.accumulator}, lanes);",
                 f"Mul({item.accumulator}, {item.accumulator}, {largest.accumulator}, lanes);",
             ]
-        lines.append(f"{REDUCTION_NAMES[item.value.op]}Row({item.row}, {item.accumulator}, lanes);")
+        lines.append(f"{REDUCTION_NAMES[item.value.op]}Row({to}, {item.accumulator}, lanes);")
+        if pair is not None and pair.is_moments:
+            first, shift = place(step.first_of(pair)), f"{item.row}Shift"
+            lines += [
+                "// From sums around the shift to the sum and to squares around the mean.",
+                f"const float {item.row}Elements = static_cast<float>({elements});",
+                f"Axpy({to}, {first}, -{first}.GetValue(0) / {item.row}Elements, 1);",
+                f"Abs({to}, {to}, 1); // rounding may leave it below zero",
+                f"Adds({first}, {first}, {shift} * {item.row}Elements, 1);",
+            ]
     return lines
 
 

@@ -47,9 +47,8 @@ def instruction_lines(
 
 def _statement(item: Instruction, registers: Registers, packed: bool, declare: bool, rows: str) -> list[str]:
     sources = [registers.name(source) for source in item.sources]
-    if item.op == "get_value":
-        return [f"{'const float ' if declare else ''}{item.scalar} = {sources[0]}.GetValue(0);"]
-    assert item.target is not None
+    if item.target is None:
+        return _number(item, sources, declare)
     target = registers.name(item.target)
     count = rows if item.domain is Domain.ROW else "count"
     if item.op in _BINARY:
@@ -61,6 +60,20 @@ def _statement(item: Instruction, registers: Registers, packed: bool, declare: b
     if item.op.endswith(("Rows", "Columns")):
         return [f"{item.op}({target}, {sources[0]}, {sources[1]}, rows);"]
     return _SPECIAL[item.op](item, target, sources, count, packed)
+
+
+def _number(item: Instruction, sources: list[str], declare: bool) -> list[str]:
+    """Statements that give the scalar unit a number."""
+    if item.op == "get_value":
+        return [f"{'const float ' if declare else ''}{item.scalar} = {sources[0]}.GetValue(0);"]
+    name, row, source = item.scalar, sources[0], sources[1]
+    return [
+        f"if (!{name}Known) {{ // the mean of the row's first tile: what is near zero sums without loss",
+        f"    SumRow({row}, {source}, count);",
+        f"    {name} = {row}.GetValue(0) / static_cast<float>(count);",
+        f"    {name}Known = true;",
+        "}",
+    ]
 
 
 _Writer = Callable[[Instruction, str, list[str], str, bool], list[str]]
