@@ -122,6 +122,31 @@ def plan(task: KernelTask, device_bytes: int = DEVICE_BYTES) -> Plan:
     return found
 
 
+def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...]) -> Plan:
+    """An element-wise task over a matrix of given rows and columns, whose tiles another kernel cuts.
+    Raises PlanError where it is anything else."""
+    check_task(task, DEVICE_BYTES)
+    lowering = GraphLowering(task.graph)
+    if lowering.reductions():
+        raise PlanError("A reduction of the result needs more than one tile of it.")
+    space = Space.of(rows, columns)
+    while True:
+        try:
+            builder, _ = lowering.lower(space)
+            break
+        except Refine as refine:
+            space = space.split(refine)
+    loads = tuple(builder.loads.values())
+    if len({_presence(atom, loads) for atom in space.columns}) > 1:
+        raise PlanError("An input is broadcast inside the columns of a result.")
+    groups = [tuple(group) for _, group in groupby(space.rows, lambda atom: _presence(atom, loads))]
+    space = evolve(space, outer_atoms=sum(map(len, groups[:-1])))
+    builder, outputs = lowering.lower(space)
+    if any(domain is not Domain.FULL for _, domain in outputs):
+        raise PlanError("An output has fewer elements than the result.")
+    return _assemble(task, "pointwise", space, builder, outputs, ())
+
+
 def _largest_output(task: KernelTask) -> tuple[Dim, ...]:
     specs = task.graph.output_specs()
     return max((spec.shape for spec in specs), key=lambda shape: _numel(task, shape))

@@ -18,6 +18,8 @@ class Form(StrEnum):
     """Several whole rows; values of a row are vectors."""
     RESIDENT = "resident"
     """One whole row, kept in the unified buffer from load to store."""
+    REGION = "region"
+    """Some columns of some rows of a matrix, as another kernel's tile of a result."""
     SEGMENTS = "segments"
     """Part of one row, element-wise work only."""
     LANES = "lanes"
@@ -56,7 +58,7 @@ class Schedule:
 
     @property
     def packed(self) -> bool:
-        return self.form is Form.PACKED
+        return self.form in (Form.PACKED, Form.REGION)
 
     @property
     def ahead(self) -> bool:

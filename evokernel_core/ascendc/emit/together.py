@@ -25,7 +25,8 @@ MOST_TOGETHER = 12
 """Kernels of one launch: their code is part of it each time that they run."""
 _WIDTH = 100
 _CUBE_ENTRY, _VECTOR_ENTRY = 'extern "C" __global__ __cube__ void', 'extern "C" __global__ __vector__ void'
-_WAITS = re.compile(r"\b(SyncAll|CrossCoreWaitFlag|__mix__)\b")
+_MIXED_ENTRY = 'extern "C" __global__ __mix__(1, 2) void'
+_WAITS = re.compile(r"\bSyncAll\b")
 _READS_NUMBERS = re.compile(r"Global(\[[^\]]*\])?\.GetValue\(")
 _FRESH_NUMBERS = """\
 // Numbers that the scalar unit has read may have changed since.
@@ -40,12 +41,14 @@ __aicore__ inline void ForgetNumbers(GM_ADDR workspace)
 
 @frozen
 class Part:
-    """One kernel as a function of a larger one. ``alone``: its cores wait for each other, so that it
-    stays a kernel with a launch of its own."""
+    """One kernel as a function of a larger one. ``on_vectors``: also where it is ``on_cube``, each cube
+    core with its two vector cores. ``alone``: all its cores wait for each other, so that it stays a
+    kernel with a launch of its own."""
 
     text: str
     entry: str
     on_cube: bool = False
+    on_vectors: bool = True
     uses_scratch: bool = False
     reads_numbers: bool = False
     alone: bool = False
@@ -56,10 +59,16 @@ class Part:
             return Part(stage.kernel, stage.entry, alone=True)
         # Fewer cores may run a part than the launch has, so a part counts those of its own tiling.
         text = stage.kernel.replace("GetBlockNum()", "tiling_.blockDim")
-        on_cube = _CUBE_ENTRY in text
-        text = text.replace(_CUBE_ENTRY if on_cube else _VECTOR_ENTRY, "__aicore__ inline void")
-        mentions = len(re.findall(r"\bworkspace\b", text))
-        return Part(text, stage.entry, on_cube, mentions > 1, bool(_READS_NUMBERS.search(text)))
+        entry = next(entry for entry in (_MIXED_ENTRY, _CUBE_ENTRY, _VECTOR_ENTRY) if entry in text)
+        text = text.replace(entry, "__aicore__ inline void")
+        return Part(
+            text,
+            stage.entry,
+            on_cube=entry != _VECTOR_ENTRY,
+            on_vectors=entry != _CUBE_ENTRY,
+            uses_scratch=len(re.findall(r"\bworkspace\b", text)) > 1,
+            reads_numbers=bool(_READS_NUMBERS.search(text)),
+        )
 
 
 def parts_of(stages: Sequence[StageText]) -> tuple[Part, ...]:
@@ -156,7 +165,8 @@ extern "C" __global__ {kind} void {entry}(
 
 def _call(stage: Stage, part: Part, names: Sequence[str], *, mixed: bool, again: bool) -> list[str]:
     tiling = f"tiling.stage{stage.kind}"
-    lines = [f"if (GetBlockIdx() < {tiling}.blockDim) {{"]
+    both = part.on_cube and part.on_vectors
+    lines = [f"if (GetBlockIdx(){' / GetTaskRatio()' if both else ''} < {tiling}.blockDim) {{"]
     if again and part.reads_numbers:
         lines.append("    ForgetNumbers(workspace);")
     lines += [
@@ -164,7 +174,7 @@ def _call(stage: Stage, part: Part, names: Sequence[str], *, mixed: bool, again:
         f"        {_arguments(stage, names)});",
         "}",
     ]
-    if not mixed:
+    if not mixed or both:
         return lines
     guard = "if ASCEND_IS_AIC {" if part.on_cube else "if ASCEND_IS_AIV {"
     return [guard, *(f"    {line}" for line in lines), "}"]

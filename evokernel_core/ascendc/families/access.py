@@ -52,7 +52,7 @@ def offset(plan: Plan, item: PlanInput, form: Form) -> str:
     index = row_index(plan, item)
     if not item.inner:
         return index
-    start = "column" if form in (Form.SEGMENTS, Form.STREAM) else ""
+    start = "column" if form in (Form.SEGMENTS, Form.STREAM, Form.REGION) else ""
     if index == "0":
         return start or "0"
     base = f"{index if index == 'row' else f'({index})'} * tiling_.columns"
@@ -95,9 +95,8 @@ def output_offset(plan: Plan, output: PlanOutput, form: Form) -> str:
         return "offset"
     if output.domain is Domain.ROW:
         return "row"
-    return (
-        "row * tiling_.columns + column" if form in (Form.SEGMENTS, Form.STREAM) else "row * tiling_.columns"
-    )
+    parts_of_rows = (Form.SEGMENTS, Form.STREAM, Form.REGION)
+    return "row * tiling_.columns + column" if form in parts_of_rows else "row * tiling_.columns"
 
 
 def needs_mid(plan: Plan) -> bool:
@@ -116,7 +115,7 @@ def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
     """Inputs that are read as single numbers through the scalar unit."""
     if form in (Form.LANES, Form.PIECES):
         return tuple(item for item in plan.inputs if not item.inner)
-    single = form is not Form.PACKED
+    single = form not in (Form.PACKED, Form.REGION)
     return tuple(
         item for item in plan.inputs if item.domain is Domain.SCALAR or (single and item.domain is Domain.ROW)
     )

@@ -176,18 +176,10 @@ class Kernel:
             camel(o.name) for o in self.plan.outputs
         ]
         arguments = ", ".join(f"GM_ADDR {tensor}" for tensor in tensors)
-        used = ", ".join(dict.fromkeys(self._used_tensors()))
+        used = ", ".join(self.used_tensors)
         return f"""\
-{self._constants()}
-class {class_name} {{
-public:
-    __aicore__ inline {class_name}() {{}}
-{indent(self._init(), "    ")}
-{indent(self._process(), "    ")}
-private:
-{indent(chr(10).join(self.methods + self._helpers()), "    ")}
-{indent(self._members(), "    ")}}};
-
+{self.constants()}
+{self.class_text(class_name)}
 extern "C" __global__ __vector__ void {name}_kernel({arguments}, GM_ADDR workspace, OpTiling tiling)
 {{
     TPipe pipe;
@@ -197,10 +189,27 @@ extern "C" __global__ __vector__ void {name}_kernel({arguments}, GM_ADDR workspa
 }}
 """
 
-    def _used_tensors(self) -> list[str]:
-        return [camel(item.source) for item in self.plan.inputs] + [camel(o.name) for o in self.plan.outputs]
+    def class_text(self, class_name: str) -> str:
+        """The class, with ``Init(tensors, tiling, pipe)`` and ``Process()``."""
+        return f"""\
+class {class_name} {{
+public:
+    __aicore__ inline {class_name}() {{}}
+{indent(self._init(), "    ")}
+{indent(self._process(), "    ")}
+private:
+{indent(chr(10).join(self.methods + self._helpers()), "    ")}
+{indent(self._members(), "    ")}}};
+"""
 
-    def _constants(self) -> str:
+    @property
+    def used_tensors(self) -> tuple[str, ...]:
+        """The tensors that the class takes, in order."""
+        names = [camel(item.source) for item in self.plan.inputs] + [camel(o.name) for o in self.plan.outputs]
+        return tuple(dict.fromkeys(names))
+
+    def constants(self) -> str:
+        """The constants of the class that tiling.h does not have."""
         lines = [
             f"constexpr int32_t BUFFER_NUM = {self.schedule.buffers};{_buffer_comment(self.schedule.buffers)}"
         ]
@@ -225,8 +234,7 @@ extern "C" __global__ __vector__ void {name}_kernel({arguments}, GM_ADDR workspa
         return "\n".join(lines) + "\n"
 
     def _init(self) -> str:
-        tensors = list(dict.fromkeys(self._used_tensors()))
-        arguments = ", ".join(f"GM_ADDR {tensor}" for tensor in tensors)
+        arguments = ", ".join(f"GM_ADDR {tensor}" for tensor in self.used_tensors)
         body = ["tiling_ = tiling;", *self._globals(), *self._init_buffers(), *self._locals()]
         return f"""\
 __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)

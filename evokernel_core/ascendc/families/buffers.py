@@ -12,7 +12,6 @@ from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering import Domain
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import PlanInput, PlanOutput
-from evokernel_core.ascendc.schedule_settings import Form
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def capacity(kernel: Kernel, domain: Domain) -> tuple[str, int]:
     """The elements of a tensor of a domain: the constant's name and its value."""
     if domain is Domain.ROW:
         return "ROW_CAPACITY", kernel.row_capacity
-    if domain is Domain.COLUMN and kernel.form is Form.PACKED:
+    if domain is Domain.COLUMN and kernel.schedule.packed:
         return "COLUMN_CAPACITY", kernel.schedule.columns
     return "TILE_ELEMENTS", kernel.schedule.tile
 

@@ -7,24 +7,79 @@ panels along k pass through L1 and L0 in two slots.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from attrs import field, frozen
 
 from evokernel_core.ascendc.families import matmul_schedule as schedules
+from evokernel_core.ascendc.families.epilogue import (
+    Cost,
+    Epilogue,
+    EpilogueText,
+    cost_of,
+    read_epilogue,
+    write,
+)
 from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.matmul_schedule import MatmulSchedule, refusal, strategy_of
-from evokernel_core.ascendc.families.products import PRODUCTS, QUANT, TRIANGLES, Product, Side, read_product
+from evokernel_core.ascendc.families.matmul_schedule import MOST_HANDED, MatmulSchedule, strategy_of
+from evokernel_core.ascendc.families.products import (
+    PRODUCTS,
+    QUANT,
+    TRIANGLES,
+    WHOLE_PRODUCTS,
+    Product,
+    Side,
+    product_node,
+    product_of,
+    read_product,
+)
 from evokernel_core.ascendc.families.rendering import render
 from evokernel_core.ascendc.families.strided import SWAPS
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_program import camel
+from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.graph import InputKind, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+
+
+@frozen
+class Matmul:
+    """A product, and what vector cores do to its results before they are stored."""
+
+    product: Product
+    epilogue: Epilogue | None
+    cost: Cost | None
+
+    def best(self, sizes: Mapping[str, int], chip: Chip) -> MatmulSchedule:
+        return schedules.best(self.product, sizes, chip, self.cost)
+
+    def refusal(self, item: MatmulSchedule) -> str | None:
+        return schedules.refusal(self.product, item, self.cost)
+
+    def estimate_us(self, item: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+        return schedules.estimate_us(self.product, item, sizes, chip, self.cost)
+
+
+def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
+    """The product of a task and what follows it. Raises PlanError where one kernel does not do both."""
+    node = product_node(task)
+    try:
+        return Matmul(read_product(task), None, None)
+    except PlanError:
+        if node.op not in WHOLE_PRODUCTS or not any(other.op in fused_ops() for other in task.graph.nodes):
+            raise
+    shape = node.outputs[0].shape
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:])
+    kernel = epilogue.kernel(MOST_HANDED, MOST_HANDED, chip)
+    if kernel is None:
+        raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
+    return Matmul(product_of(task, node), epilogue, cost_of(kernel, epilogue.source, chip))
 
 
 @frozen
@@ -39,46 +94,85 @@ class MatmulFamily:
         return dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel") | dict.fromkeys(sorted(SWAPS), "view")
 
     def check(self, task: KernelTask, chip: Chip) -> None:
-        read_product(task)
+        read_matmul(task, chip)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        return strategy_of(schedules.best(read_product(task), task.sizes, chip), "")
+        return strategy_of(read_matmul(task, chip).best(task.sizes, chip), "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_product(task), MatmulSchedule.of(strategy)
+        found, here = read_matmul(task, chip), MatmulSchedule.of(strategy)
         legal = {
-            item: name
-            for name, item in schedules.steps(here)
-            if item != here and refusal(found, item) is None
+            item: name for name, item in schedules.steps(here) if item != here and found.refusal(item) is None
         }
-        ranked = sorted(legal, key=lambda item: schedules.estimate_us(found, item, task.sizes, chip))
+        ranked = sorted(legal, key=lambda item: found.estimate_us(item, task.sizes, chip))
         return tuple(Move(legal[item], strategy_of(item, legal[item]), self.name) for item in ranked)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         schedule = MatmulSchedule.of(strategy)
-        return strategy_of(schedule, "") if refusal(read_product(task), schedule) is None else None
+        return strategy_of(schedule, "") if read_matmul(task, chip).refusal(schedule) is None else None
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return schedules.estimate_us(read_product(task), MatmulSchedule.of(strategy), task.sizes, chip)
+        return read_matmul(task, chip).estimate_us(MatmulSchedule.of(strategy), task.sizes, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        found = read_product(task)
-        if refusal(found, MatmulSchedule.of(strategy)) is not None:
+        found, schedule = read_matmul(task, chip), MatmulSchedule.of(strategy)
+        if found.refusal(schedule) is not None:
             raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
-        context = context_of(task, found, MatmulSchedule.of(strategy), name)
+        epilogue = epilogue_text(found, schedule, chip, name)
+        context = context_of(task, found.product, schedule, name, epilogue)
         return StageText(
             render("matmul_tiling", **context), render("matmul_kernel", **context), f"{name}_kernel"
         )
 
 
-def context_of(task: KernelTask, found: Product, schedule: MatmulSchedule, name: str) -> dict[str, Any]:
+_TAKE = """\
+const uint64_t core = GetBlockIdx() / GetTaskRatio();
+uint32_t count = 0;
+for (uint64_t index = core; index < tiling_.tiles; index += tiling_.blockDim) {
+    const Tile tile = TileAt(tiling_, index);
+    const uint64_t row = tile.matrix * tiling_.m + tile.row;
+    for (uint32_t column = 0; column < tile.columns; column += tiling_.partN) {
+        const uint32_t columns = Part(tile.columns - column, tiling_.partN);
+        const uint64_t place = count++ % HANDED * BASE_M * BASE_N;
+        CrossCoreWaitFlag(RESULT_READY);
+        Take(Region{row, tile.column + column, place, tile.rows, columns});
+        CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);
+    }
+}"""
+
+
+def epilogue_text(found: Matmul, schedule: MatmulSchedule, chip: Chip, name: str) -> EpilogueText | None:
+    """The class of the vector cores."""
+    if found.epilogue is None:
+        return None
+    kernel = found.epilogue.kernel(schedule.base_m, schedule.base_n, chip)
+    if kernel is None:
+        raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
+    process = [*_TAKE.splitlines(), *(["Finish();"] if kernel.schedule.ahead else [])]
+    memory = "workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES"
+    return write(found.epilogue, kernel, f"{_class_name(name)}Epilogue", process, "tiling_.n", memory)
+
+
+def _class_name(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_") if part)
+
+
+def context_of(
+    task: KernelTask,
+    found: Product,
+    schedule: MatmulSchedule,
+    name: str,
+    epilogue: EpilogueText | None = None,
+) -> dict[str, Any]:
     """What the templates of a product are filled with."""
     tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    tensors += epilogue.outputs if epilogue is not None else ["output"]
     sizes = {key: getattr(found, key).cpp() for key in ("batch", "m", "n", "k")}
     sides = {"a": side_context(found.a, "a"), "b": side_context(found.b, "b")}
     expressions = [*sizes.values(), *(side["pitch"] for side in sides.values())]
     expressions += [text for side in sides.values() for loop in side["loops"] for text in loop["sizes"]]
-    words = {word for text in expressions for word in text.replace("(", " ").replace(")", " ").split()}
+    expressions += epilogue.assignments if epilogue is not None else ()
+    words = {word for text in expressions for word in re.findall(r"\w+", text)}
     return {
         "s": schedule,
         "splits": found.splits,
@@ -89,8 +183,11 @@ def context_of(task: KernelTask, found: Product, schedule: MatmulSchedule, name:
         "out_type": CPP_TYPE[found.out_dtype],
         "quant": QUANT[found.out_dtype],
         "name": name,
-        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
+        "class_name": f"{_class_name(name)}{'Product' if epilogue is not None else 'Kernel'}",
+        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in tensors),
+        "epilogue": epilogue,
+        "handed": 2 * schedule.parts,
+        "out_size": ITEM_SIZE[found.out_dtype],
         **sizes,
         **sides,
     }

@@ -9,6 +9,7 @@ from itertools import product
 
 from attrs import asdict, evolve, frozen
 
+from evokernel_core.ascendc.families.epilogue import Cost
 from evokernel_core.ascendc.families.products import Product, Side, Triangle
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -24,6 +25,10 @@ _OVERLAP = 5
 (fitted to timings of the twin)."""
 _SPREAD = 0.05
 """How much longer loads take where no core reads what another one reads (fitted likewise)."""
+MOST_HANDED = 256
+"""Rows and columns of a result that vector cores take up."""
+_HANDOVER = 400.0
+"""Cycles from a cube core's store to the first load of its vector cores."""
 _STRIPS = (1, 2, 4, 8, _WHOLE_HEIGHT)
 _BASES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256)
 
@@ -56,7 +61,7 @@ def strategy_of(item: MatmulSchedule, move: str) -> Strategy:
     return Strategy("matmul", asdict(item), notes, Descriptor(3, 1, 2), move)
 
 
-def refusal(found: Product, item: MatmulSchedule) -> str | None:
+def refusal(found: Product, item: MatmulSchedule, behind: Cost | None = None) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     size = ITEM_SIZE[found.dtype]
     bases = (item.base_m, item.base_n, item.base_k)
@@ -69,6 +74,7 @@ def refusal(found: Product, item: MatmulSchedule) -> str | None:
         (_l1_bytes(item, size) > _L1_BYTES, "Two panels of each operand do not fit L1."),
         (item.parts > item.results, "The results of a tile are in L0C together."),
         (item.results * item.base_m * item.base_n * 4 > _L0C_BYTES, "The results do not fit L0C."),
+        (behind is not None and max(bases[:2]) > MOST_HANDED, "The vector cores take smaller results."),
     )
     return next((reason for broken, reason in rules if broken), None)
 
@@ -77,15 +83,17 @@ def _l1_bytes(item: MatmulSchedule, size: int) -> int:
     return 2 * (item.base_m + item.parts * item.base_n) * item.panel_k * size
 
 
-def best(found: Product, sizes: Mapping[str, int], chip: Chip) -> MatmulSchedule:
-    """The legal schedule of the lowest estimate."""
-    return _best(found, tuple(sizes.items()), chip)
+def best(found: Product, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None) -> MatmulSchedule:
+    """The legal schedule of the lowest estimate; ``behind``: what vector cores do to the results."""
+    return _best(found, tuple(sizes.items()), chip, behind)
 
 
 @lru_cache(maxsize=256)
-def _best(found: Product, sizes: tuple[tuple[str, int], ...], chip: Chip) -> MatmulSchedule:
-    legal = [item for item in starts(found) if refusal(found, item) is None]
-    return min(legal, key=lambda item: estimate_us(found, item, dict(sizes), chip))
+def _best(
+    found: Product, sizes: tuple[tuple[str, int], ...], chip: Chip, behind: Cost | None
+) -> MatmulSchedule:
+    legal = [item for item in starts(found) if refusal(found, item, behind) is None]
+    return min(legal, key=lambda item: estimate_us(found, item, dict(sizes), chip, behind))
 
 
 def starts(found: Product) -> Iterator[MatmulSchedule]:
@@ -182,7 +190,13 @@ def _equal(length: int, most: int) -> int:
     return math.ceil(math.ceil(length / math.ceil(length / most)) / _FRACTAL) * _FRACTAL
 
 
-def estimate_us(found: Product, item: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+def estimate_us(
+    found: Product,
+    item: MatmulSchedule,
+    sizes: Mapping[str, int],
+    chip: Chip,
+    behind: Cost | None = None,
+) -> float:
     """Modelled microseconds: the slowest pipe of the busiest core, or the device's memory."""
     cut = _cut(found, item, sizes, chip)
     moved = _memory_bytes(found, item, cut, sizes, chip)
@@ -192,11 +206,15 @@ def estimate_us(found: Product, item: MatmulSchedule, sizes: Mapping[str, int], 
     loads *= 1 + _SPREAD * _spread(item, cut)
     store = _store_cycles(found, cut, chip)
     pipes = (_matrix_cycles(found, item, cut, chip), _step_cycles(found, item, cut, chip), loads, store)
-    tile = _together(*pipes) + (store if item.results == 1 else 0.0)
+    vector = behind.cycles(cut.tile_m, cut.part_n) if behind is not None else 0.0
+    tile = _together(*pipes, vector * cut.parts) + (store if item.results == 1 else 0.0)
     first = (cut.tile_m + cut.tile_n) * min(item.panel_k, cut.depth) * ITEM_SIZE[found.dtype]
     fill = first / chip.constants["mte.load_bytes_per_cycle"] + chip.constants["mte.load_latency_cycles"]
     cycles = math.ceil(cut.tiles / cut.cores) * tile + fill + store / cut.parts
-    written = _written_bytes(found, cut, sizes, chip)
+    if behind is not None:
+        cycles += vector + _HANDOVER
+        moved += math.prod(found.evaluate(sizes)[:3]) * behind.read
+    written = _written_bytes(found, behind.written if behind is not None else 0, sizes, chip)
     memory = (moved + written) / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
     launch = chip.launch_us + chip.constants["launch.per_block_us"] * cut.cores
     return _together(cycles / chip.mhz, memory) + launch + chip.constants["launch.start_us"]
@@ -289,10 +307,11 @@ def _memory_bytes(
     return each[0] * rows + each[1] * again
 
 
-def _written_bytes(found: Product, cut: _Cut, sizes: Mapping[str, int], chip: Chip) -> float:
-    """What falls out of L2 unwritten, in bytes that take as long to read."""
+def _written_bytes(found: Product, behind: float, sizes: Mapping[str, int], chip: Chip) -> float:
+    """What falls out of L2 unwritten, in bytes that take as long to read; ``behind``: bytes an element
+    that vector cores write instead of the product."""
     batch, m, n, k = found.evaluate(sizes)
-    out = batch * max(found.splits, 1) * m * n * ITEM_SIZE[found.out_dtype]
+    out = batch * max(found.splits, 1) * m * n * (behind or ITEM_SIZE[found.out_dtype])
     inputs = (m * k * (batch if found.a.loops else 1) + k * n * (batch if found.b.loops else 1)) * ITEM_SIZE[
         found.dtype
     ]

@@ -16,7 +16,8 @@ from evokernel_core.domain.task import KernelTask
 SPLIT = "evokernel.split_mm.default"
 """``split_mm(a, b, parts)``: ``parts`` float32 matrices whose sum is the product of a and b."""
 TRIANGLES = frozenset({"aten.triu.default", "aten.tril.default"})
-PRODUCTS = frozenset({"aten.mm.default", "aten.bmm.default", SPLIT})
+WHOLE_PRODUCTS = frozenset({"aten.mm.default", "aten.bmm.default"})
+PRODUCTS = WHOLE_PRODUCTS | {SPLIT}
 QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
 """Types of products, and the mode in which Fixpipe rounds a float32 sum to them."""
 
@@ -78,11 +79,18 @@ def read_product(task: KernelTask) -> Product:
     """The one product of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
-    products = [node for node in graph.nodes if node.op in PRODUCTS]
-    if len(products) != 1 or len(graph.outputs) != 1:
+    node = product_node(task)
+    if len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one matrix product with one result.")
-    node = products[0]
     return evolve(product_of(task, node), triangle=_triangle(nodes, graph.outputs[0], node))
+
+
+def product_node(task: KernelTask) -> Node:
+    """The one product of a task. Raises PlanError where it has none or several."""
+    products = [node for node in task.graph.nodes if node.op in PRODUCTS]
+    if len(products) != 1:
+        raise PlanError("The kernel has not exactly one matrix product.")
+    return products[0]
 
 
 def _triangle(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> Triangle | None:

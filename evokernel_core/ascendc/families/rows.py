@@ -28,7 +28,7 @@ def single_pass(kernel: Kernel) -> Kernel:
     hoisted = [item for item in program.body if _is_hoisted(item, invariants)]
     body = [item for item in program.body if not _is_hoisted(item, invariants)]
     lines = [*each, *copies.receive(kernel.queued), *copies.allocate(plan.outputs)]
-    if kernel.schedule.packed and _needs_count(kernel):
+    if kernel.schedule.packed and needs_count(kernel):
         lines.append("const uint32_t count = rows * tiling_.pitch;")
     lines += instruction_lines(body, program.registers, kernel.schedule.packed)
     lines += [*copies.send(plan.outputs), *copies.release(kernel.queued)]
@@ -132,7 +132,7 @@ def _is_hoisted(item: Instruction, invariants: set[str]) -> bool:
     return item.op == "cast_in" and item.sources[0].home in invariants
 
 
-def _needs_count(kernel: Kernel) -> bool:
+def needs_count(kernel: Kernel) -> bool:
     """Whether some instruction of a packed tile runs over all of it at once."""
     return kernel.bools or any(
         item.domain is Domain.FULL

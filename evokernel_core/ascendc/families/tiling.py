@@ -147,7 +147,7 @@ inline uint64_t RoundUp(uint64_t value, uint64_t step)
 def tiling_text(kernel: Kernel) -> str:
     """What a kernel needs in tiling.h: its constants, the struct and the host function."""
     plan, schedule = kernel.plan, kernel.schedule
-    extra, assignments = _shape_fields(plan, schedule)
+    extra, assignments = shape_fields(plan, schedule)
     fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *_FIELDS[schedule.form], *extra]
     body = "\n".join(
         [*_sizes(plan, assignments), *_checks(schedule), *assignments, _BODY[schedule.form].rstrip()]
@@ -195,7 +195,7 @@ def _has_row_outputs(plan: Plan) -> bool:
     return any(output.domain == 1 for output in plan.outputs)
 
 
-def _shape_fields(plan: Plan, schedule: Schedule) -> tuple[list[str], list[str]]:
+def shape_fields(plan: Plan, schedule: Schedule) -> tuple[list[str], list[str]]:
     """Further fields and what sets them: loops, sizes used as numbers, run-time numbers."""
     fields: list[str] = []
     lines: list[str] = []
