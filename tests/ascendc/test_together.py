@@ -62,7 +62,7 @@ def test_cube_and_vector_cores_take_turns(softmax: bool, builder: Any, on_twin: 
     source = write(task, strategy, chip)
     assert audit(task, source).status is GateStatus.PASSED
     assert source.op_kernel_cpp.count("<<<") == 1
-    assert source.op_kernel_cpp.count(ALL) == 5  # between six kernels
+    assert source.op_kernel_cpp.count(ALL) == (5 if softmax else 2)  # a relu is part of the product's kernel
     for rows in (1, 70, 700):
         inputs = _inputs(task, rows)
         (result,) = on_twin(task, inputs, sizes={"m": rows})
@@ -70,20 +70,20 @@ def test_cube_and_vector_cores_take_turns(softmax: bool, builder: Any, on_twin: 
 
 
 def test_a_launch_for_each_kernel_is_a_move_and_costs_more(builder: Any, on_twin: Any, chip: Any) -> None:
-    task = perceptron(builder(), 1, softmax=False)
+    task = perceptron(builder(), 2, softmax=False)
     strategy = initial(task, chip)
     (apart,) = (move for move in moves(task, strategy, chip) if move.name == "a launch for each kernel")
     assert write(task, apart.strategy, chip).op_kernel_cpp.count("<<<") == 2
     assert estimate_us(task, apart.strategy, chip) > estimate_us(task, strategy, chip)
     inputs = _inputs(task, 70)
     (result,) = on_twin(task, inputs, strategy=apart.strategy)
-    np.testing.assert_allclose(result, _expected(inputs, 1, softmax=False), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(result, _expected(inputs, 2, softmax=False), rtol=1e-4, atol=1e-5)
     (back,) = (move for move in moves(task, apart.strategy, chip) if move.name == "kernels in one launch")
     assert back.strategy.settings == strategy.settings
 
 
 def test_long_programs_take_several_launches(builder: Any, on_twin: Any, chip: Any) -> None:
-    layers = MOST_TOGETHER // 2 + 1
+    layers = MOST_TOGETHER + 1
     task = perceptron(builder(), layers, softmax=False)
     assert write(task, initial(task, chip), chip).op_kernel_cpp.count("<<<") == 2
     inputs = _inputs(task, 70)

@@ -3,8 +3,6 @@
 
 using namespace AscendC;
 
-namespace stage0 {
-
 constexpr uint32_t SLOTS = 2; // one is filled while the other is used
 constexpr uint32_t RESULTS = 2; // in L0C: one is stored while the other is computed
 constexpr uint32_t BLOCK_BYTES = 32;
@@ -12,10 +10,44 @@ constexpr uint32_t C0 = BLOCK_BYTES / sizeof(float); // columns of a fractal
 constexpr uint32_t MOST_PITCH = 65535; // elements from row to row that one copy can step over
 constexpr uint32_t MOST_REPEATS = 255;
 constexpr uint32_t FEW_FRACTALS = 10; // products this small must be told apart on the same result
+constexpr uint16_t RESULT_READY = 0; // from the cube core to its vector cores
+constexpr uint16_t RESULT_TAKEN = 1; // from both vector cores to the cube core
 
-class LinearStage0Kernel {
+// One tile of the result.
+struct Tile {
+    uint64_t matrix;
+    uint64_t row;
+    uint64_t column;
+    uint32_t rows;
+    uint32_t columns;
+};
+
+__aicore__ inline uint32_t Part(uint64_t left, uint32_t most)
+{
+    return left < most ? left : most;
+}
+
+// Tiles run down a strip and then to the right, so that those at work at a time share rows and columns.
+__aicore__ inline Tile TileAt(const OpTiling &tiling, uint64_t index)
+{
+    const uint64_t perMatrix = static_cast<uint64_t>(tiling.tilesM) * tiling.tilesN;
+    const uint64_t place = index % perMatrix;
+    const uint64_t top = place / (tiling.strip * tiling.tilesN) * tiling.strip;
+    const uint64_t inside = place - top * tiling.tilesN;
+    const uint32_t height = Part(tiling.tilesM - top, tiling.strip);
+    Tile tile;
+    tile.matrix = index / perMatrix;
+    tile.row = (top + inside % height) * tiling.tileM;
+    tile.column = inside / height * tiling.tileN;
+    tile.rows = Part(tiling.m - tile.row, tiling.tileM);
+    tile.columns = Part(tiling.n - tile.column, tiling.tileN);
+    return tile;
+}
+
+// The cube core: products, handed over to the vector cores result by result.
+class LinearProduct {
 public:
-    __aicore__ inline LinearStage0Kernel() {}
+    __aicore__ inline LinearProduct() {}
     __aicore__ inline void Init(GM_ADDR a, GM_ADDR b, GM_ADDR c, const OpTiling &tiling, TPipe *pipe)
     {
         tiling_ = tiling;
@@ -64,17 +96,12 @@ public:
         for (uint32_t slot = 0; slot < RESULTS; ++slot) {
             WaitFlag<HardEvent::FIX_M>(slot);
         }
+        for (uint32_t left = Part(storeCount, HANDED); left > 0; --left) {
+            CrossCoreWaitFlag(RESULT_TAKEN);
+        }
     }
 
 private:
-    struct Tile {
-        uint64_t matrix;
-        uint64_t row;
-        uint64_t column;
-        uint32_t rows;
-        uint32_t columns;
-    };
-
     // One step along k in L1, for the tile with number `index`.
     struct Panel {
         Tile tile;
@@ -87,29 +114,12 @@ private:
         bool isLast;
     };
 
-    // Tiles run down a strip and then to the right, so that those at work at a time share rows and columns.
-    __aicore__ inline Tile TileAt(uint64_t index)
-    {
-        const uint64_t perMatrix = static_cast<uint64_t>(tiling_.tilesM) * tiling_.tilesN;
-        const uint64_t place = index % perMatrix;
-        const uint64_t top = place / (tiling_.strip * tiling_.tilesN) * tiling_.strip;
-        const uint64_t inside = place - top * tiling_.tilesN;
-        const uint32_t height = Part(tiling_.tilesM - top, tiling_.strip);
-        Tile tile;
-        tile.matrix = index / perMatrix;
-        tile.row = (top + inside % height) * tiling_.tileM;
-        tile.column = inside / height * tiling_.tileN;
-        tile.rows = Part(tiling_.m - tile.row, tiling_.tileM);
-        tile.columns = Part(tiling_.n - tile.column, tiling_.tileN);
-        return tile;
-    }
-
     __aicore__ inline Panel FirstPanel(uint64_t index)
     {
         Panel panel;
         panel.index = index;
         if (panel.index < tiling_.tiles) {
-            panel.tile = TileAt(panel.index);
+            panel.tile = TileAt(tiling_, panel.index);
             panel.start = 0;
             panel.end = tiling_.k;
             Place(panel, true);
@@ -263,7 +273,7 @@ private:
         params.nSize = columns;
         params.mSize = rows;
         params.srcStride = Whole(tile.rows, FRACTAL);
-        params.dstStride = tiling_.n;
+        params.dstStride = columns;
         params.ndNum = 1;
         return params;
     }
@@ -273,14 +283,13 @@ private:
         SetFlag<HardEvent::M_FIX>(slot);
         WaitFlag<HardEvent::M_FIX>(slot);
         const FixpipeParamsV220 params = Rows(tile, tile.rows, columns);
-        const uint64_t offset = (tile.matrix * tiling_.m + tile.row) * tiling_.n + tile.column + column;
+        if (storeCount >= HANDED) { // its place in the workspace is taken until then
+            CrossCoreWaitFlag(RESULT_TAKEN);
+        }
+        const uint64_t offset = storeCount++ % HANDED * BASE_M * BASE_N;
         Fixpipe<float, float, CFG_ROW_MAJOR>(cGlobal[offset], result[slot * BASE_M * BASE_N], params);
         SetFlag<HardEvent::FIX_M>(slot);
-    }
-
-    __aicore__ inline uint32_t Part(uint64_t left, uint32_t most)
-    {
-        return left < most ? left : most;
+        CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);
     }
 
     __aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
@@ -305,26 +314,23 @@ private:
     uint32_t resultCount = 0;
     uint32_t panelCount = 0;
     uint32_t stepCount = 0;
+    uint32_t storeCount = 0;
 };
 
-__aicore__ inline void linear_stage0_kernel(GM_ADDR x, GM_ADDR weight, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
-{
-    TPipe pipe;
-    LinearStage0Kernel op;
-    op.Init(x, weight, output, tiling, &pipe);
-    op.Process();
-}
-
-} // namespace stage0
-
-namespace stage1 {
+// Part of the result as the cube core hands it over: each of its two vector cores takes half of the rows.
+struct Region {
+    uint64_t row; // over all matrices
+    uint64_t column;
+    uint64_t place; // of the first element among what the cube core has handed over
+    uint32_t rows;
+    uint32_t columns;
+};
 
 constexpr int32_t BUFFER_NUM = 2; // the next tile is copied while this one is computed
-constexpr uint32_t BLOCK_BYTES = 32;
-
-class LinearStage1Kernel {
+constexpr uint32_t LANES = 64; // float32 elements of one repeat
+class LinearEpilogue {
 public:
-    __aicore__ inline LinearStage1Kernel() {}
+    __aicore__ inline LinearEpilogue() {}
     __aicore__ inline void Init(GM_ADDR mm, GM_ADDR bias, GM_ADDR output, const OpTiling &tiling, TPipe *pipe)
     {
         tiling_ = tiling;
@@ -333,136 +339,168 @@ public:
         outputGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(output));
         pipe->InitBuffer(mmQueue, BUFFER_NUM, TILE_ELEMENTS * sizeof(float));
         pipe->InitBuffer(outputQueue, BUFFER_NUM, TILE_ELEMENTS * sizeof(float));
-        pipe->InitBuffer(biasQueue, 1, COLUMN_CAPACITY * sizeof(float));
+        pipe->InitBuffer(biasQueue, BUFFER_NUM, COLUMN_CAPACITY * sizeof(float));
     }
 
     __aicore__ inline void Process()
     {
-        const uint64_t begin = GetBlockIdx() * tiling_.rowsPerCore;
-        const uint64_t run = begin + tiling_.rowsPerCore;
-        const uint64_t end = run < tiling_.rows ? run : tiling_.rows;
-        biasLocal = biasQueue.AllocTensor<float>();
-        DataCopyPad(biasLocal, biasGlobal,
-            DataCopyExtParams{1, static_cast<uint32_t>(tiling_.columns * sizeof(float)), 0, 0, 0},
-            DataCopyPadExtParams<float>{false, 0, 0, 0});
-        biasQueue.EnQue(biasLocal);
-        biasLocal = biasQueue.DeQue<float>();
-        uint32_t rows = RowsAt(begin, end);
-        CopyIn(begin, rows);
-        for (uint64_t row = begin; row < end;) {
-            const uint64_t next = row + rows;
-            const uint32_t nextSize = RowsAt(next, end);
-            if (nextSize > 0) { // travels while this tile is computed
-                CopyIn(next, nextSize);
+        const uint64_t core = GetBlockIdx() / GetTaskRatio();
+        uint32_t count = 0;
+        for (uint64_t index = core; index < tiling_.tiles; index += tiling_.blockDim) {
+            const Tile tile = TileAt(tiling_, index);
+            const uint64_t row = tile.matrix * tiling_.m + tile.row;
+            for (uint32_t column = 0; column < tile.columns; column += tiling_.partN) {
+                const uint32_t columns = Part(tile.columns - column, tiling_.partN);
+                const uint64_t place = count++ % HANDED * BASE_M * BASE_N;
+                CrossCoreWaitFlag(RESULT_READY);
+                Take(Region{row, tile.column + column, place, tile.rows, columns});
+                CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);
             }
-            Compute(rows);
-            CopyOut(row, rows);
-            row = next;
-            rows = nextSize;
         }
-        biasQueue.FreeTensor(biasLocal);
+        Finish();
     }
 
 private:
-    __aicore__ inline uint32_t RowsAt(uint64_t row, uint64_t end)
+    __aicore__ inline void Take(const Region &region)
     {
-        const uint64_t left = end - row;
-        return left < tiling_.rowsPerTile ? left : tiling_.rowsPerTile;
+        const uint32_t half = (region.rows + 1) / 2;
+        const uint32_t end = GetSubBlockIdx() == 0 ? half : region.rows;
+        const uint32_t most = RowsAtATime(half, region.columns);
+        for (uint32_t row = GetSubBlockIdx() == 0 ? 0 : half; row < end;) {
+            Region part = region;
+            part.row += row;
+            part.place += row * region.columns;
+            part.rows = end - row < most ? end - row : most;
+            CopyIn(part);
+            Finish();
+            waiting = part;
+            row += part.rows;
+        }
     }
 
-    __aicore__ inline void CopyIn(uint64_t row, uint32_t rows)
+    __aicore__ inline void Finish()
+    {
+        if (waiting.rows > 0) {
+            Compute(waiting);
+            CopyOut(waiting);
+            waiting.rows = 0;
+        }
+    }
+
+    // Equal tiles of a region.
+    __aicore__ inline uint32_t RowsAtATime(uint32_t rows, uint32_t columns)
+    {
+        const uint32_t fitting = TILE_ELEMENTS / Whole(columns, 8);
+        const uint32_t most = fitting < ROW_CAPACITY ? fitting : ROW_CAPACITY;
+        const uint32_t tiles = (rows + most - 1) / most;
+        return (rows + tiles - 1) / tiles;
+    }
+
+    __aicore__ inline void CopyIn(const Region &part)
     {
         LocalTensor<float> mmLocal = mmQueue.AllocTensor<float>();
-        DataCopyPad(mmLocal, mmGlobal[row * tiling_.columns],
-            RowCopy<float>(rows),
+        DataCopyPad(mmLocal, mmGlobal[part.place],
+            RowsOf<float>(part.rows, part.columns, part.columns),
             DataCopyPadExtParams<float>{false, 0, 0, 0});
         mmQueue.EnQue(mmLocal);
+        LocalTensor<float> biasLocal = biasQueue.AllocTensor<float>();
+        DataCopyPad(biasLocal, biasGlobal[part.column],
+            RowsOf<float>(1, part.columns, part.columns),
+            DataCopyPadExtParams<float>{false, 0, 0, 0});
+        biasQueue.EnQue(biasLocal);
     }
 
-    __aicore__ inline void Compute(uint32_t rows)
+    __aicore__ inline void Compute(const Region &part)
     {
+        const uint32_t rows = part.rows;
+        tileColumns = part.columns;
+        tilePitch = Whole(part.columns, FLOATS_PER_BLOCK);
         LocalTensor<float> mmLocal = mmQueue.DeQue<float>();
+        LocalTensor<float> biasLocal = biasQueue.DeQue<float>();
         LocalTensor<float> outputLocal = outputQueue.AllocTensor<float>();
-        const uint32_t count = rows * tiling_.pitch;
+        const uint32_t count = rows * tilePitch;
         // add
         AddColumns(mmLocal, mmLocal, biasLocal, rows);
         // relu
         Relu(outputLocal, mmLocal, count);
         outputQueue.EnQue(outputLocal);
         mmQueue.FreeTensor(mmLocal);
+        biasQueue.FreeTensor(biasLocal);
     }
 
-    __aicore__ inline void CopyOut(uint64_t row, uint32_t rows)
+    __aicore__ inline void CopyOut(const Region &part)
     {
         LocalTensor<float> outputLocal = outputQueue.DeQue<float>();
-        DataCopyPad(outputGlobal[row * tiling_.columns], outputLocal,
-            RowCopy<float>(rows));
+        DataCopyPad(outputGlobal[part.row * tiling_.n + part.column], outputLocal,
+            RowsTo<float>(part.rows, part.columns, tiling_.n));
         outputQueue.FreeTensor(outputLocal);
+    }
+
+    // Rows in memory, `pitch` elements from one to the next, into rows of whole blocks.
+    template <typename T>
+    __aicore__ inline DataCopyExtParams RowsOf(uint32_t rows, uint32_t columns, uint64_t pitch)
+    {
+        const uint32_t bytes = columns * sizeof(T);
+        if (pitch == columns && bytes % BLOCK_BYTES == 0) { // one piece
+            return {1, rows * bytes, 0, 0, 0};
+        }
+        return {static_cast<uint16_t>(rows), bytes, static_cast<uint32_t>(pitch * sizeof(T) - bytes), 0, 0};
+    }
+
+    // The same the other way.
+    template <typename T>
+    __aicore__ inline DataCopyExtParams RowsTo(uint32_t rows, uint32_t columns, uint64_t pitch)
+    {
+        const DataCopyExtParams copy = RowsOf<T>(rows, columns, pitch);
+        return {copy.blockCount, copy.blockLen, copy.dstStride, copy.srcStride, 0};
+    }
+
+    __aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
+    {
+        return (value + unit - 1) / unit * unit;
     }
 
     // Add each row of a tile and the same columns.
     __aicore__ inline void AddColumns(const LocalTensor<float> &dst, const LocalTensor<float> &src,
                                   const LocalTensor<float> &columns, uint32_t rows)
     {
-        for (uint32_t row = 0; row < rows; ++row) {
-            const uint32_t start = row * tiling_.pitch;
-            Add(dst[start], src[start], columns, tiling_.pitch);
+        const uint8_t pitchBlocks = tilePitch / FLOATS_PER_BLOCK;
+        for (uint32_t column = 0; column < tilePitch; column += LANES) {
+            const uint32_t left = tilePitch - column;
+            Add(dst[column], src[column], columns[column], left < LANES ? left : LANES, rows,
+                BinaryRepeatParams{1, 1, 1, pitchBlocks, pitchBlocks, 0});
         }
-    }
-
-    // Rows that fill whole blocks travel as one piece; others are padded to a block each.
-    template <typename T> __aicore__ inline DataCopyExtParams RowCopy(uint32_t rows)
-    {
-        const uint32_t rowBytes = tiling_.columns * sizeof(T);
-        if (rowBytes % BLOCK_BYTES == 0) {
-            return {1, rows * rowBytes, 0, 0, 0};
-        }
-        return {static_cast<uint16_t>(rows), rowBytes, 0, 0, 0};
     }
 
     OpTiling tiling_;
+    Region waiting{}; // copied in and not yet computed
+    uint32_t tileColumns = 0;
+    uint32_t tilePitch = 0; // elements from row to row in the unified buffer
     TQue<TPosition::VECIN, BUFFER_NUM> mmQueue;
-    TQue<TPosition::VECIN, 1> biasQueue;
+    TQue<TPosition::VECIN, BUFFER_NUM> biasQueue;
     TQue<TPosition::VECOUT, 1> outputQueue;
     GlobalTensor<float> mmGlobal;
     GlobalTensor<float> biasGlobal;
     GlobalTensor<float> outputGlobal;
-    LocalTensor<float> biasLocal;
 };
 
-__aicore__ inline void linear_stage1_kernel(GM_ADDR bias, GM_ADDR mm, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
+extern "C" __global__ __mix__(1, 2) void linear_kernel(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
 {
     TPipe pipe;
-    LinearStage1Kernel op;
-    op.Init(mm, bias, output, tiling, &pipe);
-    op.Process();
-}
-
-} // namespace stage1
-
-// One launch: a part begins when what it reads has been written.
-extern "C" __global__ __mix__(1, 2) void linear_kernels0(
-    GM_ADDR xMemory, GM_ADDR weightMemory, GM_ADDR biasMemory, GM_ADDR output0Memory, GM_ADDR workspace,
-    OpTiling tiling)
-{
+    // What a cube core hands over lies in its own part of the workspace.
     if ASCEND_IS_AIC {
-        if (GetBlockIdx() < tiling.stage0.blockDim) {
-            stage0::linear_stage0_kernel(
-                xMemory, weightMemory, workspace + tiling.slot0, workspace + tiling.scratch, tiling.stage0);
-        }
+        LinearProduct op;
+        op.Init(x, weight, workspace + GetBlockIdx() * HANDED_BYTES, tiling, &pipe);
+        op.Process();
     }
-    PipeBarrier<PIPE_ALL>();
-    SyncAll<false>();
     if ASCEND_IS_AIV {
-        if (GetBlockIdx() < tiling.stage1.blockDim) {
-            stage1::linear_stage1_kernel(
-                biasMemory, workspace + tiling.slot0, output0Memory, workspace + tiling.scratch, tiling.stage1);
-        }
+        LinearEpilogue op;
+        op.Init(workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES, bias, output, tiling, &pipe);
+        op.Process();
     }
 }
 
 extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling)
 {
-    linear_kernels0<<<tiling.blockDim, nullptr, stream>>>(
-        tensors[0], tensors[1], tensors[2], tensors[3], workspace, tiling);
+    linear_kernel<<<tiling.blockDim, nullptr, stream>>>(tensors[0], tensors[1], tensors[2], tensors[3], workspace, tiling);
 }
