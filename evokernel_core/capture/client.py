@@ -138,4 +138,5 @@ class AgentClient:
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        environment["TORCHDYNAMO_DISABLE"] = "1"  # @torch.compile leaves a function as it is
         return Channel((self._interpreter, "-I", str(folder)), environment)

@@ -7,12 +7,13 @@ import inspect
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from .errors import Refused
-from .held import Held, Holder, Watch, holders_of, put, tensors_in
+from .arguments import argument_of
+from .held import Held, Holder, Watch, holders_of, put, replaced, tensors_in
 from .inputs import Trial
 from .parts import PARAMETER, SCALAR, TENSOR, Leaf
 from .source import Function, Source
@@ -22,13 +23,14 @@ _NOWHERE = ast.Constant(None)
 
 @dataclass(frozen=True)
 class Entry:
-    """``arguments`` are the values bound to the function's parameters, ``given`` the callable that takes
-    them; ``receiver`` is the module or None."""
+    """``given`` is the callable, ``bound`` what it is called with, ``receiver`` the module or None.
+    ``refusal`` says why a region cannot stand for all of the function, empty where it can."""
 
     function: Function
     given: Callable[..., Any]
     receiver: Any
     bound: inspect.BoundArguments
+    refusal: str = ""
 
     @property
     def read_names(self) -> frozenset[str]:
@@ -36,23 +38,48 @@ class Entry:
         names = (item for statement in self.function.node.body for item in ast.walk(statement))
         return frozenset(item.id for item in names if isinstance(item, ast.Name))
 
+    def may_lack(self, name: str) -> bool:
+        """Whether a call may leave an argument out."""
+        parameter = self.bound.signature.parameters[name]
+        return parameter.default is not parameter.empty
+
 
 def entry_of(trial: Trial, source: Source) -> Entry | None:
-    """None where what the trial calls is no plain function of the file."""
+    """None where what the trial calls is no function of the file."""
     target = trial.function
     if isinstance(target, torch.nn.Module):
         given, receiver = getattr(target, "forward", None), target
     else:
         given, receiver = target, None
-    function = getattr(given, "__func__", given)
+    outer = getattr(given, "__func__", given)
+    function = inspect.unwrap(outer) if callable(outer) else None
     if not isinstance(function, types.FunctionType) or function.__code__.co_filename != source.path:
         return None
     known = [item for item in source.functions if item.qualname == function.__qualname__]
-    if len(known) != 1 or inspect.isgeneratorfunction(function) or known[0].node.decorator_list:
+    if len(known) != 1:
         return None
     bound = inspect.signature(given).bind(*trial.args, **trial.kwargs)
     bound.apply_defaults()
-    return Entry(known[0], given, receiver, bound)
+    return Entry(known[0], given, receiver, bound, _refusal(known[0], outer, function))
+
+
+def _refusal(known: Function, outer: Any, function: types.FunctionType) -> str:
+    """A decorator of torch's, such as ``no_grad``, stays where it is and runs around the kernel too."""
+    if inspect.isgeneratorfunction(function):
+        return f"{known.qualname} is a generator: return tensors instead of yielding them."
+    step = outer
+    while step is not function:
+        if not _is_torchs(step):
+            return (
+                f"A decorator of {known.qualname} may change what it is given: move its work into the body."
+            )
+        step = step.__wrapped__
+    return ""
+
+
+def _is_torchs(wrapper: Any) -> bool:
+    code = getattr(wrapper, "__code__", None)
+    return code is not None and Path(code.co_filename).is_relative_to(Path(torch.__file__).parent)
 
 
 @dataclass
@@ -76,7 +103,9 @@ class Call:
         by_tensor = {id(leaf.value): value for leaf, value in zip(self.leaves, values, strict=True)}
         bound = self.entry.bound
         kept = dict(bound.arguments)
-        bound.arguments.update({name: by_name[name] for name in kept if name in by_name})
+        bound.arguments.update(
+            {name: by_name.get(name, replaced(value, by_tensor)) for name, value in kept.items()}
+        )
         try:
             with put(self.places, by_tensor):
                 watch = Watch(self.holders)
@@ -90,33 +119,27 @@ class Call:
 def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Call:
     """Raises Refused for arguments that no call of a kernel can take. ``fix_numbers`` makes the values of
     Python numbers conditions instead of inputs."""
-    leaves, conditions = [], []
+    leaves, conditions, arguments = [], [], []
     for name, value in entry.bound.arguments.items():
-        if isinstance(value, torch.Tensor):
-            leaves.append(_leaf(name, TENSOR, value))
-        elif name in entry.read_names and isinstance(value, float) and not fix_numbers:
-            leaves.append(_leaf(name, SCALAR, value))
-        elif name in entry.read_names:
-            conditions.append(_condition(name, value))
+        if not isinstance(value, torch.Tensor) and name not in entry.read_names:
+            continue
+        optional = entry.may_lack(name) and name in entry.read_names
+        found = argument_of(name, value, module.__name__, optional=optional, fix_numbers=fix_numbers)
+        leaves += [_leaf(text, TENSOR, tensor) for text, tensor in found.tensors]
+        leaves += [_leaf(text, SCALAR, number) for text, number in found.numbers]
+        conditions += found.conditions
+        arguments += found.holders
+    given = {id(leaf.value) for leaf in leaves}
     holders = _holders(entry, module)
     places = tensors_in(holders)
-    first = {id(place.tensor): place for place in reversed(places)}
+    first = {id(place.tensor): place for place in reversed(places) if id(place.tensor) not in given}
     leaves += [_leaf(item.expression, PARAMETER, item.tensor) for item in reversed(first.values())]
-    return Call(entry, tuple(leaves), tuple(conditions), tuple(places), tuple(holders))
+    holders += arguments
+    return Call(entry, tuple(leaves), tuple(conditions), tuple(tensors_in(holders)), tuple(holders))
 
 
 def _leaf(expression: str, kind: str, value: Any) -> Leaf:
     return Leaf(_NOWHERE, kind, expression, value, -1)
-
-
-def _condition(name: str, value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return f"{name} is {value}"
-    if isinstance(value, (int, float, str)):
-        return f"{name} == {value!r}"
-    if isinstance(value, (tuple, dict)) and not value:
-        return f"not {name}"
-    raise Refused(f"The argument {name} is a {type(value).__name__}: pass tensors and numbers on their own.")
 
 
 def _holders(entry: Entry, module: types.ModuleType) -> list[Holder]:

@@ -33,7 +33,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Held:
-    """One place that holds a tensor."""
+    """One place that holds a tensor, itself or in a tuple."""
 
     expression: str
     tensor: torch.Tensor
@@ -90,11 +90,32 @@ def _member(owner: torch.nn.Module, text: str, name: str) -> str:
 def tensors_in(holders: Iterable[Holder]) -> list[Held]:
     """Every place that holds a tensor."""
     return [
-        Held(holder.path(key), value, holder, key)
+        Held(text, tensor, holder, key)
         for holder in holders
         for key, value in holder.items()
-        if isinstance(value, torch.Tensor)
+        for text, tensor in below(value, holder.path(key))
     ]
+
+
+def below(value: Any, text: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """A tensor, or those in a tuple, by the texts that reach them."""
+    if isinstance(value, torch.Tensor):
+        yield text, value
+    elif isinstance(value, tuple):
+        for number, item in enumerate(value):
+            yield from below(item, f"{text}[{number}]")
+
+
+def replaced(value: Any, tensors: Mapping[int, Any]) -> Any:
+    """The value with other tensors in it, by the identity of each; a tuple is made anew for them."""
+    if isinstance(value, torch.Tensor):
+        return tensors.get(id(value), value)
+    if not isinstance(value, tuple):
+        return value
+    items = [replaced(item, tensors) for item in value]
+    if all(new is old for new, old in zip(items, value, strict=True)):
+        return value
+    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
 
 
 @contextmanager
@@ -103,7 +124,7 @@ def put(places: Iterable[Held], values: Mapping[int, torch.Tensor]) -> Iterator[
     kept = [(place.holder, dict(place.holder.items())) for place in places]
     try:
         for place in places:
-            place.holder.entries[place.key] = values[id(place.tensor)]
+            place.holder.entries[place.key] = replaced(place.holder.entries[place.key], values)
         yield
     finally:
         for holder, entries in kept:

@@ -98,7 +98,7 @@ def trace(
     environment = ShapeEnv(duck_shape=False)
     mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
     results: list[Any] = []
-    with torch.no_grad(), mode, _plain_convolutions(), enable_python_dispatcher():
+    with torch.no_grad(), mode, _plain_convolutions(), _no_inference(), enable_python_dispatcher():
         symbols = _symbols(environment, inputs, pinned)
         given = [
             torch.empty([symbols.get(item.key(i, d), n) for d, n in enumerate(item.shape)], dtype=item.dtype)
@@ -129,6 +129,19 @@ def _plain_convolutions() -> Iterator[None]:
     finally:
         torch._C._set_mkldnn_enabled(onednn)
         torch._C._set_nnpack_enabled(nnpack)
+
+
+@contextmanager
+def _no_inference() -> Iterator[None]:
+    """Functions in inference mode run without it: its tensors cannot be traced, and nothing is recorded for
+    gradients anyway."""
+    mode = torch.inference_mode
+    enter, leave = mode.__enter__, mode.__exit__
+    try:
+        mode.__enter__, mode.__exit__ = lambda self: None, lambda self, *exception: None
+        yield
+    finally:
+        mode.__enter__, mode.__exit__ = enter, leave
 
 
 def _symbols(

@@ -55,6 +55,8 @@ class WholeFunctions:
     def region(self, entry: Entry) -> dict[str, Any]:
         """``{"replacement", "graph", "symbols"}`` of the function's whole body. Raises Refused with the
         reason where it cannot be one region."""
+        if entry.refusal:
+            raise Refused(entry.refusal)
         run = [item for item in self.source.functions if any(map(self.was_run, ast.walk(item.node)))]
         if reason := outside_state(self.source, self.was_run, run):
             raise Refused(reason)

@@ -1,0 +1,149 @@
+"""What a forward is given: structures of tensors, things left out, decorators around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.edit import plan_edit
+from evokernel_core.domain.region import Region
+from tests.capture.test_whole import HEAD, assert_same_model, executed, kernel, model
+
+X = "torch.randn(4, 6)"
+CLASSES = """
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    left: torch.Tensor
+    right: torch.Tensor
+
+class Batch:
+    def __init__(self, values):
+        self.values, self.gain, self.name = values, 2.0, "b"
+
+def of_its_own(function):
+    import functools
+
+    @functools.wraps(function)
+    def wrapper(self, x):
+        return function(self, x * 2)
+
+    return wrapper
+"""
+
+
+@pytest.fixture
+def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
+    def capture(text: str) -> tuple[Region, ...]:
+        return agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+
+    return capture
+
+
+def file_of(init: str, forward: str, shapes: str, arguments: str = "x", decorator: str = "") -> str:
+    text = model(init, forward, shapes, arguments).replace(HEAD, HEAD + CLASSES)
+    definition = f"    def forward(self, {arguments}):"
+    before, found, after = text.rpartition(definition)
+    return f"{before}    {decorator}\n{found}{after}" if decorator else text
+
+
+SAME = {
+    "a dictionary": ("return batch['x'] * batch['y'].exp()", f"{{'x': {X}, 'y': {X}}}", "batch"),
+    "a flag in a dictionary": (
+        "return d['x'].exp() if d['twice'] else d['x'].sin()",
+        f"{{'x': {X}, 'twice': True}}",
+        "d",
+    ),
+    "tuples in a list": ("(a, b), c = x\nreturn a * b + c", f"[({X}, {X}), {X}]", "x"),
+    "a named tuple": ("return x.left * x.right", f"Pair({X}, {X})", "x"),
+    "an object of the file": ("return x.values.exp() * x.gain", f"Batch({X})", "x"),
+    "further arguments": ("return xs[0] * xs[1].exp()", f"{X}, {X}", "*xs"),
+    "an argument that only a keyword gives": ("return x.exp() * scale", X, "x, *, scale=2.0"),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_structures_of_tensors(name: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
+    text = file_of("self.a = 1", *SAME[name])
+    (region,) = whole(text)
+    assert_same_model(text, region)
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    ["@torch.no_grad()", "@torch.inference_mode()", "@torch.compile", "@torch.compile(dynamic=True)"],
+)
+def test_decorators_of_torch_stay(decorator: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
+    init = "self.linear = nn.Linear(6, 6)"
+    text = file_of(init, "return self.linear(x).relu() + 1", X, decorator=decorator)
+    (region,) = whole(text)
+    if "compile" in decorator:
+        assert region.task is not None and region.replacement == "return {call}"
+    else:
+        assert_same_model(text, region)
+
+
+OTHERWISE = {
+    "an optional tensor": ("return x.exp() if y is None else x * y", f"{X}, {X}", "x, y=None", [(4, 6)]),
+    "an optional tensor that only arithmetic reads": ("y = x if y is None else y\nreturn x * y", f"{X}, {X}",
+                                                      "x, y=None", [(4, 6)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_what_is_left_out_goes_the_old_way(name: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
+    forward, given, arguments, shapes = OTHERWISE[name]
+    text = file_of("self.a = 1", forward, given, arguments)
+    (region,) = whole(text)
+    assert_same_model(text, region)
+    other = edited(text, region)()
+    inputs = [torch.randn(*shape) for shape in shapes]
+    torch.testing.assert_close(other(*inputs), executed(text)["Model"]()(*inputs))
+
+
+def test_another_structure_goes_the_old_way(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    forward = "total = 0\nfor name in d:\n    total = total + d[name].exp()\nreturn total"
+    text = file_of("self.a = 1", forward, f"{{'x': {X}, 'y': {X}}}", "d")
+    (region,) = whole(text)
+    x = torch.randn(4, 6)
+    torch.testing.assert_close(edited(text, region)()({"x": x, "y": x, "z": x}), 3 * x.exp())
+
+
+def edited(text: str, region: Region) -> Any:
+    assert region.task is not None, region.reason
+    runnable = plan_edit(text, region, "k").replace("import evokernel_kernels.k  # noqa: F401", "")
+    return executed(runnable.replace("torch.ops.evokernel.k(", "kernel_k("), kernel_k=kernel(region.task))[
+        "Model"
+    ]
+
+
+def test_an_entry_that_a_dictionary_is_given_is_set(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    """As a cache of keys and values grows."""
+    forward = "cache['k'] = torch.cat([cache['k'], x.exp()])\nreturn cache['k'] * 2"
+    text = file_of("self.a = 1", forward, f"{X}, {{'k': {X}}}", "x, cache")
+    (region,) = whole(text)
+    x, before = torch.randn(4, 6), torch.randn(4, 6)
+    cache = {"k": before}
+    result = edited(text, region)()(x, cache)
+    torch.testing.assert_close(cache["k"], torch.cat([before, x.exp()]))
+    torch.testing.assert_close(result, cache["k"] * 2)
+
+
+REFUSED = {
+    "a decorator of the file": ("return x.exp()", X, "x", "@of_its_own", "A decorator of Model.forward"),
+    "a generator": ("yield x.exp()", X, "x", "", "is a generator"),
+    "a set": ("return sum(x)", "{1.0, 2.0}", "x", "", "holds a set"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_why_not(name: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
+    forward, shapes, arguments, decorator, reason = REFUSED[name]
+    regions = whole(file_of("self.a = 1", forward, shapes, arguments, decorator))
+    assert any(reason in item.reason for item in regions if item.task is None), [r.reason for r in regions]
