@@ -327,9 +327,14 @@ class _Cutter:
                 return True
         return False
 
-    @staticmethod
-    def _outer_name(ref: ValueRef) -> str:
-        return f"{ref.name}_{ref.index}" if ref.index else ref.name
+    def _outer_name(self, ref: ValueRef) -> str:
+        """What a value from outside is called, unlike any other value of the graph."""
+        if not ref.index:
+            return ref.name
+        name = f"{ref.name}_{ref.index}"
+        while name in self.nodes or name in self.inputs:
+            name += "_"
+        return name
 
 
 def _choices(producers: list[Group]) -> Iterator[tuple[Group, ...]]:

@@ -16,6 +16,7 @@ from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.phases import PhasesFamily
 from evokernel_core.ascendc.families.put import PutFamily
 from evokernel_core.ascendc.families.scan import ScanFamily
+from evokernel_core.ascendc.families.sort import SortFamily
 from evokernel_core.ascendc.families.take import TakeFamily
 from evokernel_core.ascendc.families.transposed import TransposedFamily
 from evokernel_core.ascendc.families.triangle import TriangleFamily
@@ -40,6 +41,7 @@ FAMILIES: tuple[Family, ...] = (
     TakeFamily(),
     PutFamily(),
     ScanFamily(),
+    SortFamily(),
 )
 
 

@@ -22,6 +22,7 @@ from evokernel_core.ascendc.rewrites import (
     resizing,
     scan,
     scan_parts,
+    sorting,
     views,
 )
 from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
@@ -50,6 +51,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     comparing.REWRITES,
     putting.REWRITES,
     resizing.REWRITES,
+    sorting.REWRITES,
     attention.REWRITES,
 )
 

@@ -1,0 +1,160 @@
+"""Sorting and what is read off a sorted row, in terms of rows that lie one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evokernel_core.ascendc.families.sort import MOST_BEST, MOST_WHOLE
+from evokernel_core.ascendc.families.sort_problem import SORT
+from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.rewrites.indexing import tensor, times
+from evokernel_core.ascendc.rewrites.picking import argument, view
+from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.tensor import Dim, TensorSpec
+
+_CORES = 48
+"""Vector cores of the largest chip; fewer cores take the parts in turns."""
+_LEAST_PART = 1024
+"""Elements of a part of a long row that pay for its start."""
+
+Sorted = tuple[ValueRef, ValueRef]
+"""The elements, and where they were."""
+
+
+def _along(writer: GraphWriter, x: ValueRef, dim: int, keep: Dim, descending: bool) -> Sorted:
+    """The first elements of ``x`` sorted along ``dim``."""
+    shape = writer.shape(x)
+    if not shape:
+        x, shape = view(writer, x, (1,)), (1,)
+        dim = 0
+    dim %= len(shape)
+    order = (*range(dim), *range(dim + 1, len(shape)), dim)
+    turned = _permuted(writer, x, order)
+    rows = view(writer, turned, (times([shape[i] for i in order[:-1]]), shape[dim]))
+    found = _first(writer, rows, keep, descending)
+    whole = (*(shape[i] for i in order[:-1]), keep)
+    back = tuple(order.index(i) for i in range(len(shape)))
+    values, indices = (_permuted(writer, view(writer, ref, whole), back) for ref in found)
+    return values, indices
+
+
+def _permuted(writer: GraphWriter, x: ValueRef, order: tuple[int, ...]) -> ValueRef:
+    if order == tuple(range(len(order))):
+        return x
+    shape = tuple(writer.shape(x)[i] for i in order)
+    return writer.call("aten.permute.default", x, order, shape=shape, dtype=writer.spec(x).dtype)
+
+
+def _first(writer: GraphWriter, rows: ValueRef, keep: Dim, descending: bool) -> Sorted:
+    """The first elements of each sorted row. Few long rows are cut into parts, whose first elements are
+    then sorted."""
+    count, columns = writer.shape(rows)
+    parts = _parts(writer, count, columns, keep)
+    if parts == 1:
+        return _sorted(writer, rows, None, keep, descending, 1)
+    assert isinstance(columns, int) and isinstance(keep, int)
+    cut = view(writer, rows, (times((count, parts)), columns // parts))
+    found = _sorted(writer, cut, None, keep, descending, parts)
+    values, indices = (view(writer, ref, (count, parts * keep)) for ref in found)
+    return _sorted(writer, values, indices, keep, descending, 1)
+
+
+def _parts(writer: GraphWriter, count: Dim, columns: Dim, keep: Dim) -> int:
+    """Into how many parts rows are cut so that every core has work; 1 where that does not pay."""
+    if not isinstance(columns, int) or not isinstance(keep, int) or columns <= MOST_WHOLE or keep > MOST_BEST:
+        return 1
+    most = min(_CORES // extent(count).evaluate(writer.sizes), columns // max(_LEAST_PART, 2 * keep))
+    return next((parts for parts in range(most, 1, -1) if columns % parts == 0), 1)
+
+
+def _sorted(
+    writer: GraphWriter, rows: ValueRef, indices: ValueRef | None, keep: Dim, descending: bool, parts: int
+) -> Sorted:
+    shape = (writer.shape(rows)[0], keep)
+    outputs = (TensorSpec(shape, writer.spec(rows).dtype), TensorSpec(shape, "int64"))
+    values, found = writer.call_many(SORT, rows, indices, descending, parts, outputs=outputs)
+    return values, found
+
+
+def _shaped(writer: GraphWriter, node: Node, found: Sorted) -> tuple[ValueRef, ...]:
+    """As the node's results are shaped."""
+    return tuple(view(writer, ref, spec.shape) for ref, spec in zip(found, node.outputs, strict=True))
+
+
+def _sort(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    keywords = dict(node.kwargs)
+    x, stable = tensor(node, 0), node.op.endswith("stable")
+    dim = keywords.get("dim", -1) if stable else argument(node, 1, "dim", -1)
+    descending = keywords.get("descending", False) if stable else argument(node, 2, "descending", False)
+    dim = int(str(dim))
+    keep = writer.shape(x)[dim] if writer.shape(x) else 1
+    return _shaped(writer, node, _along(writer, x, dim, keep, bool(descending)))
+
+
+def _topk(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    x, dim = tensor(node, 0), int(str(argument(node, 2, "dim", -1)))
+    largest = bool(argument(node, 3, "largest", True))
+    keep = node.outputs[0].shape[dim] if node.outputs[0].shape else 1
+    return _shaped(writer, node, _along(writer, x, dim, keep, largest))
+
+
+def _kthvalue(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    k, dim = node.args[1], int(str(argument(node, 2, "dim", -1)))
+    if not isinstance(k, int):
+        raise PlanError("kthvalue with a k that is not a literal is not covered.")
+    return _shaped(writer, node, _at(writer, tensor(node, 0), dim, k))
+
+
+def _at(writer: GraphWriter, x: ValueRef, dim: int, k: int) -> Sorted:
+    """The ``k``-th smallest element along a dimension, which is kept with a size of 1."""
+    shape = writer.shape(x)
+    if not shape:
+        return _along(writer, x, 0, 1, descending=False)
+    dim %= len(shape)
+    values, indices = _along(writer, x, dim, k, descending=False)
+    one = (*shape[:dim], 1, *shape[dim + 1 :])
+
+    def last(ref: ValueRef) -> ValueRef:
+        if k == 1:
+            return ref
+        dtype = writer.spec(ref).dtype
+        return writer.call("aten.slice.Tensor", ref, dim, k - 1, k, shape=one, dtype=dtype)
+
+    return last(values), last(indices)
+
+
+def _median(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """The lower of the two middle elements; what is not a number is every median."""
+    x = tensor(node, 0)
+    if node.op.endswith("default"):
+        flat = view(writer, x, (times(writer.shape(x)),))
+        found, _ = _at(writer, flat, 0, _middle(writer.shape(flat)[0]))
+        return (_nan_where_any(writer, x, view(writer, found, ())),)
+    raise PlanError("median along a dimension is not covered: use kthvalue.")
+
+
+def _nan_where_any(writer: GraphWriter, x: ValueRef, value: ValueRef) -> ValueRef:
+    """The single number ``value``, or NaN where ``x`` has one."""
+    dtype = writer.spec(x).dtype
+    apart = writer.call("aten.ne.Tensor", x, x, shape=writer.shape(x), dtype="bool")
+    strange = writer.call("aten.any.default", apart, shape=(), dtype="bool")
+    endless = writer.call("aten.where.Scalar", strange, float("inf"), 0.0, shape=(), dtype=dtype)
+    nothing = writer.call("aten.sub.Tensor", endless, endless, shape=(), dtype=dtype)
+    return writer.call("aten.add.Tensor", value, nothing, shape=(), dtype=dtype)
+
+
+def _middle(size: Dim) -> int:
+    if not isinstance(size, int):
+        raise PlanError("median over a size that differs from call to call is not covered.")
+    return (size + 1) // 2
+
+
+REWRITES: Mapping[str, Rewrite] = {
+    "aten.kthvalue.default": _kthvalue,
+    "aten.median.default": _median,
+    "aten.sort.default": _sort,
+    "aten.sort.stable": _sort,
+    "aten.topk.default": _topk,
+}
