@@ -27,6 +27,59 @@ struct Tile {
     uint32_t columns; // of all rows, without the gap behind the last
 };
 
+__aicore__ inline uint32_t Part(uint64_t left, uint64_t most)
+{
+    return left < most ? left : most;
+}
+
+__aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+__aicore__ inline Tile TileAt(const OpTiling &tiling, uint64_t index)
+{
+    Tile tile;
+    const uint64_t ofOutputs = tiling.batch * tiling.tilesOfImage;
+    const uint64_t down = index / ofOutputs % tiling.tilesM;
+    uint64_t rest = index % ofOutputs + index / (ofOutputs * tiling.tilesM) * ofOutputs;
+    const uint64_t across = rest % tiling.tilesW;
+    rest /= tiling.tilesW;
+    const uint64_t below = rest % tiling.tilesRows;
+    rest /= tiling.tilesRows;
+    tile.plane = rest % tiling.outD;
+    rest /= tiling.outD;
+    tile.image = rest % tiling.batch;
+    tile.group = rest / tiling.batch;
+    tile.output = down * tiling.tileM;
+    tile.row = below * tiling.tileRows;
+    tile.column = across * tiling.tileW;
+    tile.outputs = Part(tiling.outputs - tile.output, tiling.tileM);
+    tile.rows = Part(tiling.outH - tile.row, tiling.tileRows);
+    tile.width = Part(tiling.outW - tile.column, tiling.tileW);
+    tile.pitch = tiling.pitch > 0 ? tiling.pitch : Whole(tile.width, FRACTAL);
+    tile.columns = (tile.rows - 1) * tile.pitch + tile.width;
+    return tile;
+}
+
+// Pixels of one result in L0C: some rows of a tile, or a part of its only row.
+struct Pixels {
+    uint32_t row;
+    uint32_t column;
+    uint32_t rows;
+    uint32_t width;
+};
+
+// Those from column `first` of the product on.
+__aicore__ inline Pixels PixelsAt(const OpTiling &tiling, const Tile &tile, uint32_t first)
+{
+    if (tile.width > tiling.partColumns) {
+        return {0, first, 1, Part(tile.width - first, tiling.partColumns)};
+    }
+    const uint32_t row = first / tile.pitch;
+    return {row, 0, Part(tile.rows - row, tiling.partRows), tile.width};
+}
+
 class ConvolutionKernel {
 public:
     __aicore__ inline ConvolutionKernel() {}
@@ -62,7 +115,7 @@ public:
         }
         loadIndex = GetBlockIdx();
         for (uint64_t tile = GetBlockIdx(); tile < tiling_.tiles; tile += GetBlockNum()) {
-            ComputeTile(Place(tile));
+            ComputeTile(TileAt(tiling_, tile));
         }
         for (uint32_t panel = 0; panel < PANELS; ++panel) {
             WaitFlag<HardEvent::MTE1_MTE2>(panel);
@@ -76,31 +129,6 @@ public:
     }
 
 private:
-    __aicore__ inline Tile Place(uint64_t index)
-    {
-        Tile tile;
-        const uint64_t ofOutputs = tiling_.batch * tiling_.tilesOfImage;
-        const uint64_t down = index / ofOutputs % tiling_.tilesM;
-        uint64_t rest = index % ofOutputs + index / (ofOutputs * tiling_.tilesM) * ofOutputs;
-        const uint64_t across = rest % tiling_.tilesW;
-        rest /= tiling_.tilesW;
-        const uint64_t below = rest % tiling_.tilesRows;
-        rest /= tiling_.tilesRows;
-        tile.plane = rest % tiling_.outD;
-        rest /= tiling_.outD;
-        tile.image = rest % tiling_.batch;
-        tile.group = rest / tiling_.batch;
-        tile.output = down * tiling_.tileM;
-        tile.row = below * tiling_.tileRows;
-        tile.column = across * tiling_.tileW;
-        tile.outputs = Part(tiling_.outputs - tile.output, tiling_.tileM);
-        tile.rows = Part(tiling_.outH - tile.row, tiling_.tileRows);
-        tile.width = Part(tiling_.outW - tile.column, tiling_.tileW);
-        tile.pitch = tiling_.pitch > 0 ? tiling_.pitch : Whole(tile.width, FRACTAL);
-        tile.columns = (tile.rows - 1) * tile.pitch + tile.width;
-        return tile;
-    }
-
     // One tile of the result: panels of weights and pixels pass through L1, steps of them through L0.
     __aicore__ inline void ComputeTile(const Tile &tile)
     {
@@ -136,7 +164,7 @@ private:
     {
         while (loadIndex < tiling_.tiles && loadCount < panelCount + PANELS) {
             if (loadStart == 0) {
-                loadTile = Place(loadIndex);
+                loadTile = TileAt(tiling_, loadIndex);
             }
             if (!HasWeights(loadTile)) {
                 if (loadCount > panelCount) { // the panels in L1 need the old ones
@@ -304,35 +332,23 @@ private:
         LoadData(target, panel, params);
     }
 
-    // The rows of a part, or the part of a row, without the gaps between rows.
+    // One result, without the gaps between rows.
     __aicore__ inline void Store(const Tile &tile, uint32_t part, uint32_t first)
     {
-        const bool isCut = tile.width > tiling_.partColumns;
-        const uint32_t row = isCut ? 0 : first / tile.pitch;
-        const uint32_t column = isCut ? first : 0;
-        const uint64_t channel = (tile.image * 1 + tile.group) * tiling_.outputs + tile.output;
-        const uint64_t offset =
-            ((channel * tiling_.outD + tile.plane) * tiling_.outH + tile.row + row) * tiling_.outW + tile.column + column;
+        const Pixels pixels = PixelsAt(tiling_, tile, first);
         const uint32_t height = Whole(tile.outputs, FRACTAL);
         FixpipeParamsV220 params;
-        params.nSize = isCut ? Part(tile.width - column, tiling_.partColumns) : tile.width;
+        params.nSize = pixels.width;
         params.mSize = tile.outputs;
         params.srcStride = height;
-        params.dstStride = tiling_.outD * tiling_.outH * tiling_.outW;
-        params.ndNum = isCut ? 1 : Part(tile.rows - row, tiling_.partRows);
+        params.ndNum = pixels.rows;
         params.srcNdStride = tile.pitch / FRACTAL * (height / FRACTAL);
-        params.dstNdStride = params.ndNum > 1 ? tiling_.outW : 0;
+        params.dstNdStride = pixels.rows > 1 ? pixels.width : 0;
+        params.dstStride = tiling_.pixels;
+        const uint64_t channel = (tile.image * 1 + tile.group) * tiling_.outputs + tile.output;
+        const uint64_t row = tile.plane * tiling_.outH + tile.row + pixels.row;
+        const uint64_t offset = channel * tiling_.pixels + row * tiling_.outW + tile.column + pixels.column;
         Fixpipe<float, float, CFG_ROW_MAJOR>(yGlobal[offset], result[part * BASE_M * PART_N], params);
-    }
-
-    __aicore__ inline uint32_t Part(uint64_t left, uint64_t most)
-    {
-        return left < most ? left : most;
-    }
-
-    __aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
-    {
-        return (value + unit - 1) / unit * unit;
     }
 
     OpTiling tiling_;

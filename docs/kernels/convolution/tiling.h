@@ -31,6 +31,7 @@ struct OpTiling {
     uint64_t outD;
     uint64_t outH;
     uint64_t outW;
+    uint64_t pixels; // of a channel of the result
     uint32_t run; // taps that one copy can fetch
     uint64_t runStep;
     uint32_t tileM;
@@ -105,6 +106,7 @@ inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t c
     tiling.outD = static_cast<uint64_t>(made[3]);
     tiling.outH = static_cast<uint64_t>(made[4]);
     tiling.outW = static_cast<uint64_t>(made[5]);
+    tiling.pixels = tiling.outD * tiling.outH * tiling.outW;
     tiling.depth = tiling.channels * TAPS;
     const uint64_t width = static_cast<uint64_t>(58);
     tiling.rowStride = width;

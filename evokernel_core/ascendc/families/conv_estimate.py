@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.families.conv_geometry import Convolution
 from evokernel_core.ascendc.families.conv_rows import RowsSchedule, halo, tiles_of
 from evokernel_core.ascendc.families.conv_schedule import FRACTAL, ConvolutionSchedule, whole
+from evokernel_core.ascendc.families.epilogue import Cost
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
@@ -21,13 +22,16 @@ pieces whole."""
 _ALIGNED = 128
 _MEETING = 1.15
 """Requests of cores that meet at one address take longer: some of them do."""
+_FRICTION = 0.02
+"""Pipes that are busy at a time stand in each other's way (fitted to timings of the twin)."""
 _START_US = 3.5
 """A launch on all cube cores before the first instruction."""
 
 
 @frozen
 class _Sizes:
-    """Sizes of the task, ``depth`` of the product, bytes of an element and of the tensors."""
+    """Sizes of the task, ``depth`` of the product, bytes of an element and of the tensors; ``beside_bytes``:
+    what is read beside the results."""
 
     batch: int
     channels: int
@@ -39,6 +43,7 @@ class _Sizes:
     x_bytes: int
     y_bytes: int
     weight_bytes: int
+    beside_bytes: int = 0
 
 
 def _sizes(found: Convolution, sizes: Mapping[str, int]) -> _Sizes:
@@ -73,10 +78,20 @@ class _Tile:
 
 
 def estimate_us(
-    found: Convolution, item: ConvolutionSchedule | RowsSchedule, sizes: Mapping[str, int], chip: Chip
+    found: Convolution,
+    item: ConvolutionSchedule | RowsSchedule,
+    sizes: Mapping[str, int],
+    chip: Chip,
+    behind: Cost | None = None,
 ) -> float:
-    """Modelled microseconds: the slowest pipe of the busiest core, or the chip's memory."""
+    """Modelled microseconds: the slowest pipe of the busiest core, or the chip's memory. ``behind``: what
+    vector cores do to the results."""
     table, known = chip.constants, _sizes(found, sizes)
+    if behind is not None:
+        elements = known.y_bytes // known.size
+        known = evolve(
+            known, y_bytes=int(elements * behind.written), beside_bytes=int(elements * behind.read)
+        )
     make = _tile_of_rows if isinstance(item, RowsSchedule) else _tile_of_panels
     tile = make(found, item, known, chip)  # type: ignore[arg-type]
     mine = math.ceil(tile.count / chip.aic)
@@ -95,7 +110,7 @@ def estimate_us(
     total = known.x_bytes + known.y_bytes
     back = max(0, total - chip.l2_bytes) / total * known.y_bytes * table["gm.write_back_cost"]
     device = table["gm.hbm_achieved_gbps"] * 1e3 / chip.mhz / chip.aic
-    missed = known.x_bytes * tile.again / tile.count
+    missed = (known.x_bytes * tile.again + known.beside_bytes) / tile.count
     pushed = back / tile.count / device
     copied = tile.copied + missed / table["mte.load_bytes_per_cycle"]
     row_bytes = _moved(tile.width * known.size, False)
@@ -110,10 +125,15 @@ def estimate_us(
         waits = max(waits, stored)
     else:  # the other part's work hides that a part waits for its last result
         waits = max(waits, stored / tile.parts - multiplied * min(1.0, tile.ahead) / tile.parts)
-    busy = max(multiplied + waits, copied, loaded, stored, missed / device + pushed, asked)
-    busy += 0.05 * (multiplied + copied + loaded + stored + asked)
-    memory = (known.x_bytes * tile.again + known.weight_bytes + back) / (table["gm.hbm_achieved_gbps"] * 1e3)
-    first = copied * min(1.0, tile.ahead) + stored
+    taken = 0.0
+    if behind is not None:  # vector cores load the results and store them
+        waits = stored if item.parts == 1 else 0.0
+        taken = behind.cycles(tile.outputs, math.ceil(tile.columns / tile.parts)) * tile.parts
+    busy = max(taken, multiplied + waits, copied, loaded, stored, missed / device + pushed, asked)
+    busy += _FRICTION * (multiplied + copied + loaded + stored + asked)
+    read = known.x_bytes * tile.again + known.beside_bytes + known.weight_bytes
+    memory = (read + back) / (table["gm.hbm_achieved_gbps"] * 1e3)
+    first = copied * min(1.0, tile.ahead) + stored + taken / tile.parts
     first += known.weight_bytes / found.groups / table["mte.load_bytes_per_cycle"]
     return float(chip.launch_us + _START_US + max((mine * busy + first) / chip.mhz, memory))
 

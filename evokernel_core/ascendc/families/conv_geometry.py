@@ -71,25 +71,39 @@ class _Axis:
 
 
 def read_convolution(task: KernelTask) -> Convolution:
-    """The one convolution of a task. Raises PlanError where the task is anything else."""
-    graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
-    found = [node for node in graph.nodes if node.op == CONVOLUTION]
-    if len(found) != 1 or len(graph.outputs) != 1:
-        raise PlanError("The kernel has not exactly one convolution with one result.")
-    node = found[0]
+    """The one convolution of a task, with a ReLU or without. Raises PlanError where the task is anything
+    else."""
+    graph, node = task.graph, convolution_node(task)
+    nodes = {each.name: each for each in graph.nodes}
+    if len(graph.outputs) != 1:
+        raise PlanError("The convolution has more than one result.")
     made = _below(graph.outputs[0], nodes, node.name)
     relu = made.name in nodes and nodes[made.name].op == RELU
     if relu:
         made = _below(next(iter(nodes[made.name].operands())), nodes, node.name)
     if made != ValueRef(node.name):
         raise PlanError("The result is more than a convolution.")
+    return evolve(convolution_of(task, node), relu=relu)
+
+
+def convolution_node(task: KernelTask) -> Node:
+    """The one convolution of a task. Raises PlanError where it has none or several."""
+    found = [node for node in task.graph.nodes if node.op == CONVOLUTION]
+    if len(found) != 1:
+        raise PlanError("The kernel has not exactly one convolution.")
+    return found[0]
+
+
+def convolution_of(task: KernelTask, node: Node) -> Convolution:
+    """What a node computes. Raises PlanError where its operands are not inputs of the task."""
+    graph = task.graph
+    nodes = {each.name: each for each in graph.nodes}
     x, weight, *rest = node.operands()
     dtype = node.outputs[0].dtype
     if dtype not in TYPES:
         raise PlanError(f"A convolution in {dtype} is not covered.")
     geometry = _geometry(graph, node, _input(x, nodes), _input(weight, nodes))
-    return evolve(geometry, bias=_input(rest[0], nodes) if rest else None, relu=relu)
+    return evolve(geometry, bias=_input(rest[0], nodes) if rest else None)
 
 
 def _below(ref: ValueRef, nodes: Mapping[str, Node], stop: str) -> ValueRef:

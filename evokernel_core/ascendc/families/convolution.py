@@ -7,13 +7,21 @@ and the result lands where it belongs: nothing is transposed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from attrs import asdict, field, frozen
 
 from evokernel_core.ascendc.families import conv_rows, conv_schedule
+from evokernel_core.ascendc.families.conv_epilogue import (
+    MOST_OUTPUTS,
+    MOST_PIXELS,
+    Layer,
+    epilogue_text,
+    read_layer,
+)
 from evokernel_core.ascendc.families.conv_estimate import estimate_us
-from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION, Convolution, read_convolution
+from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION, Convolution
 from evokernel_core.ascendc.families.conv_rows import RowsSchedule
 from evokernel_core.ascendc.families.conv_schedule import ConvolutionSchedule, depth_of, whole
 from evokernel_core.ascendc.families.family import Move, StageText
@@ -23,6 +31,7 @@ from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
 _QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
@@ -44,32 +53,32 @@ class ConvolutionFamily:
         return {CONVOLUTION: "kernel"}
 
     def check(self, task: KernelTask, chip: Chip) -> None:
-        read_convolution(task)
+        read_layer(task, chip)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = read_convolution(task)
-        kinds = [_best(found, starts, task, chip) for starts in (conv_schedule.starts, conv_rows.starts)]
+        layer = read_layer(task, chip)
+        kinds = [_best(layer, starts, task, chip) for starts in (conv_schedule.starts, conv_rows.starts)]
         legal = [item for item in kinds if item is not None]
-        return _strategy(min(legal, key=lambda item: estimate_us(found, item, task.sizes, chip)), "")
+        return _strategy(min(legal, key=lambda item: _cost(layer, item, task, chip)), "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_convolution(task), _schedule(strategy)
+        layer, here = read_layer(task, chip), _schedule(strategy)
         return tuple(
             Move(name, _strategy(item, name), self.name)
-            for name, item in _steps(found, here, task, chip)
-            if item != here and _refusal(found, item) is None
+            for name, item in _steps(layer, here, task, chip)
+            if item != here and _refusal(layer, item) is None
         )
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         schedule = _schedule(strategy)
-        return _strategy(schedule, "") if _refusal(read_convolution(task), schedule) is None else None
+        return _strategy(schedule, "") if _refusal(read_layer(task, chip), schedule) is None else None
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return estimate_us(read_convolution(task), _schedule(strategy), task.sizes, chip)
+        return _cost(read_layer(task, chip), _schedule(strategy), task, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
         schedule = _schedule(strategy)
-        context = _context(task, read_convolution(task), schedule, name)
+        context = _context(task, read_layer(task, chip), schedule, name, chip)
         form = "convolution_rows" if schedule.keeps_rows else "convolution"
         tiling, kernel = render(f"{form}_tiling", **context), render(f"{form}_kernel", **context)
         return StageText(tiling, kernel, f"{name}_kernel")
@@ -79,35 +88,47 @@ def _schedule(strategy: Strategy) -> _Schedule:
     return (RowsSchedule if strategy.family == _ROWS else ConvolutionSchedule).of(strategy)
 
 
-def _refusal(found: Convolution, item: _Schedule) -> str | None:
+def _refusal(layer: Layer, item: _Schedule) -> str | None:
+    if layer.epilogue is not None and (item.base_m > MOST_OUTPUTS or item.part_n > MOST_PIXELS):
+        return "The vector cores take smaller results."
     if isinstance(item, RowsSchedule):
-        return conv_rows.refusal(found, item)
-    return conv_schedule.refusal(found, item)
+        return conv_rows.refusal(layer.convolution, item)
+    return conv_schedule.refusal(layer.convolution, item)
+
+
+def _cost(layer: Layer, item: _Schedule, task: KernelTask, chip: Chip) -> float:
+    return estimate_us(layer.convolution, item, task.sizes, chip, layer.cost)
 
 
 def _best(
-    found: Convolution, starts: Callable[[Convolution], Iterator[_Schedule]], task: KernelTask, chip: Chip
+    layer: Layer, starts: Callable[[Convolution], Iterator[_Schedule]], task: KernelTask, chip: Chip
 ) -> _Schedule | None:
-    legal = (item for item in starts(found) if _refusal(found, item) is None)
-    return min(legal, key=lambda item: estimate_us(found, item, task.sizes, chip), default=None)
+    legal = (item for item in starts(layer.convolution) if _refusal(layer, item) is None)
+    return min(legal, key=lambda item: _cost(layer, item, task, chip), default=None)
 
 
-def _steps(
-    found: Convolution, here: _Schedule, task: KernelTask, chip: Chip
-) -> Iterator[tuple[str, _Schedule]]:
+def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, _Schedule]]:
     """Steps from a schedule, and the best one of the other kind."""
+    found = layer.convolution
     if isinstance(here, RowsSchedule):
         yield from conv_rows.steps(found, here)
-        name, other = "rows come anew for each tap", _best(found, conv_schedule.starts, task, chip)
+        name, other = "rows come anew for each tap", _best(layer, conv_schedule.starts, task, chip)
     else:
         yield from conv_schedule.steps(found, here)
-        name, other = "rows stay in L1", _best(found, conv_rows.starts, task, chip)
+        name, other = "rows stay in L1", _best(layer, conv_rows.starts, task, chip)
     if other is not None:
         yield name, other
 
 
-def _context(task: KernelTask, found: Convolution, schedule: _Schedule, name: str) -> Mapping[str, object]:
+def _context(
+    task: KernelTask, layer: Layer, schedule: _Schedule, name: str, chip: Chip
+) -> Mapping[str, object]:
+    found, stem = layer.convolution, "".join(part.capitalize() for part in name.split("_") if part)
+    epilogue = epilogue_text(
+        layer, schedule.base_m, schedule.part_n, chip, f"{stem}Epilogue", keeps_rows=schedule.keeps_rows
+    )
     tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    tensors += epilogue.outputs if epilogue is not None else ["output"]
     sizes = {
         "batch": found.batch.cpp(),
         "channels": found.channels.cpp(),
@@ -117,7 +138,8 @@ def _context(task: KernelTask, found: Convolution, schedule: _Schedule, name: st
         "dilation": [each.cpp() for each in found.dilation],
     }
     flat = [each for value in sizes.values() for each in ([value] if isinstance(value, str) else value)]
-    words = " ".join(flat).replace("(", " ").replace(")", " ").split()
+    flat += epilogue.assignments if epilogue is not None else ()
+    words = set(re.findall(r"\w+", " ".join(flat)))
     return {
         "s": schedule,
         "c": found,
@@ -130,8 +152,10 @@ def _context(task: KernelTask, found: Convolution, schedule: _Schedule, name: st
         "type": CPP_TYPE[found.dtype],
         "quant": _QUANT[found.dtype],
         "name": name,
-        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
+        "class_name": f"{stem}{'Product' if epilogue is not None else 'Kernel'}",
+        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in tensors),
+        "epilogue": epilogue,
+        "size": ITEM_SIZE[found.dtype],
         **sizes,
     }
 
