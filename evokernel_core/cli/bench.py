@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import asdict, define, field
+from attrs import asdict, define, evolve, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -85,7 +85,7 @@ def _next_number(folder: Path) -> int:
 @click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT",
               help="Write the result to this file, - for standard output.", )  # fmt: skip
 def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | None, **options: Any) -> None:
-    """Synthesise kernels for every problem of SUITE_DIR (KernelBench's format).
+    """Synthesise kernels for every problem of SUITE_DIR (KernelBench's format), or of the folders in it.
 
     A problem counts as feasible when one verified kernel does all the tensor work of its forward.
     An interrupted run goes on where it stopped when the same command is given again.
@@ -95,8 +95,8 @@ def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | N
     files = problem_files(suite_dir, _levels(levels), pattern)
     key = _key(settings, files)
     journal = Journal.open(key)
-    _solve_all(files, settings, journal, jobs)
-    results = [journal.done[_file_key(file)] for file in files]
+    _solve_all(suite_dir, files, settings, journal, jobs)
+    results = [journal.done[_file_key(file, suite_dir)] for file in files]
     _report(results, settings.chip, out)
     journal.close()
 
@@ -119,13 +119,13 @@ def _key(settings: Settings, files: Iterable[Path]) -> str:
     return hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
 
 
-def _file_key(file: Path) -> str:
+def _file_key(file: Path, suite: Path) -> str:
     """That of the file's ProblemResult."""
-    return f"{level_of(file)}/{file.stem}"
+    return f"{level_of(file, suite)}/{file.stem}"
 
 
-def _solve_all(files: Iterable[Path], settings: Settings, journal: Journal, jobs: int) -> None:
-    waiting = [file for file in files if _file_key(file) not in journal.done]
+def _solve_all(suite: Path, files: Iterable[Path], settings: Settings, journal: Journal, jobs: int) -> None:
+    waiting = [file for file in files if _file_key(file, suite) not in journal.done]
     local = threading.local()
     sessions: list[Session] = []
     with Memory(memory_path()) as memory, _progress(len(waiting)) as (progress, bar):
@@ -134,8 +134,9 @@ def _solve_all(files: Iterable[Path], settings: Settings, journal: Journal, jobs
             if not hasattr(local, "session"):
                 local.session = Session(settings, file.parent, memory)
                 sessions.append(local.session)
-            job_id = f"bench-{journal.run}-{_file_key(file)}"
-            return _solved(local.session, file, settings.budget, job_id)
+            job_id = f"bench-{journal.run}-{_file_key(file, suite)}"
+            result = _solved(local.session, file, settings.budget, job_id)
+            return evolve(result, level=level_of(file, suite))
 
         try:
             with ThreadPoolExecutor(jobs, "bench") as pool:
@@ -165,7 +166,7 @@ def _solved(session: Session, file: Path, budget: int, job_id: str) -> ProblemRe
     except Exception as error:
         log.exception("bench_problem", problem=file.stem)
         reason = f"{type(error).__name__}: {error}"
-        return ProblemResult(file.stem, False, failed_gate="internal", reason=reason, level=level_of(file))
+        return ProblemResult(file.stem, False, failed_gate="internal", reason=reason)
 
 
 @contextmanager

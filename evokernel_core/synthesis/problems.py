@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import re
 import time
@@ -22,8 +23,8 @@ FORWARD = "Model.forward"
 @frozen
 class ProblemResult:
     """One problem; latencies in microseconds. ``failed_gate`` is ``capture`` where no region covers
-    the forward, else the verifier's gate of the last failure. ``level`` is the folder of a suite with
-    levels, ``category`` that of the task, both empty where there is none."""
+    the forward, else the verifier's gate of the last failure. ``level`` is the problem's folder in a suite
+    of several, ``category`` that of the task, both empty where there is none."""
 
     name: str
     feasible: bool
@@ -46,24 +47,30 @@ class ProblemResult:
 
 
 def problem_files(suite: Path, levels: Iterable[int], pattern: str) -> tuple[Path, ...]:
-    """The problems of a suite in the order of their numbers: ``level<N>/*.py``, or ``*.py`` in a
-    folder without levels. Raises UsageError where there is none."""
+    """The problems of a suite in the order of their numbers: ``level<N>/*.py``, or ``*.py`` in a folder
+    without levels, or else those in the folders below it. Names with an underscore in front are no
+    problems. Raises UsageError where there is none."""
     folders = sorted(folder for folder in suite.glob("level*") if folder.is_dir())
     wanted = {f"level{level}" for level in levels}
     if wanted:
         folders = [folder for folder in folders if folder.name in wanted]
     elif not folders:
-        folders = [suite]
-    files = [file for folder in folders for file in folder.glob("*.py")]
+        folders = [suite] if _in_folder(suite) else sorted(item for item in suite.iterdir() if item.is_dir())
+    files = [file for folder in folders for file in _in_folder(folder)]
     chosen = [file for file in files if fnmatch.fnmatch(file.name, pattern) or file.stem == pattern]
     if not chosen:
         raise UsageError(f"{suite} has no problem that matches {pattern!r}; check --levels and --filter.")
     return tuple(sorted(chosen, key=lambda file: (file.parent.name, _number(file), file.name)))
 
 
-def level_of(file: Path) -> str:
-    """``level1`` and so on, empty for a suite without levels."""
-    return file.parent.name if file.parent.name.startswith("level") else ""
+def _in_folder(folder: Path) -> list[Path]:
+    return [file for file in folder.glob("*.py") if not file.name.startswith("_")]
+
+
+def level_of(file: Path, suite: Path) -> str:
+    """The folder of a suite that a problem lies in, such as ``level1``; empty where it is the suite."""
+    folder = file.parent
+    return folder.name if folder != suite or folder.name.startswith("level") else ""
 
 
 def _number(file: Path) -> int:
@@ -87,7 +94,6 @@ def solve(
             failed_gate=gate,
             reason=reason,
             seconds=_since(started),
-            level=level_of(file),
             category=region.task.op_category if region and region.task else "",
         )
 
@@ -106,12 +112,14 @@ def solve(
     except VerifierError as error:
         return failed("verifier", str(error))
     category = region.task.op_category if region.task else ""
-    return evolve(_result(file.stem, result, _since(started)), level=level_of(file), category=category)
+    return evolve(_result(file.stem, result, _since(started)), category=category)
 
 
 def _whole_forward(session: Session, file: Path) -> tuple[Region | None, str]:
     """The region that is all of the forward's work, or why there is none."""
     text = file.read_text(encoding="utf-8")
+    if not _defines_model(text):
+        return None, "The file defines no class Model, whose forward a problem is: name its module so."
     found = session.regions(file, symbol=FORWARD, programs=True)
     regions = [region for region in found if region.symbol == FORWARD]
     refused = [region.reason for region in regions if region.task is None]
@@ -122,6 +130,15 @@ def _whole_forward(session: Session, file: Path) -> tuple[Region | None, str]:
                 return region, ""
             refused.append(reason)
     return None, " ".join(dict.fromkeys(refused)) or f"{FORWARD} has no code that a kernel could replace."
+
+
+def _defines_model(text: str) -> bool:
+    """Whether a file has a class Model; what is no Python is for others to tell."""
+    try:
+        body = ast.walk(ast.parse(text))
+    except SyntaxError:
+        return True
+    return any(isinstance(item, ast.ClassDef) and item.name == "Model" for item in body)
 
 
 def _result(name: str, result: SynthesisResult, seconds: float) -> ProblemResult:

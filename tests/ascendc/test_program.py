@@ -141,10 +141,11 @@ def test_a_product_with_a_diagonal_matrix(builder: Any, on_twin: Any, chip: Any)
     same = graph.call("eq.Tensor", place, below, shape=("n", "n"), dtype="bool")
     matrix = graph.call("where.self", same, a, 0.0, shape=("n", "n"))
     product = graph.call("mm.default", matrix, b, shape=("n", "m"))
-    task = graph.task(product, symbols={"n": 37, "m": 50})
-    values = {
-        "a": np.random.default_rng(1).normal(size=37).astype("f4"),
-        "b": np.random.default_rng(2).normal(size=(37, 50)).astype("f4"),
-    }
-    (found,) = on_twin(task, values)
-    np.testing.assert_allclose(found, values["a"][:, None] * values["b"], 1e-5, 1e-6)
+    task = graph.task(product, symbols={"n": 4096, "m": 4096})
+    for n, m in ((37, 50), (1, 1), (1, 70), (200, 3)):
+        values = {
+            "a": np.random.default_rng(n).normal(size=n).astype("f4"),
+            "b": np.random.default_rng(m).normal(size=(n, m)).astype("f4"),
+        }
+        (found,) = on_twin(task, values, sizes={"n": n, "m": m})
+        np.testing.assert_allclose(found, values["a"][:, None] * values["b"], 1e-5, 1e-6)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.capture.agent.precision import convolution, rounded
+from evokernel_core.capture.agent.precision import ATTENTION, attention, convolution, rounded
 from evokernel_core.capture.agent.reference import reference
 
 FLOAT = {"dtype": "float32", "contiguous": True}
@@ -59,13 +59,13 @@ def test_float32_sums_in_order_stay_within_the_rounding(one_sign: bool) -> None:
     for k in range(4000):
         total += x[:, k : k + 1] * y[k : k + 1]
     exact = x.double() @ y.double()
-    moved = rounded("aten.mm.default", [x.double(), y.double()], exact, generator)
+    moved = rounded("aten.mm.default", [x.double(), y.double()], {}, exact, generator)
     assert (total - exact).abs().max() < (moved - exact).abs().max()
 
 
 def test_other_ops_are_left_alone() -> None:
     x = torch.ones(3, dtype=torch.float64)
-    assert rounded("aten.relu.default", [x], x, torch.Generator()) is x
+    assert rounded("aten.relu.default", [x], {}, x, torch.Generator()) is x
 
 
 @given(
@@ -91,3 +91,39 @@ def test_a_convolution_in_groups_of_float64_is_pytorchs(
     rest = ([stride] * 2, list(padding), [dilation] * 2, False, [0, 0], groups)
     expected = torch.ops.aten.convolution.default(x, weight, bias, *rest)
     torch.testing.assert_close(convolution(x, weight, bias, *rest), expected, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    shared=st.sampled_from([1, 2, 4]), mask=st.sampled_from(["none", "bool", "float"]), causal=st.booleans(),
+    scale=st.sampled_from([None, 0.3]),
+)  # fmt: skip
+def test_rounded_attention_is_pytorchs_but_for_the_rounding(
+    shared: int, mask: str, causal: bool, scale: float | None
+) -> None:
+    generator = torch.Generator().manual_seed(shared)
+    query = torch.randn(2, 4, 9, 8, generator=generator, dtype=torch.float64)
+    key, value = (torch.randn(2, shared, 11, 8, generator=generator, dtype=torch.float64) for _ in range(2))
+    hidden = torch.rand(9, 11, generator=generator, dtype=torch.float64)
+    given_mask = {"none": None, "bool": hidden > 0.2, "float": hidden}[mask]
+    options: dict[str, Any] = {"scale": scale, "enable_gqa": shared < 4}
+    given_mask = None if causal else given_mask
+    exact = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, given_mask, is_causal=causal, **options
+    )
+    moved = attention(query, key, value, given_mask, 0.0, causal, **options, generator=generator)
+    torch.testing.assert_close(moved, exact, rtol=1e-4, atol=1e-5)
+    assert not torch.equal(moved, exact)
+
+
+def test_large_scores_show_how_far_their_rounding_moves_attention(tmp_path: Path) -> None:
+    """Exponents of thousands keep few digits behind the point."""
+    shape = [1, 255, 255]
+    inputs = [{"name": name, "kind": "tensor", "spec": {"shape": shape, **FLOAT}} for name in "qkv"]
+    args = [{"ref": name, "index": 0} for name in "qkv"]
+    node = {"name": "a", "op": ATTENTION, "args": args, "kwargs": [],
+            "outputs": [{"shape": shape, **FLOAT}]}  # fmt: skip
+    graph = {"inputs": inputs, "nodes": [node], "outputs": [{"ref": "a", "index": 0}]}
+    case = reference(graph, {}, 0, "wide", str(tmp_path))
+    moved = read(case["rounded"][0]) - read(case["precise"][0])
+    assert moved.abs().max() > 1e-2

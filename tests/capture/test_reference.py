@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from evokernel_core.capture.agent.reference import reference
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.reference import DISTRIBUTIONS, ReferenceCase
 from evokernel_core.domain.graph import InputKind
@@ -114,3 +115,30 @@ def test_distributions(
 def test_small_sizes(agent: AgentClient, task: KernelTask, tmp_path: Path, sizes: dict[str, int]) -> None:
     case = agent.reference(task, sizes, 3, "normal", tmp_path)
     assert case.outputs[0].stat().st_size == 4 * sizes["s0"] * sizes["s1"]
+
+
+def test_of_several_values_for_one_place_the_last_one_is_expected(tmp_path: Path) -> None:
+    """Threads that write at the same time leave any of them."""
+    rows, writes, width = 300, 1500, 400
+    specs = {"x": ([rows, width], "float32"), "i": ([writes], "int64"), "v": ([writes, width], "float32")}
+    inputs = [
+        {"name": name, "kind": "tensor", "spec": {"shape": shape, "dtype": dtype, "contiguous": True}}
+        for name, (shape, dtype) in specs.items()
+    ]
+    x, i, v = ({"ref": name, "index": 0} for name in specs)
+    node = {"name": "put", "op": "aten.index_put.default", "args": [x, [i], v], "kwargs": [],
+            "outputs": [inputs[0]["spec"]]}  # fmt: skip
+    graph = {"inputs": inputs, "nodes": [node], "outputs": [{"ref": "put", "index": 0}]}
+    case = reference(graph, {}, 3, "normal", str(tmp_path))
+    values, places, written, found = (
+        torch.frombuffer(bytearray(Path(path).read_bytes()), dtype=dtype).reshape(shape)
+        for path, dtype, shape in (
+            (case["inputs"][0], torch.float32, (rows, width)),
+            (case["inputs"][1], torch.int64, (writes,)),
+            (case["inputs"][2], torch.float32, (writes, width)),
+            (case["outputs"][0], torch.float32, (rows, width)),
+        )
+    )
+    for place, row in zip(places.tolist(), written, strict=True):
+        values[place] = row
+    assert torch.equal(found, values)

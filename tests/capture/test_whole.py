@@ -346,3 +346,27 @@ def test_resizing_is_one_operation_of_the_graph(whole: Callable[[str], tuple[Reg
     (region,) = whole(model("", forward, "torch.randn(2, 3, 8, 9)"))
     assert region.task is not None
     assert "aten.upsample_bilinear2d.default" in [node.op for node in region.task.graph.nodes]
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "return x.index_add(0, i, v)",
+        "return x.index_add(0, i, v, alpha=2)",
+        "return x.index_copy(0, i, v)",
+        "return torch.ops.aten.index_put(x, [i], v, True)",
+        "return torch.ops.aten.index_put(x, [i], v[:1])",
+    ],
+)
+def test_values_that_are_written_by_index_share_the_sizes_of_what_they_replace(
+    forward: str, whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    shapes = "torch.randn(9, 17), torch.randint(0, 9, (6,)), torch.randn(6, 17)"
+    text = model("", forward, shapes, "x, i, v")
+    (region,) = whole(text)
+    assert region.task is not None, region.reason
+    given = {item.name: item.spec.shape for item in region.task.graph.inputs}
+    assert given["v"][1] == given["x"][1]
+    if "v[:1]" not in forward:
+        assert given["v"][0] == given["i"][0]
+    assert_same_model(text, region)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from evokernel_core.cli.bench import Journal, summary
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.synthesis.problems import ProblemResult, problem_files
+from evokernel_core.synthesis.problems import ProblemResult, level_of, problem_files
 from evokernel_core.synthesis.session import Session
 
 POINTWISE = """
@@ -70,6 +70,42 @@ def test_a_plain_folder_is_a_suite(suite: Path) -> None:
     assert [file.stem for file in problem_files(suite / "level2", (), "*")] == ["1_other"]
     with pytest.raises(UsageError, match="no problem"):
         problem_files(suite, (7,), "*")
+
+
+def test_a_folder_of_folders_is_a_suite(tmp_path: Path) -> None:
+    for name in ("math/cumsum", "math/__init__", "index/gather", "index/_shared", "notes/readme"):
+        path = tmp_path / f"{name}{'.txt' if name.startswith('notes') else '.py'}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(POINTWISE)
+    found = problem_files(tmp_path, (), "*")
+    assert [level_of(file, tmp_path) + "/" + file.stem for file in found] == ["index/gather", "math/cumsum"]
+    assert level_of(tmp_path / "cumsum.py", tmp_path) == ""
+    assert level_of(tmp_path / "level2" / "1_a.py", tmp_path / "level2") == "level2"
+
+
+UNSUITABLE = {
+    "broken": (POINTWISE + "def f(:", "not valid Python"),
+    "double": (POINTWISE.replace("33)", "33, dtype=torch.float64)"), "float64: kernels give"),
+    "missing": ("import no_such_package" + POINTWISE, "No module named 'no_such_package'"),
+    "nameless": (POINTWISE.replace("class Model", "class Net"), "no class Model"),
+    "shapeless": (POINTWISE.replace("get_inputs", "inputs_of"), "get_inputs"),
+}
+
+
+def test_files_that_are_no_problems_are_said_so_and_the_rest_goes_on(tmp_path: Path) -> None:
+    suite = tmp_path / "suite"
+    for name, (text, _) in {**UNSUITABLE, "good": (POINTWISE, "")}.items():
+        path = suite / "mixed" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    result = CliRunner().invoke(cli, ["bench", str(suite), "--budget", "1", "--json", "-"])
+    assert result.exit_code == 0, result.output
+    found = {item["name"]: item for item in json.loads(result.stdout)["problems"]}
+    assert found["good"]["feasible"]
+    for name, (_, words) in UNSUITABLE.items():
+        assert not found[name]["feasible"]
+        assert words in found[name]["reason"]
+        assert found[name]["level"] == "mixed"
 
 
 DONE = ProblemResult("2_early", True, 4, 20.0, 10.0, 40.0, 5.0, 0, "", "done", 1.5)

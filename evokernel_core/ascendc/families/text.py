@@ -142,7 +142,9 @@ def _cast(target: str, source: str, mode: str, count: str, packed: bool, item: I
     if packed and item.domain is Domain.FULL:
         return f"CastRows({target}, {source}, RoundMode::{mode}, rows);"
     if item.domain is Domain.COLUMN:
-        count = "tiling_.pitch" if packed else "count"
+        # a copy ends with a whole block, which holds fewer numbers of eight bytes than a pitch has
+        whole = "tiling_.columns" if item.detail == "int64" else "tiling_.pitch"
+        count = whole if packed else "count"
     return f"Cast({target}, {source}, RoundMode::{mode}, {count});"
 
 

@@ -39,6 +39,9 @@ def in_parts(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         seen = _causal(writer, whole[-2], keys)
         scores = writer.call("aten.where.self", seen, scores, -math.inf, shape=whole, dtype="float32")
     weights = writer.call("aten._softmax.default", scores, -1, False, shape=whole, dtype="float32")
+    if mask is not None:  # a query that sees no key gets zeros
+        hidden = writer.call("aten.eq.Scalar", scores, -math.inf, shape=whole, dtype="bool")
+        weights = writer.call("aten.where.self", hidden, 0.0, weights, shape=whole, dtype="float32")
     weights = _as(writer, weights, dtype)
     flat = viewed(writer, weights, (flat_size(shape[:-2]), *whole[-2:]))
     values = _shared(writer, value, sharing)

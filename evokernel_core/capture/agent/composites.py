@@ -106,7 +106,38 @@ def restrided(x: torch.Tensor, size: Any, stride: Any, offset: int | None = None
     return x.view(x.shape) if same else NotImplemented
 
 
-TABLE = {aten.copy.default: copied, aten.as_strided.default: restrided}
+def put(x: torch.Tensor, indices: Any, values: torch.Tensor, accumulate: bool = False) -> Any:
+    """aten.index_put as it is, once the sizes of the values are those of what is written: PyTorch looks at
+    them only when it runs."""
+    if any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices):
+        return NotImplemented  # how much a mask chooses is known only then
+    written = aten.index.Tensor(x, indices).shape
+    for given, wanted in zip(reversed(values.shape), reversed(written)):  # noqa: B905 - values may be fewer
+        if given not in (1, wanted):
+            raise RuntimeError(f"values of {tuple(values.shape)} do not fit {tuple(written)}")
+    return NotImplemented
+
+
+def added(
+    x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1
+) -> torch.Tensor:
+    """aten.index_add: nothing of the source is repeated."""
+    dim %= max(x.dim(), 1)
+    sizes = [index.numel() if axis == dim else size for axis, size in enumerate(x.shape)]
+    if list(source.shape) != sizes:
+        raise RuntimeError(f"a source of {tuple(source.shape)} does not fit {tuple(sizes)}")
+    values = source if alpha == 1 else source * alpha
+    if not x.dim():
+        return x + values.sum()
+    return aten.index_put(x, [*[None] * dim, index], values, True)
+
+
+TABLE = {
+    aten.copy.default: copied,
+    aten.as_strided.default: restrided,
+    aten.index_put.default: put,
+    aten.index_add.default: added,
+}
 """What writes into tensors become, in operations that families know."""
 
 

@@ -11,7 +11,8 @@ import torch
 HALF = ("float16", "bfloat16")
 _PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
 CONVOLUTION = "aten.convolution.default"
-SUMS = _PRODUCTS | {CONVOLUTION}
+ATTENTION = "aten.scaled_dot_product_attention.default"
+SUMS = _PRODUCTS | {CONVOLUTION, ATTENTION}
 """Sums so long that float32 rounds their terms by more than differences behind them keep."""
 _ROUNDING = 2.0**-24
 _SIGMAS = 2.0
@@ -63,17 +64,72 @@ def convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
     return result if bias is None else result + bias[:, None, None]
 
 
-def rounded(op: str, args: list[Any], result: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """The result of a long sum as float32 may round it: each of n terms moves the sum so far, which is
-    about as large as the result or as the terms' root sum of squares, by half a unit in the last place."""
+def size_of_sums(op: str, args: list[Any], result: Any) -> float:
+    """How large the results of the long sums in an operation are; those of attention are its scores."""
+    if op != ATTENTION:
+        return magnitude(result)
+    query, key = args[:2]
+    return magnitude(query) * magnitude(key) * math.sqrt(query.shape[-1])
+
+
+def attention(  # noqa: PLR0913 - as its op
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    generator: torch.Generator,
+) -> torch.Tensor:
+    """``aten.scaled_dot_product_attention.default`` with both products as float32 may round them."""
+    if query.dim() > 2 and key.dim() == query.dim() and key.shape[-3] != query.shape[-3]:
+        times = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(times, -3), value.repeat_interleave(times, -3)
+    turned = key.transpose(-1, -2)
+    scores = _product_rounded(query, turned, query @ turned, generator)
+    scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        scores = scores.masked_fill(~seen, -math.inf)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = scores.softmax(-1)
+    return _product_rounded(weights, value, weights @ value, generator)
+
+
+def _product_rounded(
+    left: torch.Tensor, right: torch.Tensor, result: torch.Tensor, generator: torch.Generator
+) -> torch.Tensor:
+    return _moved(left.square() @ right.square(), left.shape[-1], result, generator)
+
+
+def rounded(
+    op: str, args: list[Any], kwargs: Mapping[str, Any], result: torch.Tensor, generator: torch.Generator
+) -> torch.Tensor:
+    """The result of a long sum as float32 may round it."""
     if op not in SUMS:
         return result
+    if op == ATTENTION:
+        return attention(*args, **kwargs, generator=generator)
     left, right = args[0], args[1]
     if op == CONVOLUTION:
         squares = convolution(left.square(), right.square(), None, *args[3:])
         terms = right.numel() // right.shape[0]
     else:
-        squares, terms = left.square() @ right.square(), left.shape[-1]
+        return _product_rounded(left, right, result, generator)
+    return _moved(squares, terms, result, generator)
+
+
+def _moved(
+    squares: torch.Tensor, terms: int, result: torch.Tensor, generator: torch.Generator
+) -> torch.Tensor:
+    """Each of n terms moves the sum so far, which is about as large as the result or as the terms' root sum
+    of squares, by half a unit in the last place."""
     moved = _SIGMAS * _ROUNDING * math.sqrt(terms) * (result.abs() + squares.sqrt())
     signs = torch.randint(0, 2, result.shape, generator=generator, dtype=torch.int8) * 2 - 1
     return result + moved * signs

@@ -6,7 +6,8 @@ import ast
 import ctypes
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ _MOST_LOST = 0.5
 """Results smaller than this share of a sum hide how much its rounding weighs."""
 _ROUNDINGS = 4
 """Ways in which long sums are rounded to see how far that moves the results."""
-After = Callable[[str, "list[Any]", Any], Any]
-"""What becomes of a node: its op, arguments and result."""
+After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
+"""What becomes of a node: its op, both kinds of arguments, and result."""
 _EXTREME = 30.0
 _INTEGERS = Range(0, 8)
 """Values of integer inputs that no operation reads as indices."""
@@ -59,7 +60,7 @@ def reference(
         length = factors.get(item["name"], 0)
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
-    with torch.no_grad():
+    with torch.no_grad(), _in_order():
         sums: list[float] = []
         results = _in_range(lambda: run(graph, values, sizes, _noting(sums)))
         precise = run_widened(graph, values, sizes, results, sums)
@@ -70,6 +71,18 @@ def reference(
     return {
         "inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened, "rounded": moved,
     }  # fmt: skip
+
+
+@contextmanager
+def _in_order() -> Iterator[None]:
+    """Of several values for one place the last one stays, as in one thread."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warns)
 
 
 def _shapes(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
@@ -83,9 +96,9 @@ def _shapes(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int
 def _noting(sums: list[float]) -> After:
     """Notes how large the results of long sums are."""
 
-    def after(op: str, _args: list[Any], result: Any) -> Any:
+    def after(op: str, args: list[Any], _kwargs: dict[str, Any], result: Any) -> Any:
         if op in precision.SUMS:
-            sums.append(precision.magnitude(result))
+            sums.append(precision.size_of_sums(op, args, result))
         return result
 
     return after
@@ -149,8 +162,8 @@ def run_rounded(
 def _rounding(seed: int) -> After:
     generator = torch.Generator().manual_seed(seed)
 
-    def after(op: str, args: list[Any], result: Any) -> Any:
-        return precision.rounded(op, args, result, generator)
+    def after(op: str, args: list[Any], kwargs: dict[str, Any], result: Any) -> Any:
+        return precision.rounded(op, args, kwargs, result, generator)
 
     return after
 
@@ -186,7 +199,7 @@ def run(
         kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
         compute = precision.convolution if node["op"] == precision.CONVOLUTION else _operator(node["op"])
         result = compute(*args, **kwargs)
-        values[node["name"]] = after(node["op"], args, result) if after is not None else result
+        values[node["name"]] = after(node["op"], args, kwargs, result) if after is not None else result
     return [_argument(item, values, sizes) for item in graph["outputs"]]
 
 
