@@ -13,9 +13,10 @@ from attrs import frozen
 
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.programs import TileProgram
+from evokernel_core.ascendc.families.shared import point_bytes, shares
 from evokernel_core.ascendc.lowering import REDUCTIONS, Domain
 from evokernel_core.ascendc.lowering_program import Instruction
-from evokernel_core.ascendc.schedule_settings import Form
+from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
@@ -33,6 +34,12 @@ _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
 _L2_BYTES_PER_CYCLE = 58.0
 
 
+_MEETING = 4000.0
+"""Cycles in which all cores finish, leave their numbers, meet, and take those of others."""
+_KEPT = 0.7
+"""The part of L2 that what is read again can count on."""
+
+
 @frozen
 class Work:
     """The tiles that one core runs: how many, their elements, and the rows in each."""
@@ -48,7 +55,10 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds of a kernel at given sizes."""
     work = _work(kernel, sizes, chip)
     programs = kernel.programs
-    loads = [_load(kernel, program, work, chip, again=program is not programs[0]) for program in programs]
+    kept = _is_kept(kernel, work, chip)
+    loads = [
+        _load(kernel, program, work, chip, again=kept and program is not programs[0]) for program in programs
+    ]
     stores = _store(kernel, work, chip)
     memory = sum(item.memory for item in (*loads, stores))
     cache = sum(item.cache for item in (*loads, stores))
@@ -63,6 +73,8 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     else:
         cycles = max(memory, cache, sum(load.cycles for load in loads) + stores.cycles) + vector
     fill = (loads[0].cycles + stores.cycles) / max(work.tiles, 1.0)
+    if kernel.exchanged:  # cores begin anew after each pass
+        fill = (fill + _MEETING) * (len(programs) - 1) * work.tiles / work.tiles_of_a_row
     return (cycles + fill) / chip.mhz + launch_us(chip, work.cores)
 
 
@@ -80,7 +92,11 @@ def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
         steps = plan.mid.evaluate(sizes)
         tile = min(schedule.tile, max(128.0, rows // steps * columns / cores), columns)
         units = rows // steps * math.ceil(columns / tile)
-        return Work(math.ceil(units / cores) * steps, tile, tile, min(cores, units))
+        return Work(math.ceil(units / cores) * steps, tile, tile, min(cores, units), steps)
+    if schedule.form is Form.SHARED:
+        found = shares(plan, schedule, sizes, cores)
+        tile = columns / math.ceil(columns / schedule.tile)
+        return Work(found.turns * found.tiles, tile, 1.0, found.rows * found.sharers, found.tiles)
     per_core = math.ceil(rows / cores)
     if schedule.form is Form.PIECES:
         tiles = math.ceil(columns / schedule.tile)
@@ -123,6 +139,12 @@ def _spilled(kernel: Kernel, work: Work, chip: Chip) -> float:
     return max(0.0, 1.0 - chip.l2_bytes / max(total, 1.0))
 
 
+def _is_kept(kernel: Kernel, work: Work, chip: Chip) -> bool:
+    """Whether L2 holds what the cores work on at a time until they have read it for the last time."""
+    at_once = work.cores * work.tiles_of_a_row * work.elements * point_bytes(kernel.plan)
+    return at_once <= _KEPT * chip.l2_bytes
+
+
 def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: bool) -> Copies:
     """``again``: the row has been read before, so that L2 holds it."""
     queued = {item.name for item in kernel.queued}
@@ -145,7 +167,7 @@ def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
 
 def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     """What a row takes beside its tiles where it has several: lanes are set, combined and reduced."""
-    if kernel.schedule.form not in (Form.STREAM, Form.PIECES):
+    if kernel.schedule.form is not Form.STREAM and kernel.form not in IN_PIECES:
         return 0.0
     start = chip.constants["vector.startup_cycles"]
     set_lanes = start + kernel.schedule.tile / 64

@@ -13,10 +13,11 @@ from evokernel_core.ascendc.families.access import invariant_columns
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.buffers import LANES
 from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.pairs import online_pairs, passes
+from evokernel_core.ascendc.families.pairs import online_pairs, passes, row_length
+from evokernel_core.ascendc.families.shared import in_pieces, point_bytes
 from evokernel_core.ascendc.families.tile import build, stage_text
 from evokernel_core.ascendc.plan import MAX_QUEUES, Plan, plan
-from evokernel_core.ascendc.schedule_settings import Form, Schedule
+from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form, Schedule
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -32,6 +33,11 @@ _MOST_FLAT_TILE = 2**17
 """More than the unified buffer holds."""
 _MOST_STRIDED = 255 * 8
 """Columns that the 8-bit repeat stride of a vector instruction can step over."""
+
+_IN_PASSES = IN_PIECES | {Form.STREAM}
+"""The forms that read a row once more for each pass."""
+_LEAST_SHARED = 2**18
+"""Bytes of a row that are worth sharing: less than it takes for the cores to meet."""
 
 
 def initial(task: KernelTask, chip: Chip) -> Strategy:
@@ -113,39 +119,59 @@ def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
     if planned.family == "columnwise":
         return (Form.LANES,)
     if planned.family == "piecewise":
-        return (Form.PIECES,)
+        return (Form.PIECES, Form.SHARED)
     flat = planned.rows.is_one
     if planned.family == "pointwise":
         return (Form.FLAT,) if flat else (Form.PACKED, Form.SEGMENTS)
     whole = (Form.PACKED, Form.RESIDENT) if columns <= _MOST_TILE else ()
-    return (*whole, Form.STREAM)
+    return (*whole, Form.STREAM, Form.SHARED)
 
 
 def _starts(planned: Plan, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
     columns = planned.inner.evaluate(task.sizes)
     for form in forms(planned, columns):
+        if form is Form.SHARED and not _is_worth_sharing(planned, task, chip):
+            continue
         for buffers in (2, 1):
             base = Schedule(form, 0, buffers, eager_rounding=planned.rounds)
             yield from _tiled(planned, base, task, chip)
 
 
+def _is_worth_sharing(planned: Plan, task: KernelTask, chip: Chip) -> bool:
+    """Whether cores would be idle, or rows of all cores together more than L2 keeps, if each took whole
+    rows; and whether rows are long enough to divide."""
+    plan = in_pieces(planned)
+    rows, bytes_of_row = plan.rows.evaluate(task.sizes), _row_bytes(plan, task)
+    few = rows < chip.aiv or min(rows, chip.aiv) * bytes_of_row > _at_once(chip)
+    return few and bytes_of_row >= _LEAST_SHARED
+
+
+def _row_bytes(plan: Plan, task: KernelTask) -> int:
+    return row_length(plan).evaluate(task.sizes) * point_bytes(plan)
+
+
+def _at_once(chip: Chip) -> int:
+    return chip.l2_bytes // 2
+
+
 def _tiled(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
     """A form with the largest tile that fits and with halves of it."""
     columns = planned.inner.evaluate(task.sizes)
-    for variant in _variants(planned, base, columns):
+    for variant in _variants(planned, base, columns, chip):
         most = largest_tile(planned, variant, chip)
         for tile in (most, most // 2, most // 4):
             if (tile := tile // _TILE_STEP * _TILE_STEP) >= _TILE_STEP:
                 yield evolve(variant, tile=tile)
 
 
-def _variants(planned: Plan, base: Schedule, columns: int) -> Iterator[Schedule]:
+def _variants(planned: Plan, base: Schedule, columns: int, chip: Chip) -> Iterator[Schedule]:
     if base.form is Form.LANES:
         yield base
         return
     if base.form is not Form.PACKED:
-        online = base.form in (Form.STREAM, Form.PIECES) and online_pairs(planned)
-        yield evolve(base, online=bool(online))
+        online = base.form in _IN_PASSES and online_pairs(planned)
+        at_once = _at_once(chip) if base.form is Form.SHARED else 0
+        yield evolve(base, online=bool(online), at_once=at_once)
         return
     capacity = -(-columns // LANES) * LANES
     rows = 64 if columns >= LANES * 2 else 192
@@ -184,9 +210,12 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     yield from _form_steps(planned, here, task, chip)
     if here.packed:
         yield from _packed_steps(planned, here, chip)
-    if here.form in (Form.STREAM, Form.PIECES) and online_pairs(planned):
+    if here.form in _IN_PASSES and online_pairs(planned):
         name = "a pass for each reduction" if here.online else "reductions in pairs, one pass a pair"
         yield name, _fitted(planned, evolve(here, online=not here.online), chip)
+    if here.form is Form.SHARED:
+        yield "twice the rows at once", evolve(here, at_once=min(here.at_once * 2, chip.l2_bytes))
+        yield "half the rows at once", evolve(here, at_once=max(here.at_once // 2, _LEAST_SHARED))
     if planned.rounds:
         name = "float32 intermediates" if here.eager_rounding else "intermediates rounded like PyTorch's"
         yield name, _fitted(planned, evolve(here, eager_rounding=not here.eager_rounding), chip)
@@ -238,6 +267,7 @@ _FORM_NOTES = {
     Form.RESIDENT: "One whole row a tile, loaded once; values of a row are scalars.",
     Form.LANES: "Lanes cut into equal runs over all cores; steps one after another.",
     Form.PIECES: "Rows in pieces that lie apart: tiles of a piece, lane-wise partial results.",
+    Form.SHARED: "Cores share rows, as many at a time as L2 keeps; partial results meet in memory.",
     Form.SEGMENTS: "Rows cut into equal segments over all cores.",
     Form.STREAM: "Rows longer than the unified buffer: tiles of a row, lane-wise partial results.",
 }
@@ -259,9 +289,9 @@ def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
         f"Tile of {schedule.tile} elements, {schedule.buffers} buffer(s) a queue.",
         _FORM_NOTES[schedule.form],
     ]
-    if schedule.form in (Form.STREAM, Form.PIECES):
+    if schedule.form in _IN_PASSES:
         notes.append(f"{passes(planned, schedule.online)} passes over a row.")
-    if planned.family in ("rowwise", "piecewise"):
+    if planned.family in ("rowwise", "piecewise") and schedule.form is not Form.SHARED:
         notes.append("A row stays on one core; with fewer rows than cores some cores idle.")
     return tuple(notes)
 
@@ -270,7 +300,7 @@ def _descriptor(planned: Plan, schedule: Schedule) -> Descriptor:
     memory = 3 if schedule.buffers > 1 else 2
     algorithm = 0
     if planned.reductions:
-        again = schedule.form in (Form.STREAM, Form.LANES, Form.PIECES)
+        again = schedule.form in _IN_PASSES or schedule.form is Form.LANES
         algorithm = min(passes(planned, schedule.online), 3) if again else 1
-    parallelism = {Form.FLAT: 2, Form.SEGMENTS: 3, Form.LANES: 3}.get(schedule.form, 1)
+    parallelism = {Form.FLAT: 2, Form.SEGMENTS: 3, Form.LANES: 3, Form.SHARED: 3}.get(schedule.form, 1)
     return Descriptor(memory, algorithm, parallelism)

@@ -26,8 +26,14 @@ class Form(StrEnum):
     """Part of one step of a reduction over rows: its lanes lie side by side and are kept."""
     PIECES = "pieces"
     """Part of one of the pieces of a row; a reduction reads all pieces once for each pass."""
+    SHARED = "shared"
+    """As pieces, but several cores share a row and put their results together."""
     STREAM = "stream"
     """Part of one row; a reduction reads the row once more for each pass."""
+
+
+IN_PIECES = frozenset({Form.PIECES, Form.SHARED})
+"""The forms whose tiles are parts of the pieces of a row."""
 
 
 @frozen
@@ -40,7 +46,8 @@ class Schedule:
     ``online``: reductions in pairs, one pass a pair. ``cores``: most vector cores, 0 for all.
     ``stagger``: keep tensors that are read together in different bank groups.
     ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors.
-    ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op."""
+    ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op.
+    ``at_once``: bytes of the rows that cores share at a time, which L2 should keep."""
 
     form: Form
     tile: int
@@ -55,6 +62,7 @@ class Schedule:
     bypass_l2: bool = False
     eager_rounding: bool = False
     keep_columns: bool = False
+    at_once: int = 0
 
     @property
     def packed(self) -> bool:

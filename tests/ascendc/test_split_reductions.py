@@ -103,7 +103,8 @@ def layer_norm(builder: Any, dtype: str) -> KernelTask:
     args = (x, normalised, weight, bias, 1e-5)
     graph.nodes.append(Node("norm", "aten.native_layer_norm.default", args, (), tuple(specs)))
     outputs = [ValueRef("norm"), ValueRef("norm", 1)] if dtype == "float32" else [ValueRef("norm")]
-    task: KernelTask = graph.task(*outputs, symbols={"n": 16, "p": 2**20})
+    # rows of which L2 does not keep one until it is normalised
+    task: KernelTask = graph.task(*outputs, symbols={"n": 16, "p": 2**22 if dtype == "float32" else 2**23})
     return task
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from evokernel_core.ascendc.lowering import Domain
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
-from evokernel_core.ascendc.schedule_settings import Form
+from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form
+
+_NESTED = IN_PIECES | {Form.LANES}
 
 
 def row_index(plan: Plan, item: PlanInput) -> str:
@@ -47,7 +49,7 @@ def offset(plan: Plan, item: PlanInput, form: Form) -> str:
     """The element offset of the tile at ``row``, ``column`` in the input's memory."""
     if form is Form.FLAT:
         return "offset" if item.inner else "0"
-    if form in (Form.LANES, Form.PIECES):
+    if form in _NESTED:
         return _nested_offset(plan, item.outer, item.mid, item.inner, form)
     index = row_index(plan, item)
     if not item.inner:
@@ -77,7 +79,7 @@ def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool, fo
     return text or "0"
 
 
-_COUNTER = {Form.LANES: "outer", Form.PIECES: "row"}
+_COUNTER = {Form.LANES: "outer", Form.PIECES: "row", Form.SHARED: "row"}
 """What counts the outer iterations."""
 
 
@@ -89,7 +91,7 @@ def output_offset(plan: Plan, output: PlanOutput, form: Form) -> str:
     if form is Form.LANES:
         full = output.domain is Domain.FULL
         return f"{'(outer * tiling_.steps + step)' if full else 'outer'} * tiling_.columns + column"
-    if form is Form.PIECES and output.domain is Domain.FULL:
+    if form in IN_PIECES and output.domain is Domain.FULL:
         return _nested_offset(plan, [True] * len(plan.outer), True, True, form)
     if form is Form.FLAT:
         return "offset"
@@ -113,7 +115,7 @@ def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
 
 def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
     """Inputs that are read as single numbers through the scalar unit."""
-    if form in (Form.LANES, Form.PIECES):
+    if form in _NESTED:
         return tuple(item for item in plan.inputs if not item.inner)
     single = form not in (Form.PACKED, Form.REGION)
     return tuple(

@@ -15,7 +15,7 @@ from evokernel_core.ascendc.families.text import CPP_TYPE, STAGES
 from evokernel_core.ascendc.lowering import Domain, Kind
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
-from evokernel_core.ascendc.schedule_settings import Form, Schedule
+from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form, Schedule
 
 SINGLE_ROW_FLOATS = 64
 """Floats of a row tensor in the forms with one row a tile: one repeat, which Compare needs."""
@@ -90,6 +90,14 @@ class Kernel:
     def queue_owners(self) -> tuple[PlanInput | PlanOutput, ...]:
         """Every tensor that passes through a queue."""
         return (*self.queued, *self.plan.outputs, *self.invariants)
+
+    @property
+    def exchanged(self) -> int:
+        """The most numbers that the cores of a row tell each other after a pass."""
+        if self.form is not Form.SHARED:
+            return 0
+        shifts = (sum(item.op == "shift" for item in program.body) for program in self.programs)
+        return self.accumulators + max(shifts)
 
     @property
     def row_mask_bytes(self) -> int:
@@ -177,14 +185,16 @@ class Kernel:
         ]
         arguments = ", ".join(f"GM_ADDR {tensor}" for tensor in tensors)
         used = ", ".join(self.used_tensors)
+        kind = "__mix__(0, 1)" if self.exchanged else "__vector__"  # cores meet in a mixed launch only
+        scratch = ", workspace" if self.exchanged else ""
         return f"""\
 {self.constants()}
 {self.class_text(class_name)}
-extern "C" __global__ __vector__ void {name}_kernel({arguments}, GM_ADDR workspace, OpTiling tiling)
+extern "C" __global__ {kind} void {name}_kernel({arguments}, GM_ADDR workspace, OpTiling tiling)
 {{
     TPipe pipe;
     {class_name} op;
-    op.Init({used}, tiling, &pipe);
+    op.Init({used}{scratch}, tiling, &pipe);
     op.Process();
 }}
 """
@@ -235,6 +245,7 @@ private:
 
     def _init(self) -> str:
         arguments = ", ".join(f"GM_ADDR {tensor}" for tensor in self.used_tensors)
+        arguments += ", GM_ADDR workspace" if self.exchanged else ""
         body = ["tiling_ = tiling;", *self._globals(), *self._init_buffers(), *self._locals()]
         return f"""\
 __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
@@ -251,6 +262,8 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             lines.append(
                 f"{name}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {cpp_type} *>({camel(source)}));"
             )
+        if self.exchanged:
+            lines.append("exchangeGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(workspace));")
         if self.schedule.bypass_l2:
             lines.append("// Every element is used once: keep it out of the shared L2 cache.")
             lines += [
@@ -289,6 +302,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         lines += [f"{stage} = {stage}Buffer.Get<{kind}>();" for stage, kind in self.stages.items()]
         lines += _parts("rowBuffer", self.row_names, "float", "ROW_CAPACITY")
         lines += _parts("rowMaskBuffer", self.row_masks, "uint8_t", "ROW_MASK_BYTES")
+        lines += ["exchanged = exchangeBuffer.Get<float>();"] if self.exchanged else []
         lines += ["blocks = blockBuffer.Get<float>();"] if self.broadcasts_rows else []
         if self.folds_over_rows:
             lines.append("fold = foldBuffer.Get<float>();")
@@ -346,6 +360,11 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         lines += [f"TBuf<TPosition::VECCALC> {name};" for name in scratch]
         for item in self.tensors:
             lines.append(f"GlobalTensor<{CPP_TYPE[item.dtype]}> {camel(item.name)}Global;")
+        if self.exchanged:
+            lines.append("GlobalTensor<float> exchangeGlobal;")
+            lines += [
+                f"uint64_t {name};" for name in ("member", "share", "firstTile", "endTile", "exchanges")
+            ]
         lines += self._local_members()
         lines += [f"float {name};" for name in self._number_members()]
         lines += [f"bool {name}Known;" for name in self._shifts()]
@@ -358,7 +377,9 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
 
     def _number_members(self) -> list[str]:
         names = [f"{camel(item.name)}Value" for item in self.numbers]
-        if self.form in (Form.STREAM, Form.PIECES):  # numbers of a row outlive the pass that made them
+        if (
+            self.form is Form.STREAM or self.form in IN_PIECES
+        ):  # numbers of a row outlive the pass that made them
             items = [item for program in self.programs for item in program.instructions]
             names += [item.scalar for item in items if item.op in ("get_value", "shift")]
         return names
@@ -367,6 +388,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         names = [*self.register_names]
         names += self.row_names + column_tensors(self.programs)
         names += ["blocks"] if self.broadcasts_rows else []
+        names += ["exchanged"] if self.exchanged else []
         if self.folds_over_rows:
             names.append("fold")
         elif self.reduction_names:

@@ -112,6 +112,9 @@ def _scratch(kernel: Kernel) -> list[Buffer]:
     for stage, cpp_type in kernel.stages.items():
         found.append(Buffer(f"{stage}Buffer", 1, "TILE_ELEMENTS", cpp_type, tile * 2))
     found += _row_scratch(kernel)
+    if count := kernel.exchanged:
+        most = "MOST_EXCHANGED * MOST_SHARERS"
+        found.append(Buffer("exchangeBuffer", 1, most, "float", count * LANES * 4))
     text, elements = capacity(kernel, Domain.COLUMN)
     for name in column_tensors(kernel.programs):
         found.append(Buffer(f"{name}Buffer", 1, text, "float", elements * 4))

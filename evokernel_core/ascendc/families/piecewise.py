@@ -1,7 +1,8 @@
 """Family piecewise: reductions over rows whose columns lie in pieces, as in batch and group norm.
 
 A row has several pieces, apart from each other in memory or each with numbers of its own (the weight
-of a channel). Each core takes whole rows; each pass reads all tiles of all pieces of a row.
+of a channel). Each core takes whole rows, or in the form of shared rows (shared.py) part of each; each
+pass reads all of these tiles of all pieces of a row.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from evokernel_core.ascendc.families.text import instruction_lines
 from evokernel_core.ascendc.lowering import Domain, Operand, Value
 from evokernel_core.ascendc.lowering_program import Lowerer, camel
 from evokernel_core.ascendc.plan import Plan, PlanInput
-from evokernel_core.ascendc.schedule_settings import Schedule
+from evokernel_core.ascendc.schedule_settings import Form, Schedule
 
 _TILE = "uint64_t row, uint64_t tile"
 _NAMES = {
@@ -44,17 +45,17 @@ def build(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel of a piecewise plan."""
     lowerer = PieceLowerer(plan, packed=False, eager=schedule.eager_rounding)
     kernel, steps, final = in_passes(plan, schedule, lowerer)
-    once, row, piece = _numbers(kernel)
+    once, row, piece = numbers(kernel)
     for step in steps:
-        _reducing_methods(kernel, step, piece)
-    last = _final_methods(kernel, final, piece)
+        reducing_methods(kernel, step, piece, ending_lines(step))
+    last = final_methods(kernel, final, piece)
     calls = [*row, *(f"Reduce{step.number}(row);" for step in steps), *last]
     loop = ["for (uint64_t row = begin; row < end; ++row) {", *(f"    {line}" for line in calls), "}"]
     kernel.process += [*loops.core_range("rows", "rowsPerCore"), *once, *loop]
     return kernel
 
 
-def _numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
+def numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
     """Statements that read single numbers: once, for each row, for each piece."""
     once: list[str] = []
     row: list[str] = []
@@ -90,13 +91,14 @@ def _loop(kernel: Kernel, program: TileProgram, work: str) -> list[str]:
     text = method(load, _TILE, _positions(copies.copy_in(kernel, inputs)))
     if text not in kernel.methods:
         kernel.methods.append(text)
-    tiles = "for (uint64_t tile = 0; tile < tiling_.tiles; ++tile) {"
+    first, end = ("firstTile", "endTile") if kernel.form is Form.SHARED else ("0", "tiling_.tiles")
+    tiles = f"for (uint64_t tile = {first}; tile < {end}; ++tile) {{"
     if not kernel.schedule.ahead:
         return [tiles, f"    {load}(row, tile);", f"    {work}", "}"]
     return [
-        f"{load}(row, 0);",
+        f"{load}(row, {first});",
         tiles,
-        "    if (tile + 1 < tiling_.tiles) { // travels while this tile is computed",
+        f"    if (tile + 1 < {end}) {{ // travels while this tile is computed",
         f"        {load}(row, tile + 1);",
         "    }",
         f"    {work}",
@@ -104,7 +106,8 @@ def _loop(kernel: Kernel, program: TileProgram, work: str) -> list[str]:
     ]
 
 
-def _reducing_methods(kernel: Kernel, step: Pass, numbers: list[str]) -> None:
+def reducing_methods(kernel: Kernel, step: Pass, numbers: list[str], ending: list[str]) -> None:
+    """The methods that take a row through a pass; ``ending`` turns lanes into values of the row."""
     program = step.program
     inputs = _queued(kernel, program)
     body = instruction_lines(program.body, program.registers, packed=False)
@@ -113,10 +116,19 @@ def _reducing_methods(kernel: Kernel, step: Pass, numbers: list[str]) -> None:
     lines = instruction_lines(program.prologue, program.registers, packed=False, declare=False)
     lines += starting_lines(step)
     lines += _loop(kernel, program, f"Accumulate{step.number}(row, tile);")
-    lines.append("const uint64_t columns = tiling_.columns;")
-    lines.append("const uint32_t lanes = columns < tiling_.tileElements ? columns : tiling_.tileElements;")
-    lines += combine_lines(step, "tiling_.pieces * columns")
-    kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row", lines))
+    kernel.methods.append(method(f"Reduce{step.number}", "uint64_t row", [*lines, *ending]))
+
+
+def lanes() -> list[str]:
+    """Statements that define how many lanes of the accumulators are in use."""
+    return [
+        "const uint64_t columns = tiling_.columns;",
+        "const uint32_t lanes = columns < tiling_.tileElements ? columns : tiling_.tileElements;",
+    ]
+
+
+def ending_lines(step: Pass) -> list[str]:
+    return [*lanes(), *combine_lines(step, "tiling_.pieces * columns")]
 
 
 def _used(numbers: list[str], body: Sequence[str]) -> list[str]:
@@ -125,7 +137,18 @@ def _used(numbers: list[str], body: Sequence[str]) -> list[str]:
     return [line for line in numbers if line.partition(" ")[0] in text]
 
 
-def _final_methods(kernel: Kernel, final: TileProgram, numbers: list[str]) -> list[str]:
+def one_store(lines: Sequence[str]) -> list[str]:
+    """The stores of values that all cores of a row know, by the first of them alone."""
+    found: list[str] = []
+    for line in lines:
+        starts = line.startswith("DataCopyPad(")
+        inside = starts or line.startswith("    ")
+        found += ["if (share == 0) {"] * starts + [f"    {line}" if inside else line]
+        found += ["}"] * (inside and line.endswith(");"))
+    return found
+
+
+def final_methods(kernel: Kernel, final: TileProgram, numbers: list[str]) -> list[str]:
     """The methods that write the outputs; the calls that run them for a row."""
     rows = [output for output in kernel.plan.outputs if output.domain is Domain.ROW]
     full = [output for output in kernel.plan.outputs if output.domain is Domain.FULL]
@@ -133,7 +156,10 @@ def _final_methods(kernel: Kernel, final: TileProgram, numbers: list[str]) -> li
     lines += instruction_lines(final.prologue, final.registers, packed=False, declare=False)
     lines += copies.send(rows)
     if rows:
-        kernel.methods.append(method("CopyOutRow", "uint64_t row", copies.copy_out(kernel, rows)))
+        stores = copies.copy_out(kernel, rows)
+        if kernel.form is Form.SHARED:
+            stores = one_store(stores)
+        kernel.methods.append(method("CopyOutRow", "uint64_t row", stores))
         lines.append("CopyOutRow(row);")
     if full:
         inputs = _queued(kernel, final)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.families import columnwise, piecewise, pointwise, rowwise
+from evokernel_core.ascendc.families import columnwise, piecewise, pointwise, rowwise, shared
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.tiling import tiling_text
 from evokernel_core.ascendc.plan import Plan
-from evokernel_core.ascendc.schedule_settings import Schedule
+from evokernel_core.ascendc.schedule_settings import Form, Schedule
 
 
 def build(planned: Plan, schedule: Schedule) -> Kernel:
     """The kernel of a plan under a schedule, before it becomes text."""
+    if schedule.form is Form.SHARED:
+        return shared.build(planned, schedule)
     if planned.family == "piecewise":
         return piecewise.build(planned, schedule)
     if planned.family == "columnwise":

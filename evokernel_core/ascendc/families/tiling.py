@@ -5,10 +5,11 @@ from __future__ import annotations
 from textwrap import indent
 
 from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.families.shared import MOST_SHARERS, point_bytes
 from evokernel_core.ascendc.lowering_program import camel, size_field
 from evokernel_core.ascendc.lowering_sizes import product
 from evokernel_core.ascendc.plan import Plan
-from evokernel_core.ascendc.schedule_settings import Form, Schedule
+from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form, Schedule
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 _FIELDS = {
@@ -28,6 +29,17 @@ _FIELDS = {
         "uint64_t pieces",
         "uint64_t tiles",
         "uint32_t tileElements",
+    ),
+    Form.SHARED: (
+        "uint64_t rows",
+        "uint64_t columns",
+        "uint64_t pieces",
+        "uint64_t tiles",
+        "uint32_t tileElements",
+        "uint64_t rowsAtOnce",
+        "uint64_t turns",
+        "uint64_t tilesPerShare",
+        "uint32_t sharers",
     ),
     Form.LANES: (
         "uint64_t steps",
@@ -105,6 +117,19 @@ tiling.tileElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.columns, tile
 tiling.tiles = tiling.pieces * CeilDiv(tiling.columns, tiling.tileElements);
 """
 
+_SHARED = """\
+// As many rows at a time as L2 keeps; cores without a row of their own share in others.
+tiling.rows = static_cast<uint64_t>(rowCount);
+const uint64_t rowBytes = tiling.pieces * tiling.columns * BYTES_PER_POINT;
+const uint64_t kept = rowBytes < BYTES_AT_ONCE ? BYTES_AT_ONCE / rowBytes : 1;
+tiling.turns = CeilDiv(tiling.rows, Least(Least(tiling.rows, kept), cores));
+tiling.rowsAtOnce = CeilDiv(tiling.rows, tiling.turns);
+const uint64_t most = Least(Least(cores / tiling.rowsAtOnce, tiling.tiles), MOST_SHARERS);
+tiling.tilesPerShare = CeilDiv(tiling.tiles, most);
+tiling.sharers = static_cast<uint32_t>(CeilDiv(tiling.tiles, tiling.tilesPerShare));
+tiling.blockDim = static_cast<uint32_t>(tiling.rowsAtOnce * tiling.sharers);
+"""
+
 _LANES = """\
 // The lanes are cut into equal runs, small enough that every core gets work.
 tiling.columns = static_cast<uint64_t>(columnCount);
@@ -122,6 +147,7 @@ tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCor
 _BODY = {
     Form.LANES: _LANES,
     Form.PIECES: _ROWS + _PIECES,
+    Form.SHARED: _PIECES + _SHARED,
     Form.FLAT: _FLAT,
     Form.PACKED: _ROWS + _PACKED,
     Form.RESIDENT: _ROWS + _RESIDENT,
@@ -143,6 +169,14 @@ inline uint64_t RoundUp(uint64_t value, uint64_t step)
 }
 """
 
+_LEAST = """\
+inline uint64_t Least(uint64_t value, uint64_t other)
+{
+    return value < other ? value : other;
+}
+"""
+_WORKSPACE = "2 * tiling.rowsAtOnce * MOST_EXCHANGED * MOST_SHARERS * sizeof(float)"
+
 
 def tiling_text(kernel: Kernel) -> str:
     """What a kernel needs in tiling.h: its constants, the struct and the host function."""
@@ -152,8 +186,9 @@ def tiling_text(kernel: Kernel) -> str:
     body = "\n".join(
         [*_sizes(plan, assignments), *_checks(schedule), *assignments, _BODY[schedule.form].rstrip()]
     )
-    body += "\ntiling.workspaceBytes = 0;\nreturn true;"
+    body += f"\ntiling.workspaceBytes = {_WORKSPACE if kernel.exchanged else 0};\nreturn true;"
     helpers = _CEIL_DIV + ("\n" + _ROUND_UP if "RoundUp(" in body else "")
+    helpers += "\n" + _LEAST if "Least(" in body else ""
     return f"""\
 {_constants(kernel, body)}
 struct OpTiling {{
@@ -182,6 +217,13 @@ def _constants(kernel: Kernel, body: str) -> str:
             f"constexpr uint32_t COLUMN_CAPACITY = {schedule.columns};",
             f"constexpr uint64_t WIDEST_STEP = {32 // narrowest}; // of the narrowest type in 32 bytes",
         ]
+    if kernel.exchanged:
+        lines += [
+            f"constexpr uint64_t BYTES_AT_ONCE = {schedule.at_once}; // of rows that L2 keeps",
+            f"constexpr uint64_t BYTES_PER_POINT = {point_bytes(kernel.plan)}; // read and written",
+            f"constexpr uint32_t MOST_EXCHANGED = {kernel.exchanged}; // numbers of a row after a pass",
+            f"constexpr uint64_t MOST_SHARERS = {MOST_SHARERS}; // cores of a row",
+        ]
     if ", STEP)" in body:
         lines.append("constexpr uint64_t STEP = 128;")
     if schedule.cores:
@@ -199,7 +241,7 @@ def shape_fields(plan: Plan, schedule: Schedule) -> tuple[list[str], list[str]]:
     """Further fields and what sets them: loops, sizes used as numbers, run-time numbers."""
     fields: list[str] = []
     lines: list[str] = []
-    if schedule.form is Form.PIECES:
+    if schedule.form in IN_PIECES:
         pieces = product((plan.leading, plan.mid))
         fields.append("uint64_t mid")
         lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")

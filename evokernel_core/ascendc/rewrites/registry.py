@@ -27,12 +27,18 @@ from evokernel_core.ascendc.rewrites import (
 )
 from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
 from evokernel_core.ascendc.rewrites.split_reductions import split_reductions
+from evokernel_core.ascendc.rewrites.variances import related_variances
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
 from evokernel_core.domain.task import KernelTask
 
 Pass = Callable[[KernelTask], KernelTask]
 
-PASSES: tuple[Pass, ...] = (recognise_scans, attention.recognise_attention, split_reductions)
+PASSES: tuple[Pass, ...] = (
+    recognise_scans,
+    attention.recognise_attention,
+    related_variances,
+    split_reductions,
+)
 """Patterns of several nodes, in the order in which they are applied."""
 _LAST_PASSES: tuple[Pass, ...] = (split_reductions,)
 """Those that also look at what the rewrites of single nodes write."""

@@ -3,6 +3,9 @@
 The first step reduces the innermost of the reduced dimensions, which gives many partial results; the
 second reduces those. Means and variances of parts combine to those of the whole: the variance of the
 whole is the mean of the parts' variances and the variance of their means.
+
+Where the elements are read again with the result, as to normalise them, and L2 keeps a row until then, the
+reduction stays whole: one kernel whose cores share rows reads them once.
 """
 
 from __future__ import annotations
@@ -99,7 +102,9 @@ def size(writer: GraphWriter, dims: tuple[Dim, ...]) -> ValueRef:
 # -- when and where -------------------------------------------------------------------------------
 
 
-def _planned(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], passes: int) -> _Split | None:
+def _planned(
+    writer: GraphWriter, node: Node, x: ValueRef, dims: tuple[int, ...], passes: int
+) -> _Split | None:
     """How to split a reduction, None where one kernel does as well. ``passes`` is how often a row is
     read where it does not stay in cache."""
     shape = writer.shape(x)
@@ -111,7 +116,7 @@ def _planned(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], passes: in
     again = passes if row * busy > _CACHE_BYTES * 0.6 else 1
     now = max(row * math.ceil(rows / _CORES) / _CORE_BYTES_US, row * rows * again / _CHIP_BYTES_US)
     then = row * rows / _CHIP_BYTES_US + _LAUNCHES_US
-    if now < 1.3 * then:
+    if now < 1.3 * then or (row <= _CACHE_BYTES // 2 and _is_read_again(writer, node, x)):
         return None
     found: _Split | None = None
     short: _Split | None = None
@@ -126,6 +131,32 @@ def _planned(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], passes: in
             if passes == 1 or part * _CORES <= _CACHE_BYTES // 2:  # read again, a part is still in cache
                 return found
     return found or _cut(writer, x, dims, rows) or short
+
+
+def _is_read_again(writer: GraphWriter, node: Node, x: ValueRef) -> bool:
+    """Whether a node behind this reduction, or behind another of the same elements, reads them, or those that
+    they are computed from."""
+    if node.op == "aten.native_layer_norm.default":
+        return True
+    graph = writer.task.graph
+    length = _length(writer.shape(x), writer)
+    mine = next((other for other in graph.nodes if other.name == node.name), node)
+    behind = {other.name for other in graph.nodes if other.args[:2] == mine.args[:2]}
+    elements = set(mine.args[:1])
+    for other in reversed(graph.nodes):
+        if any(ValueRef(other.name, i) in elements for i in range(len(other.outputs))):
+            elements |= {ref for ref in other.operands() if _length(graph.spec(ref).shape, writer) == length}
+    for other in graph.nodes:
+        operands = set(other.operands())
+        if any(ref.name in behind for ref in operands):
+            if operands & elements:
+                return True
+            behind.add(other.name)
+    return False
+
+
+def _length(shape: tuple[Dim, ...], writer: GraphWriter) -> int:
+    return math.prod(evaluate_dim(dim, writer.sizes) for dim in shape)
 
 
 def _cut(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], rows: int) -> _Split | None:
@@ -146,7 +177,7 @@ def _cut(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], rows: int) -> 
     return _Split(writer, view, (dim,), (dim + 1,))
 
 
-def _dims(node: Node, rank: int, position: int = 1) -> tuple[int, ...] | None:
+def reduced_dims(node: Node, rank: int, position: int = 1) -> tuple[int, ...] | None:
     """The reduced dimensions, None where they are not literals."""
     value = node.args[position] if len(node.args) > position else dict(node.kwargs).get("dim")
     if value is None or value == ():
@@ -162,8 +193,8 @@ def _split(node: Node, writer: GraphWriter, passes: int = 1, position: int = 1) 
     if not isinstance(x, ValueRef) or writer.spec(x).dtype not in ("float32", "float16", "bfloat16"):
         return None
     rank = len(writer.shape(x))
-    dims = _dims(node, rank, position)
-    return _planned(writer, x, dims, passes) if dims else None
+    dims = reduced_dims(node, rank, position)
+    return _planned(writer, node, x, dims, passes) if dims else None
 
 
 def _shaped(node: Node, split: _Split, *values: ValueRef) -> tuple[ValueRef, ...]:
@@ -241,7 +272,7 @@ def _layer_norm(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         return None
     shape, dtype = writer.shape(x), writer.spec(x).dtype
     dims = tuple(range(len(shape) - len(normalised), len(shape)))
-    split = _planned(writer, x, dims, 2)
+    split = _planned(writer, node, x, dims, 2)
     if split is None or split.x != x:
         return None
     variance, mean = split.moments()
