@@ -150,7 +150,12 @@ def test_symbolic_sizes_stay_symbolic(builder: Any) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "form"),
-    [((64, 4096), {Form.RESIDENT, Form.PACKED}), ((8, 100_000), {Form.STREAM}), ((4096, 32), {Form.PACKED})],
+    [
+        ((64, 4096), {Form.RESIDENT, Form.PACKED}),
+        ((96, 100_000), {Form.STREAM}),
+        ((8, 100_000), {Form.SHARED}),
+        ((4096, 32), {Form.PACKED}),
+    ],
 )
 def test_the_first_form_follows_the_length_of_rows(
     shape: tuple[int, ...], form: set[Form], builder: Any, chip: Chip
