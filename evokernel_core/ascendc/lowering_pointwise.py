@@ -10,6 +10,7 @@ from evokernel_core.ascendc.lowering import Builder, Operand
 from evokernel_core.ascendc.lowering_call import Call, Rule
 from evokernel_core.ascendc.lowering_integers import INTEGERS
 from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.lowering_special import SPECIAL, SPECIAL_BOOL
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 
@@ -167,7 +168,15 @@ def _exponential(base: float) -> Rule:
     return lambda call: call.b.exp(call.b.mul(call.x(), math.log(base)))
 
 
+def _product(call: Call) -> Operand:
+    """Truth values multiply as 0 and 1."""
+    if call.node.outputs[0].dtype == "bool":
+        return call.b.logical("and", call.mask(0), call.mask(1))
+    return call.b.mul(call.x(0), call.x(1))
+
+
 POINTWISE: dict[str, Rule] = {
+    **SPECIAL,
     "evokernel.size.default": _size,
     "aten.abs.default": _unary(Builder.abs),
     "aten.add.Scalar": _add,
@@ -230,7 +239,7 @@ POINTWISE: dict[str, Rule] = {
     "aten.minimum.default": _binary("min"),
     "aten.mish.default": _unary(_mish),
     "aten.mul.Scalar": _binary("mul"),
-    "aten.mul.Tensor": _binary("mul"),
+    "aten.mul.Tensor": _product,
     "aten.ne.Scalar": _compare("NE"),
     "aten.ne.Tensor": _compare("NE"),
     "aten.neg.default": _unary(Builder.neg),
@@ -268,15 +277,16 @@ POINTWISE: dict[str, Rule] = {
 
 BOOL_RESULTS = frozenset(
     {"aten.bitwise_and.Tensor", "aten.bitwise_not.default", "aten.bitwise_or.Tensor"}
-    | {"aten.bitwise_xor.Tensor", "aten.where.self", "aten._to_copy.default"}
+    | {"aten.bitwise_xor.Tensor", "aten.where.self", "aten._to_copy.default", "aten.mul.Tensor"}
+    | SPECIAL_BOOL
     | {name for name in POINTWISE if name.startswith("aten.logical_")}
     | {name for name in POINTWISE if name.split(".")[1] in {"eq", "ne", "lt", "le", "gt", "ge"}}
 )
 """The operations whose result may be bool; arithmetic on bool tensors means something else."""
 
 _EXACT = (
-    "abs ceil clamp clamp_max clamp_min floor hardtanh masked_fill maximum minimum neg relu relu6 round "
-    "sign trunc where amax amin max min full full_like ones_like zeros_like scalar_tensor fill"
+    "abs ceil clamp clamp_max clamp_min copysign floor fmax fmin hardtanh masked_fill maximum minimum neg "
+    "relu relu6 round sign trunc where amax amin max min full full_like ones_like zeros_like scalar_tensor fill"
 )
 KEEPS_PRECISION = frozenset(
     f"aten.{name}.{overload}"
