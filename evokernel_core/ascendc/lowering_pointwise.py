@@ -286,7 +286,8 @@ BOOL_RESULTS = frozenset(
 
 _EXACT = (
     "abs ceil clamp clamp_max clamp_min copysign floor fmax fmin hardtanh masked_fill maximum minimum neg "
-    "relu relu6 round sign trunc where amax amin max min full full_like ones_like zeros_like scalar_tensor fill"
+    "relu relu6 round sign trunc where amax amin max min full full_like ones_like zeros_like "
+    "scalar_tensor fill"
 )
 KEEPS_PRECISION = frozenset(
     f"aten.{name}.{overload}"
