@@ -1,4 +1,4 @@
-"""Multiply-adds of matrix products and convolutions, each counted once."""
+"""Multiply-adds of matrix products, convolutions and recurrent layers, each counted once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ _MATRIX_PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
 _ATTENTION = "aten.scaled_dot_product_attention.default"
 _TRIANGLES = frozenset(("aten.triu.default", "aten.tril.default"))
 _CONVOLUTION = "aten.convolution.default"
+RECURRENT: Mapping[str, int] = {
+    "aten.lstm.input": 5,
+    "aten.gru.input": 3,
+    "aten.rnn_tanh.input": 1,
+    "aten.rnn_relu.input": 0,
+}
+"""Stacks of recurrent layers, and the transcendental functions of one hidden unit in one step."""
 
 
 def multiply_adds(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
@@ -20,6 +27,8 @@ def multiply_adds(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
         return _wanted(node, graph, sizes) * depth
     if node.op == _ATTENTION:
         return _of_attention(node, graph, sizes)
+    if node.op in RECURRENT:
+        return _of_recurrent(node, graph, sizes)
     return _of_convolution(node, graph, sizes) if node.op == _CONVOLUTION else 0
 
 
@@ -30,6 +39,22 @@ def scores_of_attention(node: Node, graph: Graph, sizes: Mapping[str, int]) -> i
     hidden = bool(dict(node.kwargs).get("is_causal") or (node.args[5] if len(node.args) > 5 else False))
     seen = sum(min(row + 1, columns) for row in range(rows)) if hidden else rows * columns
     return math.prod(query[:-2]) * seen
+
+
+def units_of_recurrent(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Hidden units of all layers and directions of a stack, times sequences and steps."""
+    steps, batch, _ = graph.spec(next(iter(node.operands()))).sizes(sizes)
+    layers, _, hidden = node.outputs[1].sizes(sizes)
+    return steps * batch * layers * hidden
+
+
+def _of_recurrent(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
+    """In each step every weight of a matrix meets one element of an input or of a state."""
+    x, _, parameters = node.args[:3]
+    assert isinstance(x, ValueRef) and isinstance(parameters, tuple)
+    steps, batch, _ = graph.spec(x).sizes(sizes)
+    shapes = [graph.spec(item).sizes(sizes) for item in parameters if isinstance(item, ValueRef)]
+    return steps * batch * sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
 def _of_attention(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:

@@ -14,7 +14,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.indexed import chosen_bytes
-from evokernel_core.twin.products import multiply_adds, scores_of_attention
+from evokernel_core.twin.products import RECURRENT, multiply_adds, scores_of_attention, units_of_recurrent
 
 WORK: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("exp", "log", "sqrt", "rsqrt", "div", "reciprocal", "log2", "log10"), (1, 0)),
@@ -186,6 +186,9 @@ def _least_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]
     """Vector cycles that no kernel can do without: one transcendental for each element."""
     if op_name(node.op) == "scaled_dot_product_attention":
         return scores_of_attention(node, graph, sizes) / _rate(True, node.outputs[0], chip)
+    if node.op in RECURRENT:
+        functions = units_of_recurrent(node, graph, sizes) * RECURRENT[node.op]
+        return functions / _rate(True, node.outputs[0], chip)
     if op_name(node.op) not in UNAVOIDABLE:
         return 0.0
     widest = _widest(node, graph, sizes)

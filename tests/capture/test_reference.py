@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.agent.reference import reference
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.reference import DISTRIBUTIONS, ReferenceCase
@@ -142,3 +143,36 @@ def test_of_several_values_for_one_place_the_last_one_is_expected(tmp_path: Path
     for place, row in zip(places.tolist(), written, strict=True):
         values[place] = row
     assert torch.equal(found, values)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_recurrent_layers_depend_steadily_on_what_they_take(
+    agent: AgentClient, tmp_path: Path, distribution: str
+) -> None:
+    text = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(8, 64, 3)
+
+    def forward(self, x, h):
+        return self.rnn(x, h)[0]
+
+def get_inputs():
+    return [torch.randn(90, 2, 8), torch.randn(3, 2, 64)]
+"""
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    task = region.task
+    assert task, region.reason
+    case = agent.reference(task, task.sizes, 2, distribution, tmp_path / "case")
+    given = arguments(task, case, task.sizes)
+    layer = torch.nn.GRU(8, 64, 3).double()
+    for name, _ in layer.named_parameters():
+        layer.get_parameter(name).data = given[f"self.rnn.{name}"].double()
+    precise = layer(given["x"].double(), given["h"].double())[0]
+    found = load(case.outputs[0], task.graph.output_specs()[0], task.sizes)
+    torch.testing.assert_close(found.double(), precise, rtol=1e-5, atol=3e-5)
+    assert given["x"].abs().max() > 0.99

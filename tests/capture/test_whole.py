@@ -266,6 +266,16 @@ SAME = {
         "y, h = self.rnn(x)\nreturn y[:, -1], h",
         "torch.randn(2, 4, 6)",
     ),
+    "a long recurrent layer": (
+        "self.rnn = nn.LSTM(6, 5, 2, bidirectional=True)",
+        "y, (h, c) = self.rnn(x)\nreturn y[-1], h, c",
+        "torch.randn(50, 3, 6)",
+    ),
+    "recurrent layers of one kind each": (
+        "self.first, self.rest = nn.RNN(6, 5, nonlinearity='relu'), nn.GRU(5, 4, 3, bias=False)",
+        "y, h = self.first(x)\nreturn self.rest(y)[0] * 2, h",
+        "torch.randn(40, 3, 6)",
+    ),
 }
 
 
@@ -319,7 +329,8 @@ REFUSED = [
     ("self.a = 1", "return torch.fft.fft(x).real", "aten._fft"),
     ("self.a = 1", "if x.sum() > 0:\n    return x.exp()\nreturn x", "values of a tensor"),
     ("self.a = 1", "return x[x > 0].exp()", "values of a tensor"),
-    ("self.rnn = nn.LSTM(6, 6)", "y, _ = self.rnn(x)\nreturn y", "aten.lstm"),
+    ("self.rnn = nn.LSTM(6, 6, 2, dropout=0.1)", "y, _ = self.rnn(x)\nreturn y", "call eval()"),
+    ("self.rnn = nn.LSTM(6, 6, proj_size=2)", "y, _ = self.rnn(x)\nreturn y", "set proj_size=0"),
 ]
 
 

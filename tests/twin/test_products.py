@@ -1,4 +1,4 @@
-"""Multiply-adds of matrix products, convolutions and attention, against a count one by one."""
+"""Multiply-adds of products, convolutions, attention and recurrent layers, against a count one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.products import multiply_adds
+from evokernel_core.twin.products import multiply_adds, units_of_recurrent
 
 
 def convolution(
@@ -71,6 +71,26 @@ def test_attention_counts_what_a_mask_leaves(queries: int, keys: int, causal: bo
     graph = Graph(inputs, (node,), (ValueRef("attention"),))
     pairs = sum(not causal or key <= query for query in range(queries) for key in range(keys))
     assert multiply_adds(node, graph, {}) == 6 * pairs * (4 + 5)
+
+
+def test_a_recurrent_layer_counts_every_weight_once_a_step() -> None:
+    shapes = {
+        "x": (7, 2, 3),
+        "h": (2, 2, 5),
+        "a": (15, 3),
+        "b": (15, 5),
+        "c": (15,),
+        "d": (15, 5),
+        "e": (15, 5),
+    }
+    inputs = tuple(GraphInput(name, TensorSpec(shape, "float32")) for name, shape in shapes.items())
+    refs = dict(zip(shapes, map(ValueRef, shapes), strict=True))
+    args = (refs["x"], refs["h"], tuple(refs[name] for name in "abcde"), True, 2, 0.0, False, False, False)
+    outputs = (TensorSpec((7, 2, 5), "float32"), TensorSpec((2, 2, 5), "float32"))
+    node = Node("gru", "aten.gru.input", args, (), outputs)
+    graph = Graph(inputs, (node,), (ValueRef("gru"),))
+    assert multiply_adds(node, graph, {}) == 7 * 2 * 15 * (3 + 5 + 5 + 5)
+    assert units_of_recurrent(node, graph, {}) == 7 * 2 * 2 * 5
 
 
 @given(

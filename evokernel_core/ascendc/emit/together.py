@@ -26,7 +26,7 @@ MOST_TOGETHER = 12
 _WIDTH = 100
 _CUBE_ENTRY, _VECTOR_ENTRY = 'extern "C" __global__ __cube__ void', 'extern "C" __global__ __vector__ void'
 _MIXED_ENTRY = 'extern "C" __global__ __mix__(1, 2) void'
-_WAITS = re.compile(r"\bSyncAll\b")
+_WAITS = re.compile(r"\bSyncAll\b|\bCrossCoreSetFlag<0\b")  # mode 0: all cores of a kind
 _READS_NUMBERS = re.compile(r"Global(\[[^\]]*\])?\.GetValue\(")
 _FRESH_NUMBERS = """\
 // Numbers that the scalar unit has read may have changed since.

@@ -15,6 +15,7 @@ from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.phases import PhasesFamily
 from evokernel_core.ascendc.families.put import PutFamily
+from evokernel_core.ascendc.families.recurrent import RecurrentFamily
 from evokernel_core.ascendc.families.scan import ScanFamily
 from evokernel_core.ascendc.families.sort import SortFamily
 from evokernel_core.ascendc.families.take import TakeFamily
@@ -42,6 +43,7 @@ FAMILIES: tuple[Family, ...] = (
     PutFamily(),
     ScanFamily(),
     SortFamily(),
+    RecurrentFamily(),
 )
 
 

@@ -19,6 +19,7 @@ from evokernel_core.ascendc.rewrites import (
     pooling,
     prod,
     putting,
+    recurrent,
     resizing,
     scan,
     scan_parts,
@@ -59,6 +60,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     resizing.REWRITES,
     sorting.REWRITES,
     attention.REWRITES,
+    recurrent.REWRITES,
 )
 
 

@@ -62,7 +62,7 @@ def capture(
             calls, problems = trials(module, source, annotations)
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
-            with stacks_kept(fusibility.fits) if whole else nullcontext():
+            with stacks_kept() if whole else nullcontext():
                 failures = [_run(trial, recorder, source) for trial in calls]
         request = _Request(source, module, recorder, fusibility)
         wanted = [item for item in source.functions if _matches(item, symbol)]

@@ -39,11 +39,13 @@ def overridden(fits: Callable[[str], bool]) -> Iterator[Modes]:
 
 
 @contextmanager
-def stacks_kept(fits: Callable[[str], bool]) -> Iterator[None]:
-    """Recurrent layers run as one operation each, as when they are traced."""
+def stacks_kept(fits: Callable[[str], bool] | None = None) -> Iterator[None]:
+    """Recurrent layers run as one operation each, whatever their arguments; with ``fits`` only where they
+    are traced so."""
+    rules = recurrent.kept() if fits is None else recurrent.rules(fits)
     with ExitStack() as stack:
         stack.enter_context(enable_python_dispatcher())
-        for operation, rule in recurrent.rules(fits).items():
+        for operation, rule in rules.items():
             stack.enter_context(_override(operation, rule))
         yield
 

@@ -10,8 +10,12 @@ from typing import Any
 
 import torch
 
+from .errors import Unsupported
+
 aten = torch.ops.aten
 _KINDS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_SUMS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+"""Sums of products that one hidden unit takes."""
 _MOST_STEPS = 32
 """Steps, over all layers and directions, up to which a stack without a kernel is traced step by step."""
 
@@ -41,6 +45,11 @@ def rules(fits: Callable[[str], bool]) -> dict[Any, Callable[..., Any]]:
     return {getattr(aten, kind).input: _rule(kind, fits(f"aten.{kind}.input")) for kind in _KINDS}
 
 
+def kept() -> dict[Any, Callable[..., Any]]:
+    """The operations as one node each, whatever their arguments."""
+    return {getattr(aten, kind).input: getattr(torch.ops.evokernel_capture, kind) for kind in _KINDS}
+
+
 def _rule(kind: str, fits: bool) -> Callable[..., Any]:
     operation = getattr(aten, kind).input
     apart = operation.py_kernels[torch._C.DispatchKey.CompositeImplicitAutograd]
@@ -49,10 +58,44 @@ def _rule(kind: str, fits: bool) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
         x, layers, dropout, train, bidirectional, batch_first = args[0], *args[4:9]
         if dropout and train and layers > 1:
-            raise NotImplementedError("a recurrent layer drops out between its layers")
+            raise Unsupported(
+                "A recurrent layer drops out between its layers: call eval() before capturing it."
+            )
         steps = x.shape[1 if batch_first and x.dim() == 3 else 0]
         captured = steps.node.hint if isinstance(steps, torch.SymInt) else steps
         short = captured * layers * (2 if bidirectional else 1) <= _MOST_STEPS
-        return apart(*args) if short and not fits else whole(*args)
+        if short and not fits:
+            return apart(*args)
+        _compare_sizes(kind, *args)
+        return whole(*args)
 
     return run
+
+
+def _compare_sizes(  # noqa: PLR0913, PLR0917 - as its op
+    kind: str,
+    x: Any,
+    states: Any,
+    params: Any,
+    biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> None:
+    """Tells the tracer which sizes of the operands are the same. Raises Unsupported where they are not."""
+    hidden_states = states[0] if isinstance(states, (list, tuple)) else states
+    hidden, directions = hidden_states.shape[-1], 2 if bidirectional else 1
+    sums = _SUMS[kind] * hidden
+    each = 4 if biases else 2
+    fits = len(params) == each * layers * directions
+    for place, weight in enumerate(params if fits else ()):
+        width = x.shape[-1] if place < each * directions else hidden * directions
+        expected = ((sums, width), (sums, hidden), (sums,), (sums,))[place % each]
+        fits = fits and tuple(weight.shape) == expected
+    if not fits:
+        raise Unsupported("A recurrent layer projects its states: set proj_size=0.")
+    batch = x.shape[0 if batch_first else 1]
+    if tuple(hidden_states.shape) != (layers * directions, batch, hidden):
+        raise Unsupported("The states before the first step have other sizes than the input: correct them.")

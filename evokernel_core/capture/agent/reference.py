@@ -17,6 +17,7 @@ from . import precision
 from .errors import AgentError, describe
 from .factors import lengths, near_one
 from .indices import Range, ranges
+from .steady import layers_take, steadied
 
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -45,6 +46,7 @@ def reference(
     values: dict[str, Any] = {}
     shapes = _shapes(graph, sizes)
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
+    of_layers = layers_take(graph)
     inputs, scalars = [], []
     for item in graph["inputs"]:
         if item["kind"] == "scalar":
@@ -57,6 +59,8 @@ def reference(
         value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
         if item["kind"] == "parameter" and distribution in ("normal", "wide"):
             value = _as_weights(value)
+        if item["name"] in of_layers:
+            value = steadied(value)
         length = factors.get(item["name"], 0)
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
         inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))

@@ -13,7 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .absorb import member
-from .composites import ATEN_NAMES, TABLE, Modes, overridden
+from .composites import ATEN_NAMES, TABLE, Modes, overridden, stacks_kept
 from .convert import IGNORED, InexpressibleSize, line_in
 from .devices import on_host
 from .drawn import DrawingConverter
@@ -92,6 +92,8 @@ class WholeFunctions:
                 stack.enter_context(lines_noted(self.module, self.source, ENTER, EXIT))
                 modes = stack.enter_context(overridden(self.fusibility.fits))
                 found = trace(call, inputs, self._table, pinned)
+        except Unsupported as error:
+            raise Refused(str(error)) from error
         except Exception as error:
             line = line_of(error, self.source.path)
             raise Refused(f"Line {line} could not be traced ({describe(error)}).") from error
@@ -157,7 +159,7 @@ class WholeFunctions:
             flat = pytree.tree_leaves(call(*values))
             return [flat[position] for position in results.positions]
 
-        with on_host():
+        with on_host(), stacks_kept(self.fusibility.fits):
             least = least_sizes(
                 RegionFunction(run, call.leaves), converter.bound_specs(), shapes, captured, traced
             )

@@ -1,0 +1,127 @@
+"""Family recurrent: all steps of a layer of LSTM, GRU or plain RNN in one launch, in both directions.
+
+In each step the cube cores multiply the states of the step before with weights that stay in L1 where they
+fit, and the vector cores turn the sums into new states. All cores meet once a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from evokernel_core.ascendc.families import recurrent_schedule as schedules
+from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.recurrent_problem import RECURRENCE, Recurrence, read_recurrence
+from evokernel_core.ascendc.families.recurrent_schedule import RecurrentSchedule, refusal, strategy_of
+from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+_RESULTS = ("outputs", "last_states", "last_cells")
+
+
+@frozen
+class RecurrentFamily:
+    """Cube and vector cores of one layer take turns, step by step."""
+
+    name: str = field(default="recurrent", init=False)
+    strategies: frozenset[str] = field(default=frozenset({"recurrent"}), init=False)
+
+    @property
+    def ops(self) -> Mapping[str, str]:
+        return {RECURRENCE: "kernel"}
+
+    def check(self, task: KernelTask, chip: Chip) -> None:
+        read_recurrence(task)
+
+    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
+        return strategy_of(schedules.best(read_recurrence(task), task.sizes, chip), "")
+
+    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
+        found, here = read_recurrence(task), RecurrentSchedule.of(strategy)
+        legal: dict[RecurrentSchedule, str] = {}
+        for name, item in schedules.steps(found, here, task.sizes):
+            if item != here and refusal(found, item, chip) is None:
+                legal.setdefault(item, name)
+        ranked = sorted(legal, key=lambda item: schedules.estimate_us(found, item, task.sizes, chip))
+        return tuple(Move(legal[item], strategy_of(item, legal[item]), self.name) for item in ranked)
+
+    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
+        schedule = RecurrentSchedule.of(strategy)
+        return strategy_of(schedule, "") if refusal(read_recurrence(task), schedule, chip) is None else None
+
+    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
+        return schedules.estimate_us(read_recurrence(task), RecurrentSchedule.of(strategy), task.sizes, chip)
+
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+        found, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
+        if refusal(found, schedule, chip) is not None:
+            raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
+        context = {
+            "s": schedule,
+            "kind": found.kind,
+            "gates": found.gates,
+            "directions": found.directions,
+            "first": found.first,
+            "carries": found.carries,
+            "batch_first": found.batch_first,
+            "name": name,
+            "class_name": "".join(part.capitalize() for part in name.split("_") if part),
+            **_sizes(found, task),
+            **_parameters(found, task),
+        }
+        return StageText(
+            render("recurrent_tiling", **context), render("recurrent_kernel", **context), f"{name}_kernel"
+        )
+
+
+def _sizes(found: Recurrence, task: KernelTask) -> dict[str, Any]:
+    """Sizes for the templates, and the symbols that they name."""
+    extents = {key: getattr(found, key).cpp() for key in ("steps", "batch", "hidden")}
+    words = " ".join(extents.values()).replace("(", " ").replace(")", " ").split()
+    symbols = [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
+    return {**extents, "symbols": symbols}
+
+
+def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
+    """Operands under names that say what they are for, and which kind of core takes them."""
+    carried = {"lstm": found.cell_input, "gru": found.hidden_input}.get(found.kind, "")
+    roles = {
+        "weight": found.weights,
+        "projectedInput": found.projections,
+        "inputBias": found.input_biases,
+        "hiddenBias": found.hidden_biases,
+        "hiddenInput": (found.hidden_input,),
+        "cellInput": (found.cell_input,),
+    }
+    names = {"": ""}
+    for role, operands in roles.items():
+        for number, operand in enumerate(operands):
+            names.setdefault(operand, f"{role}{number if len(operands) > 1 else ''}")
+    inputs = [item.name for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    results = {_RESULTS[index]: f"result{index}" for index in found.results}
+    listed = [names.get(item, f"unused{index}") for index, item in enumerate(inputs)]
+    listed += [results[_RESULTS[index]] for index in found.results]
+    cube = [*found.weights, found.hidden_input]
+    vector = [*found.projections, *found.input_biases, *found.hidden_biases, carried]
+    on_cube = [names[item] for item in dict.fromkeys(cube) if item]
+    on_vector = [*(names[item] for item in dict.fromkeys(vector) if item), *results.values()]
+    return {
+        "weights": [names[item] for item in found.weights],
+        "projections": [names[item] for item in found.projections],
+        "input_biases": [names[item] for item in found.input_biases],
+        "hidden_biases": [names[item] for item in found.hidden_biases],
+        "hidden_input": names[found.hidden_input],
+        "carried_input": names[carried],
+        **{key: results.get(key, "") for key in _RESULTS},
+        "parameters": ", ".join(f"GM_ADDR {item}" for item in listed),
+        "cube_parameters": ", ".join(f"GM_ADDR {item}" for item in on_cube),
+        "cube_arguments": ", ".join(on_cube),
+        "vector_parameters": ", ".join(f"GM_ADDR {item}" for item in on_vector),
+        "vector_arguments": ", ".join(on_vector),
+    }

@@ -1,0 +1,135 @@
+"""Recurrent layers: one product for the inputs of all steps, then a recurrence over the hidden states.
+
+A layer's products with its input do not wait for anything, so that one matrix product does all steps at
+once. What is left is ``evokernel.recurrence.default``, one node for both directions of a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.ascendc.families.recurrent_problem import GATES, RECURRENCE
+from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.tensor import Dim, TensorSpec
+
+_ZEROS = frozenset({"aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"})
+_GIVEN_FILLS = frozenset({"aten.full.default", "aten.full_like.default", "aten.new_full.default"})
+
+
+@frozen
+class _Stack:
+    """The arguments of a stack of layers; ``parameters`` has a tuple for each direction of each layer."""
+
+    kind: str
+    x: ValueRef
+    states: tuple[ValueRef, ...]
+    parameters: tuple[tuple[ValueRef, ...], ...]
+    layers: int
+    directions: int
+    batch_first: bool
+
+
+def _read(kind: str, node: Node) -> _Stack:
+    x, states, parameters, biases, layers, dropout, train, both, batch_first = node.args
+    if dropout and train and int(str(layers)) > 1:
+        raise PlanError("A recurrent layer drops out between its layers, which is not covered; call eval().")
+    given = states if isinstance(states, tuple) else (states,)
+    refs = tuple(item for item in parameters if isinstance(item, ValueRef)) if parameters else ()  # type: ignore[union-attr]
+    each = 4 if biases else 2
+    count = int(str(layers)) * (2 if both else 1)
+    if not isinstance(x, ValueRef) or len(refs) != each * count:
+        raise PlanError("A recurrent layer with a projection of its states is not covered; use proj_size=0.")
+    return _Stack(
+        kind,
+        x,
+        tuple(item for item in given if isinstance(item, ValueRef)),
+        tuple(refs[place : place + each] for place in range(0, len(refs), each)),
+        int(str(layers)),
+        2 if both else 1,
+        bool(batch_first),
+    )
+
+
+def _rewrite_stack(kind: str, node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
+    stack = _read(kind, node)
+    initial = tuple(None if _is_zero(ref, writer) else ref for ref in stack.states)
+    layers = []
+    x = stack.x
+    for layer in range(stack.layers):
+        layers.append(_layer(stack, x, initial, layer, writer))
+        x = layers[-1][0]
+    last = (_joined([results[i] for results in layers], writer) for i in range(1, len(layers[0])))
+    return (x, *last)
+
+
+def _layer(
+    stack: _Stack, x: ValueRef, initial: tuple[Arg, ...], layer: int, writer: GraphWriter
+) -> tuple[ValueRef, ...]:
+    """The outputs of all steps and the last states of one layer."""
+    first = layer * stack.directions
+    parameters = stack.parameters[first : first + stack.directions]
+    *lengths, _ = writer.shape(x)
+    batch, hidden = lengths[0 if stack.batch_first else 1], writer.shape(parameters[0][1])[1]
+    dtype = writer.spec(x).dtype
+    state = TensorSpec((stack.directions, batch, hidden), dtype)
+    width = hidden * stack.directions if isinstance(hidden, int) else f"{hidden}*{stack.directions}"
+    states = 2 if stack.kind == "lstm" else 1
+    return writer.call_many(
+        RECURRENCE,
+        stack.kind,
+        tuple(_projected(x, own[0], writer) for own in parameters),
+        tuple(own[1] for own in parameters),
+        tuple(own[2] for own in parameters if len(own) == 4),
+        tuple(own[3] for own in parameters if len(own) == 4),
+        *(initial if states == 2 else (*initial, None)),
+        first,
+        stack.batch_first,
+        outputs=(TensorSpec((*lengths, width), dtype), *(state,) * states),
+    )
+
+
+def _projected(x: ValueRef, weight: ValueRef, writer: GraphWriter) -> ValueRef:
+    """[steps * batch, gates * hidden]: the inputs of all steps times the weights of all gates."""
+    *lengths, width = writer.shape(x)
+    rows = _product(lengths)
+    dtype = writer.spec(x).dtype
+    flat = writer.call("aten.view.default", x, (rows, width), shape=(rows, width), dtype=dtype)
+    gates, depth = writer.shape(weight)
+    turned = writer.call("aten.t.default", weight, shape=(depth, gates), dtype=dtype)
+    return writer.call("aten.mm.default", flat, turned, shape=(rows, gates), dtype=dtype)
+
+
+def _product(dims: list[Dim]) -> Dim:
+    if all(isinstance(dim, int) for dim in dims):
+        return int(dims[0]) * int(dims[1])
+    return "*".join(str(dim) if str(dim).isalnum() else f"({dim})" for dim in dims)
+
+
+def _joined(states: list[ValueRef], writer: GraphWriter) -> ValueRef:
+    """The last states of all layers: [layers * directions, batch, hidden]."""
+    if len(states) == 1:
+        return states[0]
+    directions, *rest = writer.shape(states[0])
+    shape = (int(directions) * len(states), *rest)
+    return writer.call("aten.cat.default", tuple(states), 0, shape=shape, dtype=writer.spec(states[0]).dtype)
+
+
+def _is_zero(ref: ValueRef, writer: GraphWriter) -> bool:
+    """Whether a state is made as zeros."""
+    made = {node.name: node for node in writer.nodes}.get(ref.name)
+    if made is None:
+        return False
+    if made.op in _GIVEN_FILLS:
+        return made.args[1] == 0
+    return made.op in _ZEROS
+
+
+def _rule(kind: str) -> Rewrite:
+    return lambda node, writer: _rewrite_stack(kind, node, writer)
+
+
+REWRITES: Mapping[str, Rewrite] = {f"aten.{kind}.input": _rule(kind) for kind in GATES}

@@ -1,0 +1,204 @@
+"""Family recurrent: LSTM, GRU and plain RNN of any length against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import asdict, evolve
+
+from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
+from evokernel_core.ascendc.families.recurrent_schedule import RecurrentSchedule
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+SIZES = [(1, 1), (5, 3), (2, 37), (9, 16)]
+"""Steps and sequences: single ones, whole tiles, tails, several tiles."""
+
+
+def task_of(
+    builder: Any, kind: str, *, width: int = 6, hidden: int = 20, layers: int = 1, both: bool = False,
+    batch_first: bool = False, biases: bool = True, zeros: bool = False, outputs: tuple[int, ...] = (0, 1, 2),
+    dtype: str = "float32",
+) -> KernelTask:  # fmt: skip
+    """A stack of layers over [t, b, width], or [b, t, width] where the batch is first."""
+    graph = builder()
+    lengths = ("b", "t") if batch_first else ("t", "b")
+    x = graph.input("x", (*lengths, width), dtype)
+    directions = 2 if both else 1
+    shape = (layers * directions, "b", hidden)
+    names = ("h", "c")[: 2 if kind == "lstm" else 1]
+    if zeros:
+        states = tuple(graph.call("zeros.default", shape, shape=shape, dtype=dtype) for _ in names)
+    else:
+        states = tuple(graph.input(name, shape, dtype) for name in names)
+    parameters = []
+    for place in range(layers * directions):
+        given = width if place < directions else hidden * directions
+        sums = GATES[kind] * hidden
+        shapes = [(sums, given), (sums, hidden), *([(sums,)] * 2 if biases else [])]
+        parameters += [
+            graph.input(f"p{place}_{i}", item, dtype, parameter=True) for i, item in enumerate(shapes)
+        ]
+    results = [TensorSpec((*lengths, hidden * directions), dtype), *[TensorSpec(shape, dtype)] * len(names)]
+    node = graph.calls(
+        f"{kind}.input", x, states if kind == "lstm" else states[0], tuple(parameters), biases, layers, 0.0,
+        False, both, batch_first, outputs=results,
+    )  # fmt: skip
+    wanted = [ValueRef(node.name, i) for i in outputs if i <= len(names)]
+    task: KernelTask = graph.task(*wanted, symbols={"t": 64, "b": 10})
+    return task
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def step(kind: str, x: Any, h: Any, c: Any, weight: Any, bias: Any) -> tuple[Any, Any]:
+    """One step: ``x`` are the projected inputs with their bias."""
+    z = h @ weight.T + bias
+    if kind == "lstm":
+        i, f, g, o = np.split(x + z, 4, -1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        return sigmoid(o) * np.tanh(c), c
+    if kind == "gru":
+        (xr, xz, xn), (hr, hz, hn) = np.split(x, 3, -1), np.split(z, 3, -1)
+        update = sigmoid(xz + hz)
+        return (1 - update) * np.tanh(xn + sigmoid(xr + hr) * hn) + update * h, c
+    return (np.tanh(x + z) if kind == "rnn_tanh" else np.maximum(x + z, 0)), c
+
+
+def recurrent(task: KernelTask, inputs: dict[str, Any]) -> list[Any]:
+    """All results of the one layer stack of a task, in float64."""
+    (node,) = (node for node in task.graph.nodes if node.op.endswith(".input"))
+    kind = node.op.split(".")[1]
+    arguments: tuple[Any, ...] = node.args
+    _, _, parameters, biases, layers, _, _, both, batch_first = arguments
+    values = {name: value.astype("f8") for name, value in inputs.items()}
+    x = values["x"].swapaxes(0, 1) if batch_first else values["x"]
+    directions, each = 2 if both else 1, 4 if biases else 2
+    given = [values[ref.name] for ref in parameters]
+    hidden = given[1].shape[1]
+    zero = np.zeros((layers * directions, x.shape[1], hidden))
+    h, c = values.get("h", zero).copy(), values.get("c", zero).copy()
+    for layer in range(layers):
+        made = np.zeros((*x.shape[:2], directions * hidden))
+        for direction in range(directions):
+            place = layer * directions + direction
+            own = [*given[place * each : place * each + each], np.zeros(1), np.zeros(1)]
+            order = range(len(x))[:: -1 if direction else 1]
+            for t in order:
+                projected = x[t] @ own[0].T + own[2]
+                h[place], c[place] = step(kind, projected, h[place], c[place], own[1], own[3])
+                made[t, :, direction * hidden : (direction + 1) * hidden] = h[place]
+        x = made
+    return [x.swapaxes(0, 1) if batch_first else x, h, c]
+
+
+def _draw(task: KernelTask, steps: int, batch: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    sizes = {"t": steps, "b": batch}
+    return {
+        item.name: (rng.normal(size=item.spec.sizes(sizes)) * (0.4 if item.name[0] == "p" else 1)).astype(
+            "f4"
+        )
+        for item in task.graph.inputs
+    }
+
+
+def _assert_right(task: KernelTask, sizes: Any, on_twin: Any, strategy: Any) -> None:
+    for steps, batch in sizes:
+        inputs = _draw(task, steps, batch, steps + batch)
+        results = on_twin(task, inputs, strategy=strategy, sizes={"t": steps, "b": batch})
+        expected = recurrent(task, inputs)
+        for ref, result in zip(task.graph.outputs, results, strict=True):
+            np.testing.assert_allclose(result, expected[ref.index], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_many_sizes(kind: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, kind)
+    strategy = initial(task, chip)
+    found = audit(task, write(task, strategy, chip))
+    assert found.status is GateStatus.PASSED, found.feedback
+    _assert_right(task, SIZES, on_twin, strategy)
+
+
+STACKS: dict[str, dict[str, Any]] = {
+    "both directions": {"kind": "lstm", "both": True},
+    "both directions, sequences first": {"kind": "gru", "both": True, "batch_first": True},
+    "layers on each other": {"kind": "gru", "layers": 3, "batch_first": True},
+    "layers of both directions": {"kind": "lstm", "layers": 2, "both": True, "hidden": 7},
+    "without biases": {"kind": "gru", "biases": False},
+    "from zeros": {"kind": "lstm", "zeros": True, "layers": 2},
+    "from zeros without biases": {"kind": "gru", "zeros": True, "biases": False, "both": True},
+    "last cell states only": {"kind": "lstm", "outputs": (2,)},
+    "last hidden states only": {"kind": "gru", "layers": 2, "outputs": (1,)},
+    "outputs only": {"kind": "rnn_tanh", "both": True, "outputs": (0,)},
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_stacks(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, **STACKS[name])
+    _assert_right(task, [(1, 2), (6, 19)], on_twin, initial(task, chip))
+
+
+WIDE = [
+    ("lstm", RecurrentSchedule(16, 16, 32, 32, 2)),
+    ("lstm", RecurrentSchedule(32, 32, 16, 32, 6)),
+    ("gru", RecurrentSchedule(16, 48, 32, 64, 3)),
+    ("gru", RecurrentSchedule(128, 64, 16, 16, 2)),
+    ("rnn_relu", RecurrentSchedule(64, 64, 64, 128, 2)),
+]
+"""Weights that stay in L1 and that do not, several panels, several units a core."""
+
+
+@pytest.mark.parametrize(("kind", "schedule"), WIDE)
+def test_wide_layers(kind: str, schedule: RecurrentSchedule, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, kind, hidden=150, outputs=(0, 1, 2))
+    _assert_right(task, [(3, 150)], on_twin, _with(initial(task, chip), schedule))
+
+
+def test_more_units_than_a_flag_counts(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, "rnn_tanh", hidden=20)
+    strategy = _with(initial(task, chip), RecurrentSchedule(16, 16, 16, 32, 2))
+    _assert_right(task, [(3, 16 * 24 * 9)], on_twin, strategy)
+
+
+def _with(strategy: Strategy, schedule: RecurrentSchedule) -> Strategy:
+    """A program with another schedule for its recurrence."""
+    settings = dict(strategy.settings)
+    (kind,) = (key.split(".")[0] for key, value in settings.items() if value == "recurrent")
+    return evolve(
+        strategy, settings=settings | {f"{kind}.{key}": value for key, value in asdict(schedule).items()}
+    )
+
+
+def test_every_move_gives_another_kernel_that_is_right(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, "gru", hidden=70)
+    strategy = initial(task, chip)
+    texts = {write(task, strategy, chip).tiling_h}
+    steps = [move for move in moves(task, strategy, chip) if move.family == "recurrent"]
+    assert len(steps) > 3
+    for move in steps[:4]:
+        texts.add(write(task, move.strategy, chip).tiling_h + write(task, move.strategy, chip).op_kernel_cpp)
+        _assert_right(task, [(3, 20)], on_twin, move.strategy)
+        assert estimate_us(task, move.strategy, chip) > 0
+    assert len(texts) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [({"dtype": "float16"}, "A recurrent layer in float16 is not covered; use float32.")],
+)
+def test_what_is_refused(options: dict[str, Any], reason: str, builder: Any, chip: Any) -> None:
+    with pytest.raises(PlanError, match=reason):
+        check(task_of(builder, "lstm", **options), chip)
