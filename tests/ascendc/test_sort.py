@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from evokernel_core.ascendc.author import initial, moves
+from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
 
 
 @frozen
@@ -108,6 +110,13 @@ def test_long_rows(builder: Any, on_twin: Any, case: Case, seed: int) -> None:
     found = on_twin(case.task(builder), {"x": x})
     for got, want in zip(found, expected(case, x), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("case", [item for item, _ in (*SYMBOLIC[:2], *FIXED)])
+def test_every_form_passes_the_audit(builder: Any, chip: Any, case: Case) -> None:
+    sizes = {name: 64 for name in case.shape if isinstance(name, str)}
+    task = case.task(builder, **sizes)
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
 
 
 def test_every_move_sorts(builder: Any, chip: Any, on_twin: Any) -> None:

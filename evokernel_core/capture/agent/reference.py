@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import precision
+from . import precision, settled
 from .errors import AgentError, describe
 from .factors import lengths, near_one
 from .indices import Range, ranges
@@ -201,10 +201,14 @@ def run(
     for node in graph["nodes"]:
         args = [_argument(item, values, sizes) for item in node["args"]]
         kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
-        compute = precision.convolution if node["op"] == precision.CONVOLUTION else _operator(node["op"])
+        compute = _RULES.get(node["op"]) or _operator(node["op"])
         result = compute(*args, **kwargs)
         values[node["name"]] = after(node["op"], args, kwargs, result) if after is not None else result
     return [_argument(item, values, sizes) for item in graph["outputs"]]
+
+
+_RULES = {precision.CONVOLUTION: precision.convolution, **settled.RULES}
+"""Operations that are computed here otherwise than by PyTorch's kernel for a CPU."""
 
 
 def _operator(name: str) -> Any:
