@@ -36,7 +36,7 @@ _L2_BYTES_PER_CYCLE = 58.0
 
 _MEETING = 4000.0
 """Cycles in which all cores finish, leave their numbers, meet, and take those of others."""
-_KEPT = 0.7
+_KEPT = 0.6
 """The part of L2 that what is read again can count on."""
 
 
@@ -74,7 +74,8 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
         cycles = max(memory, cache, sum(load.cycles for load in loads) + stores.cycles) + vector
     fill = (loads[0].cycles + stores.cycles) / max(work.tiles, 1.0)
     if kernel.exchanged:  # cores begin anew after each pass
-        fill = (fill + _MEETING) * (len(programs) - 1) * work.tiles / work.tiles_of_a_row
+        turns = work.tiles / work.tiles_of_a_row
+        fill += (loads[0].cycles / work.tiles + _MEETING) * (len(programs) - 1) * turns
     return (cycles + fill) / chip.mhz + launch_us(chip, work.cores)
 
 
@@ -140,9 +141,10 @@ def _spilled(kernel: Kernel, work: Work, chip: Chip) -> float:
 
 
 def _is_kept(kernel: Kernel, work: Work, chip: Chip) -> bool:
-    """Whether L2 holds what the cores work on at a time until they have read it for the last time."""
+    """Whether L2 holds what the cores work on at a time until they have read it again: until then about
+    half of what they read and write in all passes has come to lie in it."""
     at_once = work.cores * work.tiles_of_a_row * work.elements * point_bytes(kernel.plan)
-    return at_once <= _KEPT * chip.l2_bytes
+    return at_once / 2 <= _KEPT * chip.l2_bytes
 
 
 def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: bool) -> Copies:

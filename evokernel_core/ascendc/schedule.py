@@ -142,7 +142,7 @@ def _is_worth_sharing(planned: Plan, task: KernelTask, chip: Chip) -> bool:
     rows; and whether rows are long enough to divide."""
     plan = in_pieces(planned)
     rows, bytes_of_row = plan.rows.evaluate(task.sizes), _row_bytes(plan, task)
-    few = rows < chip.aiv or min(rows, chip.aiv) * bytes_of_row > _at_once(chip)
+    few = rows < chip.aiv or min(rows, chip.aiv) * bytes_of_row > chip.l2_bytes
     return few and bytes_of_row >= _LEAST_SHARED
 
 
@@ -151,7 +151,9 @@ def _row_bytes(plan: Plan, task: KernelTask) -> int:
 
 
 def _at_once(chip: Chip) -> int:
-    return chip.l2_bytes // 2
+    """Bytes read and written of rows that are worked on at a time, the latter of which need no place while
+    the former are read for the first time."""
+    return chip.l2_bytes // 4 * 3
 
 
 def _tiled(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
