@@ -90,7 +90,8 @@ def _refs(args: tuple[Arg, ...]) -> Iterator[ValueRef]:
 
 @frozen
 class Update:
-    """A buffer of the module that a call changes in place, such as the running mean of a batch norm.
+    """A tensor that a call changes in place: a buffer of the module, such as the running mean of a batch
+    norm, or an argument.
 
     ``expression`` is the Python text that yields it at the call site. It becomes the value of the
     graph's output number ``output``; where that is None it counts calls, and ``step`` is added to it.

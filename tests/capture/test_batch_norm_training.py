@@ -87,7 +87,6 @@ REFUSED = [
     ("self.bn = nn.BatchNorm1d(6, momentum=None)", "return self.bn(x)", "values of a tensor"),
     ("self.bn = nn.BatchNorm1d(6); self.mean = self.bn.running_mean[:]",
      "return self.bn(x) + self.mean", "shares"),
-    ("self.none = 0", "return torch.relu(x.add_(1.0))", "in place"),
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent, indent
@@ -117,7 +118,8 @@ def assert_same_model(text: str, region: Region, calls: int = 2) -> None:
                 results = []
                 for item in (one, other):
                     torch.manual_seed(seed)
-                    results.append(item(*inputs))
+                    given = copy.deepcopy(inputs)
+                    results.append((item(*given), given))
                 torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(dict(other.named_buffers()), dict(one.named_buffers()))
 
@@ -381,3 +383,58 @@ def test_values_that_are_written_by_index_share_the_sizes_of_what_they_replace(
     if "v[:1]" not in forward:
         assert given["v"][0] == given["i"][0]
     assert_same_model(text, region)
+
+
+WRITES = {
+    "rows by index": ("x[i] = v\nreturn x", "x"),
+    "a part, and another result": ("x[1:4] += v[:3]\nreturn x.sum(0)", "x"),
+    "everything": ("x.copy_(x.exp())\nreturn x, x * 2", "x"),
+    "two tensors and no result": ("v.mul_(2.0)\nx.add_(v.sum(0))", "v x"),
+    "a cache and a layer": ("x[i] = self.a(v)\nreturn x @ x.t()", "x"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_arguments_that_are_written_stay_the_callers(
+    name: str, whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    forward, written = WRITES[name]
+    shapes = "torch.randn(9, 6), torch.randperm(9)[:5], torch.randn(5, 6)"
+    text = model("self.a = nn.Linear(6, 6)", forward, shapes, "x, i, v")
+    (region,) = whole(text)
+    assert region.task is not None, region.reason
+    assert sorted(item.name for item in region.task.graph.updates) == sorted(written.split())
+    assert_same_model(text, region)
+    _same_with_gradients_and_shared_memory(text, region)
+
+
+def _same_with_gradients_and_shared_memory(text: str, region: Region) -> None:
+    """Where a copy of the new values would not do, the code runs as it did."""
+    assert region.task is not None
+    runnable = (
+        plan_edit(text, region, "k")
+        .replace("import evokernel_kernels.k  # noqa: F401", "")
+        .replace("torch.ops.evokernel.k(", "kernel_k(")
+    )
+    first, second = executed(text), executed(runnable, kernel_k=kernel(region.task))
+    one, other = first["Model"](), second["Model"]()
+    other.load_state_dict(one.state_dict())
+    found = []
+    for net in (one, other):
+        torch.manual_seed(1)
+        memory = torch.randn(14, 6)
+        start = 9 if "x[i]" in text else 4  # PyTorch refuses to put rows where they overlap
+        net(memory[:9], torch.randperm(9)[:5], memory[start : start + 5])
+        weight = torch.ones(5, 6, requires_grad=True)
+        x = torch.ones(9, 6)
+        result = net(x, torch.arange(5), weight * 2)
+        result = result[0] if isinstance(result, tuple) else result
+        if result is not None and result.requires_grad:
+            result.sum().backward()
+        found.append((memory, x.detach(), weight.grad))
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_a_view_of_what_is_written_is_no_result(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    regions = whole(model("", "x.add_(1.0)\nreturn x[:2]", X))
+    assert any("view of x" in region.reason for region in regions)

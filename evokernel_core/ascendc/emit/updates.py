@@ -39,6 +39,7 @@ def context(task: KernelTask) -> Mapping[str, Any]:
         "parameters": ", ".join([*inputs, *counters]),
         "counters": counters,
         "returned": graph.returned,
+        "outputs": len(graph.outputs),
         "result": ", ".join(results),
         "computed": ", ".join([*results, *(f"new_{python_name(name)}" for name in copied)]),
         "update_lines": [_line(item) for item in graph.updates],

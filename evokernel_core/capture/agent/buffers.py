@@ -1,4 +1,4 @@
-"""What a region changes in place: running statistics, and counters of calls."""
+"""What a region changes in place: running statistics, counters of calls, and arguments of a function."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 import torch
 
 from .errors import Unsupported
-from .parts import PARAMETER, Leaf
+from .parts import PARAMETER, TENSOR, Leaf
 
 
 class Buffers:
     """The inputs of one trace that it changes. ``written`` are those with a new value, in the order of
-    their first write, by the name of their node."""
+    their first write, by the name of their node. ``arguments``: tensors that a caller passes may be."""
 
-    def __init__(self, inputs: tuple[Any, ...], leaves: tuple[Leaf, ...]) -> None:
+    def __init__(self, inputs: tuple[Any, ...], leaves: tuple[Leaf, ...], *, arguments: bool = False) -> None:
         self.written: list[str] = []
+        self._kinds = (PARAMETER, TENSOR) if arguments else (PARAMETER,)
         self._counted: dict[str, int] = {}
         self._names = [node.name for node in inputs]
         self._leaves = leaves
@@ -35,7 +36,7 @@ class Buffers:
         if name not in self._names:
             raise Unsupported("The region changes a captured tensor in place: make it a buffer.")
         leaf = self._leaves[self._names.index(name)]
-        if leaf.kind != PARAMETER:
+        if leaf.kind not in self._kinds:
             raise Unsupported(f"The region changes {leaf.expression} in place: use the out-of-place form.")
         storage = leaf.value.untyped_storage()._cdata
         for other in self._leaves:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .buffers import Buffers
 from .composites import ATEN_NAMES
 from .convert import Converter, input_name, spec
 from .draws import draw_text
@@ -17,6 +18,7 @@ class DrawingConverter(Converter):
 
     def read(self) -> list[Any]:
         """Converts all nodes and gives the arguments of the graph's output. Raises Unsupported."""
+        self._buffers = Buffers(self._traced.inputs, self._leaves, arguments=True)
         self._given = self._inputs()
         self._drawn: list[dict[str, Any]] = []
         self._constants()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -11,13 +12,15 @@ from torch.utils import _pytree as pytree
 from .drawn import DrawingConverter
 from .entry import Call
 from .errors import Refused
+from .parts import TENSOR
 from .source import Source
 from .trace import WholeTrace
 
 
 class Results:
     """``wanted`` are the distinct computed values, in the order in which the call gives them, and
-    ``positions`` where each stands first in the flat result of the function."""
+    ``positions`` where each stands first in the flat result of the function. ``written`` are the numbers of
+    the arguments that the function writes into, and their new values."""
 
     def __init__(self, call: Call, found: WholeTrace, converter: DrawingConverter) -> None:
         values = converter.read()
@@ -26,14 +29,16 @@ class Results:
         for (index, node), value in zip(found.written.items(), new, strict=True):
             converter.write(index, value, node)
         self._call = call
+        numbers = zip(found.written, new, strict=True)
+        self.written = {index: value for index, value in numbers if call.leaves[index].kind == TENSOR}
         self.wanted: list[dict[str, Any]] = []
         self.positions: list[int] = []
         texts = []
         for position, (value, node) in enumerate(zip(values, found.outputs, strict=False)):
             texts.append(self._text(position, value, node, converter))
-        if not self.wanted:
+        if not self.wanted and not self.written:
             raise Refused("The result is an input or a constant, so there is nothing to compute.")
-        _refuse_views(call, found, self.positions)
+        _refuse_views(call, found, self.positions, self.written)
         self._result, self._set = pytree.tree_unflatten(texts, found.spec)
 
     def _text(self, position: int, value: Any, node: Any, converter: DrawingConverter) -> str:
@@ -42,6 +47,9 @@ class Results:
             given = converter.expression(value["ref"])
             if given is not None:
                 return given
+            for index, new in self.written.items():
+                if value == new:
+                    return self._call.leaves[index].expression
             if value not in self.wanted:
                 self.wanted.append(value)
                 self.positions.append(position)
@@ -73,7 +81,7 @@ class Results:
         changes = [item for item in self._call.changes if isinstance(item.value, torch.Tensor)]
         if rendered == plain and not changes:
             return ["return {call}"]
-        lines = [f"{', '.join(names)} = {{call}}"]
+        lines = [f"{', '.join(names)} = {{call}}" if names else "{call}"]
         lines += [f"{change.expression} = {text}" for change, text in zip(changes, self._set, strict=True)]
         return [*lines, f"return {escaped(rendered)}"]
 
@@ -84,11 +92,12 @@ def _refuse_settings(call: Call) -> None:
             raise Refused(f"The call sets {change.expression} anew, which a kernel cannot do.")
 
 
-def _refuse_views(call: Call, found: WholeTrace, positions: list[int]) -> None:
+def _refuse_views(call: Call, found: WholeTrace, positions: list[int], written: Iterable[int]) -> None:
     """Results of a kernel are tensors of their own: what shares memory must not become one."""
     owners = {
         _storage(node): leaf.expression for node, leaf in zip(found.traced.inputs, call.leaves, strict=True)
     }
+    owners |= {_storage(found.written[index]): call.leaves[index].expression for index in written}
     for position in positions:
         storage = _storage(found.outputs[position])
         if storage in owners:

@@ -28,6 +28,7 @@ from .parts import SCALAR
 from .results import Results
 from .source import ENTER, EXIT, Function, Source
 from .trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
+from .writing import conditions_of_writing
 
 _MAX_ROUNDS = 10
 
@@ -109,6 +110,7 @@ class WholeFunctions:
             converter = DrawingConverter(found.traced, call.leaves, self.source.path)
             results = Results(call, found, converter)
             graph = converter.graph(results.wanted)
+            conditions += conditions_of_writing(call.leaves, results.written, self.module)
         except InexpressibleSize:
             raise
         except Unsupported as error:
@@ -153,11 +155,12 @@ class WholeFunctions:
         sizes = converter.sizes
         captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
         traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
-        shapes = [converter.output_shape(item) for item in results.wanted]
+        shapes = [converter.output_shape(item) for item in (*results.wanted, *results.written.values())]
 
         def run(*values: Any) -> Any:
             flat = pytree.tree_leaves(call(*values))
-            return [flat[position] for position in results.positions]
+            changed = [values[index] for index in results.written]
+            return [*(flat[position] for position in results.positions), *changed]
 
         with on_host(), stacks_kept(self.fusibility.fits):
             least = least_sizes(

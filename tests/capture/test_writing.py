@@ -1,0 +1,73 @@
+"""Calls that write into the tensors they are given: the package that takes their place writes them too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evokernel_core.ascendc.author import initial, write
+from evokernel_core.ascendc.emit.package import kernel_name, write_package
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.edit import plan_edit
+from evokernel_core.domain.verdict import Verdict
+from evokernel_core.twin.chip import load_chip
+
+MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, i, v):
+        {body}
+
+
+def get_inputs():
+    return [torch.randn(9, 6), torch.randperm(9)[:5], torch.randn(5, 6)]
+"""
+COMPARE = """
+import torch
+import before, after
+torch.manual_seed(0)
+given = before.get_inputs()
+mine = [value.clone() for value in given]
+first, second = before.Model()(*given), after.Model()(*mine)
+torch.testing.assert_close(mine, given)
+torch.testing.assert_close(second, first)
+assert (second is mine[0]) == (first is given[0])
+assert any("evokernel" in str(line) for line in open("after.py"))
+print("fine")
+"""
+BODIES = {
+    "one tensor and no other result": "x[i] = v\n        return x",
+    "two tensors": "x[1:4] += v[:3]\n        v.relu_()",
+    "a tensor and a result": "x.mul_(2.0)\n        return x.sum(1)",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_the_package_writes_what_the_call_wrote(name: str, agent: AgentClient, tmp_path: Path) -> None:
+    text = MODEL.format(body=BODIES[name])
+    (tmp_path / "model.py").write_text(text)
+    (found,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    assert found.task is not None, found.reason
+    chip = load_chip("ascend910b1")
+    source = write(found.task, initial(found.task, chip), chip)
+    kernel = kernel_name(found.task)
+    write_package(
+        tmp_path, kernel, found.task, source, Verdict(found.task.task_id, source.source_id, "t", ())
+    )
+    (tmp_path / "before.py").write_text(text)
+    (tmp_path / "after.py").write_text(plan_edit(text, found, kernel))
+    test = tmp_path / "evokernel_kernels" / kernel / "test_op.py"
+    for command in (["-c", COMPARE], ["-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]):
+        run = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=200,
+            check=False,
+            env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        )  # fmt: skip
+        assert run.returncode == 0, run.stdout + run.stderr
