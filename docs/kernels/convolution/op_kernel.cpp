@@ -138,8 +138,9 @@ private:
             const uint32_t depth = Part(tiling_.depth - start, PANEL_K);
             const uint32_t slot = panelCount % PANELS;
             WaitFlag<HardEvent::MTE2_MTE1>(slot);
-            uint32_t part = 0;
-            for (uint32_t first = 0; first < columns; first += tiling_.partColumns, ++part) {
+            uint32_t count = resultCount;
+            for (uint32_t first = 0; first < columns; first += tiling_.partColumns) {
+                const uint32_t part = count++ % PARTS;
                 const uint32_t width = Part(columns - first, tiling_.partColumns);
                 if (start == 0) {
                     WaitFlag<HardEvent::FIX_M>(part);
@@ -156,6 +157,7 @@ private:
             }
             SetFlag<HardEvent::MTE1_MTE2>(slot);
             ++panelCount;
+            resultCount = start + depth == tiling_.depth ? count : resultCount;
         }
     }
 
@@ -371,6 +373,7 @@ private:
     uint64_t loadCount = 0; // panels that were loaded, and those that were used
     uint64_t panelCount = 0;
     uint32_t stepCount = 0;
+    uint32_t resultCount = 0;
     bool hasWeights = false;
     uint64_t keptOutput = 0;
 };
