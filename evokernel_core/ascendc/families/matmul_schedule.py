@@ -206,7 +206,9 @@ def estimate_us(
     loads *= 1 + _SPREAD * _spread(item, cut)
     store = _store_cycles(found, cut, chip)
     pipes = (_matrix_cycles(found, item, cut, chip), _step_cycles(found, item, cut, chip), loads, store)
-    vector = behind.cycles(cut.tile_m, cut.part_n) if behind is not None else 0.0
+    vector = 0.0
+    if behind is not None:
+        vector = behind.cycles(cut.tile_m, cut.part_n, found.n.evaluate(sizes), 2 * cut.cores)
     tile = _together(*pipes, vector * cut.parts) + (store if item.results == 1 else 0.0)
     first = (cut.tile_m + cut.tile_n) * min(item.panel_k, cut.depth) * ITEM_SIZE[found.dtype]
     fill = first / chip.constants["mte.load_bytes_per_cycle"] + chip.constants["mte.load_latency_cycles"]
