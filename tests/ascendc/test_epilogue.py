@@ -194,3 +194,20 @@ def test_what_reduces_rows_is_a_kernel_of_its_own(builder: Any, on_twin: Any, ch
     inputs = drawn(task, {"m": 40, "n": 50, "k": 70})
     (result,) = on_twin(task, inputs)
     np.testing.assert_allclose(result, chain.expected(inputs)[-1].sum(1), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("triangle", [False, True])
+def test_a_relu_alone_takes_no_vector_cores(triangle: bool, builder: Any, on_twin: Any, chip: Any) -> None:
+    chain = Chain(builder(), "float16")
+    if triangle:
+        chain.value = chain.call("tril.default", chain.value)
+    chain.unary("relu.default")
+    task = chain.task()
+    assert "__vector__" not in write(task, initial(task, chip), chip).op_kernel_cpp
+    assert "__mix__" not in write(task, initial(task, chip), chip).op_kernel_cpp
+
+    def expected(numbers: Mapping[str, Any]) -> list[Any]:
+        kept = chain.expected(numbers)[-1]
+        return [np.tril(kept) if triangle else kept]
+
+    check(task, expected, on_twin, chip)

@@ -177,6 +177,7 @@ def context_of(
         "s": schedule,
         "splits": found.splits,
         "triangle": found.triangle,
+        "relu": found.relu,
         "zeros": found.splits or found.triangle,  # some results are sums over nothing
         "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
         "type": CPP_TYPE[found.dtype],

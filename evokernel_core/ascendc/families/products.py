@@ -15,6 +15,7 @@ from evokernel_core.domain.task import KernelTask
 
 SPLIT = "evokernel.split_mm.default"
 """``split_mm(a, b, parts)``: ``parts`` float32 matrices whose sum is the product of a and b."""
+RELU = "aten.relu.default"
 TRIANGLES = frozenset({"aten.triu.default", "aten.tril.default"})
 WHOLE_PRODUCTS = frozenset({"aten.mm.default", "aten.bmm.default"})
 PRODUCTS = WHOLE_PRODUCTS | {SPLIT}
@@ -56,7 +57,8 @@ class Triangle:
 
 @frozen
 class Product:
-    """``batch`` products of m x k by k x n, in ``splits`` sums each where k is cut (0: it is not)."""
+    """``batch`` products of m x k by k x n, in ``splits`` sums each where k is cut (0: it is not);
+    ``relu``: negative results become zero on their way to memory."""
 
     a: Side
     b: Side
@@ -68,6 +70,7 @@ class Product:
     out_dtype: str
     splits: int = 0
     triangle: Triangle | None = None
+    relu: bool = False
 
     def evaluate(self, sizes: Mapping[str, int]) -> tuple[int, int, int, int]:
         """batch, m, n and k in numbers."""
@@ -82,7 +85,8 @@ def read_product(task: KernelTask) -> Product:
     node = product_node(task)
     if len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one matrix product with one result.")
-    return evolve(product_of(task, node), triangle=_triangle(nodes, graph.outputs[0], node))
+    triangle, relu = _on_the_way(nodes, graph.outputs[0], node)
+    return evolve(product_of(task, node), triangle=triangle, relu=relu)
 
 
 def product_node(task: KernelTask) -> Node:
@@ -93,18 +97,21 @@ def product_node(task: KernelTask) -> Node:
     return products[0]
 
 
-def _triangle(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> Triangle | None:
-    """What is kept of a product on the way to the kernel's result."""
+def _on_the_way(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> tuple[Triangle | None, bool]:
+    """What is kept of a product on the way to the kernel's result, and whether negative results are not."""
     found: Triangle | None = None
+    relu = False
     while result.name != node.name:
         below = nodes.get(result.name)
         if below is not None and below.op in TRIANGLES and found is None and node.op != SPLIT:
             diagonal = int(str(below.args[1])) if len(below.args) > 1 else 0
             found = Triangle("triu" in below.op, diagonal)
+        elif below is not None and below.op == RELU and node.op != SPLIT:
+            relu = True
         elif below is None or below.op not in SAME_ORDER or found is not None:
             raise PlanError("The result is more than a matrix product.")
         result = next(iter(below.operands()))
-    return found
+    return found, relu
 
 
 def product_of(task: KernelTask, node: Node) -> Product:
