@@ -68,10 +68,12 @@ class AgentClient:
         symbol: str | None = None,
         *,
         whole: bool = False,
+        apart: tuple[str, ...] = (),
     ) -> tuple[Region, ...]:
         """The regions of a file, in source order; ``text`` is the editor's text, None for the file's.
 
-        A region is what one kernel can compute, or with ``whole`` what several in a row can.
+        A region is what one kernel can compute, or with ``whole`` what several in a row can;
+        of the functions named in ``apart`` then only parts.
         Raises ShapesNeeded, ImportFailed, InterpreterUnavailable or AgentFailed.
         """
         path = path.absolute()
@@ -80,6 +82,7 @@ class AgentClient:
         params = {
             "path": str(path), "text": text, "fusible": dict(fusible),
             "annotations": outline.annotations, "symbol": symbol, "whole": whole,
+            "apart": list(apart),
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:

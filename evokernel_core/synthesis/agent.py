@@ -29,10 +29,11 @@ class SharedAgent:
         symbol: str | None = None,
         *,
         whole: bool = False,
+        apart: tuple[str, ...] = (),
     ) -> tuple[Region, ...]:
         """As AgentClient.capture."""
         with self._lock:
-            return self._open().capture(path, text, fusible, symbol, whole=whole)
+            return self._open().capture(path, text, fusible, symbol, whole=whole, apart=apart)
 
     def reference(
         self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path

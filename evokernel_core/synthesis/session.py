@@ -100,18 +100,24 @@ class Session:
         """The regions of a file; those that no family covers are unsupported, with the reason.
 
         A region is what one fused kernel computes. With ``programs`` it is as large as several kernels in
-        a row can compute; where the planner refuses one, the smaller ones inside it take its place.
+        a row can compute; where the planner refuses one, the smaller ones inside it take its place, and it
+        says why.
         """
         if not programs:
             return tuple(map(self._planned, self.agent.capture(path, text, fused_ops(), symbol)))
         captured = self.agent.capture(path, text, covered_ops(), symbol, whole=True)
         planned = [self._planned(region) for region in captured]
-        if not any(region.task and not after.task for region, after in zip(captured, planned, strict=True)):
+        refused = [
+            after for before, after in zip(captured, planned, strict=True) if before.task and not after.task
+        ]
+        if not refused:
             return tuple(planned)
+        functions = tuple(sorted({region.symbol for region in refused}))
+        parts = self.agent.capture(path, text, covered_ops(), symbol, whole=True, apart=functions)
         found = [region for region in planned if region.task is not None]
-        for region in self.regions(path, text, symbol):
-            if not any(region.span.overlaps(other.span) for other in found):
-                found.append(region)
+        _add(found, (region for region in map(self._planned, parts) if region.task is not None))
+        _add(found, self.regions(path, text, symbol))
+        found += [region for region in refused if all(region.span != other.span for other in found)]
         return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
 
     def offered(self, path: Path, text: str | None = None, symbol: str | None = None) -> tuple[Offer, ...]:
@@ -231,6 +237,12 @@ class Session:
         package = self._write(region, _task(region), candidate)
         _replace(path, edited)
         return package
+
+
+def _add(found: list[Region], more: Iterable[Region]) -> None:
+    """Adds the regions that lie apart from those that were there before."""
+    before = [region.span for region in found]
+    found += [region for region in more if not any(region.span.overlaps(span) for span in before)]
 
 
 def _write_below(root: Path, task: KernelTask, candidate: Candidate) -> Package:

@@ -22,7 +22,9 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
 IOTA = "evokernel.iota.default"
-"""``iota(start, step)``: the elements of its one dimension are start, start + step, and so on."""
+"""``iota(start, step, most=2**31 - 1)``: the elements of its one dimension are start, start + step, and so
+on; a kernel refuses sizes for which they go beyond ``most``."""
+_MOST = (1 << 31) - 1
 _TILES = (512, 1024, 2048, 4096, 8192)
 _DTYPES = frozenset({"float32", "int32", "int64"})
 
@@ -76,6 +78,7 @@ class IotaFamily:
             "ub_bytes": tile * (ITEM_SIZE[spec.dtype] + (4 if spec.dtype != "int32" else 0)),
             "start": node.args[0],
             "step": node.args[1],
+            "most": node.args[2] if len(node.args) > 2 else _MOST,
             "count": count,
             "type": CPP_TYPE[spec.dtype],
             "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],

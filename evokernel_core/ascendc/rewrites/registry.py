@@ -13,6 +13,7 @@ from evokernel_core.ascendc.rewrites import (
     convolution,
     counting,
     indexing,
+    integers,
     layout,
     losses,
     matmul,
@@ -35,6 +36,7 @@ from evokernel_core.domain.task import KernelTask
 Pass = Callable[[KernelTask], KernelTask]
 
 PASSES: tuple[Pass, ...] = (
+    integers.integers_in_float32,
     recognise_scans,
     attention.recognise_attention,
     related_variances,

@@ -16,7 +16,7 @@ from .absorb import Absorber
 from .composites import stacks_kept
 from .convert import Converter, InexpressibleSize
 from .devices import on_host
-from .entry import entry_of
+from .entry import Entry, entry_of
 from .errors import AgentError, Refused, Unsupported, describe, uncovered
 from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
@@ -43,12 +43,13 @@ def capture(
     annotations: Annotations,
     symbol: str | None,
     whole: bool = False,
+    apart: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
     symbols are None unless the status is candidate, and the reason then says why. ``whole`` lets a
-    region take several kernels.
+    region take several kernels; the functions in ``apart`` are then taken in parts.
     """
     try:
         source = parse(path, text)
@@ -62,11 +63,13 @@ def capture(
             calls, problems = trials(module, source, annotations)
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
+            entries = [entry_of(trial, source, module) for trial in calls] if whole else []
+            entries = [item if item and item.function.qualname not in apart else None for item in entries]
             with stacks_kept() if whole else nullcontext():
                 failures = [_run(trial, recorder, source) for trial in calls]
         request = _Request(source, module, recorder, fusibility)
         wanted = [item for item in source.functions if _matches(item, symbol)]
-        regions, covered = request.whole_regions(calls, failures, wanted) if whole else ([], frozenset())
+        regions, covered = request.whole_regions(entries, failures, wanted) if whole else ([], frozenset())
         refused = {region["symbol"] for region in regions if region["graph"] is None}
         for function in wanted:
             if function.qualname not in covered:
@@ -141,15 +144,14 @@ class _Request:
         return any(number in self.recorder.evaluations for number in _numbers(function))
 
     def whole_regions(
-        self, calls: list[Trial], failures: list[Any], wanted: list[Function]
+        self, entries: list[Entry | None], failures: list[Any], wanted: list[Function]
     ) -> tuple[list[dict[str, Any]], frozenset[str]]:
         """Regions of whole functions, and the names of those functions. Where one region takes all that
         the file's calls do, nothing is left for the functions that they call in turn."""
         maker = WholeFunctions(self.source, self.module, self.fusibility, self._was_run)
-        entries = [None if failed else entry_of(trial, self.source) for trial, failed in zip(calls, failures)]  # noqa: B905
         found, covered = [], set()
-        for entry in entries:
-            if entry is None or entry.function not in wanted:
+        for entry, failed in zip(entries, failures):  # noqa: B905
+            if entry is None or failed or entry.function not in wanted:
                 continue
             body = statements_of(entry.function.node)
             try:
@@ -158,7 +160,7 @@ class _Request:
             except Refused as error:
                 region = {"reason": str(error)}
             found.append({**_region(self.source, entry.function, body, "{call}", ""), **region})
-        if len(covered) == len(calls):
+        if len(covered) == len(entries):
             covered = {item.qualname for item in self.source.functions}
         return found, frozenset(covered)
 

@@ -239,6 +239,7 @@ class Converter:
         )
 
     def _emit(self, node: Any, name: str) -> None:
+        _check_numbers(node, name)
         value = node.meta["val"]
         results = list(value) if isinstance(value, (tuple, list)) else [value]
         kwargs = {
@@ -288,6 +289,20 @@ class Converter:
                 wanted |= _names_read([node])
                 kept.append(node)
         self._nodes = kept[::-1]
+
+
+_NUMBERED = {"aten.constant_pad_nd.default": 1}
+"""Operations with an argument that kernels take as numbers, and which one."""
+
+
+def _check_numbers(node: Any, name: str) -> None:
+    """Raises InexpressibleSize for sizes that must be numbers: padding up to another tensor's size."""
+    given = node.args[_NUMBERED[name]] if name in _NUMBERED else ()
+    values = (item.meta["val"] if isinstance(item, torch.fx.Node) else item for item in given)
+    sizes = [item for item in values if isinstance(item, torch.SymInt)]
+    symbols = frozenset().union(*(item.node.expr.free_symbols for item in sizes))
+    if symbols:
+        raise InexpressibleSize(f"{name} pads by a size that is no number.", symbols)
 
 
 def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:

@@ -24,13 +24,15 @@ _NOWHERE = ast.Constant(None)
 @dataclass(frozen=True)
 class Entry:
     """``given`` is the callable, ``bound`` what it is called with, ``receiver`` the module or None.
-    ``refusal`` says why a region cannot stand for all of the function, empty where it can."""
+    ``refusal`` says why a region cannot stand for all of the function, empty where it can; ``state`` is what
+    the module and the file's globals held before the first call."""
 
     function: Function
     given: Callable[..., Any]
     receiver: Any
     bound: inspect.BoundArguments
-    refusal: str = ""
+    refusal: str
+    state: Watch
 
     @property
     def read_names(self) -> frozenset[str]:
@@ -44,8 +46,8 @@ class Entry:
         return parameter.default is not parameter.empty
 
 
-def entry_of(trial: Trial, source: Source) -> Entry | None:
-    """None where what the trial calls is no function of the file."""
+def entry_of(trial: Trial, source: Source, module: types.ModuleType) -> Entry | None:
+    """What a trial calls, before it is run; None where that is no function of the file."""
     target = trial.function
     if isinstance(target, torch.nn.Module):
         given, receiver = getattr(target, "forward", None), target
@@ -58,9 +60,13 @@ def entry_of(trial: Trial, source: Source) -> Entry | None:
     known = [item for item in source.functions if item.qualname == function.__qualname__]
     if len(known) != 1:
         return None
-    bound = inspect.signature(given).bind(*trial.args, **trial.kwargs)
+    try:
+        bound = inspect.signature(given).bind(*trial.args, **trial.kwargs)
+    except TypeError:  # the call itself will say what is wrong with it
+        return None
     bound.apply_defaults()
-    return Entry(known[0], given, receiver, bound, _refusal(known[0], outer, function))
+    state = Watch(_holders(known[0], receiver, module))
+    return Entry(known[0], given, receiver, bound, _refusal(known[0], outer, function), state)
 
 
 def _refusal(known: Function, outer: Any, function: types.FunctionType) -> str:
@@ -130,7 +136,7 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Cal
         conditions += found.conditions
         arguments += found.holders
     given = {id(leaf.value) for leaf in leaves}
-    holders = _holders(entry, module)
+    holders = _holders(entry.function, entry.receiver, module)
     places = tensors_in(holders)
     first = {id(place.tensor): place for place in reversed(places) if id(place.tensor) not in given}
     leaves += [_leaf(item.expression, PARAMETER, item.tensor) for item in reversed(first.values())]
@@ -142,20 +148,22 @@ def _leaf(expression: str, kind: str, value: Any) -> Leaf:
     return Leaf(_NOWHERE, kind, expression, value, -1)
 
 
-def _holders(entry: Entry, module: types.ModuleType) -> list[Holder]:
+def _holders(function: Function, receiver: Any, module: types.ModuleType) -> list[Holder]:
     """What is below the receiver, and below the file's globals that functions read."""
     found = []
-    if entry.receiver is not None:
-        found += holders_of(entry.receiver, entry.function.receiver, module.__name__)
+    if receiver is not None:
+        found += holders_of(receiver, function.receiver, module.__name__)
     shared = {
         name: value
         for name, value in vars(module).items()
-        if isinstance(value, (torch.Tensor, torch.nn.Module)) and value is not entry.receiver
+        if isinstance(value, (torch.Tensor, torch.nn.Module, list, dict))
+        and value is not receiver
+        and not name.startswith("__")
     }
     if any(isinstance(value, torch.Tensor) for value in shared.values()):
         found.append(Holder(vars(module), str))
     for name, value in shared.items():
-        if isinstance(value, torch.nn.Module):
+        if not isinstance(value, torch.Tensor):
             found += holders_of(value, name, module.__name__)
     return found
 

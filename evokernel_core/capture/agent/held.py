@@ -44,10 +44,11 @@ class Held:
 @dataclass(frozen=True)
 class Change:
     """An entry that a call has set anew; ``value`` is what it set, None where an assignment does not do
-    the same."""
+    the same, ``before`` what was there."""
 
     expression: str
     value: Any
+    before: Any = None
 
 
 def holders_of(owner: Any, text: str, file_module: str) -> list[Holder]:
@@ -147,6 +148,13 @@ class Watch:
     def __init__(self, holders: Iterable[Holder]) -> None:
         self._before = [(holder, dict(holder.items())) for holder in holders]
 
+    def built(self) -> str:
+        """What was no tensor, or was not there, before it was set; empty where there is nothing."""
+        for change in self.changes():
+            if not (isinstance(change.before, torch.Tensor) and isinstance(change.value, torch.Tensor)):
+                return change.expression
+        return ""
+
     def changes(self) -> list[Change]:
         """The entries that are not what they were, in order."""
         return [change for holder, before in self._before for change in _changes(holder, before)]
@@ -160,7 +168,7 @@ def _changes(holder: Holder, before: dict[Any, Any]) -> Iterator[Change]:
         if key not in before and isinstance(holder.entries, list):
             yield Change(holder.path(key), None)  # an entry that no assignment makes
         elif key not in before or key not in now or not _same(before[key], now[key]):
-            yield Change(holder.path(key), now.get(key))
+            yield Change(holder.path(key), now.get(key), before.get(key))
 
 
 def _same(before: Any, now: Any) -> bool:

@@ -26,6 +26,7 @@ def _capture(params: dict[str, Any]) -> Any:
         params["annotations"],
         params.get("symbol"),
         params.get("whole", False),
+        frozenset(params.get("apart", ())),
     )
 
 

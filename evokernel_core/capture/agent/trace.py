@@ -106,6 +106,7 @@ def trace(
         ]
         with preserve_node_meta():
             module = make_fx(_functional(call, results), decomposition_table=table)(*given)
+    _without_failed(module.graph)
     nodes = [node for node in module.graph.nodes if node.op == "placeholder"]
     constants = {
         node.name: getattr(module, node.target) for node in module.graph.nodes if node.op == "get_attr"
@@ -115,6 +116,13 @@ def trace(
     keys = {value.node.expr: key for key, value in symbols.items()}
     written = dict(zip(numbers, flat[count:], strict=True))
     return WholeTrace(Traced(module.graph, tuple(nodes), constants), flat[:count], spec, written, keys)
+
+
+def _without_failed(graph: torch.fx.Graph) -> None:
+    """Takes out operations that raised an error which the code then caught: they have no result."""
+    for node in reversed(graph.nodes):
+        if node.op == "call_function" and "val" not in node.meta and not node.users:
+            graph.erase_node(node)
 
 
 @contextmanager

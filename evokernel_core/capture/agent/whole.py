@@ -62,6 +62,12 @@ class WholeFunctions:
         if reason := outside_state(self.source, self.was_run, run):
             raise Refused(reason)
         self._run = run
+        region = self._region(entry)
+        if built := entry.state.built():
+            raise Refused(f"The first call sets {built}, which a kernel's would not: set it in __init__.")
+        return region
+
+    def _region(self, entry: Entry) -> dict[str, Any]:
         call = call_of(entry, self.module, fix_numbers=False)
         try:
             return self._traced(call)

@@ -1,0 +1,85 @@
+"""Models as people write them: one region for the whole forward, and an edit that computes the same."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from evokernel_core.ascendc.author import check
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.edit import plan_edit
+from evokernel_core.domain.region import Region
+from evokernel_core.twin.chip import load_chip
+from tests.capture.test_whole import executed, kernel, model
+
+FOLDER = Path(__file__).parent / "models"
+X = "torch.randn(4, 6)"
+
+
+@pytest.fixture
+def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
+    def capture(text: str) -> tuple[Region, ...]:
+        return agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+
+    return capture
+
+
+@pytest.mark.parametrize("name", ["gpt_bf16", "llama_gqa", "t5", "unet"])
+def test_whole_models(
+    name: str, whole: Callable[[str], tuple[Region, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (FOLDER / f"{name}.py").read_text()
+    (region,) = [item for item in whole(text) if item.task is not None]
+    assert region.task is not None
+    check(region.task, load_chip("ascend910b1"))
+    edited = plan_edit(text, region, "k").replace("import evokernel_kernels.k  # noqa: F401", "")
+    monkeypatch.setitem(
+        sys.modules, "model", types.ModuleType("model")
+    )  # where dataclasses look themselves up
+    torch.manual_seed(0)
+    first = executed(text)
+    other = executed(edited.replace("torch.ops.evokernel.k(", "kernel_k("), kernel_k=kernel(region.task))
+    one, two = (scope[region.symbol.split(".")[0]]() for scope in (first, other))
+    two.load_state_dict(one.state_dict())
+    inputs = first["get_inputs"]()
+    tolerance = 3e-2 if name == "gpt_bf16" else 1e-4
+    with torch.no_grad():
+        results = [item(**inputs) if isinstance(inputs, dict) else item(*inputs) for item in (one, two)]
+    torch.testing.assert_close(results[1], results[0], rtol=tolerance, atol=tolerance)
+
+
+def test_an_error_that_the_code_catches_leaves_nothing(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    forward = "try:\n    y = x.view(7, -1)\nexcept RuntimeError:\n    y = x.view(4, -1)\nreturn y.exp()"
+    (region,) = whole(model("self.a = 1", forward, X))[-1:]
+    assert region.task is not None and [node.op for node in region.task.graph.nodes] == ["aten.exp.default"]
+
+
+BUILT = {
+    "by the first call": (
+        "self.mask = None",
+        "if self.mask is None:\n    self.mask = torch.ones(6, 6).tril()\nreturn x @ self.mask",
+        "first call sets self.mask",
+    ),
+    "in a dictionary of the module": (
+        "self.kept = {}",
+        "if 'm' not in self.kept:\n    self.kept['m'] = x.new_ones(6)\nreturn x * self.kept['m']",
+        "first call sets self.kept['m']",
+    ),
+    "in a list of the file": ("self.a = 1", "SEEN.append(x.shape)\nreturn x.exp()", "sets SEEN[1] anew"),
+}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_what_a_call_builds_is_not_taken_for_granted(
+    name: str, whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    init, forward, reason = BUILT[name]
+    found = whole("SEEN = []\n" + model(init, forward, X))
+    reasons = [item.reason for item in found if item.task is None and item.symbol == "Model.forward"]
+    assert any(reason in item for item in reasons), reasons
