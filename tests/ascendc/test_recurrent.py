@@ -10,6 +10,7 @@ from attrs import asdict, evolve
 
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.ascendc.families.recurrent_schedule import RecurrentSchedule
+from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
@@ -202,3 +203,60 @@ def test_every_move_gives_another_kernel_that_is_right(builder: Any, on_twin: An
 def test_what_is_refused(options: dict[str, Any], reason: str, builder: Any, chip: Any) -> None:
     with pytest.raises(PlanError, match=reason):
         check(task_of(builder, "lstm", **options), chip)
+
+
+def loop_of(
+    builder: Any, *, kind: str, state_first: bool, dim: int, biases: bool, read_out: bool
+) -> KernelTask:
+    """A cell written out over 6 steps: [6, b, 5], or [b, 6, 5] where ``dim`` is 1."""
+    graph = builder()
+    steps, width, hidden, made = 6, 5, 12, 7 if read_out else 12
+    x = graph.input("x", (steps, "b", width) if dim == 0 else ("b", steps, width))
+    state = graph.input("h", ("b", hidden))
+    weight = graph.input("p", (hidden, width + hidden), parameter=True)
+    bias = graph.input("p_b", (hidden,), parameter=True) if biases else state
+    out = graph.input("p_o", (made, hidden), parameter=True) if read_out else state
+    results = []
+    for t in range(steps):
+        picked = graph.call("select.int", x, dim, t, shape=("b", width))
+        parts = (state, picked) if state_first else (picked, state)
+        joined = graph.call("cat.default", parts, 1, shape=("b", width + hidden))
+        turned = graph.call("t.default", weight, shape=(width + hidden, hidden))
+        state = graph.call("mm.default", joined, turned, shape=("b", hidden))
+        if biases:
+            state = graph.call("add.Tensor", state, bias, shape=("b", hidden))
+        state = graph.call(f"{kind}.default", state, shape=("b", hidden))
+        result = state
+        if read_out:
+            turned = graph.call("t.default", out, shape=(hidden, made))
+            result = graph.call("mm.default", state, turned, shape=("b", made))
+        results.append(result)
+    stacked = graph.call("stack.default", tuple(results), 0, shape=(steps, "b", made))
+    task: KernelTask = graph.task(stacked, state, symbols={"b": 10})
+    return task
+
+
+@pytest.mark.parametrize("kind", ["tanh", "relu"])
+@pytest.mark.parametrize("read_out", [False, True])
+def test_loops_over_steps_are_one_recurrence(kind: str, read_out: bool, builder: Any, on_twin: Any) -> None:
+    state_first, dim = kind == "tanh", int(read_out)
+    options = {"state_first": state_first, "dim": dim, "biases": read_out, "read_out": read_out}
+    task = loop_of(builder, kind=kind, **options)
+    ops = [node.op for node in legalised(task).graph.nodes]
+    assert ops.count("evokernel.recurrence.default") == 1
+    assert ops.count("aten.mm.default") == 1 + read_out
+    rng = np.random.default_rng(1)
+    inputs = {
+        item.name: (rng.normal(size=item.spec.sizes({"b": 19})) * 0.4).astype("f4")
+        for item in task.graph.inputs
+    }
+    h, expected = inputs["h"], []
+    for t in range(6):
+        x = inputs["x"].take(t, dim)
+        z = np.concatenate([h, x] if state_first else [x, h], 1) @ inputs["p"].T
+        z = z + inputs["p_b"] if read_out else z
+        h = np.tanh(z) if kind == "tanh" else np.maximum(z, 0)
+        expected.append(h @ inputs["p_o"].T if read_out else h)
+    outputs, last = on_twin(task, inputs, sizes={"b": 19})
+    np.testing.assert_allclose(outputs, np.stack(expected), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(last, h, rtol=1e-4, atol=1e-5)

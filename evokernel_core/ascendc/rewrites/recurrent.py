@@ -81,7 +81,7 @@ def _layer(
     return writer.call_many(
         RECURRENCE,
         stack.kind,
-        tuple(_projected(x, own[0], writer) for own in parameters),
+        tuple(projected(x, own[0], writer) for own in parameters),
         tuple(own[1] for own in parameters),
         tuple(own[2] for own in parameters if len(own) == 4),
         tuple(own[3] for own in parameters if len(own) == 4),
@@ -92,15 +92,21 @@ def _layer(
     )
 
 
-def _projected(x: ValueRef, weight: ValueRef, writer: GraphWriter) -> ValueRef:
+def projected(x: ValueRef, weight: ValueRef, writer: GraphWriter) -> ValueRef:
     """[steps * batch, gates * hidden]: the inputs of all steps times the weights of all gates."""
-    *lengths, width = writer.shape(x)
-    rows = _product(lengths)
+    rows = flat(x, writer)
     dtype = writer.spec(x).dtype
-    flat = writer.call("aten.view.default", x, (rows, width), shape=(rows, width), dtype=dtype)
     gates, depth = writer.shape(weight)
     turned = writer.call("aten.t.default", weight, shape=(depth, gates), dtype=dtype)
-    return writer.call("aten.mm.default", flat, turned, shape=(rows, gates), dtype=dtype)
+    shape = (writer.shape(rows)[0], gates)
+    return writer.call("aten.mm.default", rows, turned, shape=shape, dtype=dtype)
+
+
+def flat(x: ValueRef, writer: GraphWriter) -> ValueRef:
+    """[steps * batch, width] of three dimensions."""
+    *lengths, width = writer.shape(x)
+    shape = (_product(lengths), width)
+    return writer.call("aten.view.default", x, shape, shape=shape, dtype=writer.spec(x).dtype)
 
 
 def _product(dims: list[Dim]) -> Dim:

@@ -27,6 +27,7 @@ from evokernel_core.ascendc.rewrites import (
     sorting,
     views,
 )
+from evokernel_core.ascendc.rewrites.recurrent_cells import recognise_cells
 from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
 from evokernel_core.ascendc.rewrites.split_reductions import split_reductions
 from evokernel_core.ascendc.rewrites.variances import related_variances
@@ -37,6 +38,7 @@ Pass = Callable[[KernelTask], KernelTask]
 
 PASSES: tuple[Pass, ...] = (
     integers.integers_in_float32,
+    recognise_cells,
     recognise_scans,
     attention.recognise_attention,
     related_variances,

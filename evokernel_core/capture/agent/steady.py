@@ -6,21 +6,29 @@ large as the states themselves, and two right results have nothing in common.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 _LAYERS = frozenset(f"aten.{kind}.input" for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu"))
+_TURNS = ("aten.t.default", "aten.permute.default", "aten.transpose.int")
+"""What a layer does to its weights each time."""
+_LEAST_STEPS = 4
 _ROW = 3**-0.5
 """Length of a row of weights as PyTorch draws them: uniform, within 1 / sqrt(hidden)."""
 
 
 def layers_take(graph: dict[str, Any]) -> frozenset[str]:
-    """The names of inputs that are weights, biases or first states of a recurrent layer."""
+    """The names of inputs that are weights, biases or first states of a recurrent layer, or weights that a
+    loop over steps multiplies with again and again."""
     names = {item["name"] for item in graph["inputs"]}
     layers = (node for node in graph["nodes"] if node["op"] in _LAYERS)
-    return frozenset(name for node in layers for name in _refs(node["args"][1:3]) if name in names)
+    taken = {name for node in layers for name in _refs(node["args"][1:3])}
+    factors = Counter(name for node in graph["nodes"] if node["op"] in _TURNS for name in _refs(node["args"]))
+    again = {name for name, count in factors.items() if count >= _LEAST_STEPS}
+    return frozenset((taken | again) & names)
 
 
 def _refs(arg: Any) -> Iterator[str]:
