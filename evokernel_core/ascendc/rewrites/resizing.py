@@ -12,6 +12,7 @@ import numpy as np
 from attrs import frozen
 
 from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.rewrites.elementwise import apply, cast
 from evokernel_core.ascendc.rewrites.indexing import expanded, tensor, times
 from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.split_reductions import size
@@ -38,9 +39,7 @@ class Weights:
 
     def call(self, op: str, *args: Arg, dtype: str = "float32") -> ValueRef:
         """An element-wise operation whose operands are broadcast."""
-        refs = [arg for arg in args if isinstance(arg, ValueRef)]
-        shape = _broadcast([self.writer.shape(ref) for ref in refs])
-        return self.writer.call(f"aten.{op}", *args, shape=shape, dtype=dtype)
+        return apply(self.writer, op, *args, dtype=dtype)
 
     def row(self) -> ValueRef:
         """The number of each result, [results, 1]."""
@@ -143,14 +142,6 @@ class Weights:
         return self.antialiased(lambda apart: self.keys(apart, _CUBIC_ANTIALIASED))
 
 
-def _broadcast(shapes: list[tuple[Dim, ...]]) -> tuple[Dim, ...]:
-    rank = max(map(len, shapes))
-    whole = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    return tuple(
-        next((dim for dim in dims if not extent(dim).is_one), 1) for dims in zip(*whole, strict=True)
-    )
-
-
 def _resized(matrix: Callable[[Weights], ValueRef], dims: int) -> Rewrite:
     """The rewrite of an operation on the last ``dims`` dimensions."""
 
@@ -158,8 +149,7 @@ def _resized(matrix: Callable[[Weights], ValueRef], dims: int) -> Rewrite:
         x, spec = tensor(node, 0), node.outputs[0]
         aligned = bool(argument(node, 2, "align_corners", False))
         first = len(spec.shape) - dims
-        if writer.spec(x).dtype != "float32":
-            x = writer.call("aten._to_copy.default", x, shape=writer.shape(x), dtype="float32")
+        x = cast(writer, x, "float32")
         for axis in _order(writer.shape(x), spec, first, writer.sizes):
             scale = argument(node, 3 + axis - first, "scales")
             given = float(str(scale)) if scale is not None else None
@@ -167,9 +157,7 @@ def _resized(matrix: Callable[[Weights], ValueRef], dims: int) -> Rewrite:
             if weights.sources == weights.results and (aligned or given in (None, 1.0)):
                 continue
             x = _product(writer, x, axis, matrix(weights))
-        if spec.dtype != "float32":
-            x = writer.call("aten._to_copy.default", x, shape=spec.shape, dtype=spec.dtype)
-        return (x,)
+        return (cast(writer, x, spec.dtype),)
 
     return rewrite
 

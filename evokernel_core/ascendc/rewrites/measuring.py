@@ -1,0 +1,211 @@
+"""Distances, products of elements, and places between boundaries, in terms of what one kernel fuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.rewrites.elementwise import apply, cast, part
+from evokernel_core.ascendc.rewrites.indexing import tensor, times
+from evokernel_core.ascendc.rewrites.picking import argument, as_arg, numbers, view
+from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.tensor import Dim
+
+_FEW = 25
+"""Points up to which PyTorch, too, measures Euclidean distances one by one."""
+
+
+def _cdist(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """The distance of every point of one set to every point of the other."""
+    x, y, order = tensor(node, 0), tensor(node, 1), float(str(node.args[2]))
+    left, right = writer.shape(x), writer.shape(y)
+    many = max(extent(dim).evaluate(writer.sizes) for dim in (left[-2], right[-2])) > _FEW
+    if order == 2.0 and (many or argument(node, 3, "compute_mode") == 1):
+        return (_by_products(node, writer, x, y),)
+    spec, batch = node.outputs[0], node.outputs[0].shape[:-2]
+    one = view(writer, x, (*left[:-1], 1, left[-1]))
+    other = view(writer, y, (*right[:-2], 1, *right[-2:]))
+    apart = writer.call(
+        "aten.sub.Tensor", one, other, shape=(*batch, left[-2], right[-2], left[-1]), dtype=spec.dtype
+    )
+    norm = writer.call(
+        "aten.linalg_vector_norm.default",
+        apart,
+        order,
+        (len(spec.shape),),
+        shape=spec.shape,
+        dtype=spec.dtype,
+    )
+    return (norm,)
+
+
+def _by_products(node: Node, writer: GraphWriter, x: ValueRef, y: ValueRef) -> ValueRef:
+    """Of Euclid: the squares of both less twice their product, which the cube cores compute."""
+    spec = node.outputs[0]
+    *batch, points, others = spec.shape
+    depth, count = writer.shape(x)[-1], times(batch)
+    if [*map(extent, writer.shape(x)[:-2])] != [*map(extent, writer.shape(y)[:-2])]:
+        raise PlanError("Distances of points whose batches are broadcast are not covered.")
+    one, other = view(writer, x, (count, points, depth)), view(writer, y, (count, others, depth))
+    turned = writer.call(
+        "aten.permute.default", other, (0, 2, 1), shape=(count, depth, others), dtype=spec.dtype
+    )
+    product = writer.call("aten.bmm.default", one, turned, shape=(count, points, others), dtype=spec.dtype)
+    left = _squares(writer, one)
+    right = view(writer, _squares(writer, other), (count, 1, others))
+    total = apply(writer, "add.Tensor", left, right)
+    total = apply(writer, "sub.Tensor", total, apply(writer, "mul.Scalar", product, 2.0))
+    root = apply(writer, "sqrt.default", apply(writer, "clamp_min.default", total, 0.0))
+    return view(writer, cast(writer, root, spec.dtype), spec.shape)
+
+
+def _squares(writer: GraphWriter, x: ValueRef) -> ValueRef:
+    """The sum of squares along the last dimension, which is kept with a size of 1."""
+    square = apply(writer, "mul.Tensor", x, x)
+    shape = (*writer.shape(x)[:-1], 1)
+    return writer.call("aten.sum.dim_IntList", square, (-1,), True, shape=shape, dtype="float32")
+
+
+def _prod(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """The last of the running products."""
+    x, spec = tensor(node, 0), node.outputs[0]
+    if writer.spec(x).dtype != spec.dtype:
+        raise PlanError(f"A product of {writer.spec(x).dtype} in {spec.dtype} is not covered.")
+    whole = node.op.endswith("default")
+    if whole or not writer.shape(x):
+        x = view(writer, x, (times(writer.shape(x)),))
+    dim = 0 if whole else int(str(node.args[1])) % len(writer.shape(x))
+    shape = writer.shape(x)
+    running = writer.call("aten.cumprod.default", x, dim, shape=shape, dtype=spec.dtype)
+    kept = (*shape[:dim], 1, *shape[dim + 1 :])
+    end = as_arg(shape[dim])
+    last = writer.call("aten.slice.Tensor", running, dim, -1, end, shape=kept, dtype=spec.dtype)
+    return (view(writer, last, spec.shape),)
+
+
+def _bucketize(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    return _places(node, writer, tensor(node, 1), tensor(node, 0))
+
+
+def _searchsorted(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    keywords = dict(node.kwargs)
+    if keywords.get("sorter") is not None:
+        raise PlanError("searchsorted with a sorter is not covered: sort the sequence first.")
+    return _places(node, writer, tensor(node, 0), tensor(node, 1))
+
+
+def _places(node: Node, writer: GraphWriter, bounds: ValueRef, x: ValueRef) -> tuple[ValueRef, ...]:
+    """How many boundaries lie below each element; those equal to it count from the ``right``."""
+    keywords = dict(node.kwargs)
+    right = bool(keywords.get("right", False)) or keywords.get("side") == "right"
+    shape, limits = writer.shape(x), writer.shape(bounds)
+    if "int" in writer.spec(bounds).dtype or "int" in writer.spec(x).dtype:
+        raise PlanError("Places of integers between boundaries are not covered: convert them to float32.")
+    wide = (*shape, limits[-1])
+    one = view(writer, x, (*shape, 1))
+    other = bounds if len(limits) == 1 else view(writer, bounds, (*limits[:-1], 1, limits[-1]))
+    below = writer.call("aten.ge.Tensor" if right else "aten.gt.Tensor", one, other, shape=wide, dtype="bool")
+    number = cast(writer, below, "float32")
+    total = writer.call("aten.sum.dim_IntList", number, (len(shape),), False, shape=shape, dtype="float32")
+    return (cast(writer, total, node.outputs[0].dtype),)
+
+
+def _histc(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """How many elements fall into each of some equal parts of a range, its end included."""
+    x, spec = tensor(node, 0), node.outputs[0]
+    low, high = (float(str(argument(node, i, name, 0))) for i, name in ((2, "min"), (3, "max")))
+    bins = spec.shape[0]
+    if not isinstance(bins, int) or low >= high:
+        raise PlanError("A histogram over the range of its own elements is not covered: give min and max.")
+    flat = view(writer, x, (1, times(writer.shape(x))))
+    share = apply(writer, "mul.Scalar", apply(writer, "sub.Scalar", flat, low), bins / (high - low))
+    place = apply(writer, "floor.default", share)
+    last = apply(writer, "eq.Scalar", flat, high, dtype="bool")
+    place = apply(writer, "where.ScalarSelf", last, float(bins - 1), place)
+    column = view(writer, numbers(writer, bins), (bins, 1))
+    inside = cast(writer, apply(writer, "eq.Tensor", place, column, dtype="bool"), "float32")
+    total = writer.call("aten.sum.dim_IntList", inside, (1,), False, shape=spec.shape, dtype="float32")
+    return (cast(writer, total, spec.dtype),)
+
+
+def _cross(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """Three components, each of the two others of both vectors."""
+    x, y, spec = tensor(node, 0), tensor(node, 1), node.outputs[0]
+    dim = int(str(dict(node.kwargs).get("dim", -1)))
+    found = []
+    for i in range(3):
+        after, behind = (i + 1) % 3, (i + 2) % 3
+        first = _product(writer, part(writer, x, dim, after), part(writer, y, dim, behind), spec.dtype)
+        second = _product(writer, part(writer, x, dim, behind), part(writer, y, dim, after), spec.dtype)
+        found.append(apply(writer, "sub.Tensor", first, second, dtype=spec.dtype))
+    place = dim % len(spec.shape)
+    return (writer.call("aten.cat.default", tuple(found), place, shape=spec.shape, dtype=spec.dtype),)
+
+
+def _product(writer: GraphWriter, x: ValueRef, y: ValueRef, dtype: str) -> ValueRef:
+    return apply(writer, "mul.Tensor", x, y, dtype=dtype)
+
+
+def _unfolded(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """Windows of an image as columns: windows along both dimensions, their pixels in front."""
+    x, spec = tensor(node, 0), node.outputs[0]
+    kernel, dilation, padding, stride = (_pair(arg) for arg in node.args[1:5])
+    shape = writer.shape(x)
+    x = view(writer, x, (1, *shape)) if len(shape) == 3 else x
+    if any(padding):
+        x = _padded(writer, x, padding)
+    for axis in range(2):
+        size = (kernel[axis] - 1) * dilation[axis] + 1
+        x = _windows(writer, x, 2 + axis, size, stride[axis], dilation[axis])
+    order = (0, 1, 4, 5, 2, 3)
+    sizes = tuple(writer.shape(x)[i] for i in order)
+    turned = writer.call("aten.permute.default", x, order, shape=sizes, dtype=spec.dtype)
+    return (view(writer, turned, spec.shape),)
+
+
+def _pair(arg: object) -> tuple[int, int]:
+    if not isinstance(arg, tuple) or not all(isinstance(item, int) for item in arg):
+        raise PlanError("Windows of sizes that are not literals are not covered.")
+    return (int(str(arg[0])), int(str(arg[-1])))
+
+
+def _padded(writer: GraphWriter, x: ValueRef, padding: tuple[int, int]) -> ValueRef:
+    *front, high, wide = writer.shape(x)
+    shape = (*front, _more(high, 2 * padding[0]), _more(wide, 2 * padding[1]))
+    around = (padding[1], padding[1], padding[0], padding[0])
+    return writer.call(
+        "aten.constant_pad_nd.default", x, around, 0.0, shape=shape, dtype=writer.spec(x).dtype
+    )
+
+
+def _more(dim: Dim, by: int) -> Dim:
+    if not isinstance(dim, int):
+        raise PlanError("Windows of images whose size differs from call to call are not covered.")
+    return dim + by
+
+
+def _windows(writer: GraphWriter, x: ValueRef, dim: int, size: int, step: int, dilation: int) -> ValueRef:
+    """A window for each place of a dimension; its elements become the last dimension."""
+    shape, dtype = writer.shape(x), writer.spec(x).dtype
+    count = (int(str(_more(shape[dim], 0))) - size) // step + 1
+    whole = (*shape[:dim], count, *shape[dim + 1 :], size)
+    found = writer.call("aten.unfold.default", x, dim, size, step, shape=whole, dtype=dtype)
+    if dilation == 1:
+        return found
+    kept = (*whole[:-1], (size - 1) // dilation + 1)
+    last = len(whole) - 1
+    return writer.call("aten.slice.Tensor", found, last, 0, size, dilation, shape=kept, dtype=dtype)
+
+
+REWRITES: Mapping[str, Rewrite] = {
+    "aten._cdist_forward.default": _cdist,
+    "aten.bucketize.Tensor": _bucketize,
+    "aten.histc.default": _histc,
+    "aten.im2col.default": _unfolded,
+    "aten.linalg_cross.default": _cross,
+    "aten.prod.default": _prod,
+    "aten.prod.dim_int": _prod,
+    "aten.searchsorted.Tensor": _searchsorted,
+}
