@@ -23,12 +23,17 @@ from evokernel_core.synthesis.coverage import uncovered
 HEAD = """
 import random
 import torch
+from typing import NamedTuple
 import torch.nn.functional as F
 from torch import nn
 
 def shifted(x, by):
     y = x + by
     return y * 2
+
+class Found(NamedTuple):
+    left: torch.Tensor
+    right: torch.Tensor
 
 class Block(nn.Module):
     def __init__(self, width, p=0.0):
@@ -206,6 +211,11 @@ SAME = {
         "return self.block(self.drop(x) + 1)",
         "torch.randn(2, 4, 5, 3)",
     ),
+    "draws that nothing reads": (
+        "self.drop = nn.Dropout(0.5)",
+        "y = self.drop(x.exp())\nz = torch.rand(3)\nreturn x.sin() + torch.rand_like(x)",
+        X,
+    ),
     "a random state": (
         "self.linear = nn.Linear(12, 6)",
         "h = torch.randn(x.size(0), 6)\nreturn self.linear(torch.cat([x, h], 1)) + torch.rand_like(x)",
@@ -248,6 +258,11 @@ SAME = {
         X,
     ),
     "two results": ("self.linear = nn.Linear(6, 6)", "y = self.linear(x)\nreturn y.exp(), y.amax(1)", X),
+    "named results": (
+        "self.a = 1",
+        "return torch.max(x.exp(), 1), Found(x.exp(), x.sin())",
+        X,
+    ),
     "a state that the module keeps": (
         "self.linear, self.state = nn.Linear(6, 6), torch.zeros(4, 6)",
         "self.state = torch.tanh(self.linear(x) + self.state)\nreturn self.state * 2",

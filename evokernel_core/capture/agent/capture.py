@@ -116,6 +116,8 @@ def _explain(error: BaseException, line: int) -> str:
     signs = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense")
     if any(sign in f"{name}: {error}" for sign in signs):
         return f"Line {line} depends on the values of a tensor, which are not known before it runs."
+    if ".numpy() is not supported" in str(error) or ".tolist() is not supported" in str(error):
+        return f"Line {line} takes a tensor out of PyTorch, where no kernel can follow: stay with tensors."
     if isinstance(error, RecursionError):
         return f"Line {line} recurses without end."
     return f"Line {line} raised {describe(error)}: correct it or the shapes of the inputs."

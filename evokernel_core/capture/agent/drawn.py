@@ -44,8 +44,12 @@ class DrawingConverter(Converter):
         changed = self._buffers.updates(self._given, len(outputs))
         outputs = [*outputs, *(self._values[name] for name in self._buffers.written)]
         self._drop_dead(outputs)
-        inputs = self._needed([*self._given, *self._drawn], outputs)
+        # a draw that nothing reads moves the generator too, so it stays an argument
+        inputs = self._needed([*self._given, *self._drawn], [*outputs, *self._draws()])
         return {"inputs": inputs, "nodes": self._nodes, "outputs": outputs, "updates": changed}
+
+    def _draws(self) -> list[dict[str, Any]]:
+        return [{"ref": item["name"], "index": 0} for item in self._drawn]
 
     def output_shape(self, output: dict[str, Any]) -> list[int | str]:
         shape: list[int | str] = self._all_nodes[output["ref"]]["outputs"][output["index"]]["shape"]

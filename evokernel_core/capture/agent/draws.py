@@ -15,6 +15,7 @@ import torch
 _LIBRARY = torch.library.Library("evokernel_capture", "FRAGMENT")
 _LIBRARY.define("draw(Tensor like, SymInt[] size, str text) -> Tensor")
 _LIBRARY.impl("draw", lambda like, size, text: like.new_empty(size), "CompositeExplicitAutograd")
+torch.fx.node.has_side_effect(torch.ops.evokernel_capture.draw.default)
 
 MARK = "evokernel_capture.draw.default"
 

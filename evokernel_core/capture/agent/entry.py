@@ -40,6 +40,12 @@ class Entry:
         names = (item for statement in self.function.node.body for item in ast.walk(statement))
         return frozenset(item.id for item in names if isinstance(item, ast.Name))
 
+    @property
+    def names(self) -> dict[str, Any]:
+        """The file's globals, as the function sees them."""
+        found: dict[str, Any] = inspect.unwrap(getattr(self.given, "__func__", self.given)).__globals__
+        return found
+
     def may_lack(self, name: str) -> bool:
         """Whether a call may leave an argument out."""
         parameter = self.bound.signature.parameters[name]

@@ -77,7 +77,7 @@ class Results:
     def _lines(self) -> list[str]:
         names = [f"result_{number}" for number in range(len(self.wanted))]
         plain = "result_0" if len(names) == 1 else f"({', '.join(names)})"
-        rendered = _rendered(self._result)
+        rendered = _rendered(self._result, self._call.entry.names)
         changes = [item for item in self._call.changes if isinstance(item.value, torch.Tensor)]
         if rendered == plain and not changes:
             return ["return {call}"]
@@ -117,17 +117,28 @@ def statements_of(function: ast.FunctionDef) -> list[ast.stmt]:
     return body[1:] if documented else body
 
 
-def _rendered(value: Any) -> str:
-    """Python text of a structure whose leaves are texts. Raises Refused for other containers."""
+def _rendered(value: Any, names: Mapping[str, Any]) -> str:
+    """Python text of a structure whose leaves are texts; ``names`` are those that the function knows.
+    Raises Refused for other containers."""
     if isinstance(value, str):
         return value
-    if type(value) is tuple:
-        return f"({', '.join(map(_rendered, value))}{',' * (len(value) == 1)})"
-    if type(value) is list:
-        return f"[{', '.join(map(_rendered, value))}]"
-    if type(value) is dict:
-        return "{" + ", ".join(f"{key!r}: {_rendered(item)}" for key, item in value.items()) + "}"
-    raise Refused(f"The result is a {type(value).__name__}: return tensors, tuples, lists or dictionaries.")
+    kind = type(value)
+    if isinstance(value, (tuple, list)):
+        items = [_rendered(item, names) for item in value]
+        joined = ", ".join(items)
+        if kind is list:
+            return f"[{joined}]"
+        closed = f"({joined}{',' * (len(items) == 1)})"
+        if kind is tuple:
+            return closed
+        if kind.__module__ == "torch.return_types":
+            return f"torch.return_types.{kind.__name__}({closed})"
+        if names.get(kind.__name__) is kind and hasattr(kind, "_fields"):
+            return f"{kind.__name__}({joined})"
+    if kind is dict:
+        entries = (f"{key!r}: {_rendered(item, names)}" for key, item in value.items())
+        return "{" + ", ".join(entries) + "}"
+    raise Refused(f"The result is a {kind.__name__}: return tensors, tuples, lists or dictionaries.")
 
 
 def escaped(text: str) -> str:
