@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.families.scan import ScanFamily
+from evokernel_core.ascendc.families import scan
 from evokernel_core.ascendc.families.scan_problem import SCAN
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.capture.agent.factors import lengths, near_one
@@ -213,7 +213,7 @@ def test_a_scan_of_integers_says_what_is_covered(builder: Any, on_twin: Any) -> 
 
 
 def test_a_strategy_of_rows_does_not_fit_columns(builder: Any, chip: Any) -> None:
-    family = ScanFamily()
+    family = scan.FAMILY
     rows = scan_task(builder, (4, 500), 1, "sum", (False, False), "float32", False, {})
     columns = scan_task(builder, (4, 500), 0, "sum", (False, False), "float32", False, {})
     strategy = family.initial(rows, chip)

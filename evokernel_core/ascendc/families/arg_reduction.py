@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from evokernel_core.ascendc.families.reading import input_below
 from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 
 _LARGEST = frozenset({"aten.argmax.default", "aten.max.dim"})
@@ -46,7 +47,8 @@ def read_arg_reduction(task: KernelTask) -> ArgReduction:
         raise PlanError("The kernel has not exactly one search for the index of an element.")
     node = found[0]
     operand = next(iter(node.operands()))
-    source, dtype = _input_below(graph, nodes, operand)
+    source = input_below(graph, operand, "a search for the index of an element")
+    dtype = graph.spec(operand).dtype
     results = tuple(_result(nodes, node, ref) for ref in graph.outputs)
     if "indices" not in results or len(set(results)) != len(results):
         raise PlanError(f"{node.op} is read in another way than its indices, once, with or without values.")
@@ -58,17 +60,6 @@ def read_arg_reduction(task: KernelTask) -> ArgReduction:
         source, dtype, node.op in _LARGEST, product(shape[:first]), product(shape[first:last]),
         product(shape[last:]), results,
     )  # fmt: skip
-
-
-def _input_below(graph: Graph, nodes: dict[str, Node], ref: ValueRef) -> tuple[str, str]:
-    """The input that the operand is, under views that keep the order of the elements."""
-    dtype = graph.spec(ref).dtype
-    while ref.name in nodes:
-        node = nodes[ref.name]
-        if node.op not in SAME_ORDER:
-            raise PlanError(f"{node.op} in front of a search for the index of an element is not covered.")
-        ref = next(iter(node.operands()))
-    return ref.name, dtype
 
 
 def _result(nodes: dict[str, Node], node: Node, ref: ValueRef) -> str:

@@ -11,19 +11,19 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, evolve, frozen
 
-from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.matmul import side_context
 from evokernel_core.ascendc.families.products import QUANT, Side, loops_of
-from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.reading import below_views
+from evokernel_core.ascendc.families.rendering import class_name, kernel_text, parameters_of, symbols_in
+from evokernel_core.ascendc.families.searching import SearchingFamily, Settings, Sizes
 from evokernel_core.ascendc.families.strided import NOWHERE, behind_views, expanded
 from evokernel_core.ascendc.families.text import CPP_TYPE
-from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, InputKind, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
@@ -69,7 +69,7 @@ class Attention:
 
 
 @frozen
-class AttentionSchedule:
+class AttentionSchedule(Settings):
     """``queries`` x ``keys`` scores in a step, of which a vector core holds ``chunk`` rows at a time in
     ``buffers`` slots; the cube's tile is ``base_n`` wide, ``base_k`` deep in L0, ``panel_k`` in L1."""
 
@@ -82,67 +82,22 @@ class AttentionSchedule:
     buffers: int = 2
     c_slots: int = 1
 
-    @staticmethod
-    def of(strategy: Strategy) -> AttentionSchedule:
-        return AttentionSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
 
-
-@frozen
-class AttentionFamily:
-    """One cube core and two vector cores for each unit of queries."""
-
-    name: str = field(default="attention", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"attention"}), init=False)
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return {ATTENTION: "kernel"}
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_attention(task)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = read_attention(task)
-        legal = [item for item in _starts(found.dtype) if refusal(found, item, task, chip) is None]
-        if not legal:
-            raise PlanError("The values of this attention are too wide for the unified buffer.")
-        best = min(legal, key=lambda item: _estimate_us(found, item, task, chip))
-        return _strategy(best, "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_attention(task), AttentionSchedule.of(strategy)
-        return tuple(
-            Move(name, _strategy(item, name), self.name)
-            for name, item in _steps(here)
-            if item != here and refusal(found, item, task, chip) is None
-        )
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        found, schedule = read_attention(task), AttentionSchedule.of(strategy)
-        return _strategy(schedule, "") if refusal(found, schedule, task, chip) is None else None
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return _estimate_us(read_attention(task), AttentionSchedule.of(strategy), task, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        found, schedule = read_attention(task), AttentionSchedule.of(strategy)
-        tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
-        context = {
-            "s": schedule,
-            **_sizes(found, task),
-            "scale": _scale(found),
-            "causal": found.causal,
-            "type": CPP_TYPE[found.dtype],
-            "item_size": ITEM_SIZE[found.dtype],
-            "quant": QUANT[found.dtype],
-            "fixed_bytes": _fixed_bytes(found, schedule),
-            "name": name,
-            "class_name": "".join(part.capitalize() for part in name.split("_") if part),
-            "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
-        }
-        return StageText(
-            render("attention_tiling", **context), render("attention_kernel", **context), f"{name}_kernel"
-        )
+def _text(found: Attention, schedule: AttentionSchedule, task: KernelTask, name: str) -> StageText:
+    return kernel_text(
+        "attention",
+        name,
+        class_name=class_name(name, ""),
+        s=schedule,
+        **_sizes(found, task),
+        scale=_scale(found),
+        causal=found.causal,
+        type=CPP_TYPE[found.dtype],
+        item_size=ITEM_SIZE[found.dtype],
+        quant=QUANT[found.dtype],
+        fixed_bytes=_fixed_bytes(found, schedule),
+        parameters=parameters_of(task),
+    )
 
 
 def _sizes(found: Attention, task: KernelTask) -> dict[str, Any]:
@@ -154,8 +109,7 @@ def _sizes(found: Attention, task: KernelTask) -> dict[str, Any]:
     sides = {name: side_context(side, name) for name, side in given.items() if side is not None}
     texts = [*extents.values()]
     texts += [text for side in sides.values() for text in (side["pitch"], *_loop_sizes(side))]
-    words = " ".join(texts).replace("(", " ").replace(")", " ").split()
-    symbols = [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
+    symbols = symbols_in(task, texts)
     return {**extents, "mask": None, **sides, "sides": list(sides.values()), "symbols": symbols}
 
 
@@ -175,12 +129,11 @@ def _scale(found: Attention) -> str:
 def read_attention(task: KernelTask) -> Attention:
     """The one attention of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
     found = [node for node in graph.nodes if node.op == ATTENTION]
     if len(found) != 1 or len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one attention with one result.")
     node = found[0]
-    if _base(nodes, graph.outputs[0], stop=node.name) != node.name:
+    if below_views(graph, graph.outputs[0]).name != node.name:
         raise PlanError("The result is more than an attention.")
     query, key, value, mask, dropout, causal, scale = attention_arguments(node)
     if dropout:
@@ -229,13 +182,6 @@ def attention_arguments(
     return query, key, value, mask, float(str(dropout)), bool(given.get("is_causal")), scale
 
 
-def _base(nodes: Mapping[str, Node], ref: ValueRef, stop: str = "") -> str:
-    """The value under the views that only change the shape."""
-    while ref.name in nodes and ref.name != stop and nodes[ref.name].op in SAME_ORDER:
-        ref = next(iter(nodes[ref.name].operands()))
-    return ref.name
-
-
 def _side(task: KernelTask, ref: ValueRef) -> Side:
     """Where the rows of an operand lie. Raises PlanError where they are not dense in memory."""
     name, groups = behind_views(task, ref)
@@ -276,8 +222,9 @@ _SHAPES = (
 """Keys of a step, and rows of a chunk."""
 
 
-def _starts(dtype: str) -> Iterator[AttentionSchedule]:
-    base_k, size = 128 // ITEM_SIZE[dtype], ITEM_SIZE[dtype]
+def _starts(found: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSchedule]:
+    size = ITEM_SIZE[found.dtype]
+    base_k = 128 // size
     for queries in (128, 64, 32):
         for keys, chunk in _SHAPES:
             for base_n in (256, 128):
@@ -295,9 +242,8 @@ def _fixed_bytes(found: Attention, item: AttentionSchedule) -> int:
     return queues + numbers + (item.keys * 4 + item.keys // 8 if found.causal else 0)
 
 
-def refusal(found: Attention, item: AttentionSchedule, task: KernelTask, chip: Chip) -> str | None:
-    """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    keys, width = found.keys.evaluate(task.sizes), found.width.evaluate(task.sizes)
+def _refusal(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    keys, width = found.keys.evaluate(sizes), found.width.evaluate(sizes)
     padded = -(-width // 8) * 8
     parts = 0 if keys <= item.keys else item.queries // 2 * padded * 4
     if item.queries % 32 or item.keys % 64 or item.chunk % 8 or not 8 <= item.chunk <= item.queries // 2:
@@ -322,7 +268,9 @@ def _cube_refusal(item: AttentionSchedule, size: int) -> str | None:
     return None
 
 
-def _steps(here: AttentionSchedule) -> Iterator[tuple[str, AttentionSchedule]]:
+def _steps(
+    found: Attention, here: AttentionSchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, AttentionSchedule]]:
     yield "more queries a unit", evolve(here, queries=here.queries * 2)
     yield "fewer queries a unit", evolve(here, queries=here.queries // 2)
     yield "more keys a step", evolve(here, keys=here.keys * 2, chunk=max(8, here.chunk // 2))
@@ -355,13 +303,13 @@ class _Step:
     online: bool
 
 
-def _estimate_us(found: Attention, item: AttentionSchedule, task: KernelTask, chip: Chip) -> float:
+def _cost_us(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of cube and vector cores in each step, all steps of a core."""
     queries, keys, depth, width = (
-        getattr(found, key).evaluate(task.sizes) for key in ("queries", "keys", "depth", "width")
+        getattr(found, key).evaluate(sizes) for key in ("queries", "keys", "depth", "width")
     )
     tiles = math.ceil(queries / item.queries)
-    units = found.matrices.evaluate(task.sizes) * tiles
+    units = found.matrices.evaluate(sizes) * tiles
     cores = min(units, chip.aic)
     steps = float(math.ceil(keys / item.keys))
     if found.causal:
@@ -404,9 +352,24 @@ def _vector_cycles(found: Attention, item: AttentionSchedule, step: _Step) -> fl
     return max(cycles, copied) if item.buffers > 1 else cycles + copied
 
 
-def _strategy(item: AttentionSchedule, move: str) -> Strategy:
+def _strategy(found: Attention, item: AttentionSchedule, move: str) -> Strategy:
     notes = (
         f"Steps of {item.queries} queries and {item.keys} keys; scores stay in L2.",
         f"Tiles {item.base_n} wide, {item.base_k} deep in L0; {item.chunk} rows in UB at a time.",
     )
     return Strategy("attention", asdict(item), notes, Descriptor(3, 3, 3), move)
+
+
+FAMILY = SearchingFamily(
+    name="attention",
+    ops={ATTENTION: "kernel"},
+    read=read_attention,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=AttentionSchedule.of,
+    strategy_of=_strategy,
+    text_of=_text,
+    too_large="The values of this attention are too wide for the unified buffer.",
+)

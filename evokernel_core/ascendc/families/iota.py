@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from attrs import evolve, field, frozen
+from attrs import frozen
 
-from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.reading import only_node
+from evokernel_core.ascendc.families.rendering import kernel_text, parameters_of, symbols_in
+from evokernel_core.ascendc.families.searching import SearchingFamily, Settings, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
-from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.lowering_sizes import extent
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import InputKind, Node
+from evokernel_core.domain.graph import Node
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -30,80 +30,28 @@ _DTYPES = frozenset({"float32", "int32", "int64"})
 
 
 @frozen
-class IotaSchedule:
+class IotaSchedule(Settings):
     """``tile`` elements at a time."""
 
     tile: int
 
 
-@frozen
-class IotaFamily:
-    """One store for each tile; the numbers are made where they are stored from."""
-
-    name: str = field(default="iota", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"iota"}), init=False)
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return {IOTA: "kernel"}
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        _node(task)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        node = _node(task)
-        return _strategy(min(map(IotaSchedule, _TILES), key=lambda item: _us(node, item, task, chip)), "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        here = _schedule(strategy)
-        return tuple(
-            Move(name, _strategy(item, name), self.name) for name, item in _steps(here) if item.tile in _TILES
-        )
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        _node(task)
-        return _strategy(_schedule(strategy), "")
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return _us(_node(task), _schedule(strategy), task, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        node, tile = _node(task), _schedule(strategy).tile
-        spec = node.outputs[0]
-        count = extent(spec.shape[0]).cpp()
-        words = count.replace("(", " ").replace(")", " ").split()
-        inputs = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
-        context = {
-            "tile": tile,
-            "ub_bytes": tile * (ITEM_SIZE[spec.dtype] + (4 if spec.dtype != "int32" else 0)),
-            "start": node.args[0],
-            "step": node.args[1],
-            "most": node.args[2] if len(node.args) > 2 else _MOST,
-            "count": count,
-            "type": CPP_TYPE[spec.dtype],
-            "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
-            "name": name,
-            "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-            "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*inputs, "output")),
-        }
-        return StageText(render("iota_tiling", **context), render("iota_kernel", **context), f"{name}_kernel")
-
-
-def _node(task: KernelTask) -> Node:
+def _read(task: KernelTask) -> Node:
     """The one node of a task. Raises PlanError where the task is anything else."""
-    found = [node for node in task.graph.nodes if node.op == IOTA]
-    others = [node for node in task.graph.nodes if node.op != IOTA]
-    if len(found) != 1 or len(task.graph.outputs) != 1 or any(n.op not in SAME_ORDER for n in others):
-        raise PlanError("The kernel makes more than whole numbers in equal steps.")
-    spec = found[0].outputs[0]
+    node = only_node(task, {IOTA}, "The kernel makes more than whole numbers in equal steps.")
+    spec = node.outputs[0]
     if spec.rank != 1 or spec.dtype not in _DTYPES:
         raise PlanError(f"Numbers in equal steps of dtype {spec.dtype} are not covered.")
-    return found[0]
+    return node
 
 
-def _us(node: Node, item: IotaSchedule, task: KernelTask, chip: Chip) -> float:
+def _refusal(node: Node, item: IotaSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    return None if item.tile in _TILES else "The tile has another size."
+
+
+def _cost_us(node: Node, item: IotaSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the tiles of the busiest core, and the launch of all."""
-    count = extent(node.outputs[0].shape[0]).evaluate(task.sizes)
+    count = extent(node.outputs[0].shape[0]).evaluate(sizes)
     tiles = math.ceil(count / item.tile)
     cores = min(tiles, chip.aiv)
     elements = min(item.tile, count)
@@ -111,14 +59,47 @@ def _us(node: Node, item: IotaSchedule, task: KernelTask, chip: Chip) -> float:
     return math.ceil(tiles / cores) * cycles / chip.mhz + launch_us(chip, cores)
 
 
-def _steps(here: IotaSchedule) -> Iterator[tuple[str, IotaSchedule]]:
-    yield "double tile", evolve(here, tile=here.tile * 2)
-    yield "halve tile", evolve(here, tile=here.tile // 2)
+def _starts(node: Node, sizes: Sizes, chip: Chip) -> Iterator[IotaSchedule]:
+    return map(IotaSchedule, _TILES)
 
 
-def _schedule(strategy: Strategy) -> IotaSchedule:
-    return IotaSchedule(int(dict(strategy.settings)["tile"]))
+def _steps(node: Node, here: IotaSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, IotaSchedule]]:
+    yield "double tile", IotaSchedule(here.tile * 2)
+    yield "halve tile", IotaSchedule(here.tile // 2)
 
 
-def _strategy(item: IotaSchedule, move: str) -> Strategy:
+def _strategy(node: Node, item: IotaSchedule, move: str) -> Strategy:
     return Strategy("iota", {"tile": item.tile}, ("Tiles round-robin.",), Descriptor(1, 0, 2), move)
+
+
+def _text(node: Node, item: IotaSchedule, task: KernelTask, name: str) -> StageText:
+    """One store for each tile; the numbers are made where they are stored from."""
+    spec = node.outputs[0]
+    count = extent(spec.shape[0]).cpp()
+    return kernel_text(
+        "iota",
+        name,
+        tile=item.tile,
+        ub_bytes=item.tile * (ITEM_SIZE[spec.dtype] + (4 if spec.dtype != "int32" else 0)),
+        start=node.args[0],
+        step=node.args[1],
+        most=node.args[2] if len(node.args) > 2 else _MOST,
+        count=count,
+        type=CPP_TYPE[spec.dtype],
+        symbols=symbols_in(task, [count]),
+        parameters=parameters_of(task),
+    )
+
+
+FAMILY = SearchingFamily(
+    name="iota",
+    ops={IOTA: "kernel"},
+    read=_read,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=IotaSchedule.of,
+    strategy_of=_strategy,
+    text_of=_text,
+)

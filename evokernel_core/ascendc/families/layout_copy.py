@@ -9,18 +9,23 @@ from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.layout_traffic import Burst, Tile, grain_of, kernel_us
-from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.rendering import (
+    RAW,
+    addresses,
+    kernel_text,
+    parameter,
+    parameters_of,
+    symbols_in,
+)
+from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Axis, Box, Layout
-from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.lowering_sizes import ONE
 from evokernel_core.ascendc.lowering_sums import UNIT, ZERO
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
 FAMILY = "layout_copy"
-LANE = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t"}
 _FILL_BYTES = 8192
 _LEAST_AXES = 3
 _TILES = (4096, 8192, 16384, 24576, 32768, 49152, 65536)
@@ -28,15 +33,11 @@ _LINE_BYTES, _MOST_ROWS = 512, 4095
 
 
 @frozen
-class CopySchedule:
+class CopySchedule(Settings):
     """Bytes of a tile, and how many are in flight."""
 
     tile_bytes: int = 32768
     buffers: int = 2
-
-    @staticmethod
-    def of(strategy: Strategy) -> CopySchedule:
-        return CopySchedule(**dict(strategy.settings))  # type: ignore[arg-type]
 
 
 def starts() -> Iterator[CopySchedule]:
@@ -130,39 +131,28 @@ def strategy_of(item: CopySchedule, move: str) -> Strategy:
 
 
 def text(layout: Layout, item: CopySchedule, task: KernelTask, name: str) -> StageText:
-    tensors = [camel(i.name) for i in task.graph.inputs if i.kind is not InputKind.SCALAR]
     fills = _fills(layout)
     padded = any(box.left or box.right for box in layout.boxes)
     count = max(_LEAST_AXES, *(len(loops(box)) for box in layout.boxes))
     boxes = [_described(box, i, layout, count, fills, padded) for i, box in enumerate(layout.boxes)]
-    sources = [camel(source) for source in layout.inputs]
-    context = {
-        "s": item,
-        "axes": count,
-        "boxes": boxes,
-        "fills": fills,
-        "fill_bytes": _FILL_BYTES,
-        "padded": padded,
-        "width": layout.width,
-        "type": LANE[layout.width],
-        "symbols": symbols_in(task, [str(box) for box in boxes]),
-        "sources": sources,
-        "declared": ", ".join(f"GM_ADDR {tensor}" for tensor in (*sources, "output")),
-        "arguments": ", ".join((*sources, "output")),
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
-        "name": name,
-        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-    }
-    return StageText(
-        render("layout_copy_tiling", **context), render("layout_copy_kernel", **context), f"{name}_kernel"
+    sources = [parameter(source) for source in layout.inputs]
+    return kernel_text(
+        "layout_copy",
+        name,
+        s=item,
+        axes=count,
+        boxes=boxes,
+        fills=fills,
+        fill_bytes=_FILL_BYTES,
+        padded=padded,
+        width=layout.width,
+        type=RAW[layout.width],
+        symbols=symbols_in(task, [str(box) for box in boxes]),
+        sources=sources,
+        declared=addresses(*sources, "output"),
+        arguments=", ".join((*sources, "output")),
+        parameters=parameters_of(task),
     )
-
-
-def symbols_in(task: KernelTask, texts: list[str]) -> list[tuple[int, str]]:
-    """The symbols that expressions mention, each with its place among the sizes."""
-    joined = " ".join(texts)
-    words = set("".join(char if char.isalnum() or char == "_" else " " for char in joined).split())
-    return [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
 
 
 def _described(

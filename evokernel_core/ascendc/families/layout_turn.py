@@ -8,7 +8,6 @@ from functools import lru_cache
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.families.family import StageText
-from evokernel_core.ascendc.families.layout_copy import LANE, symbols_in
 from evokernel_core.ascendc.families.layout_tiles import (
     Extents,
     Sides,
@@ -20,11 +19,10 @@ from evokernel_core.ascendc.families.layout_tiles import (
     transposed,
 )
 from evokernel_core.ascendc.families.layout_traffic import kernel_us
-from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Layout
-from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.lowering_sums import ZERO
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -37,7 +35,7 @@ _RESERVED_BYTES = 256
 
 
 @frozen
-class TurnSchedule:
+class TurnSchedule(Settings):
     """The most elements of each axis in a tile (joined by commas), whether squares are transposed or
     elements are picked by a table, and how many tiles are loaded and stored at a time."""
 
@@ -45,10 +43,6 @@ class TurnSchedule:
     transposes: bool
     from_buffers: int = 2
     to_buffers: int = 2
-
-    @staticmethod
-    def of(strategy: Strategy) -> TurnSchedule:
-        return TurnSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
 
     @property
     def most(self) -> tuple[int, ...]:
@@ -193,7 +187,6 @@ def strategy_of(item: TurnSchedule, move: str) -> Strategy:
 
 
 def text(layout: Layout, turn: Turn, item: TurnSchedule, task: KernelTask, name: str) -> StageText:
-    tensors = [camel(i.name) for i in task.graph.inputs if i.kind is not InputKind.SCALAR]
     sides = turn.sides(item)
     assert sides is not None
     box, width = layout.boxes[0], layout.width
@@ -201,27 +194,24 @@ def text(layout: Layout, turn: Turn, item: TurnSchedule, task: KernelTask, name:
         f"{axis.size.cpp()}, {most}, {axis.from_stride.cpp()}, {axis.to_stride.cpp()}"
         for axis, most in zip(box.axes, item.most, strict=True)
     ]
-    context = {
-        "s": item,
-        "axes": axes,
-        "start": box.from_start.cpp(),
-        "order": input_order(turn.axes),
-        "column": next((i for i, axis in enumerate(turn.axes) if axis.from_stride == 1), 0),
-        "square": squares(width),
-        "unit": max(squares(width), BLOCK_BYTES // width),
-        "backwards": any(axis.from_stride < 0 for axis in turn.axes),
-        "from_bytes": sides.from_elements * width,
-        "to_bytes": sides.to_elements * width,
-        "width": width,
-        "word_bytes": max(width, 2),
-        "type": LANE[width],
-        "word": LANE[max(width, 2)],
-        "symbols": symbols_in(task, [*axes, box.from_start.cpp()]),
-        "source": camel(box.source),
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
-        "name": name,
-        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-    }
-    return StageText(
-        render("layout_turn_tiling", **context), render("layout_turn_kernel", **context), f"{name}_kernel"
+    return kernel_text(
+        "layout_turn",
+        name,
+        s=item,
+        axes=axes,
+        start=box.from_start.cpp(),
+        order=input_order(turn.axes),
+        column=next((i for i, axis in enumerate(turn.axes) if axis.from_stride == 1), 0),
+        square=squares(width),
+        unit=max(squares(width), BLOCK_BYTES // width),
+        backwards=any(axis.from_stride < 0 for axis in turn.axes),
+        from_bytes=sides.from_elements * width,
+        to_bytes=sides.to_elements * width,
+        width=width,
+        word_bytes=max(width, 2),
+        type=RAW[width],
+        word=RAW[max(width, 2)],
+        symbols=symbols_in(task, [*axes, box.from_start.cpp()]),
+        source=parameter(box.source),
+        parameters=parameters_of(task),
     )

@@ -8,17 +8,15 @@ Elements are moved as bits, whatever their type.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, frozen
 
-from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.rendering import render
-from evokernel_core.ascendc.lowering_program import camel
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.reading import input_below, only_node
+from evokernel_core.ascendc.families.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.families.searching import SearchingFamily, Settings, Sizes
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
-from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -55,93 +53,17 @@ class Framed:
 
 
 @frozen
-class PhasesSchedule:
+class PhasesSchedule(Settings):
     """Most bytes of a tile; two tiles are under way, in and (with several phases) out."""
 
     tile_bytes: int
 
-    @staticmethod
-    def of(strategy: Strategy) -> PhasesSchedule:
-        return PhasesSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
-
-
-@frozen
-class PhasesFamily:
-    """What convolutions need of their input before the cube cores read it."""
-
-    name: str = field(default="phases", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"phases"}), init=False)
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return {PHASES: "kernel"}
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_phases(task)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = read_phases(task)
-        legal = [item for item in _starts() if refusal(found, item, chip) is None]
-        return _strategy(min(legal, key=lambda item: _estimate_us(found, item, task, chip)), "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_phases(task), PhasesSchedule.of(strategy)
-        named = (
-            ("larger tiles", evolve(here, tile_bytes=here.tile_bytes * 2)),
-            ("smaller tiles", evolve(here, tile_bytes=here.tile_bytes // 2)),
-        )
-        return tuple(
-            Move(name, _strategy(item, name), self.name)
-            for name, item in named
-            if refusal(found, item, chip) is None
-        )
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        schedule = PhasesSchedule.of(strategy)
-        return _strategy(schedule, "") if refusal(read_phases(task), schedule, chip) is None else None
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return _estimate_us(read_phases(task), PhasesSchedule.of(strategy), task, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        found = read_phases(task)
-        tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
-        sizes = {
-            "images": found.images.cpp(),
-            "sizes": [each.cpp() for each in found.sizes],
-            "made": [each.cpp() for each in found.made],
-        }
-        words = " ".join([found.images.cpp(), *sizes["sizes"], *sizes["made"]])
-        known = words.replace("(", " ").replace(")", " ").split()
-        context = {
-            "s": PhasesSchedule.of(strategy),
-            "f": found,
-            "x": camel(found.x),
-            "bits": _BITS[found.size],
-            "unit": UNIT,
-            "fixed_pattern": _FIXED_PATTERNS.get(found.phases, 0),
-            "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in known],
-            "name": name,
-            "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-            "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
-            **sizes,
-        }
-        tiling, kernel = render("phases_tiling", **context), render("phases_kernel", **context)
-        return StageText(tiling, kernel, f"{name}_kernel")
-
 
 def read_phases(task: KernelTask) -> Framed:
     """The one framing of a task. Raises PlanError where the task is anything else."""
-    graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
-    computing = [node for node in graph.nodes if node.op not in SAME_ORDER]
-    if len(computing) != 1 or computing[0].op != PHASES or len(graph.outputs) != 1:
-        raise PlanError("The kernel is not exactly one image with a frame.")
-    node = computing[0]
+    node = only_node(task, {PHASES}, "The kernel is not exactly one image with a frame.")
     ref = next(iter(node.operands()))
-    read, made = graph.spec(ref).shape, node.outputs[0].shape
-    while ref.name in nodes:
-        ref = next(iter(nodes[ref.name].operands()))
+    read, made = task.graph.spec(ref).shape, node.outputs[0].shape
     before = node.args[1]
     phases = int(str(node.args[2]))
     assert isinstance(before, tuple)
@@ -149,7 +71,7 @@ def read_phases(task: KernelTask) -> Framed:
         made = (*made[:-2], made[-1])
     missing = 3 - len(before)
     return Framed(
-        ref.name,
+        input_below(task.graph, ref, "an image with a frame"),
         product(map(extent, read[:2])),
         (ONE,) * missing + tuple(map(extent, read[2:])),
         (ONE,) * missing + tuple(map(extent, made[2:])),
@@ -159,8 +81,18 @@ def read_phases(task: KernelTask) -> Framed:
     )
 
 
-def refusal(found: Framed, item: PhasesSchedule, chip: Chip) -> str | None:
-    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+def _starts(found: Framed, sizes: Sizes, chip: Chip) -> Iterator[PhasesSchedule]:
+    yield from (PhasesSchedule(kib * 1024) for kib in (8, 16, 32, 40, 64, 88))
+
+
+def _steps(
+    found: Framed, here: PhasesSchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, PhasesSchedule]]:
+    yield "larger tiles", PhasesSchedule(here.tile_bytes * 2)
+    yield "smaller tiles", PhasesSchedule(here.tile_bytes // 2)
+
+
+def _refusal(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if item.tile_bytes < found.phases * UNIT * found.size:
         return "A tile has at least one block of each phase."
     tiles = 4 if found.phases > 1 else 2
@@ -169,18 +101,14 @@ def refusal(found: Framed, item: PhasesSchedule, chip: Chip) -> str | None:
     return None
 
 
-def _starts() -> Iterator[PhasesSchedule]:
-    yield from (PhasesSchedule(kib * 1024) for kib in (8, 16, 32, 40, 64, 88))
-
-
-def _strategy(item: PhasesSchedule, move: str) -> Strategy:
+def _strategy(found: Framed, item: PhasesSchedule, move: str) -> Strategy:
     notes = (f"Tiles of at most {item.tile_bytes} bytes, two under way.",)
     return Strategy("phases", asdict(item), notes, Descriptor(3, 0, 2), move)
 
 
-def _estimate_us(found: Framed, item: PhasesSchedule, task: KernelTask, chip: Chip) -> float:
+def _cost_us(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: memory, or the copies of the busiest core."""
-    table, sizes = chip.constants, task.sizes
+    table = chip.constants
     images = found.images.evaluate(sizes)
     taken = [each.evaluate(sizes) for each in found.sizes]
     made = [each.evaluate(sizes) for each in found.made]
@@ -203,3 +131,39 @@ def _estimate_us(found: Framed, item: PhasesSchedule, task: KernelTask, chip: Ch
     memory = (read + back * table["gm.write_back_cost"]) / (table["gm.hbm_achieved_gbps"] * 1e3)
     busy = mine * max(loaded + 100, stored, picked + 100) + loaded + stored
     return float(chip.launch_us + 6 + max(busy / chip.mhz, memory))
+
+
+def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> StageText:
+    """What convolutions need of their input before the cube cores read it."""
+    images = found.images.cpp()
+    sizes = [each.cpp() for each in found.sizes]
+    made = [each.cpp() for each in found.made]
+    return kernel_text(
+        "phases",
+        name,
+        s=item,
+        f=found,
+        x=parameter(found.x),
+        bits=_BITS[found.size],
+        unit=UNIT,
+        fixed_pattern=_FIXED_PATTERNS.get(found.phases, 0),
+        symbols=symbols_in(task, [images, *sizes, *made]),
+        parameters=parameters_of(task),
+        images=images,
+        sizes=sizes,
+        made=made,
+    )
+
+
+FAMILY = SearchingFamily(
+    name="phases",
+    ops={PHASES: "kernel"},
+    read=read_phases,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=PhasesSchedule.of,
+    strategy_of=_strategy,
+    text_of=_text,
+)

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from evokernel_core.ascendc.families.arg import ArgFamily
-from evokernel_core.ascendc.families.attention import AttentionFamily
+from evokernel_core.ascendc.families import arg, attention, iota, phases, put, scan, take, triangle
 from evokernel_core.ascendc.families.convolution import ConvolutionFamily
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
-from evokernel_core.ascendc.families.iota import IotaFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
-from evokernel_core.ascendc.families.phases import PhasesFamily
-from evokernel_core.ascendc.families.put import PutFamily
 from evokernel_core.ascendc.families.recurrent import RecurrentFamily
-from evokernel_core.ascendc.families.scan import ScanFamily
 from evokernel_core.ascendc.families.sort import SortFamily
-from evokernel_core.ascendc.families.take import TakeFamily
 from evokernel_core.ascendc.families.transposed import TransposedFamily
-from evokernel_core.ascendc.families.triangle import TriangleFamily
 from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
@@ -30,18 +23,18 @@ from evokernel_core.twin.chip import Chip
 FAMILIES: tuple[Family, ...] = (
     FusedFamily(),
     MatmulFamily(),
-    AttentionFamily(),
+    attention.FAMILY,
     WindowedFamily(),
     ConvolutionFamily(),
-    PhasesFamily(),
+    phases.FAMILY,
     TransposedFamily(),
     LayoutFamily(),
-    TriangleFamily(),
-    ArgFamily(),
-    IotaFamily(),
-    TakeFamily(),
-    PutFamily(),
-    ScanFamily(),
+    triangle.FAMILY,
+    arg.FAMILY,
+    iota.FAMILY,
+    take.FAMILY,
+    put.FAMILY,
+    scan.FAMILY,
     SortFamily(),
     RecurrentFamily(),
 )

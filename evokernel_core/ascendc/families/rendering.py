@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.lowering_program import camel
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask
+
+RAW = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
+"""The C++ type that moves elements of so many bytes, whatever they are."""
+_RESULTS = ("output",)
 
 
 @cache
@@ -24,3 +34,43 @@ def _environment() -> Environment:
 def render(template: str, **context: Any) -> str:
     """The text of a template in the folder beside this file."""
     return _environment().get_template(f"{template}.jinja").render(**context)
+
+
+def kernel_text(form: str, name: str, **context: Any) -> StageText:
+    """A kernel from its two templates, ``<form>_tiling`` and ``<form>_kernel``."""
+    context = {"class_name": class_name(name), **context, "name": name}
+    return StageText(
+        render(f"{form}_tiling", **context), render(f"{form}_kernel", **context), f"{name}_kernel"
+    )
+
+
+def class_name(name: str, suffix: str = "Kernel") -> str:
+    """``row_sum`` becomes ``RowSumKernel``."""
+    return "".join(part.capitalize() for part in name.split("_") if part) + suffix
+
+
+def symbols_in(task: KernelTask, texts: Iterable[str]) -> list[tuple[int, str]]:
+    """The symbols that C++ expressions mention, each with its place among the sizes."""
+    joined = " ".join(texts)
+    words = set("".join(char if char.isalnum() or char == "_" else " " for char in joined).split())
+    return [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
+
+
+def tensors_of(task: KernelTask) -> list[str]:
+    """The names of the inputs that a kernel takes addresses of."""
+    return [item.name for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+
+
+def parameter(name: str, results: Sequence[str] = _RESULTS) -> str:
+    """The C++ name of an input, unlike those of the results."""
+    return f"{camel(name)}Input" if camel(name) in results else camel(name)
+
+
+def parameters_of(task: KernelTask, results: Sequence[str] = _RESULTS) -> str:
+    """The parameters of a kernel: the addresses of inputs under their own names, and of results."""
+    return addresses(*(parameter(name, results) for name in tensors_of(task)), *results)
+
+
+def addresses(*names: str) -> str:
+    """Addresses in device memory as C++ declares parameters."""
+    return ", ".join(f"GM_ADDR {name}" for name in names)

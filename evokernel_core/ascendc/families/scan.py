@@ -7,16 +7,15 @@ become the lanes of vectors; scans along other dimensions are lanes as they lie.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
-from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.rendering import addresses, kernel_text, symbols_in, tensors_of
 from evokernel_core.ascendc.families.scan_problem import SCAN, Scan, read_scan
+from evokernel_core.ascendc.families.searching import SearchingFamily, Settings, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -33,7 +32,7 @@ _TILES = (2048, 4096, 8192, 12288, 16384)
 
 
 @frozen
-class ScanSchedule:
+class ScanSchedule(Settings):
     """``lanes`` and ``steps`` of a tile for scans in rows, elements of a ``tile`` for those in columns,
     and the tiles that wait to be written."""
 
@@ -42,96 +41,45 @@ class ScanSchedule:
     tile: int = 0
     out_buffers: int = 1
 
-    @staticmethod
-    def of(strategy: Strategy) -> ScanSchedule:
-        return ScanSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
-
     def settings(self) -> dict[str, bool | int | float | str]:
         shape = {"lanes": self.lanes, "steps": self.steps} if self.lanes else {"tile": self.tile}
         return {**shape, "out_buffers": self.out_buffers}
 
 
-@frozen
-class ScanFamily:
-    """One scan a kernel, with its mask if it has one."""
-
-    name: str = field(default="scan", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"scan"}), init=False)
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return {SCAN: "kernel"}
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_scan(task)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        scan = read_scan(task)
-        legal = [item for item in _starts(scan) if refusal(scan, item, chip) is None]
-        return _strategy(min(legal, key=lambda item: _estimate_us(scan, item, task, chip)), "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        scan, here = read_scan(task), ScanSchedule.of(strategy)
-        names: dict[ScanSchedule, str] = {}
-        for name, item in _steps(scan, here):
-            if item != here and refusal(scan, item, chip) is None:
-                names.setdefault(item, name)
-        return tuple(Move(name, _strategy(item, name), self.name) for item, name in names.items())
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        scan, schedule = read_scan(task), ScanSchedule.of(strategy)
-        fits = scan.in_rows == bool(schedule.lanes) and refusal(scan, schedule, chip) is None
-        return _strategy(schedule, "") if fits else None
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return _estimate_us(read_scan(task), ScanSchedule.of(strategy), task, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        scan, schedule = read_scan(task), ScanSchedule.of(strategy)
-        kind = "rows" if scan.in_rows else "columns"
-        context = _context(scan, schedule, task, name)
-        return StageText(
-            render(f"scan_{kind}_tiling", **context),
-            render(f"scan_{kind}_kernel", **context),
-            f"{name}_kernel",
-        )
-
-
-def _context(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> dict[str, Any]:
+def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> StageText:
     sizes = {key: getattr(scan, key).cpp() for key in ("outer", "length", "inner")}
-    words = " ".join(sizes.values()).replace("(", " ").replace(")", " ").split()
     # the code calls its operands by what they are for
     names = {scan.input: "input", scan.mask: "inputMask"}
-    inputs = [item.name for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
-    tensors = [names.get(item, f"unused{index}") for index, item in enumerate(inputs)]
+    tensors = [names.get(item, f"unused{index}") for index, item in enumerate(tensors_of(task))]
     block = _block(scan)
-    return {
-        "s": {
-            "lanes": schedule.lanes,
-            "steps": schedule.steps,
-            "tile": schedule.tile,
-            "out_buffers": schedule.out_buffers,
-            "most_lanes": _most_lanes(schedule),
-            "step_block": block,
-            "row_block": _row_block(scan),
-            "least_width": 2048 // 4 if scan.dtype == "float32" else 2048 // 2,
-        },
-        "type": CPP_TYPE[scan.dtype],
-        "narrow": scan.dtype != "float32",
-        "op": scan.op,
-        "instruction": _INSTRUCTION[scan.op],
-        "identity": _IDENTITY[scan.op],
-        "pad": f"static_cast<{CPP_TYPE[scan.dtype]}>({_PAD[scan.op]})" if block == 16 else _PAD[scan.op],
-        "reverse": scan.reverse,
-        "exclusive": scan.exclusive,
-        "masked": bool(scan.mask),
-        "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
-        "name": name,
-        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
-        "used": ", ".join(("input", *(["inputMask"] if scan.mask else []), "output")),
-        **sizes,
+    context = {
+        "lanes": schedule.lanes,
+        "steps": schedule.steps,
+        "tile": schedule.tile,
+        "out_buffers": schedule.out_buffers,
+        "most_lanes": _most_lanes(schedule),
+        "step_block": block,
+        "row_block": _row_block(scan),
+        "least_width": 2048 // 4 if scan.dtype == "float32" else 2048 // 2,
     }
+    return kernel_text(
+        "scan_rows" if scan.in_rows else "scan_columns",
+        name,
+        s=context,
+        type=CPP_TYPE[scan.dtype],
+        narrow=scan.dtype != "float32",
+        op=scan.op,
+        instruction=_INSTRUCTION[scan.op],
+        identity=_IDENTITY[scan.op],
+        pad=f"static_cast<{CPP_TYPE[scan.dtype]}>({_PAD[scan.op]})" if block == 16 else _PAD[scan.op],
+        reverse=scan.reverse,
+        exclusive=scan.exclusive,
+        masked=bool(scan.mask),
+        symbols=symbols_in(task, sizes.values()),
+        parameters=addresses(*tensors, "output"),
+        used=", ".join(("input", *(["inputMask"] if scan.mask else []), "output")),
+        **sizes,
+    )
 
 
 def _block(scan: Scan) -> int:
@@ -148,8 +96,9 @@ def _most_lanes(item: ScanSchedule) -> int:
     return max(item.lanes, 512)
 
 
-def refusal(scan: Scan, item: ScanSchedule, chip: Chip) -> str | None:
-    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+def _refusal(scan: Scan, item: ScanSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    if scan.in_rows != bool(item.lanes):
+        return "The schedule is for scans that lie otherwise."
     if scan.in_rows:
         if item.lanes not in _LANES or not 0 < item.steps <= _MOST_STEPS or item.steps % _block(scan):
             return "A tile has a power of two of lanes, and whole blocks of steps."
@@ -174,7 +123,7 @@ def _bytes(scan: Scan, item: ScanSchedule) -> int:
     return total + tile * 2 * (size == 2) + most * 8 * (scan.op == "logaddexp")
 
 
-def _starts(scan: Scan) -> Iterator[ScanSchedule]:
+def _starts(scan: Scan, sizes: Sizes, chip: Chip) -> Iterator[ScanSchedule]:
     for out_buffers in (1, 2):
         if not scan.in_rows:
             yield from (ScanSchedule(tile=tile, out_buffers=out_buffers) for tile in _TILES)
@@ -184,7 +133,7 @@ def _starts(scan: Scan) -> Iterator[ScanSchedule]:
                 yield ScanSchedule(lanes, blocks * _block(scan), out_buffers=out_buffers)
 
 
-def _steps(scan: Scan, here: ScanSchedule) -> Iterator[tuple[str, ScanSchedule]]:
+def _steps(scan: Scan, here: ScanSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, ScanSchedule]]:
     yield "two tiles to be written", evolve(here, out_buffers=2)
     yield "one tile to be written", evolve(here, out_buffers=1)
     if not scan.in_rows:
@@ -208,9 +157,9 @@ def _steps(scan: Scan, here: ScanSchedule) -> Iterator[tuple[str, ScanSchedule]]
 # -- estimate -------------------------------------------------------------------------------------
 
 
-def _estimate_us(scan: Scan, item: ScanSchedule, task: KernelTask, chip: Chip) -> float:
+def _cost_us(scan: Scan, item: ScanSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of the copies and the busiest core's instructions."""
-    outer, length, inner = (getattr(scan, key).evaluate(task.sizes) for key in ("outer", "length", "inner"))
+    outer, length, inner = (getattr(scan, key).evaluate(sizes) for key in ("outer", "length", "inner"))
     size = ITEM_SIZE[scan.dtype]
     moved = outer * length * inner * (2 * size + bool(scan.mask))
     cost = 1 + chip.constants["gm.write_back_cost"]
@@ -270,7 +219,7 @@ def _column_cycles(scan: Scan, item: ScanSchedule, sizes: tuple[int, int, int], 
     return units * (length * each + math.ceil(length / rows) * 3 * _combination(scan, width, chip))
 
 
-def _strategy(item: ScanSchedule, move: str) -> Strategy:
+def _strategy(scan: Scan, item: ScanSchedule, move: str) -> Strategy:
     shape = (
         f"Tiles of {item.lanes} segments of {item.steps} elements, turned so that segments are lanes."
         if item.lanes
@@ -278,3 +227,17 @@ def _strategy(item: ScanSchedule, move: str) -> Strategy:
     )
     notes = (shape, "One tile travels while another is computed.")
     return Strategy("scan", item.settings(), notes, Descriptor(2, 1, 2), move)
+
+
+FAMILY = SearchingFamily(
+    name="scan",
+    ops={SCAN: "kernel"},
+    read=read_scan,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=ScanSchedule.of,
+    strategy_of=_strategy,
+    text_of=_text,
+)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from attrs import frozen
 
+from evokernel_core.ascendc.families.reading import input_below, only_node
 from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 
 SCAN = "evokernel.scan.default"
@@ -43,13 +41,7 @@ class Scan:
 def read_scan(task: KernelTask) -> Scan:
     """The one scan of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
-    scans = [node for node in graph.nodes if node.op == SCAN]
-    if len(scans) != 1 or len(graph.outputs) != 1:
-        raise PlanError("The kernel has not exactly one scan with one result.")
-    node = scans[0]
-    if _base(graph.outputs[0], nodes) != ValueRef(node.name):
-        raise PlanError("The result is more than a scan.")
+    node = only_node(task, {SCAN}, "The kernel is not exactly one scan with one result.")
     x, dim, op, reverse, exclusive, mask = node.args
     if not isinstance(x, ValueRef) or not isinstance(dim, int) or op not in OPERATIONS:
         raise PlanError("The scan has arguments that are not covered.")
@@ -60,8 +52,8 @@ def read_scan(task: KernelTask) -> Scan:
         raise PlanError("Only sums in float32 and float16 take a mask.")
     dim %= spec.rank
     return Scan(
-        _input(task, x, nodes),
-        _input(task, mask, nodes) if isinstance(mask, ValueRef) else "",
+        input_below(graph, x, "a scan"),
+        input_below(graph, mask, "a scan") if isinstance(mask, ValueRef) else "",
         str(op),
         bool(reverse),
         bool(exclusive),
@@ -70,16 +62,3 @@ def read_scan(task: KernelTask) -> Scan:
         product(map(extent, spec.shape[dim + 1 :])),
         spec.dtype,
     )
-
-
-def _base(ref: ValueRef, nodes: Mapping[str, Node]) -> ValueRef:
-    while ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
-        ref = next(iter(nodes[ref.name].operands()))
-    return ref
-
-
-def _input(task: KernelTask, ref: ValueRef, nodes: Mapping[str, Node]) -> str:
-    base = _base(ref, nodes)
-    if base.name in nodes:
-        raise PlanError(f"{nodes[base.name].op} in front of a scan is a kernel of its own.")
-    return base.name

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
-from attrs import asdict, field, frozen
+from attrs import asdict, frozen
 
-from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.layout_copy import LANE, CopySchedule, starts, steps, symbols_in
+from evokernel_core.ascendc.families import layout_copy as copying
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.layout_copy import CopySchedule
 from evokernel_core.ascendc.families.layout_traffic import Burst, Tile, grain_of, kernel_us
-from evokernel_core.ascendc.families.rendering import render
-from evokernel_core.ascendc.lowering_program import camel
+from evokernel_core.ascendc.families.reading import input_below, only_node
+from evokernel_core.ascendc.families.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.families.searching import SearchingFamily, Sizes
 from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
-FAMILY = "triangle"
 OPS = frozenset({"aten.triu.default", "aten.tril.default"})
 _FILL_BYTES = 16384
 
@@ -39,61 +38,10 @@ class Triangle:
     width: int
 
 
-@frozen
-class TriangleFamily:
-    """What lies beside the triangle is not even read, so that it may be anything."""
-
-    name: str = field(default=FAMILY, init=False)
-    strategies: frozenset[str] = field(default=frozenset({FAMILY}), init=False)
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return dict.fromkeys(sorted(OPS), "kernel")
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_triangle(task)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = read_triangle(task)
-        legal = [item for item in starts() if refusal(item, chip) is None]
-        best = min(legal, key=lambda item: estimate_us(found, item, task.sizes, chip))
-        return strategy_of(best, "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        return tuple(
-            Move(name, strategy_of(item, name), self.name)
-            for name, item in steps(CopySchedule.of(strategy))
-            if refusal(item, chip) is None
-        )
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        read_triangle(task)
-        item = CopySchedule.of(strategy)
-        return strategy_of(item, "") if refusal(item, chip) is None else None
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return estimate_us(read_triangle(task), CopySchedule.of(strategy), task.sizes, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        return text(read_triangle(task), CopySchedule.of(strategy), task, name)
-
-
 def read_triangle(task: KernelTask) -> Triangle:
     """The one triangle of a task. Raises PlanError where the task is anything else."""
-    graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
-    found = [node for node in graph.nodes if node.op in OPS]
-    others = [node for node in graph.nodes if node.op not in OPS and node.op not in SAME_ORDER]
-    if len(found) != 1 or others or len(graph.outputs) != 1:
-        raise PlanError("The kernel is more than one triangle of matrices.")
-    node = found[0]
-    result, source = graph.outputs[0], next(iter(node.operands()))
-    while result.name in nodes and result.name != node.name:
-        result = next(iter(nodes[result.name].operands()))
-    while source.name in nodes:
-        source = next(iter(nodes[source.name].operands()))
-    if result.name != node.name:
-        raise PlanError("The result of the kernel is no triangle.")
+    node = only_node(task, OPS, "The kernel is more than one triangle of matrices.")
+    source = input_below(task.graph, next(iter(node.operands())), "a triangle of matrices")
     spec = node.outputs[0]
     width = ITEM_SIZE[spec.dtype]
     if width > 4:
@@ -101,16 +49,25 @@ def read_triangle(task: KernelTask) -> Triangle:
     shift = int(str(node.args[1])) if len(node.args) > 1 else int(str(dict(node.kwargs).get("diagonal", 0)))
     upper = node.op == "aten.triu.default"
     sizes = tuple(map(extent, spec.shape))
-    return Triangle(source.name, upper, shift + (not upper), product(sizes[:-2]), sizes[-2], sizes[-1], width)
+    return Triangle(source, upper, shift + (not upper), product(sizes[:-2]), sizes[-2], sizes[-1], width)
 
 
-def refusal(item: CopySchedule, chip: Chip) -> str | None:
-    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+def _starts(found: Triangle, sizes: Sizes, chip: Chip) -> Iterator[CopySchedule]:
+    return copying.starts()
+
+
+def _steps(
+    found: Triangle, here: CopySchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, CopySchedule]]:
+    return copying.steps(here)
+
+
+def _refusal(found: Triangle, item: CopySchedule, sizes: Sizes, chip: Chip) -> str | None:
     used = item.tile_bytes * item.buffers + _FILL_BYTES
     return "The tiles do not fit the unified buffer." if used > chip.ub_bytes else None
 
 
-def estimate_us(found: Triangle, item: CopySchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+def _cost_us(found: Triangle, item: CopySchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: a tile is a row, half of it kept."""
     rows = found.matrices.evaluate(sizes) * found.height.evaluate(sizes)
     length = found.columns.evaluate(sizes) * found.width / 2
@@ -120,33 +77,42 @@ def estimate_us(found: Triangle, item: CopySchedule, sizes: Mapping[str, int], c
     return kernel_us([(rows, tile)], 3 * rows * length, (item.buffers, item.buffers), chip)
 
 
-def strategy_of(item: CopySchedule, move: str) -> Strategy:
+def _strategy(found: Triangle, item: CopySchedule, move: str) -> Strategy:
     notes = (
         f"The kept part of each row is copied in tiles of {item.tile_bytes} bytes, the rest is zeros.",
         f"{item.buffers} tiles are in flight.",
     )
-    return Strategy(FAMILY, asdict(item), notes, Descriptor(1, item.buffers, 1), move)
+    return Strategy("triangle", asdict(item), notes, Descriptor(1, item.buffers, 1), move)
 
 
-def text(found: Triangle, item: CopySchedule, task: KernelTask, name: str) -> StageText:
-    tensors = [camel(i.name) for i in task.graph.inputs if i.kind is not InputKind.SCALAR]
+def _text(found: Triangle, item: CopySchedule, task: KernelTask, name: str) -> StageText:
+    """What lies beside the triangle is not even read, so that it may be anything."""
     sizes = {key: getattr(found, key).cpp() for key in ("matrices", "height", "columns")}
-    context = {
-        "s": item,
-        "fill_bytes": _FILL_BYTES,
-        "upper": found.upper,
-        "first": found.first,
-        "width": found.width,
-        "type": LANE[found.width],
-        "symbols": symbols_in(task, list(sizes.values())),
-        "source": camel(found.source),
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, "output")),
-        "name": name,
-        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
+    return kernel_text(
+        "triangle",
+        name,
+        s=item,
+        fill_bytes=_FILL_BYTES,
+        upper=found.upper,
+        first=found.first,
+        width=found.width,
+        type=RAW[found.width],
+        symbols=symbols_in(task, sizes.values()),
+        source=parameter(found.source),
+        parameters=parameters_of(task),
         **sizes,
-    }
-    return StageText(
-        render("triangle_tiling", **context),
-        render("triangle_kernel", **context),
-        f"{name}_kernel",
     )
+
+
+FAMILY = SearchingFamily(
+    name="triangle",
+    ops=dict.fromkeys(sorted(OPS), "kernel"),
+    read=read_triangle,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=CopySchedule.of,
+    strategy_of=_strategy,
+    text_of=_text,
+)
