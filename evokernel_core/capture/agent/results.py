@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
