@@ -63,13 +63,12 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     memory = sum(item.memory for item in (*loads, stores))
     cache = sum(item.cache for item in (*loads, stores))
     loading = max(memory, cache, sum(load.cycles for load in loads))
-    vector = sum(_vector_cycles(kernel, program, work, chip) for program in programs)
-    vector += _row_cycles(kernel, work, chip)
+    vectors = [_vector_cycles(kernel, program, work, chip) for program in programs]
+    vector = sum(vectors) + _row_cycles(kernel, work, chip)
     scalar = work.tiles * (_FLAGS * len(programs) + _NUMBER * len(kernel.numbers))
     if kernel.schedule.buffers > 1:
-        # a buffer is filled again when it has been read: two of them take a load and its work in turn
-        in_turn = (loading + work.tiles * _READ_START + vector) / 2
-        cycles = max(loading, stores.cycles, vector, scalar, in_turn)
+        passes = sum(_pass_cycles(load, own, work) for load, own in zip(loads, vectors, strict=True))
+        cycles = max(loading, stores.cycles, scalar, passes + _row_cycles(kernel, work, chip))
     else:
         cycles = max(memory, cache, sum(load.cycles for load in loads) + stores.cycles) + vector
     fill = (loads[0].cycles + stores.cycles) / max(work.tiles, 1.0)
@@ -77,6 +76,13 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
         turns = work.tiles / work.tiles_of_a_row
         fill += (loads[0].cycles / work.tiles + _MEETING) * (len(programs) - 1) * turns
     return (cycles + fill) / chip.mhz + launch_us(chip, work.cores)
+
+
+def _pass_cycles(load: Copies, vector: float, work: Work) -> float:
+    """One pass over all tiles with two buffers: a buffer is filled again when it has been read, so that two
+    of them take a load and its work in turn. Its copies wait for the memory as long as other cores read."""
+    loading = max(load.cycles, load.memory, load.cache)
+    return max(load.cycles, vector, (loading + work.tiles * _READ_START + vector) / 2)
 
 
 def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
@@ -129,8 +135,9 @@ def _share(chip: Chip, work: Work, cached: bool) -> float:
 
 
 def _bytes(domain: Domain, dtype: str, work: Work) -> float:
-    elements = work.elements if domain in (Domain.FULL, Domain.COLUMN) else work.rows
-    return elements * ITEM_SIZE[dtype]
+    """Bytes of a tensor that a tile takes on average: values of a row are moved once a row."""
+    is_long = domain in (Domain.FULL, Domain.COLUMN)
+    return (work.elements if is_long else work.rows / work.tiles_of_a_row) * ITEM_SIZE[dtype]
 
 
 def _spilled(kernel: Kernel, work: Work, chip: Chip) -> float:
@@ -161,7 +168,10 @@ def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: b
 
 def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
     total = sum(_bytes(item.domain, item.dtype, work) for item in kernel.plan.outputs)
-    cycles = total / _BYTES_PER_CYCLE + len(kernel.plan.outputs) * _WRITE_START
+    starts = sum(
+        1.0 if item.domain is Domain.FULL else 1.0 / work.tiles_of_a_row for item in kernel.plan.outputs
+    )
+    cycles = total / _BYTES_PER_CYCLE + starts * _WRITE_START
     cost = chip.constants.get("gm.write_back_cost", 1.0) * _spilled(kernel, work, chip)
     memory = total * work.tiles * cost / _share(chip, work, cached=False)
     return Copies(cycles * work.tiles, memory, total * work.tiles / _share(chip, work, cached=True))
