@@ -272,6 +272,8 @@ class _Run:
             return str(error)
         if error.exhausted:
             self.search.exhaust(start)
+            if start is None and not self.search.spent:  # then this is all there is to say
+                self.search.feedback = self.search.feedback or str(error)
             return ""
         parent = start.source.source_id if start else ""
         self._recorder().nothing(self.search.spent + 1, stage, parent, str(error))

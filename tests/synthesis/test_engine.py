@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from evokernel_core.domain.errors import EndpointError, ProposerError, VerifierError
+from evokernel_core.domain.errors import (
+    EndpointError,
+    ProposalsExhausted,
+    ProposerError,
+    VerifierError,
+)
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.settings import PolicyName, RetrievalName, Settings
 from evokernel_core.domain.task import KernelTask
@@ -214,3 +219,10 @@ def test_values_shorten_the_search(
     # a sign test over paired seeds: five wins of five happen by chance once in 32
     assert all(q < r for q, r in zip(learned, blind, strict=True)), (learned, blind)
     assert statistics.mean(learned) < 0.6 * statistics.mean(blind)
+
+
+def test_a_proposer_without_a_single_draft_says_why(engine: Engine, toy_task: MakeTask) -> None:
+    proposer = Failing(ProposalsExhausted("The rows are too wide."))
+    result = evolve(engine, proposer=proposer).run(toy_task(1), 30)
+    assert (result.status, result.attempts) == (Status.INFEASIBLE, 0)
+    assert "The rows are too wide." in result.reason

@@ -1,4 +1,4 @@
-"""Distances, products of elements, and places between boundaries, in terms of what one kernel fuses."""
+"""Distances, places between boundaries, and cross products, in terms of what one kernel fuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast, part
 from evokernel_core.ascendc.rewrites.indexing import tensor, times
-from evokernel_core.ascendc.rewrites.picking import argument, as_arg, numbers, view
+from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
@@ -66,23 +66,6 @@ def _squares(writer: GraphWriter, x: ValueRef) -> ValueRef:
     square = apply(writer, "mul.Tensor", x, x)
     shape = (*writer.shape(x)[:-1], 1)
     return writer.call("aten.sum.dim_IntList", square, (-1,), True, shape=shape, dtype="float32")
-
-
-def _prod(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    """The last of the running products."""
-    x, spec = tensor(node, 0), node.outputs[0]
-    if writer.spec(x).dtype != spec.dtype:
-        raise PlanError(f"A product of {writer.spec(x).dtype} in {spec.dtype} is not covered.")
-    whole = node.op.endswith("default")
-    if whole or not writer.shape(x):
-        x = view(writer, x, (times(writer.shape(x)),))
-    dim = 0 if whole else int(str(node.args[1])) % len(writer.shape(x))
-    shape = writer.shape(x)
-    running = writer.call("aten.cumprod.default", x, dim, shape=shape, dtype=spec.dtype)
-    kept = (*shape[:dim], 1, *shape[dim + 1 :])
-    end = as_arg(shape[dim])
-    last = writer.call("aten.slice.Tensor", running, dim, -1, end, shape=kept, dtype=spec.dtype)
-    return (view(writer, last, spec.shape),)
 
 
 def _bucketize(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
@@ -205,7 +188,5 @@ REWRITES: Mapping[str, Rewrite] = {
     "aten.histc.default": _histc,
     "aten.im2col.default": _unfolded,
     "aten.linalg_cross.default": _cross,
-    "aten.prod.default": _prod,
-    "aten.prod.dim_int": _prod,
     "aten.searchsorted.Tensor": _searchsorted,
 }
