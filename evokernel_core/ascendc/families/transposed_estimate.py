@@ -245,6 +245,8 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     work = max(matrix, loads) * planned.tiles_m
     if item.c_slots == 1:
         work += stored + phases * planned.tiles_m * _HANDOVER_CYCLES
+    else:  # nothing is multiplied while results are stored that no tap reaches
+        work += stored * max(0.0, 1 - used / phases)
     return max(work, slab * reloads + weights, stored) + phases * 50
 
 
