@@ -43,8 +43,8 @@ MOST_WHOLE = _TILES[-1]
 
 @frozen
 class SortSchedule:
-    """Tiles of ``elements``; ``best`` elements of a row are kept from tile to tile, or all in the workspace
-    where it ``merges``. Without either a tile holds whole rows."""
+    """Tiles of ``elements``. Of rows that no tile holds, ``best`` elements are kept from tile to tile, or
+    all in the workspace where it ``merges``. Without either a tile holds whole rows."""
 
     elements: int
     best: int = 0
@@ -95,6 +95,8 @@ class SortFamily:
         context = {
             "s": item,
             "type": CPP_TYPE[found.dtype],
+            "long": _is_long(item),
+            "short": _is_short(found, item),
             "narrow": found.dtype != "float32",
             "ascending": not found.descending,
             "given": bool(found.numbers),
@@ -135,6 +137,17 @@ def _strategy(item: SortSchedule, move: str) -> Strategy:
     return Strategy("sort", asdict(item), notes, descriptor, move)
 
 
+def _is_long(item: SortSchedule) -> bool:
+    """Whether the kernel sorts rows that no tile holds."""
+    return bool(item.best or item.merges)
+
+
+def _is_short(found: Sort, item: SortSchedule) -> bool:
+    """Whether the kernel sorts several whole rows a tile, where they are short enough when it runs."""
+    columns = found.columns.constant
+    return columns is None or columns <= item.elements
+
+
 def _starts() -> Iterator[SortSchedule]:
     for elements in _TILES:
         for best in (0, *_BEST):
@@ -153,7 +166,8 @@ def _steps(here: SortSchedule) -> Iterator[tuple[str, SortSchedule]]:
 
 def ub_bytes(found: Sort, item: SortSchedule) -> int:
     """Bytes of all buffers."""
-    size, kept = ITEM_SIZE[found.dtype], item.best or item.elements
+    size = ITEM_SIZE[found.dtype]
+    kept = item.elements if _is_short(found, item) or not item.best else item.best
     loaded = item.elements * (size + (8 if found.numbers else 0)) * item.buffers
     numbers = item.elements * 4 * (1 if found.descending else 2)
     work = item.elements * (2 * _PAIR + (4 if size < 4 else 0)) + item.elements // 8
@@ -182,7 +196,7 @@ def _us(found: Sort, item: SortSchedule, sizes: Mapping[str, int], chip: Chip) -
     rows, columns, keep = (part.evaluate(sizes) for part in (found.rows, found.columns, found.keep))
     size = ITEM_SIZE[found.dtype]
     pitch = math.ceil(columns / _RUN) * _RUN
-    if item.best or item.merges:
+    if columns > item.elements:
         width, per_tile, tiles_a_row = min(item.elements, pitch), 1, math.ceil(columns / item.elements)
     else:
         width, tiles_a_row = pitch, 1
@@ -192,8 +206,10 @@ def _us(found: Sort, item: SortSchedule, sizes: Mapping[str, int], chip: Chip) -
     passes = math.ceil(math.log(max(width / _RUN, 1), 4))
     sorted_cycles = (passes + 1) * (_START + per_tile * width / 2.0)
     prepared = 8 * (_START + per_tile * width / 64.0)
-    merged = (_START + keep) if item.best else 0.0
-    if item.merges:  # once more through the workspace for each pass, and to take pairs apart
+    merged = (_START + keep) if item.best and columns > item.elements else 0.0
+    if (
+        item.merges and columns > item.elements
+    ):  # once more through the workspace for each pass, and to take pairs apart
         deeper = max(math.ceil(math.log(max(tiles_a_row, 1), 4)), 0) + 1
         merged = deeper * (4 * _READ_START + width * (1 / 2.0 + 2 * _PAIR / 32.0))
     stored = _START + 40.0 + per_tile * max(keep * (size + 8) / 32.0, 8.0)
