@@ -22,6 +22,9 @@ WORK: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("sigmoid", "silu", "tanh", "softplus", "elu", "logit"), (2, 3)),
     **dict.fromkeys(("gelu", "erf", "mish", "sin", "cos", "tan"), (2, 10)),
     **dict.fromkeys(("_softmax", "_log_softmax", "logsumexp"), (1, 5)),
+    # sorting instructions take two elements a cycle, a sixteenth of the rate: runs of 32, then merges
+    **dict.fromkeys(("topk", "kthvalue"), (32, 4)),
+    **dict.fromkeys(("sort", "median"), (64, 4)),
     **dict.fromkeys(("native_layer_norm", "native_group_norm", "_fused_rms_norm", "var"), (0, 8)),
 }
 """Vector instructions for each element: (of the transcendental class, of the simple class).
