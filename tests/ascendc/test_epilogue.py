@@ -211,3 +211,13 @@ def test_a_relu_alone_takes_no_vector_cores(triangle: bool, builder: Any, on_twi
         return [np.tril(kept) if triangle else kept]
 
     check(task, expected, on_twin, chip)
+
+
+def test_results_of_whole_rows_are_chosen_where_parts_of_rows_cost_more(builder: Any, chip: Any) -> None:
+    graph = builder()
+    x, y = graph.input("x", (100_000, 64)), graph.input("y", (64, 64))
+    product = graph.call("mm.default", x, y, shape=(100_000, 64))
+    moved = graph.call("add.Tensor", product, graph.input("b", (64,)), shape=(100_000, 64))
+    task = graph.task(moved)
+    settings = dict(initial(task, chip).settings)
+    assert settings["base_n"] >= 64  # a result has whole rows

@@ -140,3 +140,39 @@ def test_the_busier_kind_of_core_is_told_about(builder: Any, chip: Any) -> None:
     pipes = dict(launch.pipes)
     assert pipes["M"] > 0.5 * launch.latency_us
     assert launch.bottleneck.startswith(("M-bound", "MTE2-bound"))
+
+
+def test_layers_around_an_attention_share_its_launch(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Cube cores hand results to vector cores in each of the three kernels."""
+    graph = builder()
+    x = graph.input("x", (2, "m", 32))
+    flat = graph.call("view.default", x, (-1, 32), shape=("2*m", 32))
+
+    def layer(value: ValueRef, name: str) -> ValueRef:
+        weight = graph.input(name, (32, 32), parameter=True)
+        product = graph.call("mm.default", value, weight, shape=("2*m", 32))
+        return graph.call("relu.default", _half(graph, product), shape=("2*m", 32))
+
+    heads = graph.call("view.default", layer(flat, "w0"), (2, 1, -1, 32), shape=(2, 1, "m", 32))
+    mixed = graph.call("scaled_dot_product_attention.default", heads, heads, heads, shape=(2, 1, "m", 32))
+    rows = graph.call("view.default", mixed, (-1, 32), shape=("2*m", 32))
+    task = graph.task(layer(rows, "w1"), symbols={"m": 70})
+    source = write(task, initial(task, chip), chip)
+    assert audit(task, source).status is GateStatus.PASSED
+    assert source.op_kernel_cpp.count("<<<") == 1
+    for m in (1, 70, 300):
+        rng = np.random.default_rng(m)
+        given = {item.name: rng.normal(size=item.spec.sizes({"m": m})).astype("f4") / 4
+                 for item in task.graph.inputs}  # fmt: skip
+        (result,) = on_twin(task, given, sizes={"m": m})
+        value = np.maximum(given["x"] @ given["w0"] - 0.5, 0)
+        scores = np.exp(value @ value.transpose(0, 2, 1) / np.sqrt(32))
+        value = scores / scores.sum(-1, keepdims=True) @ value
+        wanted = np.maximum(value.reshape(-1, 32) @ given["w1"] - 0.5, 0)
+        np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-4)
+
+
+def _half(graph: Any, value: ValueRef) -> ValueRef:
+    """A half less."""
+    result: ValueRef = graph.call("sub.Tensor", value, 0.5, shape=("2*m", 32))
+    return result
