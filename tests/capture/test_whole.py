@@ -336,7 +336,6 @@ REFUSED = [
     ("self.a = 1", "return x.view(-1)", "nothing is left|view of x|Nothing is left"),
     ("self.a = 1", "y = x.exp()\nreturn y, x.t()", "view of x"),
     ("self.a = 1", "y = x.exp()\nreturn y, y[0]", "view of another result"),
-    ("self.a = 1", "x.add_(1)\nreturn x * 2", "changes x in place"),
     ("self.a = 1", "return x", "nothing to compute"),
     ("self.a = 1", "self.a = self.a + 1\nreturn x.exp()", "sets self.a anew"),
     ("self.seen = []", "self.seen.append(x.exp())\nreturn x * 2", "sets self.seen[1] anew"),
@@ -346,6 +345,8 @@ REFUSED = [
     ("self.a = 1", "return torch.fft.fft(x).real", "aten._fft"),
     ("self.a = 1", "if x.sum() > 0:\n    return x.exp()\nreturn x", "values of a tensor"),
     ("self.a = 1", "return x[x > 0].exp()", "values of a tensor"),
+    ("self.norm = nn.BatchNorm1d(6, momentum=None)", "return self.norm(x)", "momentum=None"),
+    ("self.a = 1", "return torch.from_numpy(x.numpy()).exp()", "out of PyTorch"),
     ("self.rnn = nn.LSTM(6, 6, 2, dropout=0.1)", "y, _ = self.rnn(x)\nreturn y", "call eval()"),
     ("self.rnn = nn.LSTM(6, 6, proj_size=2)", "y, _ = self.rnn(x)\nreturn y", "set proj_size=0"),
 ]

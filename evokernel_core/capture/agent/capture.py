@@ -115,12 +115,27 @@ def _explain(error: BaseException, line: int) -> str:
     name = type(error).__name__
     signs = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense")
     if any(sign in f"{name}: {error}" for sign in signs):
+        if _passed_through(error, "batchnorm.py"):
+            return (
+                f"Line {line} is a batch normalisation in training that averages over all calls "
+                "(momentum=None), by a count that is not known before it runs: give it a momentum."
+            )
         return f"Line {line} depends on the values of a tensor, which are not known before it runs."
     if ".numpy() is not supported" in str(error) or ".tolist() is not supported" in str(error):
         return f"Line {line} takes a tensor out of PyTorch, where no kernel can follow: stay with tensors."
     if isinstance(error, RecursionError):
         return f"Line {line} recurses without end."
     return f"Line {line} raised {describe(error)}: correct it or the shapes of the inputs."
+
+
+def _passed_through(error: BaseException, file: str) -> bool:
+    """Whether an error was raised in a file of that name or below."""
+    step = error.__traceback__
+    while step is not None:
+        if Path(step.tb_frame.f_code.co_filename).name == file:
+            return True
+        step = step.tb_next
+    return False
 
 
 def _statement_at(function: ast.FunctionDef, line: int) -> ast.stmt:
