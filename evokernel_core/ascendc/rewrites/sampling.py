@@ -139,14 +139,16 @@ def _affine_grid(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     dtype = writer.spec(theta).dtype
     theta = cast(writer, theta, "float32")
     ones = (1,) * dims
-    total = _coefficient(writer, theta, dims, (shape[0], *ones, dims))
+    total: ValueRef | None = None
     for i in range(dims):  # the last dimension is the first coordinate
         axis = dims - 1 - i
         place = _steps(writer, shape[1 + axis], aligned)
         along = view(writer, place, (1, *ones[:axis], shape[1 + axis], *ones[axis + 1 :], 1))
         factor = _coefficient(writer, theta, i, (shape[0], *ones, dims))
-        total = apply(writer, "add.Tensor", total, apply(writer, "mul.Tensor", factor, along))
-    return (cast(writer, total, dtype),)
+        product = apply(writer, "mul.Tensor", factor, along)
+        total = product if total is None else apply(writer, "add.Tensor", total, product)
+    shift = _coefficient(writer, theta, dims, (shape[0], *ones, dims))
+    return (cast(writer, apply(writer, "add.Tensor", total, shift), dtype),)
 
 
 def _coefficient(writer: GraphWriter, theta: ValueRef, column: int, shape: tuple[Dim, ...]) -> ValueRef:
@@ -155,15 +157,23 @@ def _coefficient(writer: GraphWriter, theta: ValueRef, column: int, shape: tuple
 
 
 def _steps(writer: GraphWriter, count: Dim, aligned: bool) -> ValueRef:
-    """The places of ``count`` elements between -1 and 1, which are the outermost ones where ``aligned``."""
-    if aligned and count == 1:
-        return apply(writer, "mul.Scalar", numbers(writer, count), 0.0)
-    whole = size(writer, (count,))
+    """The places of ``count`` elements between -1 and 1, which are the outermost ones where ``aligned``.
+
+    They are counted from the nearer end, as torch.linspace does: a grid magnifies what rounding leaves.
+    """
+    number, total = numbers(writer, count), size(writer, (count,))
+    if count == 1:
+        return apply(writer, "mul.Scalar", number, 0.0)
+    last = apply(writer, "sub.Scalar", total, 1.0)
+    step = apply(writer, "div.Tensor", size(writer, (2,)), apply(writer, "clamp_min.default", last, 1.0))
+    left = apply(writer, "sub.Scalar", apply(writer, "mul.Tensor", number, step), 1.0)
+    behind = apply(writer, "sub.Tensor", last, number)
+    right = apply(writer, "rsub.Scalar", apply(writer, "mul.Tensor", behind, step), 1.0)
+    nearer = apply(writer, "lt.Tensor", number, behind, dtype="bool")
+    place = apply(writer, "where.self", nearer, left, right)
     if aligned:
-        whole = apply(writer, "clamp_min.default", apply(writer, "sub.Scalar", whole, 1.0), 1.0)
-    number = apply(writer, "mul.Scalar", numbers(writer, count), 2.0)
-    number = number if aligned else apply(writer, "add.Scalar", number, 1.0)
-    return apply(writer, "sub.Scalar", apply(writer, "div.Tensor", number, whole), 1.0)
+        return place
+    return apply(writer, "div.Tensor", apply(writer, "mul.Tensor", place, last), total)
 
 
 REWRITES: Mapping[str, Rewrite] = {
