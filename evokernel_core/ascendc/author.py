@@ -23,7 +23,7 @@ from evokernel_core.ascendc.program import (
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
 
 _MOVES_PER_KIND = 24
@@ -105,7 +105,7 @@ def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
         return KernelSource(*files.single(stage, tensors + len(task.graph.outputs)), strategy)
     program = program_of(task, strategy, chip)
     stages = [
-        _text(_Stage(part, chosen, f"{name}_stage{kind}"), family, chip)
+        _text(ById(part), evolve(chosen, notes=(), move=""), f"{name}_stage{kind}", family, chip)
         for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
     ]
     one_launch = bool(strategy.setting(ONE_LAUNCH, False))
@@ -113,23 +113,10 @@ def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
     return KernelSource(*text, strategy)
 
 
-class _Stage:
-    """A kernel of a program under its identity, so that its text is made once."""
-
-    def __init__(self, task: KernelTask, strategy: Strategy, name: str) -> None:
-        self.task, self.strategy, self.name = task, evolve(strategy, notes=(), move=""), name
-        self._key = (task.task_id, self.strategy, name)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Stage) and self._key == other._key
-
-
 @lru_cache(maxsize=512)
-def _text(stage: _Stage, family: Family, chip: Chip) -> StageText:
-    return family.text(stage.task, stage.strategy, chip, stage.name)
+def _text(key: ById, strategy: Strategy, name: str, family: Family, chip: Chip) -> StageText:
+    """A kernel of a program, made once."""
+    return family.text(key.task, strategy, chip, name)
 
 
 def _identifier(name: str) -> str:

@@ -18,7 +18,7 @@ from evokernel_core.ascendc.partition import Group, Piece, base_of, partition, p
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Graph, InputKind, ValueRef
 from evokernel_core.domain.kernel import Strategy
-from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
@@ -78,25 +78,11 @@ def family_of_task(task: KernelTask, chip: Chip) -> Family | None:
 
 def plan_program(task: KernelTask, chip: Chip) -> Program:
     """Cuts a task into kernels. Raises PlanError with the reason where a part is covered by no family."""
-    return _plan_program(_Key(task, chip.name), chip)
-
-
-@frozen(eq=False)
-class _Key:
-    """A task under its identity, which is quicker to compare than its graph."""
-
-    task: KernelTask
-    chip: str
-
-    def __hash__(self) -> int:
-        return hash((self.task.task_id, self.chip))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and (self.task.task_id, self.chip) == (other.task.task_id, other.chip)
+    return _plan_program(ById(task), chip)
 
 
 @lru_cache(maxsize=64)
-def _plan_program(key: _Key, chip: Chip) -> Program:
+def _plan_program(key: ById, chip: Chip) -> Program:
     task, refused = key.task, frozenset[Group]()
     for _ in range(_MOST_TRIES):
         groups = partition(task, lambda part: _check(part, chip), refused)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import cached_property
+from operator import attrgetter
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.serial import canonical_json
@@ -66,3 +67,10 @@ class KernelTask:
     def sizes(self) -> dict[str, int]:
         """The sizes of the symbols in the user's file."""
         return {symbol.name: symbol.size for symbol in self.symbols}
+
+
+@frozen
+class ById:
+    """A task as the key of a cache: its identity is quicker to compare than its graph."""
+
+    task: KernelTask = field(eq=attrgetter("task_id"))

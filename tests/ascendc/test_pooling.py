@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
-from evokernel_core.ascendc.families.windowed import WindowedFamily
+from evokernel_core.ascendc.families import windowed
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
@@ -179,7 +179,7 @@ def test_a_schedule_is_taken_over_where_it_is_as_good(builder: Any, chip: Any) -
 
 def test_a_pool_of_integers_is_refused(builder: Any, chip: Any) -> None:
     with pytest.raises(PlanError, match="int32"):
-        WindowedFamily().check(max_pool(builder, (Axis(2, 2), Axis(2, 2)), "int32"), chip)
+        windowed.FAMILY.check(max_pool(builder, (Axis(2, 2), Axis(2, 2)), "int32"), chip)
 
 
 def adaptive(x: Any, results: tuple[int, int], reduce: Any) -> Any:

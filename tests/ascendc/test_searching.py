@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -18,7 +19,9 @@ class Tile(Settings):
     length: int
 
 
-def family(starts: tuple[int, ...] = (8, 64, 32), most: int = 40) -> SearchingFamily[int, Tile]:
+def family(
+    starts: tuple[int, ...] = (8, 64, 32), most: int = 40, slowest: float = math.inf
+) -> SearchingFamily[int, Tile]:
     """Tiles of at most ``most`` elements; the longer the better."""
     return SearchingFamily(
         name="tiles",
@@ -36,6 +39,7 @@ def family(starts: tuple[int, ...] = (8, 64, 32), most: int = 40) -> SearchingFa
         schedule_of=Tile.of,
         strategy_of=lambda found, item, move: Strategy("tiles", asdict(item), (), move=move),
         text_of=lambda found, item, task, name: StageText(f"{item.length}", f"{found}", name),
+        slowest_adapted=slowest,
     )
 
 
@@ -77,3 +81,9 @@ def test_a_schedule_of_another_task_is_kept_where_it_is_legal(task: Any, chip: A
     adapted = tiles.adapt(task, Strategy("tiles", {"length": 40}, move="longer"), chip)
     assert adapted is not None and Tile.of(adapted) == Tile(40) and adapted.move == ""
     assert tiles.adapt(task, Strategy("tiles", {"length": 48}), chip) is None
+
+
+def test_a_schedule_of_another_task_is_dropped_where_it_is_much_slower(task: Any, chip: Any) -> None:
+    for slowest, is_kept in ((1.2, False), (2.0, True)):
+        adapted = family(slowest=slowest).adapt(task, Strategy("tiles", {"length": 16}), chip)
+        assert (adapted is not None) is is_kept

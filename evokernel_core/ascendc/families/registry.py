@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from evokernel_core.ascendc.families import arg, attention, iota, phases, put, scan, take, triangle
+from evokernel_core.ascendc.families import arg, attention, iota, phases, put, scan, take, triangle, windowed
 from evokernel_core.ascendc.families.convolution import ConvolutionFamily
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
@@ -14,7 +14,6 @@ from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.recurrent import RecurrentFamily
 from evokernel_core.ascendc.families.sort import SortFamily
 from evokernel_core.ascendc.families.transposed import TransposedFamily
-from evokernel_core.ascendc.families.windowed import WindowedFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
@@ -24,7 +23,7 @@ FAMILIES: tuple[Family, ...] = (
     FusedFamily(),
     MatmulFamily(),
     attention.FAMILY,
-    WindowedFamily(),
+    windowed.FAMILY,
     ConvolutionFamily(),
     phases.FAMILY,
     TransposedFamily(),

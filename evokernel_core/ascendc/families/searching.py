@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, Self, TypeVar
 
@@ -55,19 +56,24 @@ class SearchingFamily(Generic[P, S]):
     text_of: Callable[[P, S, KernelTask, str], StageText]
     too_large: str = "No tile of the kernel fits the unified buffer."
     """Why a task is refused that has no legal start."""
+    slowest_adapted: float = math.inf
+    """How much slower than the best start, by the estimate, another task's schedule may be to be kept."""
     strategies: frozenset[str] = Factory(lambda self: frozenset({self.name}), takes_self=True)
 
     def check(self, task: KernelTask, chip: Chip) -> None:
         self.read(task)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found, sizes = self.read(task), task.sizes
+        found = self.read(task)
+        return self.strategy_of(found, self._first(found, task.sizes, chip), "")
+
+    def _first(self, found: P, sizes: Sizes, chip: Chip) -> S:
         starts = self.starts(found, sizes, chip)
         legal = (item for item in starts if self.refusal(found, item, sizes, chip) is None)
         best = min(legal, key=lambda item: self.cost_us(found, item, sizes, chip), default=None)
         if best is None:
             raise PlanError(self.too_large)
-        return self.strategy_of(found, best, "")
+        return best
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
         found, here, sizes = self.read(task), self.schedule_of(strategy), task.sizes
@@ -80,9 +86,14 @@ class SearchingFamily(Generic[P, S]):
         )
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        found, item = self.read(task), self.schedule_of(strategy)
-        is_legal = self.refusal(found, item, task.sizes, chip) is None
-        return self.strategy_of(found, item, "") if is_legal else None
+        found, item, sizes = self.read(task), self.schedule_of(strategy), task.sizes
+        if self.refusal(found, item, sizes, chip) is not None:
+            return None
+        if self.slowest_adapted < math.inf:
+            best = self.cost_us(found, self._first(found, sizes, chip), sizes, chip)
+            if self.cost_us(found, item, sizes, chip) > self.slowest_adapted * best:
+                return None
+        return self.strategy_of(found, item, "")
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return self.cost_us(self.read(task), self.schedule_of(strategy), task.sizes, chip)

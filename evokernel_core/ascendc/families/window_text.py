@@ -8,23 +8,23 @@ from typing import Any
 from evokernel_core.ascendc.families import plane_schedule as planes
 from evokernel_core.ascendc.families import window_schedule as schedules
 from evokernel_core.ascendc.families.plane_schedule import PlaneSchedule
+from evokernel_core.ascendc.families.rendering import parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.families.window_schedule import WindowSchedule
 from evokernel_core.ascendc.families.windows import Combine, Window
-from evokernel_core.ascendc.lowering_program import camel, literal
-from evokernel_core.domain.graph import InputKind
+from evokernel_core.ascendc.lowering_program import literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 
-def rows_context(task: KernelTask, window: Window, item: WindowSchedule, name: str) -> dict[str, Any]:
+def rows_context(task: KernelTask, window: Window, item: WindowSchedule) -> dict[str, Any]:
     """For kernels whose lanes are rows."""
     weighted = window.combine is Combine.WEIGHTED
     buffers = schedules.buffers(window, item, CPP_TYPE[window.dtype])
     sizes = {buffer.name: buffer.count for buffer in buffers}
     across = window.is_across
     return {
-        **_common(task, window, name),
+        **_common(task, window),
         "s": item,
         "unit": schedules.unit(window, item),
         "ahead": item.buffers > 1,
@@ -55,9 +55,9 @@ def rows_context(task: KernelTask, window: Window, item: WindowSchedule, name: s
     }
 
 
-def planes_context(task: KernelTask, window: Window, item: PlaneSchedule, name: str) -> dict[str, Any]:
+def planes_context(task: KernelTask, window: Window, item: PlaneSchedule) -> dict[str, Any]:
     """For kernels whose lanes are planes."""
-    common = _common(task, window, name)
+    common = _common(task, window)
     return {
         **common,
         "s": item,
@@ -76,16 +76,15 @@ def planes_context(task: KernelTask, window: Window, item: PlaneSchedule, name: 
     }
 
 
-def _common(task: KernelTask, window: Window, name: str) -> dict[str, Any]:
-    tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+def _common(task: KernelTask, window: Window) -> dict[str, Any]:
     outputs = ["output" if index == 0 else "indices" for index in window.results]
-    read = [camel(item_name) for item_name in (window.source, window.weight, window.bias) if item_name]
+    read = [parameter(name, outputs) for name in (window.source, window.weight, window.bias) if name]
+    extents = [window.planes, window.channels, window.inner]
+    extents += [size for axis in window.axes for size in (axis.size, axis.result)]
     averages = window.combine is Combine.SUM and window.divisor.fixed is None
     counts = window.divisor.counts_padding
     return {
         "w": window,
-        "name": name,
-        "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
         "type": CPP_TYPE[window.dtype],
         "size": ITEM_SIZE[window.dtype],
         "cast": window.dtype != "float32",
@@ -94,18 +93,10 @@ def _common(task: KernelTask, window: Window, name: str) -> dict[str, Any]:
         "scales_rows": averages and not (window.depth.counts_all(counts) and window.rows.counts_all(counts)),
         "scales_columns": averages and not window.columns.counts_all(counts),
         "scale": _scale(window),
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in (*tensors, *outputs)),
+        "parameters": parameters_of(task, outputs),
         "arguments": ", ".join((*read, *sorted(outputs, reverse=True))),
-        "symbols": list(_symbols(task, window)),
+        "symbols": symbols_in(task, [each.cpp() for each in extents]),
     }
-
-
-def _symbols(task: KernelTask, window: Window) -> Iterator[tuple[int, str]]:
-    extents = [window.planes, window.channels, window.inner]
-    extents += [size for axis in window.axes for size in (axis.size, axis.result)]
-    text = " ".join(item.cpp() for item in extents)
-    words = set(text.replace("(", " ").replace(")", " ").split())
-    yield from ((i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words)
 
 
 def _scale(window: Window) -> str:

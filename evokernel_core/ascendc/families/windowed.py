@@ -10,15 +10,16 @@ are turned. Lanes are ``planes`` where rows are short: what a tile reads of a pl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from attrs import asdict, field, frozen
+from attrs import asdict
 
 from evokernel_core.ascendc.families import plane_schedule as planes
 from evokernel_core.ascendc.families import window_schedule as rows
-from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.plane_schedule import PlaneSchedule
-from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.rendering import kernel_text
+from evokernel_core.ascendc.families.searching import SearchingFamily, Sizes
 from evokernel_core.ascendc.families.window_schedule import WindowSchedule
 from evokernel_core.ascendc.families.window_text import planes_context, rows_context
 from evokernel_core.ascendc.families.windows import (
@@ -28,67 +29,16 @@ from evokernel_core.ascendc.families.windows import (
     Window,
     read_window,
 )
-from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | {CONVOLUTION}
-_SLOWEST_ADAPTED = 1.02
-"""How much slower than the best, by the estimate, another task's schedule may be to be taken over."""
 Schedule = WindowSchedule | PlaneSchedule
 
 
-@frozen
-class WindowedFamily:
-    """Windows over planes; lanes are rows or planes."""
-
-    name: str = field(default="windowed", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"windowed"}), init=False)
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return dict.fromkeys(sorted(_OPS), "kernel")
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_window(task, _OPS)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        window = read_window(task, _OPS)
-        legal = [item for item in _starts(window) if _is_legal(window, item, task, chip)]
-        if not legal:
-            raise PlanError("A window's rows do not fit the unified buffer.")
-        best = min(legal, key=lambda item: _estimate_us(window, item, task, chip))
-        return _strategy(window, best, "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        window, here = read_window(task, _OPS), schedule_of(strategy)
-        return tuple(
-            Move(name, _strategy(window, item, name), self.name)
-            for name, item in _steps(window, here, task, chip)
-            if _is_legal(window, item, task, chip)
-        )
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        window, item = read_window(task, _OPS), schedule_of(strategy)
-        if not _is_legal(window, item, task, chip):
-            return None
-        best = self.estimate_us(task, self.initial(task, chip), chip)
-        fits = _estimate_us(window, item, task, chip) <= _SLOWEST_ADAPTED * best
-        return _strategy(window, item, "") if fits else None
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return _estimate_us(read_window(task, _OPS), schedule_of(strategy), task, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        window, item = read_window(task, _OPS), schedule_of(strategy)
-        if isinstance(item, PlaneSchedule):
-            form, context = "plane", planes_context(task, window, item, name)
-        else:
-            form, context = "window", rows_context(task, window, item, name)
-        return StageText(
-            render(f"{form}_tiling", **context), render(f"{form}_kernel", **context), f"{name}_kernel"
-        )
+def _read(task: KernelTask) -> Window:
+    return read_window(task, _OPS)
 
 
 def schedule_of(strategy: Strategy) -> Schedule:
@@ -115,14 +65,14 @@ def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
     return Strategy("windowed", {"lanes": "rows", **asdict(item)}, tuple(notes), cell, move)
 
 
-def _starts(window: Window) -> Iterator[Schedule]:
+def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
     if not window.finds:
         yield from rows.starts(window)
     if planes.applies(window):
         yield from planes.starts()
 
 
-def _steps(window: Window, here: Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, Schedule]]:
     """Named steps; a change of lanes goes to the best schedule of the others."""
     if isinstance(here, PlaneSchedule):
         yield from planes.steps(here)
@@ -132,18 +82,42 @@ def _steps(window: Window, here: Schedule, task: KernelTask, chip: Chip) -> Iter
         yield from rows.steps(here, window)
         others = planes.starts() if planes.applies(window) else iter(())
         name = "planes in lanes"
-    legal = [item for item in others if _is_legal(window, item, task, chip)]
+    legal = [item for item in others if _refusal(window, item, sizes, chip) is None]
     if legal:
-        yield name, min(legal, key=lambda item: _estimate_us(window, item, task, chip))
+        yield name, min(legal, key=lambda item: _cost_us(window, item, sizes, chip))
 
 
-def _is_legal(window: Window, item: Schedule, task: KernelTask, chip: Chip) -> bool:
+def _refusal(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
     if isinstance(item, PlaneSchedule):
-        return planes.applies(window) and planes.is_legal(window, item, task.sizes, chip)
-    return not window.finds and rows.is_legal(window, item, chip)
+        is_legal = planes.applies(window) and planes.is_legal(window, item, sizes, chip)
+    else:
+        is_legal = not window.finds and rows.is_legal(window, item, chip)
+    return None if is_legal else "The lanes do not suit the window, or the tiles do not fit."
 
 
-def _estimate_us(window: Window, item: Schedule, task: KernelTask, chip: Chip) -> float:
+def _cost_us(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> float:
     if isinstance(item, PlaneSchedule):
-        return planes.estimate_us(window, item, task.sizes, chip)
-    return rows.estimate_us(window, item, task.sizes, chip)
+        return planes.estimate_us(window, item, sizes, chip)
+    return rows.estimate_us(window, item, sizes, chip)
+
+
+def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageText:
+    if isinstance(item, PlaneSchedule):
+        return kernel_text("plane", name, **planes_context(task, window, item))
+    return kernel_text("window", name, **rows_context(task, window, item))
+
+
+FAMILY = SearchingFamily(
+    name="windowed",
+    ops=dict.fromkeys(sorted(_OPS), "kernel"),
+    read=_read,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=schedule_of,
+    strategy_of=_strategy,
+    text_of=_text,
+    too_large="A window's rows do not fit the unified buffer.",
+    slowest_adapted=1.02,
+)

@@ -6,14 +6,14 @@ combine the elements below it: their maximum, their sum, or their sum with a wei
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.reading import below_views
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
@@ -132,14 +132,14 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     if len(found) != 1:
         raise PlanError("The kernel has not exactly one pooling or depthwise convolution.")
     node = found[0]
-    bases = [_below_views(nodes, ref) for ref in graph.outputs]
+    bases = [below_views(graph, ref) for ref in graph.outputs]
     if any(base.name != node.name for base in bases) or len(set(bases)) < len(bases):
         raise PlanError("The result is more than that of one pooling or depthwise convolution.")
     if node.outputs[0].dtype not in DTYPES:
         raise PlanError(f"{node.op} in {node.outputs[0].dtype} is not covered.")
     window = _convolution(task, node) if node.op == CONVOLUTION else _pool(task, node)
     source, weight, bias = (
-        _below_views(nodes, ValueRef(name)).name if name else ""
+        below_views(graph, ValueRef(name)).name if name else ""
         for name in (window.source, window.weight, window.bias)
     )
     if missing := [name for name in (source, weight, bias) if name in nodes]:
@@ -147,13 +147,6 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
     results = tuple(base.index for base in bases)
     window = evolve(window, source=source, weight=weight, bias=bias, results=results)
     return _checked(window if window.finds else _simplified(window))
-
-
-def _below_views(nodes: Mapping[str, Node], ref: ValueRef) -> ValueRef:
-    """The value under a chain of views that keep the elements' order."""
-    while ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
-        ref = next(iter(nodes[ref.name].operands()))
-    return ref
 
 
 def _pool(task: KernelTask, node: Node) -> Window:

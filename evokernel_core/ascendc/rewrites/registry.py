@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 
-from attrs import frozen
-
 from evokernel_core.ascendc.rewrites import (
     attention,
     comparing,
@@ -34,7 +32,7 @@ from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
 from evokernel_core.ascendc.rewrites.split_reductions import split_reductions
 from evokernel_core.ascendc.rewrites.variances import related_variances
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
-from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.task import ById, KernelTask
 
 Pass = Callable[[KernelTask], KernelTask]
 
@@ -86,24 +84,11 @@ def legalised(task: KernelTask) -> KernelTask:
 
     The result depends on the task alone. Raises PlanError for an operation that cannot be computed.
     """
-    return _legalised(_ById(task))
-
-
-@frozen(eq=False)
-class _ById:
-    """A task under its identity, which is quicker to compare than its graph."""
-
-    task: KernelTask
-
-    def __hash__(self) -> int:
-        return hash(self.task.task_id)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and self.task.task_id == other.task.task_id
+    return _legalised(ById(task))
 
 
 @lru_cache(maxsize=64)
-def _legalised(key: _ById) -> KernelTask:
+def _legalised(key: ById) -> KernelTask:
     task = key.task
     for change in PASSES:
         task = change(task)
