@@ -15,9 +15,14 @@ from evokernel_core.ascendc.families import recurrent_schedule as schedules
 from evokernel_core.ascendc.families.family import Move, StageText
 from evokernel_core.ascendc.families.recurrent_problem import RECURRENCE, Recurrence, read_recurrence
 from evokernel_core.ascendc.families.recurrent_schedule import RecurrentSchedule, refusal, strategy_of
-from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.rendering import (
+    addresses,
+    class_name,
+    kernel_text,
+    symbols_in,
+    tensors_of,
+)
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -63,6 +68,7 @@ class RecurrentFamily:
         if refusal(found, schedule, chip) is not None:
             raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
         context = {
+            "class_name": class_name(name, ""),
             "s": schedule,
             "kind": found.kind,
             "gates": found.gates,
@@ -70,22 +76,16 @@ class RecurrentFamily:
             "first": found.first,
             "carries": found.carries,
             "batch_first": found.batch_first,
-            "name": name,
-            "class_name": "".join(part.capitalize() for part in name.split("_") if part),
             **_sizes(found, task),
             **_parameters(found, task),
         }
-        return StageText(
-            render("recurrent_tiling", **context), render("recurrent_kernel", **context), f"{name}_kernel"
-        )
+        return kernel_text("recurrent", name, **context)
 
 
 def _sizes(found: Recurrence, task: KernelTask) -> dict[str, Any]:
     """Sizes for the templates, and the symbols that they name."""
     extents = {key: getattr(found, key).cpp() for key in ("steps", "batch", "hidden")}
-    words = " ".join(extents.values()).replace("(", " ").replace(")", " ").split()
-    symbols = [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
-    return {**extents, "symbols": symbols}
+    return {**extents, "symbols": symbols_in(task, extents.values())}
 
 
 def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
@@ -103,9 +103,8 @@ def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
     for role, operands in roles.items():
         for number, operand in enumerate(operands):
             names.setdefault(operand, f"{role}{number if len(operands) > 1 else ''}")
-    inputs = [item.name for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
     results = {_RESULTS[index]: f"result{index}" for index in found.results}
-    listed = [names.get(item, f"unused{index}") for index, item in enumerate(inputs)]
+    listed = [names.get(item, f"unused{index}") for index, item in enumerate(tensors_of(task))]
     listed += [results[_RESULTS[index]] for index in found.results]
     cube = [*found.weights, found.hidden_input]
     vector = [*found.projections, *found.input_biases, *found.hidden_biases, carried]
@@ -119,9 +118,9 @@ def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
         "hidden_input": names[found.hidden_input],
         "carried_input": names[carried],
         **{key: results.get(key, "") for key in _RESULTS},
-        "parameters": ", ".join(f"GM_ADDR {item}" for item in listed),
-        "cube_parameters": ", ".join(f"GM_ADDR {item}" for item in on_cube),
+        "parameters": addresses(*listed),
+        "cube_parameters": addresses(*on_cube),
         "cube_arguments": ", ".join(on_cube),
-        "vector_parameters": ", ".join(f"GM_ADDR {item}" for item in on_vector),
+        "vector_parameters": addresses(*on_vector),
         "vector_arguments": ", ".join(on_vector),
     }

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from evokernel_core.ascendc.families import arg, attention, iota, phases, put, scan, take, triangle, windowed
+from evokernel_core.ascendc.families import (
+    arg,
+    attention,
+    iota,
+    phases,
+    put,
+    scan,
+    take,
+    transposed,
+    triangle,
+    windowed,
+)
 from evokernel_core.ascendc.families.convolution import ConvolutionFamily
 from evokernel_core.ascendc.families.family import Family
 from evokernel_core.ascendc.families.fused import FusedFamily
@@ -13,7 +24,6 @@ from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.recurrent import RecurrentFamily
 from evokernel_core.ascendc.families.sort import SortFamily
-from evokernel_core.ascendc.families.transposed import TransposedFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
@@ -26,7 +36,7 @@ FAMILIES: tuple[Family, ...] = (
     windowed.FAMILY,
     ConvolutionFamily(),
     phases.FAMILY,
-    TransposedFamily(),
+    transposed.FAMILY,
     LayoutFamily(),
     triangle.FAMILY,
     arg.FAMILY,

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.ascendc.families.transposed_geometry import Sizes, Transposed
-from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
@@ -34,7 +34,7 @@ _TURN_BYTES = 22 * 1024
 
 
 @frozen
-class Schedule:
+class Schedule(Settings):
     """Most output channels and pixels of a tile, results in L0C at a time, kilobytes of L1 for one of two
     slabs and one of two panels of weights, and slabs in the ring of a cube core. ``turned``: pixels are
     the rows of the product, and the vector cores turn the result into rows of outputs."""
@@ -50,10 +50,6 @@ class Schedule:
     def phases_w(self, found: Transposed) -> int:
         """Outputs along W that are computed apart from one another."""
         return found.axes[2].stride if self.turned else 1
-
-    @staticmethod
-    def of(strategy: Strategy) -> Schedule:
-        return Schedule(**dict(strategy.settings))  # type: ignore[arg-type]
 
 
 @frozen

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from attrs import frozen
 
+from evokernel_core.ascendc.families.reading import below_views, input_below
 from evokernel_core.ascendc.lowering_sizes import Extent, extent
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.graph import Arg, ValueRef
 from evokernel_core.domain.task import KernelTask
 
 CONVOLUTION = "aten.convolution.default"
@@ -127,12 +127,11 @@ class Transposed:
 def read_transposed(task: KernelTask) -> Transposed:
     """The one transposed convolution of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    nodes = {node.name: node for node in graph.nodes}
     found = [node for node in graph.nodes if node.op == CONVOLUTION]
     if len(found) != 1 or len(graph.outputs) != 1:
         raise PlanError("The kernel has not exactly one convolution with one result.")
     node = found[0]
-    if _base(nodes, graph.outputs[0], node.name) != node.name:
+    if below_views(graph, graph.outputs[0]).name != node.name:
         raise PlanError("The result is more than a convolution.")
     x, weight, bias, strides, paddings, dilations, transposed, output_paddings, groups = node.args[:9]
     if transposed is not True:
@@ -150,9 +149,9 @@ def read_transposed(task: KernelTask) -> Transposed:
     axes = [Axis(*values) for values in zip(*numbers, strict=True)]
     missing = 3 - rank
     return Transposed(
-        _input(nodes, x),
-        _input(nodes, weight),
-        _input(nodes, bias) if isinstance(bias, ValueRef) else None,
+        input_below(graph, x, "a convolution"),
+        input_below(graph, weight, "a convolution"),
+        input_below(graph, bias, "a convolution") if isinstance(bias, ValueRef) else None,
         extent(shape[0]),
         channels,
         extent(kernel[1]),
@@ -176,17 +175,3 @@ def _numbers(arg: Arg, rank: int) -> tuple[int, ...]:
         raise PlanError("A convolution whose stride, padding or dilation is a symbol is not covered.")
     numbers = tuple(int(value) for value in values)
     return numbers * rank if len(numbers) == 1 else numbers
-
-
-def _base(nodes: Mapping[str, Node], ref: ValueRef, stop: str = "") -> str:
-    """The value under views that keep the order of elements."""
-    while ref.name != stop and ref.name in nodes and nodes[ref.name].op in SAME_ORDER:
-        ref = next(iter(nodes[ref.name].operands()))
-    return ref.name
-
-
-def _input(nodes: Mapping[str, Node], ref: ValueRef) -> str:
-    name = _base(nodes, ref)
-    if name in nodes:
-        raise PlanError(f"{nodes[name].op} in front of a convolution is not covered.")
-    return name
