@@ -150,3 +150,20 @@ def test_batch_norm_reads_its_rows_once_for_both_variances(builder: Any, on_twin
         right = (np.var(wide, axes), np.mean(wide, axes), np.var(wide, axes, ddof=1))
         for result, expected in zip(results, right, strict=True):
             np.testing.assert_allclose(result.ravel(), expected, rtol=1e-4)
+
+
+def test_what_is_reduced_again_behind_its_norm_is_split(builder: Any) -> None:
+    """The second reduction then shares a kernel with the normalisation, which saves more than shared rows."""
+    shape, one = ("n", 8, 2**18), (1, 8, 1)
+
+    def normalised(again: bool) -> KernelTask:
+        graph = builder()
+        x = graph.input("x", shape)
+        mean = graph.call("mean.dim", x, (0, 2), True, shape=one)
+        centred = graph.call("sub.Tensor", x, mean, shape=shape)
+        last = graph.call("amax.default", centred, (2,), True, shape=("n", 8, 1)) if again else centred
+        task: KernelTask = graph.task(last, symbols={"n": 16})
+        return task
+
+    ops = [[node.op for node in legalised(normalised(again)).graph.nodes] for again in (False, True)]
+    assert [found.count("aten.mean.dim") for found in ops] == [1, 2]

@@ -135,7 +135,7 @@ def _planned(
 
 def _is_read_again(writer: GraphWriter, node: Node, x: ValueRef) -> bool:
     """Whether a node behind this reduction, or behind another of the same elements, reads them, or those that
-    they are computed from."""
+    they are computed from, and no other reduction takes what comes of that."""
     if node.op == "aten.native_layer_norm.default":
         return True
     graph = writer.task.graph
@@ -146,13 +146,17 @@ def _is_read_again(writer: GraphWriter, node: Node, x: ValueRef) -> bool:
     for other in reversed(graph.nodes):
         if any(ValueRef(other.name, i) in elements for i in range(len(other.outputs))):
             elements |= {ref for ref in other.operands() if _length(graph.spec(ref).shape, writer) == length}
+    found = False
     for other in graph.nodes:
         operands = set(other.operands())
-        if any(ref.name in behind for ref in operands):
-            if operands & elements:
-                return True
-            behind.add(other.name)
-    return False
+        if other.name in behind or not any(ref.name in behind for ref in operands):
+            continue
+        found = found or bool(operands & elements)
+        behind.add(other.name)
+        lengths = (_length(graph.spec(ref).shape, writer) for ref in operands)
+        if found and other.op in _RULES and length in lengths:
+            return False  # which one kernel computes with what comes before it
+    return found
 
 
 def _length(shape: tuple[Dim, ...], writer: GraphWriter) -> int:
