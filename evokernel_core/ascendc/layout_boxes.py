@@ -110,7 +110,9 @@ class _Walk:
         elif node.op == "aten.constant_pad_nd.default":
             yield from self._pad(node, reading)
         else:
-            operand = next(iter(node.operands()))
+            operand = next(iter(node.operands()), None)
+            if operand is None:
+                raise PlanError(f"{node.op} makes elements that no copy can read.")
             shape = self.task.graph.spec(operand).shape
             yield from self.read(operand, _below(node, reading, shape))
 

@@ -207,9 +207,16 @@ def _edge(writer: GraphWriter, x: ValueRef, dim: int, start: Dim, count: int, mi
     return writer.call("aten.expand.default", part, sizes, shape=shape, dtype=dtype)
 
 
+def _whole_and_part(node: Node) -> tuple[ValueRef, ValueRef]:
+    whole, part = node.args[:2]
+    if not isinstance(whole, ValueRef) or not isinstance(part, ValueRef):
+        raise PlanError(f"{node.op} writes into a tensor that nothing has filled: start from zeros.")
+    return whole, part
+
+
 def _slice_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """What lies before, the new part, what lies behind."""
-    x, part = list(node.operands())[:2]
+    x, part = _whole_and_part(node)
     shape = writer.shape(x)
     dim = int(str(_argument(node, 2, "dim", 0))) % len(shape)
     start, step = _argument(node, 3, "start", None), _argument(node, 5, "step", 1)
@@ -222,7 +229,7 @@ def _slice_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 
 
 def _select_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    x, part = list(node.operands())[:2]
+    x, part = _whole_and_part(node)
     shape = writer.shape(x)
     dim, place = int(str(node.args[2])) % len(shape), _as_dim(node.args[3])
     if isinstance(place, int) and place < 0:
