@@ -44,7 +44,9 @@ def choose(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, .
     Those of one fused kernel each stand, unless several kernels in a row are modelled to save more than
     all of these that they overlap. What only a program covers beside them is not said to be unsupported.
     """
-    found = list(single)
+    found, programs = list(single), list(programs)
+    open_spans = [offer.region.span for offer in programs if offer.estimate is None]
+    taken = False
     for offer in programs:
         if offer.estimate is None or any(offer.region.id == other.region.id for other in found):
             continue
@@ -54,4 +56,11 @@ def choose(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, .
         apart = [other for other in found if other not in inside]
         better = not kept or offer.estimate.saved_us > saved
         found = [*apart, offer] if better else [*apart, *kept]
+        taken = taken or better
+    if taken:  # what a program computes in the functions that it calls is not unsupported either
+        found = [
+            offer
+            for offer in found
+            if offer.estimate is not None or any(offer.region.span.overlaps(span) for span in open_spans)
+        ]
     return tuple(sorted(found, key=lambda offer: (offer.region.span.line, offer.region.span.column)))

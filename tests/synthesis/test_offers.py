@@ -34,6 +34,9 @@ def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
         ([("x", (2, 2), None)], [("x2", (2, 2), -3)], ["x2"]),
         # what no family covers stays, with its reason
         ([("a", (1, 1), 10), ("x", (5, 5), None)], [("a", (1, 1), 10), ("y", (5, 5), None)], ["a", "x"]),
+        # what lies in a function that a program's calls is no longer said, what it leaves open is
+        ([("a", (1, 1), 10), ("x", (9, 9), None)], [("ab", (1, 3), 31)], ["ab"]),
+        ([("a", (1, 1), 10), ("x", (9, 9), None)], [("ab", (1, 3), 31), ("y", (9, 9), None)], ["ab", "x"]),
         # programs apart from each other are chosen one by one
         ([("a", (1, 1), 5), ("b", (7, 7), 5)], [("p", (1, 2), 6), ("q", (6, 7), 4)], ["p", "b"]),
     ],
