@@ -131,7 +131,8 @@ class _Cutter:
         while below is not None and below.op in self.views and not self._is_held(below.name):
             if below.op not in SAME_ORDER:
                 found.append(below)
-            below = self.nodes.get(next(iter(below.operands())).name)
+            operand = next(iter(below.operands()), None)  # none below numbers that are made
+            below = None if operand is None else self.nodes.get(operand.name)
         return sorted(found, key=lambda view: view.op in BROADCASTS)
 
     def _try_groups(self, node: Node) -> PlanError | None:
