@@ -28,6 +28,8 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
 }
 _MOST_LOST = 0.5
 """Results smaller than this share of a sum hide how much its rounding weighs."""
+_SHALLOW = 8
+"""Long sums in a graph through which a rounding passes without growing by much."""
 _ROUNDINGS = 4
 """Ways in which long sums are rounded to see how far that moves the results."""
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
@@ -116,10 +118,12 @@ def run_widened(
     sums: Sequence[float],
 ) -> list[torch.Tensor]:
     """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
-    where results are smaller than the long sums of float32 that they come from. Empty otherwise."""
+    where results are smaller than the long sums of float32 that they come from, or where many such sums
+    follow each other. Empty otherwise."""
     types = precision.wider(graph)
     least = min((precision.magnitude(value) for value in results), default=0.0)
-    if not types or ("float32" in types and least >= _MOST_LOST * max(sums, default=0.0)):
+    kept = least >= _MOST_LOST * max(sums, default=0.0) and len(sums) <= _SHALLOW
+    if not types or ("float32" in types and kept):
         return []
     return _run_as(types, graph, values, sizes, results)
 
@@ -150,8 +154,8 @@ def run_rounded(
 ) -> list[torch.Tensor]:
     """The graph in float64 with long sums as float32 may round them; empty where it has half types.
 
-    Of several ways to round, each element is the one farthest from ``precise``: neighbouring sums that
-    happen to move together would hide what their difference loses.
+    Of several ways to round, PyTorch's among them, each element is the one farthest from ``precise``:
+    neighbouring sums that happen to move together would hide what their difference loses.
     """
     types = precision.wider(graph)
     if "float32" not in types:

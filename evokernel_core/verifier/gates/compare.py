@@ -85,14 +85,20 @@ def mean_magnitude(path: Path, dtype: str) -> float:
 
 
 def largest_rounding(expected: Expected, dtype: str, rtol: float) -> float:
-    """The most by which rounding on the way moves an element, beyond ``rtol`` of it: that of long sums in
-    float32, or that of half types, which is PyTorch's own distance and as much on the other side, since a
-    kernel rounds in other places."""
+    """The most by which rounding on the way moves an element, beyond ``rtol`` of it: PyTorch's own distance
+    and as much on the other side, since a kernel rounds in other places, and that of long sums as float32
+    may round them."""
     if expected.precise is None:
         return 0.0
-    share = 1.0 if expected.rounded else 2.0
-    left = read_elements(expected.rounded or expected.eager, dtype)
-    right = read_elements(expected.precise, dtype)
+    seen = _farthest(expected.eager, expected.precise, 2.0, dtype, rtol)
+    if expected.rounded is None:
+        return seen
+    return max(seen, _farthest(expected.rounded, expected.precise, 1.0, dtype, rtol))
+
+
+def _farthest(path: Path, precise: Path, share: float, dtype: str, rtol: float) -> float:
+    """The largest distance of two files' elements times ``share``, beyond ``rtol`` of the second's."""
+    left, right = read_elements(path, dtype), read_elements(precise, dtype)
     most = 0.0
     for start in range(0, right.size, CHUNK):
         first, second = (as_float64(part[start : start + CHUNK], dtype) for part in (left, right))
