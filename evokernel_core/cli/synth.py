@@ -19,6 +19,7 @@ from evokernel_core.cli.tables import column, figure, print_table
 from evokernel_core.domain.errors import ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
+from evokernel_core.synthesis.offers import Offer
 from evokernel_core.synthesis.session import Session
 
 
@@ -49,7 +50,10 @@ class Row:
 @click.option("--line", type=click.IntRange(1), metavar="N", help="Only the region on this line.")
 @synthesis_options
 @click.option(
-    "--programs", is_flag=True, help="Take several kernels in a row where they save more than single ones."
+    "--programs/--single",
+    default=True,
+    show_default=True,
+    help="Take several kernels in a row where they save more than single ones.",
 )
 @click.option(
     "--apply", "apply_", is_flag=True, help="Write packages beside the file and put the calls into it."
@@ -70,12 +74,12 @@ def command(
     with Session(settings, file.parent) as session:
         session.proposer()  # wrong settings are wrong usage, whatever the file holds
         try:
-            offers = session.offered(file, symbol=symbol)
-            regions = [offer.region for offer in offers if _on(offer.region, line)]
+            offers = session.chosen_offers(file, symbol)
+            offers = tuple(offer for offer in offers if _on(offer.region, line))
         except ShapesNeeded as error:
             rows = [Row("", line or 1, line or 1, "other", RegionStatus.NEEDS_SHAPES.value, str(error))]
         else:
-            rows = _synthesise(session, file, regions, apply_, quiet=as_json)
+            rows = _synthesise(session, file, offers, apply_, quiet=as_json)
     if as_json:
         click.echo(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
     else:
@@ -103,12 +107,18 @@ def _complaint(file: Path, rows: Iterable[Row]) -> str:
     return f"{file.name} has no code that a kernel could replace; give a file with a PyTorch model."
 
 
-def _synthesise(session: Session, file: Path, regions: list[Region], apply_: bool, quiet: bool) -> list[Row]:
-    """One row per region, in source order. Edits are made from the end, so that spans stay true."""
+def _synthesise(
+    session: Session, file: Path, offers: Iterable[Offer], apply_: bool, quiet: bool
+) -> list[Row]:
+    """One row per region. Edits are made from the end, so that spans stay true. Where a program cannot be
+    verified, the single kernels inside it take its place; its row then says why."""
     rows: dict[str, Row] = {}
     results: list[tuple[Region, SynthesisResult]] = []
+    waiting = list(offers)
     with _progress(quiet) as progress:
-        for region in regions:
+        while waiting:
+            offer = waiting.pop(0)
+            region = offer.region
             if region.task is None:
                 rows[region.id] = _unsupported(region)
                 continue
@@ -126,16 +136,19 @@ def _synthesise(session: Session, file: Path, regions: list[Region], apply_: boo
                 rows[region.id] = evolve(
                     _unsupported(region), status=RegionStatus.INFEASIBLE.value, reason=str(error)
                 )
+                waiting[:0] = offer.instead
                 continue
             progress.update(bar, total=result.attempts)
             rows[region.id] = _row(session, region, result)
             results.append((region, result))
+            if result.best is None:
+                waiting[:0] = offer.instead
     for region, result in reversed(results):
         if result.best is not None:
             best = result.best
             package = session.apply(file, region, best) if apply_ else session.stage(region, best)
             rows[region.id] = evolve(rows[region.id], kernel_dir=str(package.folder))
-    return [rows[region.id] for region in regions]
+    return list(rows.values())
 
 
 def _progress(quiet: bool) -> Progress:

@@ -58,5 +58,5 @@ class Settings:
     verifier_ca_bundle: str = ""
     endpoint: ModelEndpoint = ModelEndpoint()
     refine_in_background: bool = True
-    programs: bool = False
+    programs: bool = True
     seed: int = 0

@@ -21,6 +21,12 @@ class SharedAgent:
         self._lock = threading.Lock()
         self._client: AgentClient | None = None
 
+    def __enter__(self) -> SharedAgent:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def capture(
         self,
         path: Path,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import LatencySource
@@ -32,20 +32,39 @@ class Estimate:
 
 @frozen
 class Offer:
-    """A region with its latencies, None where no kernel can be written for it."""
+    """A region with its latencies, None where no kernel can be written for it. ``instead``: what is left
+    to offer inside a program that turns out not to be written."""
 
     region: Region
     estimate: Estimate | None
+    instead: tuple[Offer, ...] = ()
+
+
+def side_by_side(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, ...]:
+    """All that a person may choose from, in source order and the smaller first: each single kernel, and
+    programs around them. What a program covers is not said to be unsupported."""
+    found, programs = list(single), list(programs)
+    places = {offer.region.span for offer in found if offer.estimate is not None}
+    around = [offer for offer in programs if offer.estimate is not None and offer.region.span not in places]
+    if around:
+        spans = [offer.region.span for offer in around]
+        outside = (item for item in found if item.estimate or not any(map(item.region.span.overlaps, spans)))
+        found = list(_unexplained(outside, programs))
+    return tuple(sorted([*found, *around], key=_place))
+
+
+def _place(offer: Offer) -> tuple[int, int, int]:
+    span = offer.region.span
+    return span.line, span.column, span.end_line
 
 
 def choose(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Offers in source order of which no two overlap.
+    """What is applied where a person does not choose: offers in source order of which no two overlap.
 
     Those of one fused kernel each stand, unless several kernels in a row are modelled to save more than
     all of these that they overlap. What only a program covers beside them is not said to be unsupported.
     """
     found, programs = list(single), list(programs)
-    open_spans = [offer.region.span for offer in programs if offer.estimate is None]
     taken = False
     for offer in programs:
         if offer.estimate is None or any(offer.region.id == other.region.id for other in found):
@@ -55,12 +74,15 @@ def choose(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, .
         saved = math.fsum(other.estimate.saved_us for other in kept if other.estimate)
         apart = [other for other in found if other not in inside]
         better = not kept or offer.estimate.saved_us > saved
-        found = [*apart, offer] if better else [*apart, *kept]
+        found = [*apart, evolve(offer, instead=tuple(kept))] if better else [*apart, *kept]
         taken = taken or better
-    if taken:  # what a program computes in the functions that it calls is not unsupported either
-        found = [
-            offer
-            for offer in found
-            if offer.estimate is not None or any(offer.region.span.overlaps(span) for span in open_spans)
-        ]
-    return tuple(sorted(found, key=lambda offer: (offer.region.span.line, offer.region.span.column)))
+    return tuple(sorted(_unexplained(found, programs) if taken else found, key=_place))
+
+
+def _unexplained(found: Iterable[Offer], programs: Iterable[Offer]) -> Iterator[Offer]:
+    """Without the reasons of regions that no program was refused for: what one computes in the functions
+    that it calls is not unsupported either."""
+    refused = [offer.region.span for offer in programs if offer.estimate is None]
+    for offer in found:
+        if offer.estimate is not None or any(offer.region.span.overlaps(span) for span in refused):
+            yield offer

@@ -28,7 +28,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
 from evokernel_core.synthesis.agent import SharedAgent
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, SynthesisResult
-from evokernel_core.synthesis.offers import Estimate, Offer, choose
+from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
@@ -105,7 +105,12 @@ class Session:
         """
         if not programs:
             return tuple(map(self._planned, self.agent.capture(path, text, fused_ops(), symbol)))
-        captured = self.agent.capture(path, text, covered_ops(), symbol, whole=True)
+        return self._program_regions(path, text, symbol, self.agent)
+
+    def _program_regions(
+        self, path: Path, text: str | None, symbol: str | None, agent: SharedAgent
+    ) -> tuple[Region, ...]:
+        captured = agent.capture(path, text, covered_ops(), symbol, whole=True)
         planned = [self._planned(region) for region in captured]
         refused = [
             after for before, after in zip(captured, planned, strict=True) if before.task and not after.task
@@ -120,12 +125,25 @@ class Session:
         found += [region for region in refused if all(region.span != other.span for other in found)]
         return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
 
-    def offered(self, path: Path, text: str | None = None, symbol: str | None = None) -> tuple[Offer, ...]:
-        """What a person is offered in a file: regions that do not overlap; see offers.py."""
-        single = self._offers(self.regions(path, text, symbol))
+    def single_offers(self, path: Path, text: str | None, symbol: str | None = None) -> tuple[Offer, ...]:
+        """The regions of a file that one kernel computes, and why others have none."""
+        return self._offers(self.regions(path, text, symbol))
+
+    def all_offers(self, path: Path, text: str | None) -> tuple[Offer, ...]:
+        """Single kernels and, where the settings ask for them, the programs around them; these take a
+        trace of whole functions, which may be long for a large network."""
+        single = self.single_offers(path, text)
         if not self.settings.programs:
             return single
-        return choose(single, self._offers(self.regions(path, text, symbol, programs=True)))
+        with SharedAgent(self.settings.interpreter, path.parent) as agent:  # synthesis goes on meanwhile
+            return side_by_side(single, self._offers(self._program_regions(path, text, None, agent)))
+
+    def chosen_offers(self, path: Path, symbol: str | None = None) -> tuple[Offer, ...]:
+        """The offers that together save most; no two overlap."""
+        single = self.single_offers(path, None, symbol)
+        if not self.settings.programs:
+            return single
+        return choose(single, self._offers(self.regions(path, None, symbol, programs=True)))
 
     def _offers(self, regions: Iterable[Region]) -> tuple[Offer, ...]:
         return tuple(Offer(region, self.estimate(region)) for region in regions)

@@ -127,7 +127,8 @@ class Worker:
     def _regions(self, id: int, params: Params) -> Mapping[str, Any]:
         path = Path(params["path"])
         session = self._open(path.parent)
-        return {"regions": [to_data(offer) for offer in session.offered(path, params.get("text"))]}
+        offers = session.all_offers if params.get("programs") else session.single_offers
+        return {"regions": [to_data(offer) for offer in offers(path, params.get("text"))]}
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

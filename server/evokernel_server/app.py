@@ -66,7 +66,8 @@ class EvoKernelServer(LanguageServer):
             self.worker,
             lambda: self.server_options.pause_s,
             self.regions_changed,
-            lambda: self.options.trusted,
+            enabled=lambda: self.options.trusted,
+            programs=lambda: self.options.settings.programs,
         )
         self.outcomes = OutcomeLog(
             self.store, lambda: self.server_options.revert_grace_s, lambda: self.server_options.survival_s

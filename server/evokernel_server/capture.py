@@ -1,8 +1,9 @@
 """Keeps the regions of open documents up to date: captured by the worker, cached, shifted with edits.
 
-A capture starts when a file is opened or saved and when typing pauses. Its result is cached by the
-text's hash, so undoing an edit costs nothing. Until the next one arrives, the last regions stay on the
-page where their text is untouched.
+A capture starts when a file is opened or saved and when typing pauses. Single kernels come first; the
+programs around them take a trace of whole functions and follow, unless the text has changed meanwhile. The
+result is cached by the text's hash, so undoing an edit costs nothing. Until the next one arrives, the last
+regions stay on the page where their text is untouched.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Capture:
     pause_s: Callable[[], float]
     changed: Callable[[Document], None]
     enabled: Callable[[], bool]
+    programs: Callable[[], bool]
     _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
@@ -77,22 +79,44 @@ class Capture:
         if key == document.captured and not document.problem:
             self.changed(document)
             return
+        found = self._cached(key)
         try:
-            found = self._cached(key)
-            if found is None:
-                found = await self._ask(document, text)
+            known = await self._ask(document, text, programs=False) if found is None else found
         except WorkerError as error:
             document.problem = Problem(error.reason, str(error))
             log.info("No regions for %s: %s", document.path, error)
-        else:
-            self._keep(key, found)
-            document.problem = None
-            if not document.accept(found, text, mark):
-                self.soon(document)
+            self.changed(document)
+            return
+        document.problem = None
+        self._show(document, known, text, mark)
+        if found is None and await self._with_programs(document, text, mark, known):
+            self._show(document, self._cache[key], text, mark)
+
+    def _show(self, document: Document, found: tuple[Found, ...], text: Text, mark: int) -> None:
+        if not document.accept(found, text, mark):
+            self.soon(document)
         self.changed(document)
 
-    async def _ask(self, document: Document, text: Text) -> tuple[Found, ...]:
-        params = {"path": str(document.path), "text": text.content}
+    async def _with_programs(
+        self, document: Document, text: Text, mark: int, single: tuple[Found, ...]
+    ) -> bool:
+        """Keeps all regions of a text in the cache. Whether there are more than the single ones."""
+        key = text_hash(text.content)
+        if not self.programs():
+            self._keep(key, single)
+            return False
+        if document.mark() != mark:
+            return False
+        try:
+            found = await self._ask(document, text, programs=True)
+        except WorkerError as error:
+            log.warning("No programs of kernels for %s: %s", document.path, error)
+            return False
+        self._keep(key, found)
+        return found != single
+
+    async def _ask(self, document: Document, text: Text, *, programs: bool) -> tuple[Found, ...]:
+        params = {"path": str(document.path), "text": text.content, "programs": programs}
         return read_regions(await self.worker.request_again("regions", params))
 
     def _cached(self, key: str) -> tuple[Found, ...] | None:

@@ -40,6 +40,10 @@ class Extent:
     start: int
     end: int
 
+    def holds(self, other: Extent) -> bool:
+        """Whether the other lies within this one."""
+        return self.start <= other.start and other.end <= self.end
+
 
 @frozen
 class Edit:

@@ -12,7 +12,8 @@ From the worker:
     ``{"id": n, "event": {"kind": "attempt", ...}}``                  while a synthesis runs
 
 Methods and results:
-    ``regions {path, text}`` -> ``{"regions": [{"region", "estimate"}]}``
+    ``regions {path, text, programs}`` -> ``{"regions": [{"region", "estimate"}]}``; ``programs`` asks
+        for those too that several kernels in a row compute, which takes longer
     ``synthesise {region, budget, job_id, mode}`` -> ``{"status", "reason", "attempts",
         "first_latency_us", "best": {"source_id", "latency", "verifier"} | null}``
     ``package {region, source_id}`` -> ``{"name", "dir"}``; the package is complete or absent

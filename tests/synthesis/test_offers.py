@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evokernel_core.domain.region import Region, RegionStatus, Span
-from evokernel_core.synthesis.offers import Estimate, Offer, choose
+from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side
 
 
 def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
@@ -44,3 +44,30 @@ def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
 def test_what_is_offered(single: list[Any], programs: list[Any], expected: list[str]) -> None:
     found = choose([offer(*item) for item in single], [offer(*item) for item in programs])
     assert [item.region.id for item in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("single", "programs", "expected"),
+    [
+        # the smaller first, and a program stays beside what lies in it
+        ([("a", (1, 1), 10), ("b", (2, 2), 20)], [("ab", (1, 3), 31)], ["a", "ab", "b"]),
+        # one that is modelled slower is a person's choice too
+        ([("a", (1, 1), 10)], [("ab", (1, 3), -5)], ["a", "ab"]),
+        # the same lines are offered once
+        ([("a", (1, 1), 10)], [("p", (1, 1), 12)], ["a"]),
+        # what a program computes is not said to be unsupported, there and in the functions that it calls
+        ([("x", (2, 2), None), ("helper", (9, 9), None)], [("p", (1, 3), 4)], ["p"]),
+        # what none computes is
+        ([("x", (5, 5), None)], [("p", (1, 3), 4), ("y", (5, 5), None)], ["p", "x"]),
+        ([("x", (5, 5), None)], [], ["x"]),
+    ],
+)
+def test_what_a_person_may_choose(single: list[Any], programs: list[Any], expected: list[str]) -> None:
+    found = side_by_side([offer(*item) for item in single], [offer(*item) for item in programs])
+    assert [item.region.id for item in found] == expected
+
+
+def test_what_a_program_displaces_is_left_to_offer() -> None:
+    single = [offer("a", (1, 1), 10), offer("x", (2, 2), None)]
+    (found,) = choose(single, [offer("ax", (1, 2), 11)])
+    assert [item.region.id for item in found.instead] == ["a"]

@@ -34,7 +34,7 @@ FAKE = textwrap.dedent(
         def close(self):
             pass
 
-        def offered(self, path, text):
+        def single_offers(self, path, text):
             print("user code prints")
             if text == "boom":
                 raise ZeroDivisionError("boom")

@@ -12,7 +12,7 @@ from evokernel_core.capture import finder
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
 from evokernel_server.edits import workspace_edit
-from evokernel_server.features.inlay_hint import estimate_words
+from evokernel_server.features.inlay_hint import estimate_words, lines_around
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.text import Edit, Extent
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
@@ -50,9 +50,10 @@ def _is_wanted(action: types.CodeAction, only: Any) -> bool:
 def actions(server: EvoKernelServer, document: Document, wanted: types.Range) -> Iterator[types.CodeAction]:
     """What can be done on the lines of a range."""
     lines = _lines(document, wanted)
-    for tracked in document.tracked:
-        if _touches(lines, tracked.extent):
-            yield from _for_region(server, document, tracked)
+    touched = [item for item in document.tracked if _touches(lines, item.extent)]
+    touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
+    for tracked in touched:
+        yield from _for_region(server, document, tracked)
     for call in document.calls:
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
@@ -73,7 +74,8 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
     region = tracked.region
     if region.status in REPLACEABLE:
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
-        label = f"Generate NPU kernel ({region.op_category}{gain})"
+        what = f"{lines_around(document, tracked)}{region.op_category}"
+        label = f"Generate NPU kernel ({what}{gain})"
         yield types.CodeAction(title=label, kind=KIND, data={"uri": document.uri, "region_id": region.id})
     elif region.status is RegionStatus.UNSUPPORTED and _takes_disabled(server):
         yield types.CodeAction(

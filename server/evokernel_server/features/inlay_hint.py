@@ -44,7 +44,7 @@ def hints(document: Document, wanted: types.Range) -> list[types.InlayHint]:
 def _all(document: Document) -> Iterator[types.InlayHint]:
     yield from _problem(document)
     for tracked in document.tracked:
-        label = _label(tracked)
+        label = _label(document, tracked)
         if label:
             line = document.text.position(tracked.extent.start).line
             yield _hint(document, line, label, evidence(tracked))
@@ -86,14 +86,25 @@ def _short(reason: str) -> str:
     }.get(reason, "not analysed")
 
 
-def _label(tracked: Tracked) -> str:
+def _label(document: Document, tracked: Tracked) -> str:
     estimate = tracked.found.estimate
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
         return "⚡ shapes needed"
     if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
         return ""
     gain = "" if estimate.after_us < estimate.now_us else "no gain expected: "
-    return f"⚡ {gain}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
+    what = lines_around(document, tracked)
+    return f"⚡ {what}{gain}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
+
+
+def lines_around(document: Document, tracked: Tracked) -> str:
+    """``lines 3-7: `` where smaller regions are offered among them, so that the two are told apart."""
+    extent = tracked.extent
+    inside = (other for other in document.tracked if other is not tracked and extent.holds(other.extent))
+    if not any(inside):
+        return ""
+    first, last = (document.text.position(place).line + 1 for place in (extent.start, extent.end))
+    return f"lines {first}-{last}: " if last > first else f"all of line {first}: "
 
 
 def _bare(value: float) -> str:
