@@ -154,7 +154,7 @@ def run_rounded(
 ) -> list[torch.Tensor]:
     """The graph in float64 with long sums as float32 may round them; empty where it has half types.
 
-    Of several ways to round, PyTorch's among them, each element is the one farthest from ``precise``:
+    Of several ways to round, each element is the one farthest from ``precise``:
     neighbouring sums that happen to move together would hide what their difference loses.
     """
     types = precision.wider(graph)
