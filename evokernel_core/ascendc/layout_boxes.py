@@ -82,7 +82,8 @@ def read_layout(task: KernelTask) -> Layout:
     if len(boxes) > MOST_BOXES:
         raise PlanError(f"The result consists of {len(boxes)} parts, more than the {MOST_BOXES} of a kernel.")
     width = ITEM_SIZE[spec.dtype]
-    merged = tuple(_merged(box) for box in _in_lanes(_absorbed(boxes, width), width))
+    least = {symbol.name: symbol.minimum for symbol in task.symbols}
+    merged = tuple(_merged(box) for box in _in_lanes(_absorbed(boxes, width, least), width))
     sources = dict.fromkeys(box.source for box in merged if box.source)
     return Layout(merged, min(width, 4), tuple(sources))
 
@@ -111,6 +112,9 @@ class _Walk:
             yield from self._pad(node, reading)
         else:
             operand = next(iter(node.operands()), None)
+            if operand is None and node.op in BROADCASTS and not isinstance(node.args[0], str):
+                yield _box("", reading, fill=_bits(node.args[0], self.dtype))  # a number everywhere
+                return
             if operand is None:
                 raise PlanError(f"{node.op} makes elements that no copy can read.")
             shape = self.task.graph.spec(operand).shape
@@ -342,11 +346,14 @@ def _box(name: str, reading: Reading, strides: list[Sum] | None = None, fill: in
     return Box(name, axes, start, reading.origin, fill)
 
 
-def _absorbed(boxes: list[Box], width: int) -> list[Box]:
-    """Thin fills beside the rows of a copy become part of it: a copy pads rows by up to 32 bytes."""
+def _absorbed(boxes: list[Box], width: int, least: Mapping[str, int]) -> list[Box]:
+    """Thin fills beside the rows of a copy become part of it: a copy pads rows by up to 32 bytes. Rows that
+    are empty at the least sizes would be no copy, and leave the fill out."""
     kept = list(boxes)
     for box in boxes:
         if box.is_fill or not box.axes or box.axes[-1].from_stride != UNIT:
+            continue
+        if box.axes[-1].size.evaluate(least) < 1:
             continue
         whole = box
         for fill in [item for item in boxes if item.is_fill]:

@@ -62,8 +62,10 @@ def base_of(graph: Graph, ref: ValueRef, held: frozenset[str]) -> ValueRef:
     nodes = {node.name: node for node in graph.nodes}
     node = nodes.get(ref.name)
     while node is not None and node.op in SAME_ORDER and node.name not in held:
-        ref = next(iter(node.operands()))
-        node = nodes.get(ref.name)
+        operand = next(iter(node.operands()), None)
+        if operand is None:  # numbers that are made
+            break
+        ref, node = operand, nodes.get(operand.name)
     return ref
 
 
@@ -165,7 +167,8 @@ class _Cutter:
         if group in self.groups:
             return
         before, reason = list(self.groups), None
-        for first in (None, *reversed(self._chain(next(iter(view.operands()))))):
+        below = [node for ref in tuple(view.operands())[:1] for node in self._chain(ref)]
+        for first in (None, *reversed(below)):
             try:
                 if first is not None:
                     self._check(frozenset({first.name}))
@@ -310,9 +313,11 @@ class _Cutter:
         yield ref
         node = self.nodes.get(ref.name)
         while node is not None and node.op in self.views and not self._is_held(node.name):
-            ref = next(iter(node.operands()))
-            yield ref
-            node = self.nodes.get(ref.name)
+            operand = next(iter(node.operands()), None)
+            if operand is None:  # numbers that are made
+                return
+            yield operand
+            node = self.nodes.get(operand.name)
 
     def _is_read_outside(self, ref: ValueRef, group: Group) -> bool:
         """Whether a node outside the group needs the value, directly or through views."""

@@ -43,7 +43,7 @@ class Settings:
     """``interpreter`` is the user's Python with torch; empty means: look for one.
     ``verifier_url`` empty means: verify in process with the twin. ``patience``: attempts in a row that
     do not improve the best kernel after which a run ends before its budget does; 0: never.
-    ``programs``: offer several kernels in a row where they are modelled to save more than single ones.
+    ``programs``: offer several kernels in a row too, up to whole forwards.
     """
 
     interpreter: str = ""

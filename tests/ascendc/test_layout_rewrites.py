@@ -111,6 +111,19 @@ def test_a_part_that_is_replaced(builder: Any, on_twin: Any) -> None:
     _checked(on_twin, graph, [result], expected)
 
 
+@pytest.mark.parametrize("sizes", [{"a": 1, "b": 1}, {"a": 3, "b": 1}, {"a": 5, "b": 9}])
+def test_a_column_that_becomes_a_number(builder: Any, on_twin: Any, sizes: dict[str, int]) -> None:
+    """Where nothing but the column is left of a row, it is written nevertheless."""
+    graph = builder()
+    x = graph.input("x", ("a", "b"))
+    zeros = graph.call("full.default", ("a",), 0.0, shape=("a",))
+    result = graph.call("select_scatter.default", x, zeros, 1, 0, shape=("a", "b"))
+    values = np.ones(tuple(sizes.values()), "f4")
+    (found,) = on_twin(graph.task(result, symbols=sizes), {"x": values})
+    values[:, 0] = 0
+    np.testing.assert_array_equal(found, values)
+
+
 def test_windows_and_a_diagonal(builder: Any, on_twin: Any) -> None:
     graph = builder()
     x = graph.input("x", ("n", 20))

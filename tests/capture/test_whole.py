@@ -172,6 +172,16 @@ SAME = {
         """,
         X,
     ),
+    "a number written in place": (
+        "self.scale = nn.Parameter(torch.rand(6))",
+        """
+        y, z = x.clone(), x * self.scale
+        y[:, 0] = 0
+        z[1:3] = -1.5
+        return y, z
+        """,
+        X,
+    ),
     "writes in place": (
         "self.scale = nn.Parameter(torch.rand(6))",
         """

@@ -248,6 +248,9 @@ class Converter:
             if key not in ("device", "layout", "pin_memory", "memory_format", "non_blocking")
         }
         name, args = with_number(name, [self._argument(item) for item in node.args])
+        if name == "aten.expand.default" and not isinstance(args[0], dict):  # of a number, not of a tensor
+            name, args = "aten.full.default", [[self._argument(size) for size in value.shape], args[0]]
+            kwargs = {"dtype": self._argument(value.dtype)}
         self._values[node.name] = {"ref": node.name, "index": 0}
         self._nodes.append(
             {
