@@ -1,6 +1,6 @@
 """How many problems of KernelBench get a verified kernel without a model, and how fast those are.
 
-    python benchmarks/kernelbench.py SUITE [--levels 1,2] [--budget 30] [--patience 8]
+    python benchmarks/kernelbench.py SUITE [--levels 1,2] [--budget 30] [--patience 3]
                                      [--jobs 2] [--filter GLOB] [--json OUT]
     python benchmarks/kernelbench.py --from RESULT.json [--from ...]
 
@@ -56,7 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("suite", type=Path, nargs="?")
     parser.add_argument("--levels", default="1,2")
     parser.add_argument("--budget", type=int, default=30)
-    parser.add_argument("--patience", type=int, default=8)
+    parser.add_argument("--patience", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--filter", default="*")
     parser.add_argument("--warm", action="store_true", help="keep memory and caches of the user")

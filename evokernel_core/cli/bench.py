@@ -81,7 +81,7 @@ def _next_number(folder: Path) -> int:
 @click.option("--levels", default="", metavar="N,N", help="Levels of the suite, all if not given.")
 @click.option("--filter", "pattern", default="*", metavar="GLOB", help="Only problems with such a file name.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Problems at a time.")
-@synthesis_options
+@synthesis_options(patience=3)
 @click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT",
               help="Write the result to this file, - for standard output.", )  # fmt: skip
 def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | None, **options: Any) -> None:

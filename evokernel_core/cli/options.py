@@ -24,8 +24,6 @@ ENVIRONMENT = "EVOKERNEL"
 _SHARED = (
     click.option("--budget", default=30, show_default=True, type=click.IntRange(1, 10_000), metavar="T",
                  help="Attempts for each region, drafts and refinements together."),
-    click.option("--patience", default=0, show_default=True, type=click.IntRange(0), metavar="N",
-                 help="End after N attempts in a row that improve the best by less than 1 %; 0: never."),
     click.option("--proposer", default="schedule", show_default=True,
                  type=click.Choice([name.value for name in ProposerName]), help="Who writes the kernels."),
     click.option("--policy", default="qvalue", show_default=True,
@@ -50,11 +48,18 @@ _SHARED = (
 )  # fmt: skip
 
 
-def synthesis_options(function: F) -> F:
+def synthesis_options(patience: int) -> Callable[[F], F]:
     """Adds the options of a command that synthesises; pass them to ``settings_from``."""
-    for option in reversed(_SHARED):
-        function = option(function)
-    return function
+    waiting = click.option("--patience", default=patience, show_default=True, type=click.IntRange(0),
+                           metavar="N", help="End after N attempts in a row that improve the best by less "
+                           "than 1 %; 0: never.")  # fmt: skip
+
+    def add(function: F) -> F:
+        for option in reversed((_SHARED[0], waiting, *_SHARED[1:])):
+            function = option(function)
+        return function
+
+    return add
 
 
 def settings_from(options: dict[str, Any]) -> Settings:

@@ -48,7 +48,7 @@ class Row:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--symbol", metavar="NAME", help="Only this class or function, e.g. Block.forward.")
 @click.option("--line", type=click.IntRange(1), metavar="N", help="Only the region on this line.")
-@synthesis_options
+@synthesis_options(patience=0)
 @click.option(
     "--programs/--single",
     default=True,

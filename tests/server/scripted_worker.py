@@ -16,6 +16,8 @@ import threading
 import time
 from pathlib import Path
 
+from attrs import evolve
+
 from evokernel_core import paths
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -72,7 +74,18 @@ def regions(params: dict[str, str]) -> dict[str, object]:
     found = [make_region(params["path"], text, m, n) for n, m in enumerate(SOFTMAX.finditer(text))]
     if "import broken" in text:
         raise Failure("import_failed", "The file raised ImportError while it was imported; fix it first.")
+    if params.get("programs") and len(found) > 1:
+        found.append(around(found, text))
     return {"regions": [{"region": to_data(region), "estimate": estimate} for region in found]}
+
+
+def around(found: list[Region], text: str) -> Region:
+    """The whole lines from the first region to the last, as a program of kernels would take them."""
+    first, last = found[0].span.line, found[-1].span.line
+    lines = text.splitlines(keepends=True)[first - 1 : last]
+    span = Span(first, 0, last, len(lines[-1].rstrip()))
+    source = "".join(lines).rstrip()
+    return evolve(found[0], id="forward/whole", span=span, source=source, op_category="program")
 
 
 class Failure(Exception):

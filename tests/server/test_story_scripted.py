@@ -140,6 +140,35 @@ async def test_every_kind_of_client_gets_its_edit(
     assert f'("😀", torch.ops.evokernel.{answer["name"]}(x))' in editor.texts[uri]
 
 
+TWO = """\
+import torch
+
+class A(torch.nn.Module):
+    def forward(self, x, y):
+        x = torch.softmax(x, dim=-1)
+        return torch.softmax(y, dim=-1)
+"""
+
+
+@pytest.mark.parametrize("programs", [True, False])
+async def test_programs_are_offered_beside_single_kernels(
+    programs: bool, sessions: Any, workspace: Path, eventually: Any
+) -> None:
+    (workspace / "model.py").write_text(TWO)
+    editor = await sessions.start(settings={**NO_REFINING, "programs": programs})
+    uri = editor.open(workspace / "model.py")
+    expected = ["⚡ 412", "⚡ 412"] + ["⚡ lines 5-6: 412"] * programs
+
+    async def all_shown() -> bool:
+        labels = sorted(hint.label.partition(" µs")[0] for hint in await editor.hints(uri))
+        return labels == sorted(expected)
+
+    await eventually(all_shown)
+    titles = [item.title for item in await editor.actions(uri, 5)]
+    words = [title.partition("(")[2].partition(":")[0] for title in titles if "Generate" in title]
+    assert words == ["softmax", "lines 5-6"][: 1 + programs]
+
+
 async def test_hints_move_with_the_text_before_the_next_capture(
     sessions: Any, workspace: Path, eventually: Any
 ) -> None:
