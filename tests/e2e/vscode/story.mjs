@@ -10,9 +10,9 @@ const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
 const [e2e, ...serverCommand] = process.argv.slice(2);
 const workspace = path.join(e2e, "model");
 const shots = path.join(e2e, "shots");
-const FILE = "transformer_block.py";
+const FILE = "training_loss.py";
 /** The operation that becomes a kernel. */
-const OPERATION = "torch.softmax(";
+const OPERATION = "torch.sqrt(";
 /** Messages slide in; a picture is taken when they stand still. */
 const FADE_MS = 700;
 const MODEL = path.join(workspace, FILE);
