@@ -30,6 +30,8 @@ _ERRORS: Mapping[str, type[CaptureError]] = {
     for error in (AgentFailed, ImportFailed, InterpreterUnavailable, ShapesNeeded, UnsupportedRegion)
 }
 _CACHE_SIZE = 64
+_TIMES_WHOLE = 3
+"""A trace of whole functions may take so many times as long as other calls."""
 REFERENCE_S = 900.0
 """A reference runs a fixed graph, no code of the user's: it always ends, late where a network is deep."""
 
@@ -86,7 +88,7 @@ class AgentClient:
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:
-            answer = self._call("capture", params)
+            answer = self._call("capture", params, _TIMES_WHOLE * self.timeout_s if whole else None)
             self._captures[key] = regions_of(path, text, answer, outline, symbol)
             while len(self._captures) > _CACHE_SIZE:
                 self._captures.pop(next(iter(self._captures)))

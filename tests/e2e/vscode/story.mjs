@@ -12,7 +12,7 @@ const workspace = path.join(e2e, "model");
 const shots = path.join(e2e, "shots");
 const FILE = "training_loss.py";
 /** The operation that becomes a kernel. */
-const OPERATION = "torch.sqrt(";
+const OPERATION = "prediction - target";
 /** Messages slide in; a picture is taken when they stand still. */
 const FADE_MS = 700;
 const MODEL = path.join(workspace, FILE);
