@@ -12,6 +12,7 @@ from evokernel_core.ascendc.families import (
     phases,
     put,
     scan,
+    sort,
     take,
     transposed,
     triangle,
@@ -23,7 +24,6 @@ from evokernel_core.ascendc.families.fused import FusedFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.recurrent import RecurrentFamily
-from evokernel_core.ascendc.families.sort import SortFamily
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
@@ -44,7 +44,7 @@ FAMILIES: tuple[Family, ...] = (
     take.FAMILY,
     put.FAMILY,
     scan.FAMILY,
-    SortFamily(),
+    sort.FAMILY,
     RecurrentFamily(),
 )
 

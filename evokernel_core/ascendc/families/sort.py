@@ -9,22 +9,28 @@ slice by slice, which is the one way that depends on the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, evolve, frozen
 
-from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.rendering import render
+from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.rendering import (
+    addresses,
+    kernel_text,
+    parameter,
+    symbols_in,
+    tensors_of,
+)
+from evokernel_core.ascendc.families.searching import SearchingFamily, Settings, Sizes
 from evokernel_core.ascendc.families.sort_problem import SORT, Sort, read_sort
 from evokernel_core.ascendc.families.text import CPP_TYPE
-from evokernel_core.ascendc.lowering_program import camel
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
+_RESULTS = ("values", "indices")
 _RUN = 32
 """Elements that one instruction sorts at a time."""
 _PAIR = 8
@@ -42,7 +48,7 @@ MOST_WHOLE = _TILES[-1]
 
 
 @frozen
-class SortSchedule:
+class SortSchedule(Settings):
     """Tiles of ``elements``. Of rows that no tile holds, ``best`` elements are kept from tile to tile, or
     all in the workspace where it ``merges``. Without either a tile holds whole rows."""
 
@@ -52,84 +58,7 @@ class SortSchedule:
     merges: bool = False
 
 
-@frozen
-class SortFamily:
-    """One kernel with two forms: whole rows, and the best of long ones."""
-
-    name: str = field(default="sort", init=False)
-    strategies: frozenset[str] = field(default=frozenset({"sort"}), init=False)
-
-    @property
-    def ops(self) -> Mapping[str, str]:
-        return {SORT: "kernel"}
-
-    def check(self, task: KernelTask, chip: Chip) -> None:
-        read_sort(task)
-
-    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = read_sort(task)
-        legal = [item for item in _starts() if refusal(found, item, chip) is None]
-        return _strategy(min(legal, key=lambda item: _us(found, item, task.sizes, chip)), "")
-
-    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_sort(task), _schedule(strategy)
-        return tuple(
-            Move(name, _strategy(item, name), self.name)
-            for name, item in _steps(here)
-            if item != here and refusal(found, item, chip) is None
-        )
-
-    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        item = _schedule(strategy)
-        return _strategy(item, "") if refusal(read_sort(task), item, chip) is None else None
-
-    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return _us(read_sort(task), _schedule(strategy), task.sizes, chip)
-
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        found, item = read_sort(task), _schedule(strategy)
-        sizes = {key: getattr(found, key).cpp() for key in ("rows", "columns", "keep")}
-        words = " ".join(sizes.values()).replace("(", " ").replace(")", " ").split()
-        arguments = [_parameter(found.source), *([_parameter(found.numbers)] if found.numbers else [])]
-        results = [key for key in ("values", "indices") if key in found.results]
-        context = {
-            "s": item,
-            "type": CPP_TYPE[found.dtype],
-            "long": _is_long(item),
-            "short": _is_short(found, item),
-            "narrow": found.dtype != "float32",
-            "ascending": not found.descending,
-            "given": bool(found.numbers),
-            "parts": found.parts,
-            "values": "values" in results,
-            "indices": "indices" in results,
-            "ub_bytes": ub_bytes(found, item),
-            "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
-            "name": name,
-            "class_name": "".join(part.capitalize() for part in name.split("_") if part) + "Kernel",
-            "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in _tensors(task, found)),
-            "arguments": ", ".join((*arguments, *results, *(["workspace"] if item.merges else []))),
-            **sizes,
-        }
-        return StageText(render("sort_tiling", **context), render("sort_kernel", **context), f"{name}_kernel")
-
-
-def _tensors(task: KernelTask, found: Sort) -> list[str]:
-    """The names of the kernel's parameters: inputs, and the results in the task's order."""
-    inputs = [_parameter(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
-    return [*inputs, *found.results]
-
-
-def _parameter(name: str) -> str:
-    """The name of an input's parameter, unlike those of the results."""
-    return f"{camel(name)}Input" if camel(name) in ("values", "indices") else camel(name)
-
-
-def _schedule(strategy: Strategy) -> SortSchedule:
-    return SortSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
-
-
-def _strategy(item: SortSchedule, move: str) -> Strategy:
+def _strategy(found: Sort, item: SortSchedule, move: str) -> Strategy:
     form = f"The best {item.best} of a row so far." if item.best else "Whole rows in a tile."
     form = "Sorted tiles are merged in the workspace." if item.merges else form
     notes = (f"Tiles of {item.elements} elements, {item.buffers} buffer(s) of the input.", form)
@@ -148,7 +77,7 @@ def _is_short(found: Sort, item: SortSchedule) -> bool:
     return columns is None or columns <= item.elements
 
 
-def _starts() -> Iterator[SortSchedule]:
+def _starts(found: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:
     for elements in _TILES:
         for best in (0, *_BEST):
             yield SortSchedule(elements, best)
@@ -156,7 +85,7 @@ def _starts() -> Iterator[SortSchedule]:
         yield SortSchedule(elements, merges=True)
 
 
-def _steps(here: SortSchedule) -> Iterator[tuple[str, SortSchedule]]:
+def _steps(found: Sort, here: SortSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, SortSchedule]]:
     """Named neighbours of a schedule."""
     yield "double tile", evolve(here, elements=here.elements * 2)
     yield "half tile", evolve(here, elements=here.elements // 2)
@@ -177,7 +106,7 @@ def ub_bytes(found: Sort, item: SortSchedule) -> int:
     return loaded + numbers + work + best + kept * (values + (8 if "indices" in found.results else 0))
 
 
-def refusal(found: Sort, item: SortSchedule, chip: Chip) -> str | None:
+def _refusal(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     columns, keep = found.columns.constant, found.keep.constant
     if item.elements not in _TILES or item.best not in (0, *_BEST) or item.best > item.elements:
@@ -191,7 +120,7 @@ def refusal(found: Sort, item: SortSchedule, chip: Chip) -> str | None:
     return None
 
 
-def _us(found: Sort, item: SortSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and its sorting."""
     rows, columns, keep = (part.evaluate(sizes) for part in (found.rows, found.columns, found.keep))
     size = ITEM_SIZE[found.dtype]
@@ -207,9 +136,8 @@ def _us(found: Sort, item: SortSchedule, sizes: Mapping[str, int], chip: Chip) -
     sorted_cycles = (passes + 1) * (_START + per_tile * width / 2.0)
     prepared = 8 * (_START + per_tile * width / 64.0)
     merged = (_START + keep) if item.best and columns > item.elements else 0.0
-    if (
-        item.merges and columns > item.elements
-    ):  # once more through the workspace for each pass, and to take pairs apart
+    if item.merges and columns > item.elements:
+        # once more through the workspace for each pass, and to take pairs apart
         deeper = max(math.ceil(math.log(max(tiles_a_row, 1), 4)), 0) + 1
         merged = deeper * (4 * _READ_START + width * (1 / 2.0 + 2 * _PAIR / 32.0))
     stored = _START + 40.0 + per_tile * max(keep * (size + 8) / 32.0, 8.0)
@@ -220,3 +148,44 @@ def _us(found: Sort, item: SortSchedule, sizes: Mapping[str, int], chip: Chip) -
     moved = rows * (columns * size + keep * (size + 8))
     rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
     return max(cycles / chip.mhz, moved / rate) + launch_us(chip, cores)
+
+
+def _text(found: Sort, item: SortSchedule, task: KernelTask, name: str) -> StageText:
+    """One kernel with two forms: whole rows, and the best of long ones."""
+    sizes = {key: getattr(found, key).cpp() for key in ("rows", "columns", "keep")}
+    arguments = [parameter(source, _RESULTS) for source in (found.source, found.numbers) if source]
+    results = [key for key in _RESULTS if key in found.results]
+    inputs = [parameter(source, _RESULTS) for source in tensors_of(task)]
+    return kernel_text(
+        "sort",
+        name,
+        s=item,
+        type=CPP_TYPE[found.dtype],
+        long=_is_long(item),
+        short=_is_short(found, item),
+        narrow=found.dtype != "float32",
+        ascending=not found.descending,
+        given=bool(found.numbers),
+        parts=found.parts,
+        values="values" in results,
+        indices="indices" in results,
+        ub_bytes=ub_bytes(found, item),
+        symbols=symbols_in(task, sizes.values()),
+        parameters=addresses(*inputs, *found.results),
+        arguments=", ".join((*arguments, *results, *(["workspace"] if item.merges else []))),
+        **sizes,
+    )
+
+
+FAMILY = SearchingFamily(
+    name="sort",
+    ops={SORT: "kernel"},
+    read=read_sort,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=SortSchedule.of,
+    strategy_of=_strategy,
+    text_of=_text,
+)
