@@ -172,6 +172,15 @@ SAME = {
         """,
         X,
     ),
+    "a small constant tensor": (
+        "self.scale = nn.Parameter(torch.rand(6))",
+        """
+        mean = torch.tensor([0.485, 0.456, 0.406])
+        spread = x.new_tensor([[2.0, 2.0], [1.0, 3.0], [4.0, -1.0]])
+        return (x.view(-1, 3, 2) - mean.view(3, 1)) / spread * self.scale.view(3, 2)
+        """,
+        X,
+    ),
     "a number written in place": (
         "self.scale = nn.Parameter(torch.rand(6))",
         """

@@ -13,7 +13,7 @@ from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
 from .buffers import Buffers
 from .errors import Unsupported
 from .export import Traced
-from .folding import numbers
+from .folding import joined, numbers
 from .mutations import changed, counts, updates
 from .ops import NO_OPS
 from .parts import SCALAR, Leaf
@@ -21,6 +21,8 @@ from .parts import SCALAR, Leaf
 IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
 
 
+_MOST_JOINED = 16
+"""Elements of a constant tensor that a kernel writes one by one."""
 _COPIES = ("aten.clone.default", "aten.contiguous.default")
 _VIEWS = ("aten.view.default", "aten._unsafe_view.default")
 
@@ -126,6 +128,9 @@ def _is_contiguous(value: Any, sizes: Sizes) -> bool:
 class Converter:
     """Turns the nodes of one traced region into the domain's nodes, dropping those that change nothing."""
 
+    joins = False
+    """Whether small constant tensors may be joined from numbers, which takes a kernel of its own."""
+
     def __init__(self, traced: Traced, leaves: tuple[Leaf, ...], path: str) -> None:
         self.sizes = sizes_of(traced, leaves)
         self._traced = traced
@@ -188,10 +193,15 @@ class Converter:
         return inputs
 
     def _constants(self) -> None:
-        """Captured tensors: one element becomes a number, larger ones have no place in a kernel."""
+        """Captured tensors: one element becomes a number, few are joined where the region may have several
+        kernels, and larger ones have no place in it."""
         constants = self._traced.constants
         for name, value in (constants | numbers(self._traced.graph, constants)).items():
-            self._values[name] = _constant(value, name)
+            if self.joins and isinstance(value, torch.Tensor) and 1 < value.numel() <= _MOST_JOINED:
+                self._nodes += joined(name, value)
+                self._values[name] = {"ref": self._nodes[-1]["name"], "index": 0}
+            else:
+                self._values[name] = _constant(value, name)
 
     def _call(self, node: Any) -> None:
         name = str(node.target)

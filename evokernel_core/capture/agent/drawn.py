@@ -16,6 +16,8 @@ from .parts import PARAMETER, SCALAR, TENSOR
 class DrawingConverter(Converter):
     """``graph`` takes the place of ``convert``: it is told which values to give."""
 
+    joins = True
+
     def read(self) -> list[Any]:
         """Converts all nodes and gives the arguments of the graph's output. Raises Unsupported."""
         self._buffers = Buffers(self._traced.inputs, self._leaves, arguments=True)

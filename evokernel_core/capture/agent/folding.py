@@ -1,8 +1,10 @@
-"""Numbers that a graph computes from nothing but constants: ``torch.log(torch.tensor(100.0))`` is 4.6."""
+"""Constants of a graph: numbers that are computed from nothing else (``torch.log(torch.tensor(100.0))`` is
+4.6), and small tensors that are joined from numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -22,6 +24,28 @@ def numbers(graph: torch.fx.Graph, constants: Mapping[str, Any]) -> dict[str, to
         if _is_number(value):
             known[node.name] = found[node.name] = value
     return found
+
+
+def joined(name: str, value: torch.Tensor) -> list[dict[str, Any]]:
+    """Nodes in domain.serial's JSON form that make a tensor of known numbers; the last one is the tensor."""
+    dtype = str(value.dtype).removeprefix("torch.")
+    nodes: list[dict[str, Any]] = []
+
+    def add(op: str, args: list[Any], shape: list[int], **kwargs: Any) -> dict[str, Any]:
+        label = f"{name}_{len(nodes)}"
+        outputs = [{"shape": shape, "dtype": dtype, "contiguous": True}]
+        nodes.append({"name": label, "op": op, "args": args, "kwargs": [[*item] for item in kwargs.items()],
+                      "outputs": outputs, "line": 0})  # fmt: skip
+        return {"ref": label, "index": 0}
+
+    counts = [(number, len(list(run))) for number, run in groupby(value.flatten().tolist())]
+    parts = [
+        add("aten.full.default", [[count], number], [count], dtype={"dtype": dtype})
+        for number, count in counts
+    ]
+    whole = add("aten.cat.default", [parts, 0], [value.numel()]) if len(parts) > 1 else parts[0]
+    add("aten.reshape.default", [whole, list(value.shape)], list(value.shape))
+    return nodes
 
 
 def _is_pure(node: torch.fx.Node) -> bool:
