@@ -84,7 +84,7 @@ def test_a_shared_module_is_updated_twice_in_turn(region: Callable[..., Region])
 
 
 REFUSED = [
-    ("self.bn = nn.BatchNorm1d(6, momentum=None)", "return self.bn(x)", "values of a tensor"),
+    ("self.bn = nn.BatchNorm1d(6, momentum=None)", "return self.bn(x)", "momentum=None"),
     ("self.bn = nn.BatchNorm1d(6); self.mean = self.bn.running_mean[:]",
      "return self.bn(x) + self.mean", "shares"),
 ]  # fmt: skip

@@ -100,6 +100,17 @@ def executed(text: str, **names: Any) -> dict[str, Any]:
     return scope
 
 
+def tensors(value: Any) -> list[torch.Tensor]:
+    """The tensors that an argument holds, within structures and objects of the file's own classes."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif type(value).__module__ == "model":
+        value = value if isinstance(value, tuple) else list(vars(value).values())
+    return [item for part in value for item in tensors(part)] if isinstance(value, (list, tuple)) else []
+
+
 def assert_same_model(text: str, region: Region, calls: int = 2) -> None:
     """Both models, of equal weights, give the same for the same seeds, in training and in evaluation."""
     assert region.task is not None, region.reason
@@ -124,7 +135,7 @@ def assert_same_model(text: str, region: Region, calls: int = 2) -> None:
                 for item in (one, other):
                     torch.manual_seed(seed)
                     given = copy.deepcopy(inputs)
-                    results.append((item(*given), given))
+                    results.append((item(*given), tensors(given)))
                 torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(dict(other.named_buffers()), dict(one.named_buffers()))
 
