@@ -14,9 +14,10 @@ from attrs import frozen
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.programs import TileProgram
 from evokernel_core.ascendc.families.shared import point_bytes, shares
+from evokernel_core.ascendc.families.steps import MOST_STEPS, lanes_per_block
 from evokernel_core.ascendc.lowering import REDUCTIONS, Domain
 from evokernel_core.ascendc.lowering_program import Instruction
-from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form
+from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
@@ -34,6 +35,8 @@ _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
 _L2_BYTES_PER_CYCLE = 58.0
 
 
+_REQUEST = 512
+"""Bytes of one request of a copy engine."""
 _MEETING = 4000.0
 """Cycles in which all cores finish, leave their numbers, meet, and take those of others."""
 _KEPT = 0.6
@@ -42,13 +45,15 @@ _KEPT = 0.6
 
 @frozen
 class Work:
-    """The tiles that one core runs: how many, their elements, and the rows in each."""
+    """The tiles that one core runs: how many, their elements, and the rows in each. ``moved`` is the cost
+    of an element's copy against that of a long run of memory."""
 
     tiles: float
     elements: float
     rows: float
     cores: int
     tiles_of_a_row: float = 1.0
+    moved: float = 1.0
 
 
 def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
@@ -95,11 +100,8 @@ def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
         return Work(
             math.ceil(share / tile), min(tile, share), 1.0, min(cores, math.ceil(rows * columns / 128))
         )
-    if schedule.form is Form.LANES:
-        steps = plan.mid.evaluate(sizes)
-        tile = min(schedule.tile, max(128.0, rows // steps * columns / cores), columns)
-        units = rows // steps * math.ceil(columns / tile)
-        return Work(math.ceil(units / cores) * steps, tile, tile, min(cores, units), steps)
+    if schedule.form in IN_LANES:
+        return _lanes_work(kernel, sizes, cores, chip)
     if schedule.form is Form.SHARED:
         found = shares(plan, schedule, sizes, cores)
         tile = columns / math.ceil(columns / schedule.tile)
@@ -116,6 +118,38 @@ def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
         return Work(math.ceil(per_core / per_tile), per_tile * columns, per_tile, used)
     tiles = math.ceil(columns / schedule.tile)
     return Work(per_core * tiles, columns / tiles, 1.0, used, tiles)
+
+
+def _lanes_work(kernel: Kernel, sizes: Mapping[str, int], cores: int, chip: Chip) -> Work:
+    """Rows are the lanes that a core has at a time, of one step a tile or of several."""
+    plan, schedule = kernel.plan, kernel.schedule
+    steps, columns = plan.mid.evaluate(sizes), plan.inner.evaluate(sizes)
+    outer = plan.rows.evaluate(sizes) // steps
+    if schedule.form is Form.LANES:
+        tile = min(schedule.tile, max(128.0, outer * columns / cores), columns)
+        units = outer * math.ceil(columns / tile)
+        moved, turns = _moved(int(tile), columns, 4, chip), math.ceil(units / cores)
+        return Work(turns * steps, tile, tile, math.ceil(units / turns), steps, moved)
+    step = 4 * lanes_per_block(plan)
+    share = math.ceil(outer * columns / cores / step) * step
+    chunk = math.ceil(columns / math.ceil(columns / min(share, schedule.columns)) / step) * step
+    units = outer * math.ceil(columns / chunk)
+    lanes = min(chunk, columns)
+    tiles = math.ceil(steps / min(steps, schedule.tile // chunk, MOST_STEPS))
+    per_core = math.ceil(units / cores)
+    moved = _moved(lanes, columns, 32 // lanes_per_block(plan), chip)
+    return Work(per_core * tiles, steps / tiles * lanes, lanes, math.ceil(units / per_core), tiles, moved)
+
+
+def _moved(lanes: int, columns: int, width: int, chip: Chip) -> float:
+    """Cost of a copy in short bursts against that of one run: bursts that are not aligned move whole
+    pieces, and a burst takes a request however short it is."""
+    burst = lanes * width
+    if columns * width % int(chip.constants["mte.aligned_bytes"]):
+        return 1 + _REQUEST / burst
+    requests = burst / _REQUEST + (0.75 if burst % _REQUEST else 0.0)
+    rate = chip.constants["gm.hbm_achieved_gbps"] * 1e3 / chip.mhz / chip.constants["gm.requests_per_cycle"]
+    return max(1.0, requests * rate / burst)
 
 
 @frozen
@@ -137,7 +171,8 @@ def _share(chip: Chip, work: Work, cached: bool) -> float:
 def _bytes(domain: Domain, dtype: str, work: Work) -> float:
     """Bytes of a tensor that a tile takes on average: values of a row are moved once a row."""
     is_long = domain in (Domain.FULL, Domain.COLUMN)
-    return (work.elements if is_long else work.rows / work.tiles_of_a_row) * ITEM_SIZE[dtype]
+    moved = work.elements * work.moved if is_long else work.rows / work.tiles_of_a_row
+    return moved * ITEM_SIZE[dtype]
 
 
 def _spilled(kernel: Kernel, work: Work, chip: Chip) -> float:
@@ -179,6 +214,10 @@ def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
 
 def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     """What a row takes beside its tiles where it has several: lanes are set, combined and reduced."""
+    if kernel.form is Form.STEPS:
+        start, steps = chip.constants["vector.startup_cycles"], work.elements / work.rows
+        fold = 2 * work.elements / 64 + start * (math.log2(steps) + 2)
+        return work.tiles / work.tiles_of_a_row * len(kernel.plan.reductions) * fold
     if kernel.schedule.form is not Form.STREAM and kernel.form not in IN_PIECES:
         return 0.0
     start = chip.constants["vector.startup_cycles"]
@@ -219,6 +258,8 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chi
 
 
 def _spread_instructions(kernel: Kernel, work: Work) -> float:
+    if kernel.form is Form.STEPS:
+        return math.ceil(work.rows / 64)
     columns = work.elements / max(work.rows, 1.0)
     return 1 + (work.rows if kernel.schedule.spread == "rows" else math.ceil(columns / 64))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from attrs import define, field, frozen
 
@@ -85,6 +86,8 @@ class Lowerer:
     _names: set[str] = field(factory=set)
     _next: int = 0
     origin: str = ""
+    row_suffix: ClassVar[str] = "Rows"
+    """Of the operations that take a row value in turn for every element that it belongs to."""
 
     def __attrs_post_init__(self) -> None:
         self.inputs = {item.value.index: item for item in self.plan.inputs}
@@ -300,7 +303,7 @@ class Lowerer:
         op, a = value.op, self.at(wide, Domain.FULL)
         if op == "div" and narrow.domain is Domain.ROW:
             op, narrow = "mul", self._reciprocal(operand, narrow)
-        suffix = "Rows" if narrow.domain is Domain.ROW else "Columns"
+        suffix = self.row_suffix if narrow.domain is Domain.ROW else "Columns"
         return self.emit(f"{op.capitalize()}{suffix}", self._new(Domain.FULL, value), a, narrow)
 
     def _reciprocal(self, operand: Operand, row: Virtual) -> Virtual:

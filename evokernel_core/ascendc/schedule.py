@@ -9,6 +9,7 @@ from itertools import product
 from attrs import evolve
 
 from evokernel_core.ascendc.estimate import estimate_us
+from evokernel_core.ascendc.families import steps
 from evokernel_core.ascendc.families.access import invariant_columns
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.buffers import LANES
@@ -17,7 +18,7 @@ from evokernel_core.ascendc.families.pairs import online_pairs, passes, row_leng
 from evokernel_core.ascendc.families.shared import in_pieces, point_bytes
 from evokernel_core.ascendc.families.tile import build, stage_text
 from evokernel_core.ascendc.plan import MAX_QUEUES, Plan, plan
-from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form, Schedule
+from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -33,9 +34,13 @@ _MOST_FLAT_TILE = 2**17
 """More than the unified buffer holds."""
 _MOST_STRIDED = 255 * 8
 """Columns that the 8-bit repeat stride of a vector instruction can step over."""
+_LEAST_LANES = 128
+"""Whole lines of 512 bytes in float32."""
 
 _IN_PASSES = IN_PIECES | {Form.STREAM}
 """The forms that read a row once more for each pass."""
+_OVER_ALL_CORES = IN_LANES | {Form.SEGMENTS, Form.SHARED}
+"""The forms that cut a row for all cores to have work."""
 _LEAST_SHARED = 2**18
 """Bytes of a row that are worth sharing: less than it takes for the cores to meet."""
 
@@ -84,6 +89,8 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
         return f"A reduced tile has at most {_MOST_TILE} elements."
     if schedule.packed and (reason := _packed_refusal(schedule, columns)):
         return reason
+    if schedule.form is Form.STEPS and schedule.columns > schedule.tile:
+        return f"A step of {schedule.columns} lanes does not fit a tile of {schedule.tile}."
     if schedule.form is Form.RESIDENT and columns > schedule.tile:
         return f"A row of {columns} elements does not fit a tile of {schedule.tile}."
     return _buffer_refusal(build(planned, schedule), chip)
@@ -104,9 +111,9 @@ def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
     usable = chip.ub_bytes - _RESERVED
     if kernel.layout.total > usable:
         return f"The buffers take {kernel.layout.total} of {usable} bytes."
-    if len(kernel.queued) * kernel.schedule.buffers + len(kernel.invariants) > MAX_QUEUES:
+    if sum(kernel.buffers_of(item) for item in (*kernel.queued, *kernel.invariants)) > MAX_QUEUES:
         return f"The inputs need more than {MAX_QUEUES} queue buffers."
-    if len(kernel.plan.outputs) * kernel.schedule.buffers > MAX_QUEUES:
+    if sum(kernel.buffers_of(item) for item in kernel.plan.outputs) > MAX_QUEUES:
         return f"The outputs need more than {MAX_QUEUES} queue buffers."
     return None
 
@@ -117,7 +124,7 @@ def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
 def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
     """The tile forms that a plan may take."""
     if planned.family == "columnwise":
-        return (Form.LANES,)
+        return (Form.LANES, *((Form.STEPS,) if steps.refusal(planned) is None else ()))
     if planned.family == "piecewise":
         return (Form.PIECES, Form.SHARED)
     flat = planned.rows.is_one
@@ -158,23 +165,27 @@ def _at_once(chip: Chip) -> int:
 
 def _tiled(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
     """A form with the largest tile that fits and with halves of it."""
-    columns = planned.inner.evaluate(task.sizes)
-    for variant in _variants(planned, base, columns, chip):
+    for variant in _variants(planned, base, task, chip):
         most = largest_tile(planned, variant, chip)
         for tile in (most, most // 2, most // 4):
             if (tile := tile // _TILE_STEP * _TILE_STEP) >= _TILE_STEP:
                 yield evolve(variant, tile=tile)
 
 
-def _variants(planned: Plan, base: Schedule, columns: int, chip: Chip) -> Iterator[Schedule]:
+def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
     if base.form is Form.LANES:
         yield base
+        return
+    if base.form is Form.STEPS:
+        for lanes in _lane_runs(planned, task, chip):
+            yield evolve(base, columns=lanes, spread="columns")
         return
     if base.form is not Form.PACKED:
         online = base.form in _IN_PASSES and online_pairs(planned)
         at_once = _at_once(chip) if base.form is Form.SHARED else 0
         yield evolve(base, online=bool(online), at_once=at_once)
         return
+    columns = planned.inner.evaluate(task.sizes)
     capacity = -(-columns // LANES) * LANES
     rows = 64 if columns >= LANES * 2 else 192
     base = evolve(base, columns=capacity, rows=rows)
@@ -183,6 +194,15 @@ def _variants(planned: Plan, base: Schedule, columns: int, chip: Chip) -> Iterat
     for reduction, spread, keep in product(methods, ("rows", "columns"), keeps):
         if reduction != "tile" or planned.inner.constant is not None:
             yield evolve(base, reduction=reduction, spread=spread, keep_columns=keep)
+
+
+def _lane_runs(planned: Plan, task: KernelTask, chip: Chip) -> list[int]:
+    """How many lanes of several steps a tile may take: those that a core has, or fewer."""
+    lanes = planned.rows.evaluate(task.sizes) // planned.mid.evaluate(task.sizes)
+    columns = planned.inner.evaluate(task.sizes)
+    share = min(columns, max(_LEAST_LANES, lanes * columns // chip.aiv))
+    most = min(-(-share // _LEAST_LANES) * _LEAST_LANES, _MOST_STRIDED // _LEAST_LANES * _LEAST_LANES)
+    return sorted({min(most, size) for size in (_LEAST_LANES, 4 * _LEAST_LANES, most)})
 
 
 def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
@@ -210,6 +230,11 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     yield "three quarters of tile", evolve(here, tile=here.tile * 3 // 4 // _TILE_STEP * _TILE_STEP)
     yield from _buffer_steps(planned, here, chip)
     yield from _form_steps(planned, here, task, chip)
+    if here.form is Form.STEPS:
+        lanes = min(here.columns * 2, _MOST_STRIDED // _LEAST_LANES * _LEAST_LANES)
+        yield "twice the lanes", _fitted(planned, evolve(here, columns=lanes), chip)
+        half = max(here.columns // 2 // _LEAST_LANES * _LEAST_LANES, _LEAST_LANES)
+        yield "half the lanes", _fitted(planned, evolve(here, columns=half), chip)
     if here.packed:
         yield from _packed_steps(planned, here, chip)
     if here.form in _IN_PASSES and online_pairs(planned):
@@ -269,6 +294,7 @@ _FORM_NOTES = {
     Form.RESIDENT: "One whole row a tile, loaded once; values of a row are scalars.",
     Form.LANES: "Lanes cut into equal runs over all cores; steps one after another.",
     Form.PIECES: "Rows in pieces that lie apart: tiles of a piece, lane-wise partial results.",
+    Form.STEPS: "Some lanes of many steps a tile, folded together when all steps have passed.",
     Form.SHARED: "Cores share rows, as many at a time as L2 keeps; partial results meet in memory.",
     Form.SEGMENTS: "Rows cut into equal segments over all cores.",
     Form.STREAM: "Rows longer than the unified buffer: tiles of a row, lane-wise partial results.",
@@ -302,7 +328,7 @@ def _descriptor(planned: Plan, schedule: Schedule) -> Descriptor:
     memory = 3 if schedule.buffers > 1 else 2
     algorithm = 0
     if planned.reductions:
-        again = schedule.form in _IN_PASSES or schedule.form is Form.LANES
+        again = schedule.form in _IN_PASSES or schedule.form in IN_LANES
         algorithm = min(passes(planned, schedule.online), 3) if again else 1
-    parallelism = {Form.FLAT: 2, Form.SEGMENTS: 3, Form.LANES: 3, Form.SHARED: 3}.get(schedule.form, 1)
+    parallelism = 3 if schedule.form in _OVER_ALL_CORES else 2 if schedule.form is Form.FLAT else 1
     return Descriptor(memory, algorithm, parallelism)

@@ -26,6 +26,8 @@ class Form(StrEnum):
     """Part of one step of a reduction over rows: its lanes lie side by side and are kept."""
     PIECES = "pieces"
     """Part of one of the pieces of a row; a reduction reads all pieces once for each pass."""
+    STEPS = "steps"
+    """Some lanes of several steps of a reduction over rows, one step below another."""
     SHARED = "shared"
     """As pieces, but several cores share a row and put their results together."""
     STREAM = "stream"
@@ -34,6 +36,8 @@ class Form(StrEnum):
 
 IN_PIECES = frozenset({Form.PIECES, Form.SHARED})
 """The forms whose tiles are parts of the pieces of a row."""
+IN_LANES = frozenset({Form.LANES, Form.STEPS})
+"""The forms of reductions whose lanes lie side by side and are kept."""
 
 
 @frozen
@@ -45,7 +49,8 @@ class Schedule:
     ``spread``: whether row values are spread over ``rows`` or over ``columns`` of a packed tile.
     ``online``: reductions in pairs, one pass a pair. ``cores``: most vector cores, 0 for all.
     ``stagger``: keep tensors that are read together in different bank groups.
-    ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors.
+    ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors, or
+    most lanes of a tile of several steps.
     ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op.
     ``at_once``: bytes of the rows that cores share at a time, which L2 should keep."""
 

@@ -465,9 +465,9 @@ private:
                                   const LocalTensor<float> &columns, uint32_t rows)
     {
         const uint8_t pitchBlocks = tilePitch / FLOATS_PER_BLOCK;
-        for (uint32_t column = 0; column < tilePitch; column += LANES) {
-            const uint32_t left = tilePitch - column;
-            Add(dst[column], src[column], columns[column], left < LANES ? left : LANES, rows,
+        for (uint32_t lane = 0; lane < tilePitch; lane += LANES) {
+            const uint32_t left = tilePitch - lane;
+            Add(dst[lane], src[lane], columns[lane], left < LANES ? left : LANES, rows,
                 BinaryRepeatParams{1, 1, 1, pitchBlocks, pitchBlocks, 0});
         }
     }

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from evokernel_core.ascendc.lowering import Domain
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
-from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form
+from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form
 
-_NESTED = IN_PIECES | {Form.LANES}
+_NESTED = IN_PIECES | IN_LANES
 
 
 def row_index(plan: Plan, item: PlanInput) -> str:
@@ -65,7 +65,7 @@ def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool, fo
     """The offset of a tensor that has some of the outer loops, and steps or pieces, and columns."""
     loops = [(present, f"tiling_.outer{axis}", _outer_index(plan, axis, (_COUNTER[form],)))
              for axis, present in enumerate(outer)]  # fmt: skip
-    if form is Form.LANES:
+    if form in IN_LANES:
         loops.append((mid, "tiling_.steps", "step"))
     else:
         before, behind = not plan.leading.is_one, not plan.mid.is_one
@@ -79,7 +79,7 @@ def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool, fo
     return text or "0"
 
 
-_COUNTER = {Form.LANES: "outer", Form.PIECES: "row", Form.SHARED: "row"}
+_COUNTER = {Form.LANES: "outer", Form.STEPS: "outer", Form.PIECES: "row", Form.SHARED: "row"}
 """What counts the outer iterations."""
 
 
@@ -88,7 +88,7 @@ def _grouped(text: str) -> str:
 
 
 def output_offset(plan: Plan, output: PlanOutput, form: Form) -> str:
-    if form is Form.LANES:
+    if form in IN_LANES:
         full = output.domain is Domain.FULL
         return f"{'(outer * tiling_.steps + step)' if full else 'outer'} * tiling_.columns + column"
     if form in IN_PIECES and output.domain is Domain.FULL:

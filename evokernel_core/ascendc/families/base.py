@@ -9,13 +9,21 @@ from attrs import define, field
 
 from evokernel_core.ascendc.families import access, helpers
 from evokernel_core.ascendc.families.banks import SHIFT_BYTES
-from evokernel_core.ascendc.families.buffers import LANES, Layout, capacity, fold, layout, times
+from evokernel_core.ascendc.families.buffers import (
+    FLOATS_PER_BLOCK,
+    LANES,
+    Layout,
+    capacity,
+    fold,
+    layout,
+    times,
+)
 from evokernel_core.ascendc.families.programs import TileProgram, column_tensors, kept_tiles, row_tensors
 from evokernel_core.ascendc.families.text import CPP_TYPE, STAGES
 from evokernel_core.ascendc.lowering import Domain, Kind
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
-from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form, Schedule
+from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form, Schedule
 
 SINGLE_ROW_FLOATS = 64
 """Floats of a row tensor in the forms with one row a tile: one repeat, which Compare needs."""
@@ -77,9 +85,15 @@ class Kernel:
     @property
     def held(self) -> tuple[PlanInput, ...]:
         """Inputs with one number a lane, which stay loaded while a unit's steps pass."""
-        if self.form is not Form.LANES:
+        if self.form not in IN_LANES:
             return ()
         return tuple(item for item in self.queued if item.domain is Domain.ROW)
+
+    def buffers_of(self, item: PlanInput | PlanOutput) -> int:
+        """Buffers of a tensor's queue: one where it is not fetched ahead, since it stays for a whole unit
+        or kernel."""
+        once = item in self.invariants or (self.form in IN_LANES and item.domain is Domain.ROW)
+        return 1 if once else self.schedule.buffers
 
     @property
     def tensors(self) -> tuple[PlanInput | PlanOutput, ...]:
@@ -107,6 +121,8 @@ class Kernel:
     def row_capacity(self) -> int:
         if self.form is Form.LANES:
             return self.schedule.tile
+        if self.form is Form.STEPS:
+            return self.schedule.columns
         return self.schedule.rows if self.schedule.packed else SINGLE_ROW_FLOATS
 
     def calls(self, op: str) -> bool:
@@ -135,7 +151,7 @@ class Kernel:
 
     @property
     def reduction_names(self) -> list[str]:
-        if self.form is Form.LANES:  # lanes are never combined
+        if self.form in IN_LANES:  # lanes are never combined
             return []
         names = {"reduce_sum": "Sum", "reduce_max": "Max", "reduce_min": "Min"}
         return [name for op, name in names.items() if any(value.op == op for value in self.plan.reductions)]
@@ -227,7 +243,7 @@ private:
         known = {
             "BLOCK_BYTES": "uint32_t BLOCK_BYTES = 32;",
             "LANES": f"uint32_t LANES = {LANES}; // float32 elements of one repeat",
-            "FLOATS_PER_BLOCK": "uint32_t FLOATS_PER_BLOCK = 8;",
+            "FLOATS_PER_BLOCK": f"uint32_t FLOATS_PER_BLOCK = {FLOATS_PER_BLOCK};",
             "BLOCKS_PER_REPEAT": "uint8_t BLOCKS_PER_REPEAT = 8;",
             "MASK_BYTES": "uint32_t MASK_BYTES = TILE_ELEMENTS / 8; // one bit an element",
             "ROW_MASK_BYTES": f"uint32_t ROW_MASK_BYTES = {self.row_mask_bytes};",
@@ -346,15 +362,19 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             result += [helpers.row_pitch(), helpers.cast_rows()]
         if "RowCopy<" in calls:
             result.append(helpers.copy_params())
+        if "StepsIn<" in calls:
+            result.append(helpers.steps_in())
+        if "StepsOut<" in calls:
+            result.append(helpers.steps_out())
         if "WholeRepeats(" in calls:
             result.append(helpers.whole_repeats())
         return result
 
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
-        depth = "BUFFER_NUM" if self.schedule.ahead else "1"
-        lines += [f"TQue<TPosition::VECIN, {depth}> {camel(item.name)}Queue;" for item in self.queued]
-        lines += [f"TQue<TPosition::VECIN, 1> {camel(item.name)}Queue;" for item in self.invariants]
+        for queued in (*self.queued, *self.invariants):
+            depth = "BUFFER_NUM" if self.buffers_of(queued) > 1 else "1"
+            lines.append(f"TQue<TPosition::VECIN, {depth}> {camel(queued.name)}Queue;")
         lines += [f"TQue<TPosition::VECOUT, 1> {camel(item.name)}Queue;" for item in self.plan.outputs]
         scratch = [buffer.name for buffer in self.layout.buffers if not buffer.queue]
         lines += [f"TBuf<TPosition::VECCALC> {name};" for name in scratch]
@@ -365,6 +385,8 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             lines += [
                 f"uint64_t {name};" for name in ("member", "share", "firstTile", "endTile", "exchanges")
             ]
+        if self.form is Form.STEPS:
+            lines += ["uint64_t outer;", "uint64_t column;", "uint32_t lanes;", "uint32_t pitch;"]
         lines += self._local_members()
         lines += [f"float {name};" for name in self._number_members()]
         lines += [f"bool {name}Known;" for name in self._shifts()]

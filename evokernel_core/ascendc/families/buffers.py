@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LANES = 64
 """float32 elements of one repeat."""
+FLOATS_PER_BLOCK = 8
 _BLOCK_BYTES = 32
 
 
@@ -88,7 +89,7 @@ def _group(
 
 def _queue(kernel: Kernel, item: PlanInput | PlanOutput) -> Buffer:
     text, elements = capacity(kernel, item.domain)
-    number = 1 if item in kernel.invariants else kernel.schedule.buffers
+    number = kernel.buffers_of(item)
     size = elements * ITEM_SIZE[item.dtype]
     return Buffer(f"{camel(item.name)}Queue", number, text, CPP_TYPE[item.dtype], size, queue=True)
 

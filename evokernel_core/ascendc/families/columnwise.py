@@ -101,7 +101,7 @@ def _reducing_pass(plan: Plan, lowerer: LaneLowerer, levels: Levels, level: int)
 
 
 def _write(kernel: Kernel, steps: Sequence[_Pass], final: TileProgram) -> None:
-    once, unit, step = _numbers(kernel)
+    once, unit, step = numbers(kernel)
     for part in steps:
         _reducing_methods(kernel, part, step)
     calls = [f"Reduce{part.number}(outer, column, count);" for part in steps]
@@ -126,7 +126,7 @@ def _write(kernel: Kernel, steps: Sequence[_Pass], final: TileProgram) -> None:
     kernel.process += [*loops.core_range("units", "unitsPerCore"), *once, *loop]
 
 
-def _numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
+def numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
     """Statements that read single numbers: once, for each unit, for each step."""
     once: list[str] = []
     unit: list[str] = []
@@ -144,7 +144,7 @@ def _tile_inputs(kernel: Kernel, program: TileProgram) -> list[PlanInput]:
 def _copy_in(kernel: Kernel, program: TileProgram) -> str:
     """The name of the method that fetches one step of these inputs."""
     inputs = _tile_inputs(kernel, program)
-    name = "Load" + "".join(camel(item.name)[:1].upper() + camel(item.name)[1:] for item in inputs)
+    name = "Load" + "".join(map(copies.capital, inputs))
     text = method(name, _POSITION, copies.copy_in(kernel, inputs))
     if text not in kernel.methods:
         kernel.methods.append(text)

@@ -81,6 +81,10 @@ def _shape(kernel: Kernel, item: PlanInput | PlanOutput) -> str:
     cpp_type, packed = CPP_TYPE[item.dtype], kernel.schedule.packed
     if packed and item.domain is Domain.FULL:
         return f"RowCopy<{cpp_type}>(rows)"
+    if kernel.form is Form.STEPS:
+        if item.domain is Domain.ROW:
+            return _piece("lanes", cpp_type)
+        return f"Steps{'In' if isinstance(item, PlanInput) else 'Out'}<{cpp_type}>(rows)"
     elements = "count"
     if item.domain is Domain.ROW and kernel.form is not Form.LANES:
         elements = "rows" if packed else "1"
@@ -102,6 +106,12 @@ def _copy_call(target: str, source: str, shape: str, padded: str = "") -> list[s
     if not padded:
         return [call, f"    {shape});"]
     return [call, f"    {shape},", f"    DataCopyPadExtParams<{padded}>{{false, 0, 0, 0}});"]
+
+
+def capital(item: PlanInput) -> str:
+    """The input's name inside that of a method."""
+    name = camel(item.name)
+    return name[:1].upper() + name[1:]
 
 
 def receive(inputs: Sequence[PlanInput]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.schedule_settings import Schedule
+from evokernel_core.ascendc.schedule_settings import Form, Schedule
 
 _COMBINE = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 _ONLY_VALUE = {"Sum": "", "Max": ", ReduceOrder::ORDER_ONLY_VALUE", "Min": ", ReduceOrder::ORDER_ONLY_VALUE"}
@@ -163,7 +163,16 @@ __aicore__ inline void SpreadRows(const LocalTensor<float> &dst, const LocalTens
     )
 
 
+def _at_pitch(text: str, schedule: Schedule) -> str:
+    """The text with the distance of a tile's rows, which in tiles of several steps is that of a unit."""
+    return text.replace("tiling_.pitch", "pitch") if schedule.form is Form.STEPS else text
+
+
 def repeat_columns(schedule: Schedule) -> str:
+    return _at_pitch(_repeat_columns(schedule), schedule)
+
+
+def _repeat_columns(schedule: Schedule) -> str:
     head = """\
 // Give every row of the tile the same columns.
 __aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalTensor<float> &src,
@@ -175,9 +184,9 @@ __aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalT
             head
             + """\
     const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
-    for (uint32_t column = 0; column < tiling_.pitch; column += LANES) {
-        const uint32_t left = tiling_.pitch - column;
-        Adds(dst[column], src[column], 0.0f, left < LANES ? left : LANES, rows,
+    for (uint32_t lane = 0; lane < tiling_.pitch; lane += LANES) {
+        const uint32_t left = tiling_.pitch - lane;
+        Adds(dst[lane], src[lane], 0.0f, left < LANES ? left : LANES, rows,
             UnaryRepeatParams{1, 1, pitchBlocks, 0});
     }
 }
@@ -198,7 +207,7 @@ def narrow(op: str, schedule: Schedule) -> str:
     """A binary operation whose second operand has one value a row or a column, such as ``MulRows``."""
     if op.endswith("Rows"):
         return _with_rows(op, op.removesuffix("Rows"), schedule)
-    return _with_columns(op, op.removesuffix("Columns"), schedule)
+    return _at_pitch(_with_columns(op, op.removesuffix("Columns"), schedule), schedule)
 
 
 def _with_rows(name: str, op: str, schedule: Schedule) -> str:
@@ -259,9 +268,9 @@ __aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<f
             head
             + f"""\
     const uint8_t pitchBlocks = tiling_.pitch / FLOATS_PER_BLOCK;
-    for (uint32_t column = 0; column < tiling_.pitch; column += LANES) {{
-        const uint32_t left = tiling_.pitch - column;
-        {op}(dst[column], src[column], columns[column], left < LANES ? left : LANES, rows,
+    for (uint32_t lane = 0; lane < tiling_.pitch; lane += LANES) {{
+        const uint32_t left = tiling_.pitch - lane;
+        {op}(dst[lane], src[lane], columns[lane], left < LANES ? left : LANES, rows,
             BinaryRepeatParams{{1, 1, 1, pitchBlocks, pitchBlocks, 0}});
     }}
 }}
@@ -322,5 +331,27 @@ template <typename T> __aicore__ inline DataCopyExtParams RowCopy(uint32_t rows)
         return {1, rows * rowBytes, 0, 0, 0};
     }
     return {static_cast<uint16_t>(rows), rowBytes, 0, 0, 0};
+}
+"""
+
+
+def steps_in() -> str:
+    return """\
+// Lanes of several steps: apart in device memory, one below another in the unified buffer.
+template <typename T> __aicore__ inline DataCopyExtParams StepsIn(uint32_t rows)
+{
+    const uint32_t apart = (tiling_.columns - lanes) * sizeof(T);
+    return {static_cast<uint16_t>(rows), static_cast<uint32_t>(lanes * sizeof(T)), apart, 0, 0};
+}
+"""
+
+
+def steps_out() -> str:
+    return """\
+// The same back to device memory.
+template <typename T> __aicore__ inline DataCopyExtParams StepsOut(uint32_t rows)
+{
+    const uint32_t apart = (tiling_.columns - lanes) * sizeof(T);
+    return {static_cast<uint16_t>(rows), static_cast<uint32_t>(lanes * sizeof(T)), 0, apart, 0};
 }
 """

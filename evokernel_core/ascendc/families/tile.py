@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.families import columnwise, piecewise, pointwise, rowwise, shared
+from evokernel_core.ascendc.families import columnwise, piecewise, pointwise, rowwise, shared, steps
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.tiling import tiling_text
@@ -14,6 +14,8 @@ def build(planned: Plan, schedule: Schedule) -> Kernel:
     """The kernel of a plan under a schedule, before it becomes text."""
     if schedule.form is Form.SHARED:
         return shared.build(planned, schedule)
+    if schedule.form is Form.STEPS:
+        return steps.build(planned, schedule)
     if planned.family == "piecewise":
         return piecewise.build(planned, schedule)
     if planned.family == "columnwise":

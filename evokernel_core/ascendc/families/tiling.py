@@ -6,10 +6,11 @@ from textwrap import indent
 
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.shared import MOST_SHARERS, point_bytes
+from evokernel_core.ascendc.families.steps import MOST_STEPS, lanes_per_block
 from evokernel_core.ascendc.lowering_program import camel, size_field
 from evokernel_core.ascendc.lowering_sizes import product
 from evokernel_core.ascendc.plan import Plan
-from evokernel_core.ascendc.schedule_settings import IN_PIECES, Form, Schedule
+from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 _FIELDS = {
@@ -48,6 +49,15 @@ _FIELDS = {
         "uint64_t unitsPerCore",
         "uint64_t chunks",
         "uint32_t chunkElements",
+    ),
+    Form.STEPS: (
+        "uint64_t steps",
+        "uint64_t columns",
+        "uint64_t units",
+        "uint64_t unitsPerCore",
+        "uint64_t chunks",
+        "uint32_t chunkElements",
+        "uint32_t stepsPerTile",
     ),
     Form.STREAM: ("uint64_t rows", "uint64_t rowsPerCore", "uint64_t columns"),
     Form.SEGMENTS: (
@@ -135,7 +145,7 @@ _LANES = """\
 tiling.columns = static_cast<uint64_t>(columnCount);
 const uint64_t outerCount = static_cast<uint64_t>(rowCount) / tiling.steps;
 const uint64_t share = RoundUp(CeilDiv(outerCount * tiling.columns, cores), STEP);
-const uint64_t longest = share < TILE_ELEMENTS ? share : TILE_ELEMENTS;
+const uint64_t longest = share < ROW_CAPACITY ? share : ROW_CAPACITY;
 tiling.chunks = CeilDiv(tiling.columns, longest);
 tiling.chunkElements = static_cast<uint32_t>(RoundUp(CeilDiv(tiling.columns, tiling.chunks), STEP));
 tiling.chunks = CeilDiv(tiling.columns, tiling.chunkElements);
@@ -144,8 +154,22 @@ tiling.unitsPerCore = CeilDiv(tiling.units, cores);
 tiling.blockDim = static_cast<uint32_t>(CeilDiv(tiling.units, tiling.unitsPerCore));
 """
 
+_STEPS = (
+    """\
+if (static_cast<uint64_t>(columnCount) > MOST_COLUMNS) {
+    return false;
+}
+"""
+    + _LANES
+    + """\
+const uint64_t most = Least(Least(tiling.steps, TILE_ELEMENTS / tiling.chunkElements), MOST_STEPS);
+tiling.stepsPerTile = static_cast<uint32_t>(CeilDiv(tiling.steps, CeilDiv(tiling.steps, most)));
+"""
+)
+
 _BODY = {
-    Form.LANES: _LANES,
+    Form.LANES: _LANES.replace("ROW_CAPACITY", "TILE_ELEMENTS"),
+    Form.STEPS: _STEPS,
     Form.PIECES: _ROWS + _PIECES,
     Form.SHARED: _PIECES + _SHARED,
     Form.FLAT: _FLAT,
@@ -224,13 +248,25 @@ def _constants(kernel: Kernel, body: str) -> str:
             f"constexpr uint32_t MOST_EXCHANGED = {kernel.exchanged}; // numbers of a row after a pass",
             f"constexpr uint64_t MOST_SHARERS = {MOST_SHARERS}; // cores of a row",
         ]
-    if ", STEP)" in body:
+    if schedule.form is Form.STEPS:
+        lines += _steps_constants(kernel)
+    elif ", STEP)" in body:
         lines.append("constexpr uint64_t STEP = 128;")
     if schedule.cores:
         lines.append(f"constexpr uint32_t MOST_CORES = {schedule.cores};")
     if schedule.packed:
         lines.append("constexpr uint32_t FLOATS_PER_BLOCK = 8;")
     return "\n".join(lines) + "\n"
+
+
+def _steps_constants(kernel: Kernel) -> list[str]:
+    block = lanes_per_block(kernel.plan)
+    return [
+        f"constexpr uint32_t LANES_PER_BLOCK = {block};",
+        f"constexpr uint64_t STEP = {4 * block}; // lanes in 128 bytes",
+        f"constexpr uint64_t MOST_STEPS = {MOST_STEPS}; // repeats of one instruction",
+        f"constexpr uint64_t MOST_COLUMNS = UINT32_MAX / {32 // block}; // what a copy can step over",
+    ]
 
 
 def _has_row_outputs(plan: Plan) -> bool:
@@ -246,7 +282,7 @@ def shape_fields(plan: Plan, schedule: Schedule) -> tuple[list[str], list[str]]:
         fields.append("uint64_t mid")
         lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")
         lines.append(f"tiling.pieces = static_cast<uint64_t>({pieces.cpp()});")
-    elif schedule.form is Form.LANES:
+    elif schedule.form in IN_LANES:
         lines.append(f"tiling.steps = static_cast<uint64_t>({plan.mid.cpp()});")
     elif plan.outer:
         fields.append("uint64_t mid")

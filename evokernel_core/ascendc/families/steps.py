@@ -1,0 +1,205 @@
+"""Reductions over leading or middle dimensions with several steps a tile, for runs of lanes too short to
+fill one.
+
+A tile holds a run of lanes of several steps, one below another. A reduction keeps a partial result for
+every place of a tile, so that its instructions are as long as the tile; at the end of a pass the places of
+a lane are folded together. What a lane comes to is read by the steps of a tile in turn, with a repeat
+stride of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from attrs import define
+
+from evokernel_core.ascendc.families import copies, loops
+from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.families.buffers import FLOATS_PER_BLOCK
+from evokernel_core.ascendc.families.columnwise import LaneLowerer, numbers
+from evokernel_core.ascendc.families.copies import method
+from evokernel_core.ascendc.families.programs import TileProgram
+from evokernel_core.ascendc.families.stream import COMBINE, IDENTITY, Pass, in_passes
+from evokernel_core.ascendc.families.text import instruction_lines
+from evokernel_core.ascendc.lowering import Domain, Operand, Value
+from evokernel_core.ascendc.lowering_program import Lowerer, Virtual
+from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
+from evokernel_core.ascendc.schedule_settings import Schedule
+from evokernel_core.domain.tensor import ITEM_SIZE
+
+MOST_STEPS = 255
+"""Repeats of one instruction, which takes a repeat a step."""
+_TILE = "uint64_t step, uint32_t rows"
+
+_ROWS_AT = """\
+// How many steps the tile that begins at a step has.
+__aicore__ inline uint32_t RowsAt(uint64_t step)
+{
+    const uint64_t left = tiling_.steps - step;
+    return left < tiling_.stepsPerTile ? left : tiling_.stepsPerTile;
+}
+"""
+
+
+@define
+class StepLowerer(LaneLowerer):
+    """Values of a lane are tensors of one step, which the steps of a tile read in turn."""
+
+    row_suffix: ClassVar[str] = "Columns"
+
+    def at(self, operand: Operand, domain: Domain) -> Virtual:
+        tensor = LaneLowerer.at(self, operand, domain)
+        if domain is Domain.ROW or tensor.domain is not Domain.ROW:
+            return tensor
+        if tensor.index not in self._spread:
+            self._spread[tensor.index] = self._spread_row(tensor)
+        return self._spread[tensor.index]
+
+    def _narrow(self, operand: Operand) -> Virtual | None:
+        operand = self.plain(operand)
+        if not isinstance(operand, Value) or operand.domain is not Domain.ROW or self.scalar(operand):
+            return None
+        return self.tensor(operand)
+
+    def _mask(self, value: Operand, domain: Domain) -> Virtual:
+        return Lowerer._mask(self, value, domain)
+
+    def _spread_row(self, row: Virtual) -> Virtual:
+        return self.emit("expand_columns", self.virtual(Domain.FULL), row)
+
+
+def refusal(plan: Plan) -> str | None:
+    """Why the steps of a plan cannot lie one below another."""
+    if any(item.mid and not item.inner for item in plan.inputs):
+        return "A number for each step would differ inside a tile."
+    tensors: tuple[PlanInput | PlanOutput, ...] = (*plan.inputs, *plan.outputs)
+    widths = {ITEM_SIZE[item.dtype] for item in tensors if item.domain is Domain.FULL}
+    if len(widths) != 1 or max(widths) > ITEM_SIZE["float32"]:
+        return "Steps of tensors of several widths do not lie equally far apart."
+    wider = (ITEM_SIZE[item.dtype] > max(widths) for item in plan.inputs if item.domain is Domain.ROW)
+    return "A copy of wider lanes does not fill the distance between steps." if any(wider) else None
+
+
+def lanes_per_block(plan: Plan) -> int:
+    """Lanes in whole blocks of every tensor that has steps: the distance of steps is a multiple of it."""
+    narrow = min(ITEM_SIZE[item.dtype] for item in plan.inputs if item.domain is Domain.FULL)
+    return FLOATS_PER_BLOCK * ITEM_SIZE["float32"] // narrow
+
+
+def build(plan: Plan, schedule: Schedule) -> Kernel:
+    """The kernel whose tiles have several steps."""
+    kernel, steps, final = in_passes(plan, schedule, StepLowerer(plan, True, schedule.eager_rounding))
+    once, unit, _ = numbers(kernel)
+    kernel.methods.append(_ROWS_AT)
+    calls = [_reducing_methods(kernel, part) for part in steps]
+    calls.append(_final_methods(kernel, final))
+    loads = []
+    if kernel.held:
+        kernel.methods.append(method("LoadLanes", "", copies.copy_in(kernel, kernel.held)))
+        loads = ["LoadLanes();", *(line.partition(" ")[2] for line in copies.receive(kernel.held))]
+    lines = [
+        "outer = unit / tiling_.chunks;",
+        "column = unit % tiling_.chunks * tiling_.chunkElements;",
+        "const uint64_t left = tiling_.columns - column;",
+        "lanes = left < tiling_.chunkElements ? left : tiling_.chunkElements;",
+        "pitch = (lanes + LANES_PER_BLOCK - 1) / LANES_PER_BLOCK * LANES_PER_BLOCK;",
+        *unit,
+        *loads,
+        *calls,
+        *copies.release(kernel.held),
+    ]
+    kernel.methods.append(method("Unit", "uint64_t unit", lines))
+    loop = ["for (uint64_t unit = begin; unit < end; ++unit) {", "    Unit(unit);", "}"]
+    kernel.process += [*loops.core_range("units", "unitsPerCore"), *once, *loop]
+    return kernel
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def _lines(items: Sequence[object], program: TileProgram) -> list[str]:
+    return instruction_lines(items, program.registers, packed=False, rows="pitch")  # type: ignore[arg-type]
+
+
+def _tile_inputs(kernel: Kernel, program: TileProgram) -> list[PlanInput]:
+    return [item for item in program.inputs if item in kernel.queued and item.domain is not Domain.ROW]
+
+
+def _loop(kernel: Kernel, program: TileProgram, work: str) -> list[str]:
+    """The tiles of one unit, with the next one under way where there are two buffers."""
+    inputs = _tile_inputs(kernel, program)
+    load = "Load" + "".join(map(copies.capital, inputs))
+    text = method(load, _TILE, copies.copy_in(kernel, inputs))
+    if text not in kernel.methods:
+        kernel.methods.append(text)
+    head = "for (uint64_t step = 0; step < tiling_.steps; step += tiling_.stepsPerTile) {"
+    if not kernel.schedule.ahead:
+        return [head, f"    {load}(step, RowsAt(step));", f"    {work}(step, RowsAt(step));", "}"]
+    return [
+        f"{load}(0, RowsAt(0));",
+        head,
+        "    const uint64_t next = step + tiling_.stepsPerTile;",
+        "    if (next < tiling_.steps) { // travels while this tile is computed",
+        f"        {load}(next, RowsAt(next));",
+        "    }",
+        f"    {work}(step, RowsAt(step));",
+        "}",
+    ]
+
+
+def _reducing_methods(kernel: Kernel, part: Pass) -> str:
+    """The methods of a pass that reduces; the call that runs it for a unit."""
+    program = part.program
+    inputs = _tile_inputs(kernel, program)
+    body = ["const uint32_t count = rows * pitch;", *copies.receive(inputs), *_lines(program.body, program)]
+    kernel.methods.append(method(f"Accumulate{part.number}", _TILE, [*body, *copies.release(inputs)]))
+    lines = _lines(program.prologue, program)
+    for item in part.accumulations:
+        start = IDENTITY[item.value.op]
+        lines.append(f"Duplicate({item.accumulator}, {start}, RowsAt(0) * pitch);")
+    lines += _loop(kernel, program, f"Accumulate{part.number}")
+    for item in part.accumulations:
+        name = f"Fold{COMBINE[item.value.op]}"
+        lines.append(f"{name}({item.row}, {item.accumulator});")
+        fold = _fold(name, COMBINE[item.value.op])
+        if fold not in kernel.methods:
+            kernel.methods.append(fold)
+    kernel.methods.append(method(f"Reduce{part.number}", "", lines))
+    return f"Reduce{part.number}();"
+
+
+def _fold(name: str, op: str) -> str:
+    """The method that brings the places of a lane together."""
+    return f"""\
+// {op} the steps of a tile, one half to the other, until one is left.
+__aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<float> &src)
+{{
+    for (uint32_t rows = RowsAt(0); rows > 1;) {{
+        const uint32_t half = rows / 2;
+        {op}(src, src, src[(rows - half) * pitch], half * pitch);
+        rows -= half;
+    }}
+    Adds(dst, src, 0.0f, pitch);
+}}
+"""
+
+
+def _final_methods(kernel: Kernel, final: TileProgram) -> str:
+    """The methods that write the outputs; the call that runs them for a unit."""
+    rows = [output for output in kernel.plan.outputs if output.domain is Domain.ROW]
+    full = [output for output in kernel.plan.outputs if output.domain is Domain.FULL]
+    lines = [*copies.allocate(rows), *_lines(final.prologue, final), *copies.send(rows)]
+    if rows:
+        kernel.methods.append(method("CopyOutLanes", "", copies.copy_out(kernel, rows)))
+        lines.append("CopyOutLanes();")
+    if full:
+        inputs = _tile_inputs(kernel, final)
+        body = ["const uint32_t count = rows * pitch;"]
+        body += [*copies.receive(inputs), *copies.allocate(full), *_lines(final.body, final)]
+        body += [*copies.send(full), *copies.release(inputs), "CopyOut(step, rows);"]
+        kernel.methods.append(method("CopyOut", _TILE, copies.copy_out(kernel, full)))
+        kernel.methods.append(method("Write", _TILE, body))
+        lines += _loop(kernel, final, "Write")
+    kernel.methods.append(method("Finish", "", lines))
+    return "Finish();"
