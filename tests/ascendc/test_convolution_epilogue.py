@@ -154,6 +154,15 @@ def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any)
         verify(case, builder, on_twin, chip, move.strategy)
 
 
+@pytest.mark.parametrize("chain", [("tanh",), ("scale", "channels", "tanh")])
+def test_results_of_one_pixel_an_image(chain: tuple[str, ...], builder: Any, on_twin: Any, chip: Any) -> None:
+    for outputs, kernel in ((40, (1, 1)), (1, (1, 1)), (70, (3, 5))):
+        case = Case(3, 20, outputs, kernel, kernel, chain)
+        task, inputs = task_of(builder, case), inputs_of(case)
+        (found,), (wanted,) = on_twin(task, inputs), expected(case, inputs)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("item", [
     ConvolutionSchedule(16, 32, 2, 16, 32, 3),
     ConvolutionSchedule(64, 128, 1, 16, 16, 2, stay=True, flat=True),

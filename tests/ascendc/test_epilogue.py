@@ -152,6 +152,23 @@ def test_a_batch_whose_operands_lack_some_of_its_dimensions(builder: Any, on_twi
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("m", "n"), [(1, "n"), ("m", 1), (1, 1), (1, 300), (300, 1)])
+def test_products_of_one_row_or_column(m: Any, n: Any, builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x, y = graph.input("x", (m, 70)), graph.input("y", (70, n))
+    other = graph.input("other", (m, n))
+    value = graph.call("mm.default", x, y, shape=(m, n))
+    value = graph.call("sigmoid.default", value, shape=(m, n))
+    value = graph.call("add.Tensor", value, other, shape=(m, n))
+    task = graph.task(value, symbols={"m": 40, "n": 50})
+    for size in (1, 9, 300):
+        sizes = {"m": size, "n": size}
+        inputs = drawn(task, sizes)
+        (result,) = on_twin(task, inputs, sizes=sizes)
+        wanted = UNARY["sigmoid.default"](inputs["x"] @ inputs["y"]) + inputs["other"]
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_rows_of_a_layer_are_cut_where_an_operand_repeats(builder: Any, on_twin: Any, chip: Any) -> None:
     graph = builder()
     x, y = graph.input("x", (4, "m", 20)), graph.input("y", (20, "n"))

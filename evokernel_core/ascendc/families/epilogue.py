@@ -81,8 +81,12 @@ def read_epilogue(
     task: KernelTask, ref: ValueRef, rows: tuple[Dim, ...], columns: tuple[Dim, ...]
 ) -> Epilogue:
     """What a task does with the value ``ref``, a matrix of ``rows`` x ``columns``. Raises PlanError where
-    that is not element-wise."""
-    return Epilogue(plan_matrix(behind(task, ref), rows, columns), ref.name)
+    that is not element-wise, and where the matrix is a single column, which is handed over in blocks and not
+    dense, as a plan reads one value a row."""
+    plan = plan_matrix(behind(task, ref), rows, columns)
+    if any(item.source == ref.name and not item.inner for item in plan.inputs):
+        raise PlanError("A product of a single column has no epilogue.")
+    return Epilogue(plan, ref.name)
 
 
 @frozen
