@@ -8,6 +8,7 @@ from functools import cache
 from evokernel_core.ascendc.families import (
     arg,
     attention,
+    integers,
     iota,
     phases,
     put,
@@ -41,6 +42,7 @@ FAMILIES: tuple[Family, ...] = (
     triangle.FAMILY,
     arg.FAMILY,
     iota.FAMILY,
+    integers.FAMILY,
     take.FAMILY,
     put.FAMILY,
     scan.FAMILY,

@@ -1,0 +1,204 @@
+"""Element-wise arithmetic on integers against NumPy: every bit, wraparound included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.author import check, initial
+from evokernel_core.domain.errors import PlanError
+
+DTYPES = ("int64", "int32", "int16", "int8", "uint8")
+EDGES = (0, 1, 2, -1, -2, 1 << 15, 1 << 16, 1 << 24, (1 << 24) + 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1,
+         1 << 32, -(1 << 31) - 1, 1 << 48, (1 << 63) - 1, -(1 << 63))  # fmt: skip
+
+
+def draw(rng: Any, shape: Any, dtype: str) -> Any:
+    """Numbers of every size, many of them at the ends of words."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    wide = rng.integers(-(1 << 63), (1 << 63) - 1, shape) >> rng.integers(0, 64, shape)
+    wide = np.where(rng.random(shape) < 0.3, rng.choice(np.array(EDGES), shape), wide)
+    return wide.astype(dtype)
+
+
+def _sign(a: Any) -> Any:
+    return np.sign(a).astype(a.dtype)
+
+
+ARITHMETIC = {
+    "add.Tensor": np.add,
+    "sub.Tensor": np.subtract,
+    "mul.Tensor": np.multiply,
+    "maximum.default": np.maximum,
+    "minimum.default": np.minimum,
+}
+BITWISE = {
+    "bitwise_and.Tensor": np.bitwise_and,
+    "bitwise_or.Tensor": np.bitwise_or,
+    "bitwise_xor.Tensor": np.bitwise_xor,
+}
+UNARY = {"neg.default": np.negative, "abs.default": np.abs, "sign.default": _sign,
+         "bitwise_not.default": np.invert, "square.default": np.square}  # fmt: skip
+ORDERS = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+          "ge": np.greater_equal}  # fmt: skip
+
+
+def _run(on_twin: Any, chip: Any, b: Any, results: list[Any], inputs: dict[str, str], expected: Any) -> None:
+    """One compile, three sizes."""
+    task = b.task(*results, symbols={"n": 9000})
+    strategy = initial(task, chip)
+    assert strategy.family == "integers" or "bool" in inputs.values()
+    for n in (1, 77, 9000):
+        rng = np.random.default_rng(n)
+        given = {name: draw(rng, n, dtype) for name, dtype in inputs.items()}
+        with np.errstate(over="ignore"):
+            wanted = expected(**given)
+        for found, right in zip(on_twin(task, given, strategy, {"n": n}), wanted, strict=True):
+            assert found.dtype == right.dtype
+            np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arithmetic_of_two_tensors(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    b, ops = builder(), ARITHMETIC | BITWISE
+    x, y = b.input("x", ("n",), dtype), b.input("y", ("n",), dtype)
+    results = [b.call(name, x, y, shape=("n",), dtype=dtype) for name in ops]
+    inputs = {"x": dtype, "y": dtype}
+    _run(on_twin, chip, b, results, inputs, lambda x, y: [op(x, y) for op in ops.values()])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_comparisons(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    """Of two tensors, many of whose elements are equal, and with a number."""
+    b, number = builder(), 5 if dtype in ("int8", "uint8") else 30000
+    x, y = b.input("x", ("n",), dtype), b.input("y", ("n",), dtype)
+    moved = b.call("minimum.default", x, y, shape=("n",), dtype=dtype)
+    results = [b.call(f"{name}.Tensor", moved, y, shape=("n",), dtype="bool") for name in ORDERS]
+    results += [b.call(f"{name}.Scalar", x, number, shape=("n",), dtype="bool") for name in ("lt", "ge")]
+
+    def expected(x: Any, y: Any) -> Any:
+        found = [op(np.minimum(x, y), y) for op in ORDERS.values()] + [x < number, x >= number]
+        return [item.astype("bool") for item in found]
+
+    _run(on_twin, chip, b, results, {"x": dtype, "y": dtype}, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_single_tensors_and_numbers(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    b, number = builder(), {"int64": 5_000_000_007, "int32": 1_000_003}.get(dtype, 101)
+    x = b.input("x", ("n",), dtype)
+    results = [b.call(name, x, shape=("n",), dtype=dtype) for name in UNARY]
+    results.append(b.call("add.Tensor", x, number, shape=("n",), dtype=dtype))
+    results.append(b.call("mul.Tensor", x, number, shape=("n",), dtype=dtype))
+    results.append(b.call("rsub.Scalar", x, number, shape=("n",), dtype=dtype))
+    scale = np.array(number, dtype)
+
+    def expected(x: Any) -> Any:
+        return [*(op(x) for op in UNARY.values()), x + scale, x * scale, scale - x]
+
+    _run(on_twin, chip, b, results, {"x": dtype}, expected)
+
+
+@pytest.mark.parametrize("dtype", ("int64", "int32", "uint8"))
+def test_shifts_choices_and_powers(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    b, bits = builder(), {"int64": (3, 32, 45), "int32": (1, 16, 31), "uint8": (1, 4, 7)}[dtype]
+    x, mask = b.input("x", ("n",), dtype), b.input("mask", ("n",), "bool")
+    kind = {"shape": ("n",), "dtype": dtype}
+    left = [b.call("bitwise_left_shift.Tensor_Scalar", x, count, **kind) for count in bits]
+    right = [b.call("bitwise_right_shift.Tensor_Scalar", x, count, **kind) for count in bits[1:]]
+    cube = b.call("pow.Tensor_Scalar", x, 3, **kind)
+    chosen = b.call("where.self", mask, x, left[0], **kind)
+    filled = b.call("masked_fill.Scalar", x, mask, 100, **kind)
+
+    def expected(x: Any, mask: Any) -> Any:
+        shifted = [x << x.dtype.type(count) for count in bits]
+        back = [x >> x.dtype.type(count) for count in bits[1:]]
+        chosen = [np.where(mask, x, shifted[0]), np.where(mask, x.dtype.type(100), x)]
+        return [*shifted, *back, x * x * x, *chosen]
+
+    _run(on_twin, chip, b, [*left, *right, cube, chosen, filled], {"x": dtype, "mask": "bool"}, expected)
+
+
+@pytest.mark.parametrize("source", (*DTYPES, "bool"))
+def test_casts(source: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    b, targets = builder(), (*DTYPES, "bool")
+    x = b.input("x", ("n",), source)
+    other = b.call("bitwise_not.default", x, shape=("n",), dtype=source)
+    results = [b.call("_to_copy.default", other, shape=("n",), dtype=to) for to in targets if to != source]
+    inputs = {"x": source}
+    _run(on_twin, chip, b, results, inputs, lambda x: [(~x).astype(to) for to in targets if to != source])
+
+
+def test_an_operand_for_each_row_each_column_and_all(builder: Any, on_twin: Any, chip: Any) -> None:
+    b, shape = builder(), ("a", "b", "c")
+    x, rows = b.input("x", shape, "int64"), b.input("rows", ("a", 1, 1), "int64")
+    columns, middle = b.input("columns", ("c",), "int32"), b.input("middle", ("b", 1), "bool")
+    one = b.input("one", (), "int64")
+    kind = {"shape": shape, "dtype": "int64"}
+    total = b.call("add.Tensor", b.call("mul.Tensor", x, rows, **kind), columns, **kind)
+    total = b.call("sub.Tensor", b.call("mul.Tensor", total, middle, **kind), one, **kind)
+    wide = b.call("expand.default", b.call("unsqueeze.default", columns, 0, shape=(1, "c"), dtype="int32"),
+                  ("b", "c"), shape=("b", "c"), dtype="int32")  # fmt: skip
+    less = b.call("lt.Tensor", total, wide, shape=shape, dtype="bool")
+    task = b.task(total, less, symbols={"a": 5, "b": 6, "c": 700})
+    strategy = initial(task, chip)
+    for sizes in ({"a": 1, "b": 1, "c": 1}, {"a": 3, "b": 4, "c": 65}, {"a": 2, "b": 3, "c": 1500}):
+        a, m, c = sizes.values()
+        rng = np.random.default_rng(c)
+        given = {"x": draw(rng, (a, m, c), "int64"), "rows": draw(rng, (a, 1, 1), "int64"),
+                 "columns": draw(rng, c, "int32"), "middle": draw(rng, (m, 1), "bool"),
+                 "one": draw(rng, (), "int64")}  # fmt: skip
+        with np.errstate(over="ignore"):
+            right = (given["x"] * given["rows"] + given["columns"]) * given["middle"] - given["one"]
+        found, smaller = on_twin(task, given, strategy, sizes)
+        np.testing.assert_array_equal(found, right)
+        np.testing.assert_array_equal(smaller, right < given["columns"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_graphs(seed: int, builder: Any, on_twin: Any, chip: Any) -> None:
+    """Chains of operations on tensors of several dtypes and shapes."""
+    rng, b = np.random.default_rng(seed), builder()
+    shapes = [("n", "m"), ("m",), ("n", 1), ()]
+    names = {f"x{i}": (shapes[i % 4], str(rng.choice([*DTYPES, "bool"]))) for i in range(5)}
+    nodes = [(b.input(name, shape, dtype), shape, dtype) for name, (shape, dtype) in names.items()]
+    steps = []
+    for _ in range(12):
+        i, j = (int(rng.integers(0, len(nodes))) for _ in range(2))
+        dtype = str(rng.choice(["int64", "int32"]))
+        shape = max(nodes[i][1], nodes[j][1], key=len)
+        if {nodes[i][1], nodes[j][1]} == {("m",), ("n", 1)}:
+            shape = ("n", "m")
+        if rng.random() < 0.4:
+            op, kind = f"{rng.choice(list(ORDERS))}.Tensor", "bool"
+            pair = [b.call("_to_copy.default", nodes[k][0], shape=nodes[k][1], dtype=dtype) for k in (i, j)]
+        else:
+            op, kind, pair = str(rng.choice(list(ARITHMETIC))), dtype, [nodes[i][0], nodes[j][0]]
+        nodes.append((b.call(op, *pair, shape=shape, dtype=kind), shape, kind))
+        steps.append((op, i, j, dtype))
+    wanted = [k for k, (_, shape, _) in enumerate(nodes) if shape == ("n", "m") and k >= len(names)][-3:]
+    task = b.task(*(nodes[k][0] for k in wanted), symbols={"n": 30, "m": 200})
+    strategy = initial(task, chip)
+    for n, m in ((1, 1), (7, 130)):
+        sizes = {"n": n, "m": m}
+        given = {name: draw(rng, tuple(sizes.get(d, d) for d in shape), dtype)
+                 for name, (shape, dtype) in names.items()}  # fmt: skip
+        values = [np.asarray(given[name]) for name in names]
+        with np.errstate(over="ignore"):
+            for op, i, j, dtype in steps:
+                left, right = values[i].astype(dtype), values[j].astype(dtype)
+                compute = ARITHMETIC.get(op) or ORDERS[op.split(".")[0]]
+                values.append(np.asarray(compute(left, right)))
+        for found, k in zip(on_twin(task, given, strategy, sizes), wanted, strict=True):
+            np.testing.assert_array_equal(found, np.broadcast_to(values[k], (n, m)))
+
+
+def test_what_cannot_be_exact_is_refused(builder: Any, chip: Any) -> None:
+    b = builder()
+    x = b.input("x", (8,), "int64")
+    by = b.call("bitwise_left_shift.Tensor", x, x, shape=(8,), dtype="int64")
+    with pytest.raises(PlanError, match="by a tensor of bits"):
+        check(b.task(by), chip)
