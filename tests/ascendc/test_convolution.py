@@ -13,6 +13,8 @@ from attrs import asdict, evolve, frozen
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION
 from evokernel_core.ascendc.families.conv_rows import RowsSchedule
+from evokernel_core.ascendc.families.conv_schedule import ConvolutionSchedule
+from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -229,3 +231,85 @@ def test_bias_and_relu_need_no_kernel_of_their_own(relu: bool, builder: Any, chi
 def test_large_convolutions_turn_their_weights(builder: Any, chip: Any) -> None:
     start = initial(task_of(builder, Case(16, 3, 64, (256, 256), (3, 3))), chip)
     assert {value for name, value in start.settings if name.endswith("family")} >= {"convolution_rows"}
+
+
+def framed(case: Case, builder: Any) -> KernelTask:
+    """The convolution of the family itself, which frames its images."""
+    graph = builder()
+    x = graph.input("x", (case.batch, case.channels, *case.sizes), case.dtype)
+    shape = (case.outputs, case.channels // case.groups, *case.kernel)
+    weight = graph.input("weight", shape, case.dtype, parameter=True)
+    bias = graph.input("bias", (case.outputs,), case.dtype, parameter=True) if case.bias else None
+    stride = case.each("stride")
+    args = (
+        x, weight, (*stride[:-1], 1), case.each("dilation"), case.groups, stride[-1], False, bias,
+        case.each("padding"),
+    )  # fmt: skip
+    spec = TensorSpec((case.batch, case.outputs, *case.made()), case.dtype)
+    graph.nodes.append(Node("convolution", CONVOLUTION, args, (), (spec,)))
+    task: KernelTask = graph.task(ValueRef("convolution"))
+    return task
+
+
+CASES = (
+    Case(2, 3, 20, (9, 70), (3, 3), padding=(1, 1)),
+    Case(3, 5, 12, (8, 13), (5, 7), padding=(0, 9), dilation=(1, 2)),
+    Case(2, 3, 24, (33, 31), (11, 11), stride=(4, 4), padding=(2, 2), bias=True),
+    Case(2, 4, 40, (3001,), (3,), stride=(3,), dilation=(4,)),
+    Case(5, 6, 20, (90,), (4,), stride=(2,), padding=(3,), groups=2, dtype="float16"),
+    Case(2, 3, 8, (6, 7, 20), (3, 3, 3), stride=(2, 2, 2), padding=(1, 2, 3)),
+    Case(3, 16, 150, (12, 32), (3, 3), padding=(1, 0), groups=2, dtype="bfloat16"),
+)
+NARROW = ConvolutionSchedule(32, 32, 2, 16, 32, 2, stay=True, chunk_kib=1)
+SCHEDULES = (
+    NARROW,
+    evolve(NARROW, stay=False, flat=True, chunk_kib=7, base_m=64),
+    evolve(NARROW, part_n=128, parts=1, outputs_first=True, chunk_kib=40),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_images_in_chunks(case: Case, builder: Any, on_twin: Any, chip: Any) -> None:
+    task, inputs = framed(case, builder), inputs_of(case)
+    wanted = expected(case, inputs)
+    is_flat = len(case.kernel) > 1 and set(case.each("stride")) == {1}
+    for item in SCHEDULES[1:] if is_flat else (NARROW, SCHEDULES[2]):
+        strategy = Strategy("convolution", asdict(item))
+        (found,) = on_twin(task, inputs, strategy=strategy)
+        np.testing.assert_allclose(np.asarray(found, "f8"), wanted, rtol=1e-2, atol=1e-2)
+        assert estimate_us(task, strategy, chip) > 0
+    assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
+
+
+def test_chunks_have_moves(builder: Any, chip: Any) -> None:
+    task = framed(CASES[0], builder)
+    found = {move.name for move in moves(task, initial(task, chip), chip)}
+    assert {"larger chunks in L2", "smaller chunks in L2"} & found
+
+
+LARGE = Case(8, 64, 64, (256, 256), (3, 3), padding=(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("case", "beside"),
+    [(LARGE, True), (evolve(LARGE, relu=True, bias=True), True), (evolve(LARGE, batch=1), False)],
+    ids=str,
+)
+def test_many_bytes_are_framed_beside_the_products(case: Case, beside: bool, builder: Any) -> None:
+    """A ReLU is the cube core's; few bytes are framed by a kernel before."""
+    ops = [node.op for node in legalised(task_of(builder, case)).graph.nodes]
+    assert ("evokernel.phases.default" in ops) is not beside
+
+
+def test_vector_cores_that_take_results_do_not_frame(builder: Any) -> None:
+    graph = builder()
+    x = graph.input("x", (8, 64, 256, 256), "float32")
+    weight = graph.input("weight", (64, 64, 3, 3), "float32", parameter=True)
+    shape = (8, 64, 256, 256)
+    made = graph.call(
+        "convolution.default", x, weight, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1,
+        shape=shape, dtype="float32",
+    )  # fmt: skip
+    behind = graph.call("tanh.default", made, shape=shape, dtype="float32")
+    ops = {node.op for node in legalised(graph.task(behind)).graph.nodes}
+    assert "evokernel.phases.default" in ops

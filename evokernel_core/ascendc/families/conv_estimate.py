@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.conv_frame import framed_sizes, framing_of
 from evokernel_core.ascendc.families.conv_geometry import Convolution
 from evokernel_core.ascendc.families.conv_rows import RowsSchedule, halo, tiles_of
 from evokernel_core.ascendc.families.conv_schedule import FRACTAL, ConvolutionSchedule, whole
@@ -51,7 +52,11 @@ def _sizes(found: Convolution, sizes: Mapping[str, int]) -> _Sizes:
     read = tuple(each.evaluate(sizes) for each in found.read)
     made = tuple(each.evaluate(sizes) for each in found.made)
     depth, size = channels * math.prod(found.kernel), ITEM_SIZE[found.dtype]
-    x_bytes = batch * found.groups * channels * math.prod(read) * found.phases * size
+    x_bytes = batch * found.groups * channels * math.prod(read) * size
+    if found.frame is not None:
+        read = framed_sizes(found, made)
+    else:
+        x_bytes *= found.phases
     y_bytes = batch * found.groups * outputs * math.prod(made) * size
     weight_bytes = found.groups * outputs * depth * size
     return _Sizes(batch, channels, outputs, read, made, depth, size, x_bytes, y_bytes, weight_bytes)
@@ -110,7 +115,9 @@ def estimate_us(
     total = known.x_bytes + known.y_bytes
     back = max(0, total - chip.l2_bytes) / total * known.y_bytes * table["gm.write_back_cost"]
     device = table["gm.hbm_achieved_gbps"] * 1e3 / chip.mhz / chip.aic
-    missed = (known.x_bytes * tile.again + known.beside_bytes) / tile.count
+    # Images that vector cores frame are in L2 when they are read.
+    from_memory = known.x_bytes * tile.again if found.frame is None else 0
+    missed = (from_memory + known.beside_bytes) / tile.count
     pushed = back / tile.count / device
     copied = tile.copied + missed / table["mte.load_bytes_per_cycle"]
     row_bytes = _moved(tile.width * known.size, False)
@@ -135,7 +142,14 @@ def estimate_us(
     memory = (read + back) / (table["gm.hbm_achieved_gbps"] * 1e3)
     first = copied * min(1.0, tile.ahead) + stored + taken / tile.parts
     first += known.weight_bytes / found.groups / table["mte.load_bytes_per_cycle"]
-    return float(chip.launch_us + _START_US + max((mine * busy + first) / chip.mhz, memory))
+    if found.frame is None or isinstance(item, RowsSchedule):
+        return float(chip.launch_us + _START_US + max((mine * busy + first) / chip.mhz, memory))
+    framing = framing_of(
+        found, known.batch, found.groups * known.channels, known.made, known.size, item.chunk_kib * 1024, chip
+    )
+    products_us = (mine * busy + first) / chip.mhz
+    taken_us = max(products_us, memory + framing.between_us, framing.busy_us) + _FRICTION * products_us
+    return float(chip.launch_us + _START_US + taken_us + framing.busy_us / framing.chunks)
 
 
 def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes, chip: Chip) -> _Tile:
@@ -178,7 +192,9 @@ def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes
         copied=copied,
         asked=asked,
         ahead=min(1.0, (item.slots - 1) * item.panel_k / known.depth),
-        again=of_outputs if not item.outputs_first and known.x_bytes > chip.l2_bytes else 1,
+        again=of_outputs
+        if not item.outputs_first and known.x_bytes > chip.l2_bytes and found.frame is None
+        else 1,
     )
 
 

@@ -14,7 +14,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
 CONVOLUTION = "evokernel.convolution.default"
-"""``(x, weight, stride, dilation, groups, phases, rows_first, bias)``: a convolution without padding.
+"""``(x, weight, stride, dilation, groups, phases, rows_first, bias, before)``: a convolution without padding.
 
 x is [batch, groups * channels, *sizes], weight [groups * outputs, channels, *kernel], with one to three
 spatial dimensions. With ``rows_first`` the kernel's rows come before the channels: weight is
@@ -24,6 +24,9 @@ added.
 Along the last dimension the kernel steps by single elements: a larger step is the number of ``phases`` into
 which that dimension is cut, x being [batch, groups * channels, *sizes[:-1], phases, width] with element
 ``w`` of a row at [w % phases, w // phases]. Rows of x may be longer than what is read.
+
+With ``before``, zeros in front of each spatial dimension, x is the image itself, [batch, groups * channels,
+*sizes], without zeros and phases: the kernel frames it, as ``evokernel.phases`` would; not with rows_first.
 """
 RELU = "aten.relu.default"
 """What the cube core does to a result on its way to memory."""
@@ -31,10 +34,19 @@ TYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
 @frozen
+class Frame:
+    """Zeros in front of an image, both (depth, height, width)."""
+
+    sizes: tuple[Extent, ...]
+    before: tuple[int, ...]
+
+
+@frozen
 class Convolution:
     """Spatial tuples run (depth, height, width); dimensions that can be one are one.
 
-    ``read`` are the sizes of x in memory (its width that of one phase), ``made`` those of the result;
+    ``read`` are the sizes of x in memory (its width that of one phase), of the image where the kernel puts it
+    into a ``frame``; ``made`` those of the result;
     ``dilation`` counts elements, whole for all but the last dimension of phases.
     """
 
@@ -54,6 +66,7 @@ class Convolution:
     dtype: str
     bias: str | None = None
     relu: bool = False
+    frame: Frame | None = None
 
     @property
     def inner(self) -> int:
@@ -126,7 +139,8 @@ def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
     groups, phases, rows_first = int(str(node.args[4])), int(str(node.args[5])), bool(node.args[6])
     if rows_first:
         shape = (shape[0], shape[2], *shape[3:-1], shape[1], shape[-1])
-    if phases > 1:
+    before = node.args[8] if len(node.args) > 8 else None
+    if phases > 1 and before is None:
         read = (*read[:-2], read[-1])
     axes = [
         _Axis(extent(a), extent(b), _static(k), s, Extent(d))
@@ -137,8 +151,10 @@ def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
     outputs = extent(shape[0]).divided_by(Extent(groups))
     if outputs is None:
         raise PlanError("The output channels of a convolution are no multiple of its groups.")
-    axes = axes if phases > 1 or rows_first else _merged(axes)
+    axes = axes if phases > 1 or rows_first or before is not None else _merged(axes)
+    missing = 3 - len(axes)
     axes = [_Axis(ONE, ONE, 1, 1, ONE)] * (3 - len(axes)) + axes
+    sizes = tuple(axis.read for axis in axes)
     return Convolution(
         x,
         weight,
@@ -146,7 +162,7 @@ def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
         groups,
         extent(shape[1]),
         outputs,
-        tuple(axis.read for axis in axes),
+        sizes,
         tuple(axis.made for axis in axes),
         tuple(axis.kernel for axis in axes),
         tuple(axis.stride for axis in axes),
@@ -154,6 +170,7 @@ def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
         phases,
         rows_first,
         node.outputs[0].dtype,
+        frame=None if before is None else Frame(sizes, (0,) * missing + tuple(_ints(before))),
     )
 
 

@@ -84,7 +84,13 @@ def steps(found: Convolution, here: RowsSchedule) -> Iterator[tuple[str, RowsSch
 
 def refusal(found: Convolution, item: RowsSchedule) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    if not found.rows_first or not found.inner or found.stride[1] != 1 or found.dilation[1].constant is None:
+    if (
+        found.frame is not None
+        or not found.rows_first
+        or not found.inner
+        or found.stride[1] != 1
+        or found.dilation[1].constant is None
+    ):
         return "The rows of the kernel do not meet the same rows of the input."
     lengths = (item.base_m, item.part_n, item.base_k, item.ring_n)
     if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths):

@@ -16,6 +16,9 @@ FRACTAL = 16
 L1_BYTES, L0_BYTES, L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
 BLOCK_BYTES = 32
 MOST_SLOTS = 4
+RING = 3
+"""Chunks of framed images in L2: one is read while others are framed."""
+MOST_CHUNK_KIB = 32 * 1024
 _MOST_REPEATED_WEIGHTS = 65535
 """Depth of the largest matrix in L1 that one instruction addresses."""
 
@@ -26,7 +29,8 @@ class ConvolutionSchedule:
     has its own result in L0C. ``base_k`` is the depth of a step in L0 and ``panel_k`` that of one of
     ``slots`` panels in L1. Weights ``stay`` in L1 or come in panels. ``flat``: rows are read in one run
     where they begin on fractals in memory. ``outputs_first``: neighbouring tiles are other output channels
-    of the same pixels."""
+    of the same pixels. ``chunk_kib``: what vector cores frame before cube cores read it, 0 where x is read
+    as it lies in memory."""
 
     base_m: int
     part_n: int
@@ -37,6 +41,7 @@ class ConvolutionSchedule:
     stay: bool = False
     flat: bool = False
     outputs_first: bool = False
+    chunk_kib: int = 0
 
     @property
     def keeps_rows(self) -> bool:
@@ -56,17 +61,18 @@ def starts(found: Convolution) -> Iterator[ConvolutionSchedule]:
     outputs, depth = found.outputs.constant, depth_of(found)
     widest = whole(min(outputs, 128)) if outputs else 128
     panels = {32, 64, 96, 128, 192, 256}
+    chunks = (0,) if found.frame is None else (8 * 1024, 32 * 1024)
     panels |= {whole(math.ceil(depth / count)) for count in (1, 2, 3, 4)} if depth else set()
     for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
         orders = (False, True) if outputs is None or outputs > base_m else (False,)
         for part_n, parts in ((512, 1), (256, 2), (256, 1), (128, 2), (128, 1), (64, 2), (32, 2)):
             for panel_k, slots in product(sorted(panels), (2, 3, 4)):
                 base_k = step_depth(found, base_m, part_n, panel_k)
-                for stay, order, flat in product(
-                    (False, True), orders, (False, True)[: 1 + _has_rows(found)]
+                for stay, order, flat, chunk in product(
+                    (False, True), orders, (False, True)[: 1 + _has_rows(found)], chunks
                 ):
                     yield ConvolutionSchedule(
-                        base_m, part_n, parts, base_k, panel_k, slots, stay, flat, order
+                        base_m, part_n, parts, base_k, panel_k, slots, stay, flat, order, chunk
                     )
 
 
@@ -113,6 +119,8 @@ def steps(found: Convolution, here: ConvolutionSchedule) -> Iterator[tuple[str, 
     yield "weights come in panels" if here.stay else "weights stay in L1", evolve(here, stay=not here.stay)
     yield "rows one by one" if here.flat else "rows in one run", evolve(here, flat=not here.flat)
     yield "tiles in the other order", evolve(here, outputs_first=not here.outputs_first)
+    yield "larger chunks in L2", evolve(here, chunk_kib=here.chunk_kib * 2)
+    yield "smaller chunks in L2", evolve(here, chunk_kib=here.chunk_kib // 2)
 
 
 def refusal(found: Convolution, item: ConvolutionSchedule) -> str | None:
@@ -124,6 +132,8 @@ def refusal(found: Convolution, item: ConvolutionSchedule) -> str | None:
         return "Panels hold a step, and there are two to four of them."
     if item.flat and not _has_rows(found):
         return "Rows of the result do not follow each other in the input."
+    if (item.chunk_kib > 0) != (found.frame is not None) or item.chunk_kib > MOST_CHUNK_KIB:
+        return "Chunks are for images that the kernel frames, and L2 holds several."
     return _too_large(found, item)
 
 

@@ -21,10 +21,12 @@ from evokernel_core.ascendc.families.conv_epilogue import (
     read_layer,
 )
 from evokernel_core.ascendc.families.conv_estimate import estimate_us
+from evokernel_core.ascendc.families.conv_frame import FRAME_TILE_BYTES, is_cut_across
 from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION, Convolution
 from evokernel_core.ascendc.families.conv_rows import RowsSchedule
-from evokernel_core.ascendc.families.conv_schedule import ConvolutionSchedule, depth_of, whole
+from evokernel_core.ascendc.families.conv_schedule import RING, ConvolutionSchedule, depth_of, whole
 from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.phases import BITS, FIXED_PATTERNS
 from evokernel_core.ascendc.families.rendering import render
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_program import camel
@@ -152,11 +154,28 @@ def _context(
         "type": CPP_TYPE[found.dtype],
         "quant": _QUANT[found.dtype],
         "name": name,
-        "class_name": f"{stem}{'Product' if epilogue is not None else 'Kernel'}",
+        "class_name": f"{stem}{'Product' if epilogue is not None or found.frame is not None else 'Kernel'}",
         "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in tensors),
         "epilogue": epilogue,
         "size": ITEM_SIZE[found.dtype],
         **sizes,
+        **(_frame_context(found, stem) if found.frame is not None else {}),
+    }
+
+
+def _frame_context(found: Convolution, stem: str) -> Mapping[str, object]:
+    """What the vector cores need to frame images; a result of one dimension is cut across."""
+    return {
+        "f": found,
+        "ring": RING,
+        "frame_tile_bytes": FRAME_TILE_BYTES,
+        "bits": BITS[ITEM_SIZE[found.dtype]],
+        "fixed_pattern": FIXED_PATTERNS.get(found.phases, 0),
+        "across": is_cut_across(found),
+        "beside": True,
+        "piece": "FramePiece",
+        "framer": f"{stem}Frame",
+        "tiling_struct": "FrameTiling",
     }
 
 
@@ -166,6 +185,8 @@ def _strategy(item: _Schedule, move: str) -> Strategy:
     else:
         weights = "stay in L1" if item.stay else "come in panels"
         family, held = _PANELS, f"{item.slots} * {item.panel_k} in L1; weights {weights}"
+    if isinstance(item, ConvolutionSchedule) and item.chunk_kib:
+        held += f"; vector cores frame {item.chunk_kib} KiB of images ahead"
     tile = f"{item.base_m} output channels x {item.parts} * {item.part_n} pixels"
     notes = (
         f"Tiles of {tile}, {item.base_k} deep in L0; {held}.",

@@ -31,8 +31,8 @@ lies at [w % phases, w // phases]. Its last size is a multiple of ``UNIT``.
 """
 UNIT = 16
 """Elements in which the rows of the result are whole, so that each begins on a 32-byte block."""
-_BITS = {4: "uint32_t", 2: "uint16_t"}
-_FIXED_PATTERNS = {2: 1, 4: 3}
+BITS = {4: "uint32_t", 2: "uint16_t"}
+FIXED_PATTERNS = {2: 1, 4: 3}
 """The first of GatherMask's own patterns for every second and every fourth element."""
 
 
@@ -144,9 +144,9 @@ def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> S
         s=item,
         f=found,
         x=parameter(found.x),
-        bits=_BITS[found.size],
+        bits=BITS[found.size],
         unit=UNIT,
-        fixed_pattern=_FIXED_PATTERNS.get(found.phases, 0),
+        fixed_pattern=FIXED_PATTERNS.get(found.phases, 0),
         symbols=symbols_in(task, [images, *sizes, *made]),
         parameters=parameters_of(task),
         images=images,

@@ -27,6 +27,7 @@ from evokernel_core.ascendc.rewrites import (
     sorting,
     views,
 )
+from evokernel_core.ascendc.rewrites.framing import framed_beside
 from evokernel_core.ascendc.rewrites.recurrent_cells import recognise_cells
 from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
 from evokernel_core.ascendc.rewrites.split_reductions import split_reductions
@@ -45,7 +46,7 @@ PASSES: tuple[Pass, ...] = (
     split_reductions,
 )
 """Patterns of several nodes, in the order in which they are applied."""
-_LAST_PASSES: tuple[Pass, ...] = (split_reductions,)
+_LAST_PASSES: tuple[Pass, ...] = (split_reductions, framed_beside)
 """Those that also look at what the rewrites of single nodes write."""
 _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,
