@@ -30,10 +30,6 @@ class Row:
         """Whether the clock ran on the core, so that the launch is not part of the figure."""
         return "aic_time" in self.metric or "aiv_time" in self.metric
 
-    @property
-    def bench_chip_is_stated(self) -> bool:
-        return "910" in str(self.data["chip"])
-
 
 def read_rows(path: Path) -> tuple[Row, ...]:
     """The rows of a file. Raises OSError or ValueError where it cannot be read."""

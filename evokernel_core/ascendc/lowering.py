@@ -33,7 +33,6 @@ class Kind(StrEnum):
 
 
 BINARY = frozenset({"add", "sub", "mul", "div", "max", "min"})
-UNARY = frozenset({"exp", "ln", "sqrt", "abs", "relu", "leaky_relu", "round"})
 REDUCTIONS = frozenset({"reduce_sum", "reduce_prod", "reduce_max", "reduce_min"})
 _SCALAR_OPS = frozenset({"add", "sub", "mul", "div"})
 """What the scalar unit computes on single numbers; all else is done on vectors."""
@@ -109,9 +108,6 @@ class Builder:
         value = self.emit("load", domain=domain, detail=f"{source}@{','.join(map(str, atoms))}:{dtype}")
         self._loads[value.index] = Load(source, atoms)
         return value
-
-    def load_of(self, value: Value) -> Load:
-        return self._loads[value.index]
 
     @property
     def loads(self) -> dict[int, Load]:

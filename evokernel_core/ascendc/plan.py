@@ -129,13 +129,7 @@ def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...
     lowering = GraphLowering(task.graph)
     if lowering.reductions():
         raise PlanError("A reduction of the result needs more than one tile of it.")
-    space = Space.of(rows, columns)
-    while True:
-        try:
-            builder, _ = lowering.lower(space)
-            break
-        except Refine as refine:
-            space = space.split(refine)
+    space, builder = _refined(lowering, Space.of(rows, columns))
     loads = tuple(builder.loads.values())
     if len({_presence(atom, loads) for atom in space.columns}) > 1:
         raise PlanError("An input is broadcast inside the columns of a result.")
@@ -158,12 +152,7 @@ def _numel(task: KernelTask, dims: tuple[Dim, ...]) -> int:
 
 def _lower(task: KernelTask, lowering: GraphLowering, family: str, space: Space) -> Plan:
     """Lower until no atom needs a split, then once more with the loops of the collapsed space."""
-    while True:
-        try:
-            builder, _ = lowering.lower(space)
-            break
-        except Refine as refine:
-            space = space.split(refine)
+    space, builder = _refined(lowering, space)
     loads = tuple(builder.loads.values())
     pieces = _pieces(space, loads) if family == "rowwise" else ()
     if pieces:
@@ -175,6 +164,17 @@ def _lower(task: KernelTask, lowering: GraphLowering, family: str, space: Space)
         # every core would write it
         raise PlanError("A single number beside a whole result needs a kernel of its own.")
     return _assemble(task, family, space, builder, outputs, pieces)
+
+
+def _refined(lowering: GraphLowering, space: Space) -> tuple[Space, Builder]:
+    """The space with every atom split that the graph cuts, and the graph lowered into it."""
+    while True:
+        try:
+            builder, _ = lowering.lower(space)
+        except Refine as refine:
+            space = space.split(refine)
+        else:
+            return space, builder
 
 
 def _presence(atom: int, loads: tuple[Load, ...]) -> tuple[bool, ...]:

@@ -17,7 +17,6 @@ class GateName(StrEnum):
 class GateStatus(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
-    SKIPPED = "skipped"
 
 
 class LatencySource(StrEnum):

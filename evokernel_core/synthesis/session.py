@@ -118,7 +118,7 @@ class Session:
         if not refused:
             return tuple(planned)
         functions = tuple(sorted({region.symbol for region in refused}))
-        parts = self.agent.capture(path, text, covered_ops(), symbol, whole=True, apart=functions)
+        parts = agent.capture(path, text, covered_ops(), symbol, whole=True, apart=functions)
         found = [region for region in planned if region.task is not None]
         _add(found, (region for region in map(self._planned, parts) if region.task is not None))
         _add(found, self.regions(path, text, symbol))

@@ -76,7 +76,6 @@ class Kernel:
     parameters: tuple[str, ...]
     ratio: CoreRatio
     by_key: Mapping[int, CoreRatio]
-    is_template: bool
     defined: bool
 
 
@@ -117,7 +116,6 @@ def _kernel(tokens: Sequence[Token], index: int, uses: _Uses) -> Kernel | None:
         parameters=tuple(" ".join(part.text for part in parameter) for parameter in parameters),
         ratio=_qualified(head) or _declared(body, "KERNEL_TASK_TYPE_DEFAULT", 0) or uses.ratio(body),
         by_key=_by_key(body),
-        is_template=any(token.text == "template" for token in head),
         defined=defined,
     )
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 Cancelled = Callable[[], bool]
 """Asked between steps; True means: stop now and raise VerifierError."""
 
-DISTRIBUTIONS = ("normal", "uniform", "wide", "structured")
-"""The ways of filling inputs that every ReferenceRunner knows."""
-
 
 def never() -> bool:
     """The ``cancelled`` of work that nobody can cancel."""
@@ -50,7 +47,7 @@ class ReferenceRunner(Protocol):
     ) -> ReferenceCase:
         """Draws inputs, runs the graph and leaves both as raw files in ``folder``.
 
-        ``distribution`` is one of DISTRIBUTIONS. Raises CaptureError.
+        ``distribution`` is one of ``capture.reference.DISTRIBUTIONS``. Raises CaptureError.
         """
         ...
 

@@ -14,9 +14,6 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.settings import ModelEndpoint, Settings
 
-ENVIRONMENT_SECRETS = {"EVOKERNEL_API_KEY": "api_key", "EVOKERNEL_VERIFIER_TOKEN": "verifier_token"}
-"""Secrets reach the server by environment only, never by a settings file."""
-
 
 @frozen
 class ServerOptions:
@@ -110,6 +107,7 @@ def _structure(name: str, value: Any, kind: type, base: Any) -> Any:
 
 
 def _with_secrets(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """Secrets reach the server by environment only, never by a settings file."""
     key = environment.get("EVOKERNEL_API_KEY", "")
     token = environment.get("EVOKERNEL_VERIFIER_TOKEN", "")
     return evolve(settings, verifier_token=token, endpoint=evolve(settings.endpoint, api_key=key))

@@ -214,11 +214,6 @@ class Workspace:
     def torch_documents(self) -> tuple[Document, ...]:
         return tuple(item for item in self.documents.values() if item.has_torch)
 
-    def root_of(self, path: Path) -> Path:
-        """The deepest folder of the client that holds the file, else the file's own folder."""
-        holding = [root for root in self.roots if path.is_relative_to(root)]
-        return max(holding, key=lambda root: len(root.parts), default=path.parent)
-
     def covers(self, path: Path) -> bool:
         """Whether a file belongs to what the client has open."""
         return self.at(path) is not None or any(path.is_relative_to(root) for root in self.roots)

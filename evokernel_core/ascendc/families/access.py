@@ -101,11 +101,6 @@ def output_offset(plan: Plan, output: PlanOutput, form: Form) -> str:
     return "row * tiling_.columns + column" if form in parts_of_rows else "row * tiling_.columns"
 
 
-def needs_mid(plan: Plan) -> bool:
-    """Whether some input makes the inner row loop visible, so that tiles must not cross its end."""
-    return bool(plan.outer)
-
-
 def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
     """Column inputs that one load per core serves: whole rows, the same for every row."""
     if form not in (Form.PACKED, Form.RESIDENT):
