@@ -14,7 +14,10 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import InterpreterUnavailable
 
-_PROBE = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
+_RAN = 86
+"""The exit status of a probe that ran, which a program that is no Python does not give by chance."""
+_HAS_TORCH = f"import importlib.util as u, sys; sys.exit({_RAN} if u.find_spec('torch') else 1)"
+_STARTS = f"import sys; sys.exit({_RAN})"
 _PROBE_SECONDS = 20
 
 
@@ -34,7 +37,7 @@ def find_interpreter(setting: str, workspace: Path) -> Interpreter:
     if setting:
         path = _resolve(setting, workspace)
         if path is None or not _starts(path):
-            raise InterpreterUnavailable(f"The interpreter {setting} does not start: set one that does.")
+            raise InterpreterUnavailable(f"The interpreter {setting} does not run Python: set one that does.")
         if not _has_torch(path):
             raise InterpreterUnavailable(
                 f"The interpreter {path} has no torch: install torch in it or set another interpreter."
@@ -71,12 +74,12 @@ def _resolve(setting: str, workspace: Path) -> str | None:
 
 @lru_cache(maxsize=64)
 def _has_torch(path: str) -> bool:
-    return _status(path, _PROBE) == 0
+    return _status(path, _HAS_TORCH) == _RAN
 
 
 @lru_cache(maxsize=64)
 def _starts(path: str) -> bool:
-    return _status(path, "pass") == 0
+    return _status(path, _STARTS) == _RAN
 
 
 def _status(path: str, code: str) -> int:

@@ -141,8 +141,9 @@ def test_the_setting_comes_first(tmp_path: Path, bare: Path) -> None:
     assert find_interpreter(sys.executable, tmp_path).how == "setting"
     with pytest.raises(InterpreterUnavailable, match="has no torch"):
         find_interpreter(str(bare), tmp_path)
-    with pytest.raises(InterpreterUnavailable, match="does not start"):
-        find_interpreter(str(tmp_path / "absent"), tmp_path)
+    for path in (str(tmp_path / "absent"), "/bin/true"):
+        with pytest.raises(InterpreterUnavailable, match="does not run Python"):
+            find_interpreter(path, tmp_path)
 
 
 def test_the_workspace_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
