@@ -84,7 +84,7 @@ def command(
         click.echo(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
     else:
         _print(file, rows)
-    complaint = _complaint(file, rows)
+    complaint = _complaint(_asked(file, symbol, line), rows)
     if complaint:
         click.echo(f"evokernel: {complaint}", err=True)
         sys.exit(1)
@@ -94,7 +94,13 @@ def _on(region: Region, line: int | None) -> bool:
     return line is None or region.span.line <= line <= region.span.end_line
 
 
-def _complaint(file: Path, rows: Iterable[Row]) -> str:
+def _asked(file: Path, symbol: str | None, line: int | None) -> str:
+    """The part of the file that the options choose, in words."""
+    parts = (symbol, f"line {line}" if line else "", file.name)
+    return " of ".join(part for part in parts if part)
+
+
+def _complaint(asked: str, rows: Iterable[Row]) -> str:
     """Why the exit status is 1, empty where it is 0."""
     found = list(rows)
     failed = [row for row in found if row.status == RegionStatus.INFEASIBLE]
@@ -104,7 +110,7 @@ def _complaint(file: Path, rows: Iterable[Row]) -> str:
         return ""
     if found:
         return f"line {found[0].line}: {found[0].reason}"
-    return f"{file.name} has no code that a kernel could replace; give a file with a PyTorch model."
+    return f"There is no code that a kernel could replace in {asked}; name code of a PyTorch model."
 
 
 def _synthesise(

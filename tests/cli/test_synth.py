@@ -102,6 +102,21 @@ def test_the_unsupported_says_why(model: Path, tmp_path: Path) -> None:
     assert all(row["status"] == "unsupported" and row["reason"] for row in regions(done))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (["--symbol", "Nothing"], "Nothing of model.py"),
+        (["--symbol", "Block", "--line", "2"], "Block of line 2 of model.py"),
+    ],
+)
+def test_a_place_without_tensor_code_is_named(
+    model: Path, tmp_path: Path, arguments: list[str], place: str
+) -> None:
+    done = run(tmp_path / "home", "synth", model, *arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"evokernel: There is no code that a kernel could replace in {place};")
+
+
 def test_missing_shapes(tmp_path: Path) -> None:
     path = tmp_path / "plain.py"
     path.write_text(NO_SHAPES)
@@ -115,6 +130,7 @@ def test_missing_shapes(tmp_path: Path) -> None:
     [
         (["missing.py"], "does not exist"),
         (["--budget", "0"], "budget"),
+        (["--chip", "ascend1", "model.py"], "choose one of"),
         (["--proposer", "llm", "model.py"], ""),
     ],
 )
