@@ -65,6 +65,8 @@ def _arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if bool(args.suite) == bool(args.results):
         parser.error("give either the folder of the suite or results with --from")
+    if args.json and not args.json.absolute().parent.is_dir():
+        parser.error(f"{args.json.parent} is no folder to write results to; make it first")
     return args
 
 
@@ -77,7 +79,9 @@ def _run(args: argparse.Namespace) -> list[Problem]:
         given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         command = [EVOKERNEL, "bench", args.suite, *given, "--json", out]
         environment = os.environ if args.warm else {**os.environ, "EVOKERNEL_HOME": scratch}
-        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL)
+        if done.returncode:
+            sys.exit(done.returncode)  # it has said why
         found: list[Problem] = json.loads(out.read_text())["problems"]
     return found
 
@@ -104,7 +108,7 @@ def _mean(problems: Iterable[Problem], ratio: Callable[[Problem], float]) -> flo
 
 
 def _print_level(level: str, problems: list[Problem]) -> None:
-    print(f"\n{level or 'problems'}: latencies are modelled by the twin, none is measured\n")
+    print(f"\n{level or 'problems'}: latencies are {_sources(problems)}\n")
     print("| category | verified | bound / best | eager / best | first / best (median) |")
     print("| --- | --- | --- | --- | --- |")
     for category in [*sorted({item["category"] or "not captured" for item in problems}), EVERY]:
@@ -113,6 +117,12 @@ def _print_level(level: str, problems: list[Problem]) -> None:
         ratios = ("bound_over_best", "eager_over_best", "median_first_over_best")
         figures = " | ".join("" if row[key] is None else f"{row[key]:.2f}" for key in ratios)
         print(f"| {category} | {row['verified']} of {row['problems']} | {figures} |")
+
+
+def _sources(problems: Iterable[Problem]) -> str:
+    """Whether their latencies are modelled or measured; results of before this was written do not say."""
+    found = {item.get("latency_source") for item in problems if item["feasible"]} - {None}
+    return " or ".join(sorted(found)) or "not known"
 
 
 def _print_failures(problems: Iterable[Problem]) -> None:

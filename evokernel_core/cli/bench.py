@@ -7,7 +7,7 @@ import json
 import math
 import statistics
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from evokernel_core.cli.options import settings_from, synthesis_options
+from evokernel_core import __version__
+from evokernel_core.cli.options import OutputFile, settings_from, synthesis_options
 from evokernel_core.cli.tables import column, figure, print_table
 from evokernel_core.domain.errors import UsageError, VerifierUnavailable
 from evokernel_core.domain.serial import canonical_json
@@ -82,7 +83,7 @@ def _next_number(folder: Path) -> int:
 @click.option("--filter", "pattern", default="*", metavar="GLOB", help="Only problems with such a file name.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Problems at a time.")
 @synthesis_options(patience=3)
-@click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT",
+@click.option("--json", "out", type=OutputFile(), metavar="OUT",
               help="Write the result to this file, - for standard output.", )  # fmt: skip
 def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | None, **options: Any) -> None:
     """Synthesise kernels for every problem of SUITE_DIR (KernelBench's format), or of the folders in it.
@@ -93,7 +94,7 @@ def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | N
     settings = settings_from(options)
     open_proposer(settings)  # wrong settings are wrong usage, whatever the suite holds
     files = problem_files(suite_dir, _levels(levels), pattern)
-    key = _key(settings, files)
+    key = key_of(settings, files)
     journal = Journal.open(key)
     _solve_all(suite_dir, files, settings, journal, jobs)
     results = [journal.done[_file_key(file, suite_dir)] for file in files]
@@ -108,10 +109,12 @@ def _levels(text: str) -> list[int]:
         raise UsageError(f"--levels {text!r} is no list of numbers; give for example 1,2.") from error
 
 
-def _key(settings: Settings, files: Iterable[Path]) -> str:
-    """Names the run by its problems and options; secrets are not part of it."""
+def key_of(settings: Settings, files: Iterable[Path]) -> str:
+    """Names the run by its problems as they are written, the options and this version; secrets are not
+    part of it."""
     asked = {
-        "files": [str(file.absolute()) for file in files],
+        "version": __version__,
+        "files": [[str(file.absolute()), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files],
         "settings": [settings.budget, settings.patience, settings.proposer, settings.policy,
                      settings.retrieval, settings.chip, settings.seed, settings.verifier_url,
                      settings.endpoint.model],
@@ -127,6 +130,7 @@ def _file_key(file: Path, suite: Path) -> str:
 def _solve_all(suite: Path, files: Iterable[Path], settings: Settings, journal: Journal, jobs: int) -> None:
     waiting = [file for file in files if _file_key(file, suite) not in journal.done]
     local = threading.local()
+    stopped = threading.Event()
     sessions: list[Session] = []
     with Memory(memory_path()) as memory, _progress(len(waiting)) as (progress, bar):
 
@@ -135,7 +139,7 @@ def _solve_all(suite: Path, files: Iterable[Path], settings: Settings, journal: 
                 local.session = Session(settings, file.parent, memory)
                 sessions.append(local.session)
             job_id = f"bench-{journal.run}-{_file_key(file, suite)}"
-            result = _solved(local.session, file, settings.budget, job_id)
+            result = _solved(local.session, file, settings.budget, job_id, stopped.is_set)
             return evolve(result, level=level_of(file, suite))
 
         try:
@@ -149,6 +153,7 @@ def _solve_all(suite: Path, files: Iterable[Path], settings: Settings, journal: 
                         if progress.disable:
                             click.echo(_line(result), err=True)
                 except BaseException:
+                    stopped.set()  # what runs ends with its attempt, which the next run begins behind
                     pool.shutdown(wait=False, cancel_futures=True)
                     raise
         finally:
@@ -156,11 +161,13 @@ def _solve_all(suite: Path, files: Iterable[Path], settings: Settings, journal: 
                 session.close()
 
 
-def _solved(session: Session, file: Path, budget: int, job_id: str) -> ProblemResult:
+def _solved(
+    session: Session, file: Path, budget: int, job_id: str, cancelled: Callable[[], bool]
+) -> ProblemResult:
     """The problem's result. An error of the product is one too, so that a long run loses nothing; only
     a verifier that is away ends the run."""
     try:
-        return solve(session, file, budget, job_id, lambda event: None)
+        return solve(session, file, budget, job_id, cancelled)
     except VerifierUnavailable:
         raise
     except Exception as error:
@@ -217,7 +224,8 @@ def _report(results: list[ProblemResult], chip: str, out: Path | None) -> None:
         return
     if out is not None:
         out.write_text(json.dumps(data, indent=1) + "\n")
-    title = f"microseconds for {chip}, as the verifier gave them: modelled by a twin, measured by a chip"
+    sources = sorted({row.latency_source for row in results if row.latency_source})
+    title = f"microseconds, {' or '.join(sources)} for {chip}" if sources else None
     names = ("problem", "attempts", "eager", "first", "best", "bound", "s", "result")
     table = Table(*map(column, names[:-1]), names[-1], title=title)
     for row in results:

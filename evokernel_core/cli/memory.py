@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from evokernel_core.cli.options import OutputFile
 from evokernel_core.cli.tables import column, print_table
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
@@ -85,7 +86,7 @@ def show(item: str, as_json: bool) -> None:
     click.echo(f"{found.kind.value} {found.id}\n{found.title}\n\n{found.body}")
     for value in values:
         where = value.op_category or "all ops"
-        click.echo(f"Q {value.q:+.3f} after {value.n} updates ({value.stage}, {where})")
+        click.echo(f"Q {value.q:+.3f} after {value.n} update(s) ({value.stage}, {where})")
 
 
 def _find(memory: Memory, beginning: str) -> Experience:
@@ -97,7 +98,7 @@ def _find(memory: Memory, beginning: str) -> Experience:
 
 
 @command.command("export")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=OutputFile())
 @click.option("--kind", "kinds", multiple=True, type=click.Choice([kind.value for kind in ExperienceKind]),
               help="Only items of this kind; may be given again.", )  # fmt: skip
 def export(file: Path, kinds: tuple[str, ...]) -> None:

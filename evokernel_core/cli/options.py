@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -20,6 +21,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ENVIRONMENT = "EVOKERNEL"
 """Prefix of the variables: EVOKERNEL_CHIP, EVOKERNEL_VERIFIER_URL, EVOKERNEL_MODEL_URL, ..."""
+
+
+class OutputFile(click.Path):
+    """A file to write when the work is done, refused before it begins where it could not be written.
+    ``-`` is standard output where the command says so."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path: Any = super().convert(value, param, ctx)
+        if str(path) != "-" and not os.access(path.absolute().parent, os.W_OK):
+            self.fail(f"{path} cannot be written: its folder is missing or protected.", param, ctx)
+        return path
+
 
 _SHARED = (
     click.option("--budget", default=30, show_default=True, type=click.IntRange(1, 10_000), metavar="T",

@@ -9,6 +9,7 @@ from attrs import frozen
 from jinja2 import Environment, StrictUndefined
 
 from evokernel_core import __version__
+from evokernel_core.cli.options import OutputFile
 from evokernel_core.domain.verdict import Latency
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
@@ -63,7 +64,7 @@ class Worth:
 
 
 @click.command("report", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--html", "out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT",
+@click.option("--html", "out", type=OutputFile(), metavar="OUT",
               help="Write a page that needs nothing else to this file.", )  # fmt: skip
 def command(out: Path | None) -> None:
     """Summarise what the memory holds as one page."""
@@ -112,7 +113,8 @@ def _print(kernels: list[Kernels], values: list[Worth]) -> None:
     click.echo("" if kernels else "The memory holds no kernels yet; run `evokernel synth FILE`.")
     for worth in values:
         value = worth.value
-        click.echo(f"Q {value.q:+.3f} ({value.stage.value}, {value.n} updates): {worth.title}")
+        where = f"{value.stage.value}, {value.op_category or 'all ops'}, {value.n} update(s)"
+        click.echo(f"Q {value.q:+.3f} ({where}): {worth.title}")
 
 
 def _evidence(latency: Latency | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from attrs import evolve, frozen
 
+from evokernel_core.cli.options import OutputFile
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Hazard, Severity
@@ -92,7 +93,7 @@ class _Outcome:
 )
 @click.option(
     "--trace",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutputFile(),
     help="Write the timeline here: a page where the name ends in .html, else a Chrome trace for Perfetto.",
 )
 @click.option(

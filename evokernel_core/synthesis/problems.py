@@ -14,15 +14,17 @@ from attrs import evolve, frozen
 from evokernel_core.domain.errors import CaptureError, UsageError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region
 from evokernel_core.synthesis.coverage import uncovered
-from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
+from evokernel_core.synthesis.engine import SynthesisResult
 from evokernel_core.synthesis.session import Session
+from evokernel_core.verifier.base import never
 
 FORWARD = "Model.forward"
 
 
 @frozen
 class ProblemResult:
-    """One problem; latencies in microseconds. ``failed_gate`` is ``capture`` where no region covers
+    """One problem; latencies in microseconds, ``latency_source`` says whether they are modelled or measured,
+    None where there is none. ``failed_gate`` is ``capture`` where no region covers
     the forward, else the verifier's gate of the last failure. ``level`` is the problem's folder in a suite
     of several, ``category`` that of the task, both empty where there is none."""
 
@@ -39,6 +41,7 @@ class ProblemResult:
     seconds: float = 0.0
     level: str = ""
     category: str = ""
+    latency_source: str | None = None
 
     @property
     def key(self) -> str:
@@ -79,40 +82,33 @@ def _number(file: Path) -> int:
 
 
 def solve(
-    session: Session, file: Path, budget: int, job_id: str, on_attempt: Callable[[AttemptEvent], None]
+    session: Session, file: Path, budget: int, job_id: str, cancelled: Callable[[], bool] = never
 ) -> ProblemResult:
     """Spends the budget on the one region that covers the problem's forward.
 
     Failures of the problem are results; VerifierUnavailable and errors of the product are raised.
     """
     started = time.monotonic()
+    found = _attempted(session, file, budget, job_id, cancelled)
+    return evolve(found, seconds=round(time.monotonic() - started, 3))
 
-    def failed(gate: str, reason: str) -> ProblemResult:
-        return ProblemResult(
-            file.stem,
-            False,
-            failed_gate=gate,
-            reason=reason,
-            seconds=_since(started),
-            category=region.task.op_category if region and region.task else "",
-        )
 
-    region: Region | None = None
-
+def _attempted(
+    session: Session, file: Path, budget: int, job_id: str, cancelled: Callable[[], bool]
+) -> ProblemResult:
     try:
         region, reason = _whole_forward(session, file)
     except CaptureError as error:
-        return failed("capture", str(error))
+        region, reason = None, str(error)
     if region is None:
-        return failed("capture", reason)
+        return ProblemResult(file.stem, False, failed_gate="capture", reason=reason)
     try:
-        result = session.synthesise(region, budget, job_id=job_id, on_attempt=on_attempt)
+        found = _result(file.stem, session.synthesise(region, budget, job_id=job_id, cancelled=cancelled))
     except VerifierUnavailable:
         raise
     except VerifierError as error:
-        return failed("verifier", str(error))
-    category = region.task.op_category if region.task else ""
-    return evolve(_result(file.stem, result, _since(started)), category=category)
+        found = ProblemResult(file.stem, False, failed_gate="verifier", reason=str(error))
+    return evolve(found, category=region.op_category)
 
 
 def _whole_forward(session: Session, file: Path) -> tuple[Region | None, str]:
@@ -141,7 +137,7 @@ def _defines_model(text: str) -> bool:
     return any(isinstance(item, ast.ClassDef) and item.name == "Model" for item in body)
 
 
-def _result(name: str, result: SynthesisResult, seconds: float) -> ProblemResult:
+def _result(name: str, result: SynthesisResult) -> ProblemResult:
     latency = result.best.verdict.latency if result.best else None
     return ProblemResult(
         name=name,
@@ -154,9 +150,5 @@ def _result(name: str, result: SynthesisResult, seconds: float) -> ProblemResult
         tokens=result.tokens,
         failed_gate=result.failed_gate,
         reason=result.reason,
-        seconds=seconds,
+        latency_source=latency.source.value if latency else None,
     )
-
-
-def _since(started: float) -> float:
-    return round(time.monotonic() - started, 3)

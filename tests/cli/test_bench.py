@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 from click.testing import CliRunner
 
-from evokernel_core.cli.bench import Journal, summary
+from evokernel_core.cli.bench import Journal, key_of, summary
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.settings import Settings
 from evokernel_core.synthesis.problems import ProblemResult, level_of, problem_files
 from evokernel_core.synthesis.session import Session
 
@@ -142,6 +144,51 @@ def test_the_same_name_in_two_levels_is_two_problems() -> None:
     assert [item.feasible for item in Journal.open("key").done.values()] == [True, False]
 
 
+def test_a_problem_that_was_edited_is_another_run(suite: Path) -> None:
+    file = suite / "level2" / "1_other.py"
+    before = key_of(Settings(), [file])
+    assert key_of(Settings(), [file]) == before
+    file.write_text(PRODUCT)
+    assert key_of(Settings(), [file]) != before
+
+
+def test_an_interruption_ends_the_problems_that_run(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def waiting(session: Session, file: Path, *rest: object) -> ProblemResult:
+        *_, cancelled = rest
+        assert callable(cancelled)
+        if file.stem == "2_early":
+            begun.wait(30)
+            return evolve(DONE, level="level1")
+        begun.set()
+        while not cancelled() and not ended.wait(0.01):
+            pass
+        ended.set()
+        return evolve(FAILED, level="level1")
+
+    def interrupted(journal: Journal, result: ProblemResult) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evokernel_core.cli.bench.solve", waiting)
+    monkeypatch.setattr(Journal, "add", interrupted)
+    watch = threading.Timer(30, ended.set)  # so that a run that goes on fails instead of hanging
+    watch.start()
+    done = CliRunner().invoke(cli, ["bench", str(suite), "--levels", "1", "--jobs", "2"])
+    assert watch.is_alive()
+    watch.cancel()
+    assert ended.is_set()
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "Aborted!" in done.stderr
+
+
+def test_a_result_that_cannot_be_written_is_said_before_the_work(suite: Path, tmp_path: Path) -> None:
+    out = tmp_path / "missing" / "out.json"
+    done = CliRunner().invoke(cli, ["bench", str(suite), "--json", str(out)])
+    assert done.exit_code == 2
+    assert "cannot be written: its folder is missing" in done.stderr
+
+
 def test_real_problems(suite: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     arguments = ["bench", str(suite), "--levels", "1", "--budget", "2", "--json", str(out)]
@@ -152,11 +199,13 @@ def test_real_problems(suite: Path, tmp_path: Path) -> None:
     assert (early["feasible"], early["attempts"], early["failed_gate"]) == (True, 2, "")
     assert (early["level"], late["level"]) == ("level1", "level1")
     assert early["category"]
+    assert (early["latency_source"], late["latency_source"]) == ("modelled", None)
     assert early["best_latency_us"] <= early["first_latency_us"]
     assert (late["feasible"], late["failed_gate"]) == (False, "capture")
     assert late["reason"]
     assert data["summary"]["feasible"] == 1
     assert "1 of 2 verified." in done.output
+    assert "microseconds, modelled for ascend910b1" in done.output
 
 
 def test_an_error_of_the_product_fails_one_problem_and_not_the_run(
