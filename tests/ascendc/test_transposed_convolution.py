@@ -173,6 +173,24 @@ def test_results_that_vector_cores_turn(name: str, builder: Any, on_twin: Any, c
         _close(result, _expected(layer, values), layer)
 
 
+SWEPT = {
+    "down the height": Layer((Axis(2, 1, 1, 1), Axis()), (5, 3), 20, 5, ((1, 230, 9), (2, 61, 9)), bias=True),
+    "down the depth": Layer((Axis(1, 1), Axis(2, 1), Axis(2)), (4, 3, 2), 9, 6, ((1, 110, 3, 9),), groups=2),
+}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("layer", SWEPT.values(), ids=SWEPT.keys())
+def test_slabs_share_rows(layer: Layer, turned: bool, builder: Any, on_twin: Any) -> None:
+    """Several tiles of a sweep for each core, more than lie in the ring at a time."""
+    task = _task(builder, layer)
+    strategy = Strategy("transposed", asdict(Schedule(16, 32, 2, 64, 64, 3, turned=turned)))
+    for sizes in layer.sizes:
+        values = _values(layer, sizes)
+        (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
+        _close(result, _expected(layer, values), layer)
+
+
 def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
     layer = evolve(LAYERS["images in steps"], channels=40, results=72, sizes=((3, 9, 70),))
     task = _task(builder, layer)
@@ -208,7 +226,7 @@ def test_phases_read_what_the_definition_reads(
     count = axis.outputs(length, kernel)
     assert {pair for pair in pairs if 0 <= pair[0] < count} == {p for p in by_phase if p[0] < count}
     distances = [distance for phase in range(stride) for _, distance in axis.taps(phase, kernel)]
-    assert not distances or axis.lowest(kernel) <= min(distances) <= max(distances) <= axis.highest
+    assert (axis.lowest(kernel), axis.highest) == (min(distances), max(distances))
     spacings = {b[0] - a[0] for q in range(stride) for a, b in itertools.pairwise(list(axis.taps(q, kernel)))}
     assert spacings <= {axis.tap_step}
 

@@ -52,6 +52,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         lanes="0x0101010101010101" if is_wide else "0x0001000100010001",
         quant=_QUANT[found.dtype],
         constant=found.needs_constant,
+        sweeps_depth=found.sweeps_depth,
         turns=found.axes[2].stride // math.gcd(16, found.axes[2].stride),
         parameters=addresses(*names.values(), "outputAddress"),
         x=names[found.x],

@@ -28,9 +28,14 @@ _HANDOVER_CYCLES = 250
 """From the last product of a result to its first byte outside, where no other result is at work."""
 _RAGGED_STORE = 256
 """Bytes that a run at any address moves over its own: copies go by 512 bytes."""
-_RAGGED = {False: 0, True: 400}
+_RAGGED = {False: 0, True: 200}
 """The same for what goes back from L2 to device memory, turned or not; fitted to modelled kernels."""
 _TURN_BYTES = 22 * 1024
+_ALIGNED = 128
+_RAGGED_READ = 512
+"""Bytes that a row at any address moves over its own, unless it begins at a multiple of ``_ALIGNED``."""
+_CORES = 24
+"""Cube cores among which sweeps are cut, at most."""
 
 
 @frozen
@@ -54,7 +59,8 @@ class Schedule(Settings):
 
 @frozen
 class Plan:
-    """Tiles of one binding of the symbols; see ``OpTiling`` in the template."""
+    """Tiles of one binding of the symbols; see ``OpTiling`` in the template. ``rows``: of a slab that are
+    laid out for each tile, on average: the others are those of the slab before."""
 
     tile_m: int
     tiles_m: int
@@ -69,6 +75,7 @@ class Plan:
     is_resident: bool
     step_blocks: int
     row_batch: int
+    rows: float
 
 
 def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan | None:
@@ -89,11 +96,13 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
             return None
         tile = smaller
     spread = 1 if item.turned else found.axes[2].stride
-    pitch = max(slab[2] + _FRACTAL * spread, plane - math.prod(slab))
+    pitch = slab[2] + _FRACTAL * spread
     load = _whole(-(-slab[2] // spread))
-    batch = min(_ROW_BYTES // (2 if item.turned else 1) // ((pitch + load) * _BLOCK), slab[0] * slab[1])
-    if batch < 1 or load > _MOST_ROW:
+    held = min(_ROW_BYTES // (2 if item.turned else 1) // ((pitch + load) * _BLOCK), slab[0] * slab[1])
+    if held < 1 or load > _MOST_ROW:
         return None
+    new_rows = tile[0] * slab[1] if found.sweeps_depth else tile[1]
+    shared = new_rows if blocks % 2 == 0 else -(-new_rows // 2)
     panel = item.panel_kb * 1024 // (tile_m * _BLOCK)
     most = min(blocks, item.slab_kb * 1024 // (plane * _BLOCK), panel)
     chunk = -(-blocks // -(-blocks // most))
@@ -103,6 +112,10 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     steps = [-(-out // axis.stride) for out, axis in zip(sizes.outputs[:2], found.axes[:2], strict=True)]
     steps.append(-(-sizes.outputs[2] // item.phases_w(found)))
     counts = [-(-length // part) for length, part in zip(steps, tile, strict=True)]
+    tiles = sizes.images * math.prod(counts)
+    # A sweep begins anew where the core before leaves off.
+    sweeps = max(tiles / counts[0 if found.sweeps_depth else 1], _CORES)
+    anew = min(1.0, sweeps / tiles)
     fractals = _fractals(tile, is_flat)
     return Plan(
         tile_m,
@@ -110,14 +123,15 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
         tile,
         slab,
         plane,
-        sizes.images * math.prod(counts),
+        tiles,
         is_flat,
         blocks,
         chunks,
         min(taps, panel // chunk),
         chunks == 1 and rows == 1 and taps * blocks <= 2 * panel,
         _L0_BYTES // (_FRACTAL * _BLOCK) // max(fractals, tile_m // _FRACTAL),
-        batch,
+        -(-shared // -(-shared // held)),
+        anew * slab[0] * slab[1] + (1 - anew) * new_rows,
     )
 
 
@@ -194,7 +208,7 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     cube = _cube_cycles(found, planned, sizes, item, width)
     vector = _vector_cycles(found, planned, sizes, item, width)
     cycles = max(cube, vector) * tiles + min(cube, vector)
-    read = sizes.images * sizes.channels * math.prod(sizes.inputs) * width
+    read = _read_bytes(found, planned, sizes, item, width)
     written = sizes.images * sizes.results * math.prod(sizes.outputs) * width
     back = max(0, read + written - chip.l2_bytes) * written / (read + written)
     back *= constants["gm.write_back_cost"] * (
@@ -205,6 +219,18 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     busy = cycles / chip.mhz
     exposed = 1.0 if item.c_slots == 1 and not item.turned else 0.1  # nothing is computed while one is stored
     return float(max(busy, moved) + exposed * min(busy, moved) + chip.launch_us + 6)
+
+
+def _read_bytes(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
+    """Bytes that device memory moves for the input: rows of neighbouring sweeps come anew, and rows that
+    begin at any address are moved in whole pieces."""
+    spread = 1 if item.turned else found.axes[2].stride
+    columns = min(-(-planned.slab[2] // spread), sizes.inputs[2])
+    row = columns * width
+    is_aligned = columns == sizes.inputs[2] and row % _ALIGNED == 0
+    inside = min(1.0, sizes.inputs[1] / planned.slab[1])
+    rows = planned.tiles * planned.rows * inside * sizes.channels
+    return rows * (row + (0 if is_aligned else _RAGGED_READ))
 
 
 def _run(found: Transposed, planned: Plan, item: Schedule, width: int) -> int:
@@ -249,7 +275,7 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
 def _vector_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
     """Cycles of one tile on one of the two vector cores of a cube core."""
     spread = 1 if item.turned else found.axes[2].stride
-    rows = planned.slab[0] * planned.slab[1] * planned.blocks / 2
+    rows = planned.rows * planned.blocks / 2
     stored = rows * planned.slab[2] * _BLOCK / 32
     channels = _BLOCK // width
     loaded = rows * channels * (planned.slab[2] / spread * width + _RAGGED_STORE) / 32

@@ -54,12 +54,12 @@ class Axis:
 
     def lowest(self, kernel: int) -> int:
         """No tap of any phase reads further below ``j`` than this."""
-        return (self.padding - (kernel - 1) * self.dilation) // self.stride
+        return -(((kernel - 1) * self.dilation - self.padding) // self.stride)
 
     @property
     def highest(self) -> int:
         """No tap of any phase reads further above ``j`` than this."""
-        return (self.stride - 1 + self.padding) // self.stride
+        return -(-self.padding // self.stride)
 
     def outputs(self, length: int, kernel: int) -> int:
         """Outputs along the dimension."""
@@ -102,6 +102,11 @@ class Transposed:
     axes: tuple[Axis, Axis, Axis]
     groups: int
     dtype: str
+
+    @property
+    def sweeps_depth(self) -> bool:
+        """Whether tiles follow one another along the depth, else along the height."""
+        return self.inputs[0].constant != 1 or self.kernel[0].constant != 1 or self.axes[0] != Axis()
 
     @property
     def needs_constant(self) -> bool:
