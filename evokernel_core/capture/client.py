@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from evokernel_core.capture import agent
+from evokernel_core.capture.calls import Calls
 from evokernel_core.capture.channel import Channel
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
@@ -22,7 +23,7 @@ from evokernel_core.domain.errors import (
     UnsupportedRegion,
 )
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 
 _ERRORS: Mapping[str, type[CaptureError]] = {
@@ -71,11 +72,13 @@ class AgentClient:
         *,
         whole: bool = False,
         apart: tuple[str, ...] = (),
+        group: int = 0,
     ) -> tuple[Region, ...]:
         """The regions of a file, in source order; ``text`` is the editor's text, None for the file's.
 
         A region is what one kernel can compute, or with ``whole`` what several in a row can;
-        of the functions named in ``apart`` then only parts.
+        of the functions named in ``apart`` then only parts. ``group`` is the number of the input group that
+        the file is called with, where it has several.
         Raises ShapesNeeded, ImportFailed, InterpreterUnavailable or AgentFailed.
         """
         path = path.absolute()
@@ -84,7 +87,7 @@ class AgentClient:
         params = {
             "path": str(path), "text": text, "fusible": dict(fusible),
             "annotations": outline.annotations, "symbol": symbol, "whole": whole,
-            "apart": list(apart),
+            "apart": list(apart), "group": group,
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:
@@ -93,6 +96,12 @@ class AgentClient:
             while len(self._captures) > _CACHE_SIZE:
                 self._captures.pop(next(iter(self._captures)))
         return self._captures[key]
+
+    def calls(self, path: Path) -> Calls:
+        """The calls that a file supplies inputs for. Raises as ``capture``."""
+        path = path.absolute()
+        answer = self._call("calls", {"path": str(path), "text": path.read_text(encoding="utf-8")})
+        return from_data(answer, Calls)
 
     def reference(
         self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path

@@ -32,14 +32,15 @@ _FROM_IMPORT = re.compile(
 )
 _COMMENT_OR_BRACKET = re.compile(r"#.*|[()\\]")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_SUPPLIERS = frozenset({"get_inputs", "get_init_inputs"})
+_INPUTS = frozenset({"get_inputs", "get_input_groups"})
+_SUPPLIERS = _INPUTS | {"get_init_inputs"}
 
 
 @frozen
 class Definition:
     """A class or function with tensor code. ``span`` covers it with its decorators, ``name_span``
-    its name. ``has_inputs`` says that the file has get_inputs(); ``annotation`` is the text of its
-    ``# evokernel:`` comment, empty without one."""
+    its name. ``has_inputs`` says that the file has get_inputs() or get_input_groups(); ``annotation`` is the
+    text of its ``# evokernel:`` comment, empty without one."""
 
     qualname: str
     kind: Literal["class", "function"]
@@ -128,7 +129,7 @@ def find(document: Document) -> tuple[Definition, ...]:
         return ()
     pattern = re.compile(rb"(?<![\w.])(?:" + b"|".join(sorted(names)) + rb")\b")
     nodes = list(_definitions(document.tree.root_node, ""))
-    has_inputs = any(name == "get_inputs" for _, name in nodes)
+    has_inputs = any(name in _INPUTS for _, name in nodes)
     found = []
     for node, qualname in nodes:
         annotation = _annotation(document, node)

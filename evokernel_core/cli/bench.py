@@ -81,25 +81,49 @@ def _next_number(folder: Path) -> int:
 @click.argument("suite_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--levels", default="", metavar="N,N", help="Levels of the suite, all if not given.")
 @click.option("--filter", "pattern", default="*", metavar="GLOB", help="Only problems with such a file name.")
+@click.option(
+    "--groups",
+    default=0,
+    metavar="N",
+    type=click.IntRange(0),
+    help="Kernels for a file with several input groups at most, 0: as many as they take.",
+)
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Problems at a time.")
 @synthesis_options(patience=3)
 @click.option("--json", "out", type=OutputFile(), metavar="OUT",
               help="Write the result to this file, - for standard output.", )  # fmt: skip
-def command(suite_dir: Path, levels: str, pattern: str, jobs: int, out: Path | None, **options: Any) -> None:
-    """Synthesise kernels for every problem of SUITE_DIR (KernelBench's format), or of the folders in it.
+def command(
+    suite_dir: Path,
+    levels: str,
+    pattern: str,
+    groups: int,
+    jobs: int,
+    out: Path | None,
+    **options: Any,
+) -> None:
+    """Synthesise kernels for every problem of SUITE_DIR, or of the folders in it.
 
-    A problem counts as feasible when one verified kernel does all the tensor work of its forward.
+    A problem is a file with a module, Model or the last one, or a function, and its inputs: get_inputs() and
+    get_init_inputs() as in KernelBench, or get_input_groups() with those of several calls. It counts as
+    feasible when one verified kernel does all the tensor work of the forward; where input groups need
+    kernels of their own, when all of them do.
     An interrupted run goes on where it stopped when the same command is given again.
     """
     settings = settings_from(options)
     open_proposer(settings)  # wrong settings are wrong usage, whatever the suite holds
     files = problem_files(suite_dir, _levels(levels), pattern)
-    key = key_of(settings, files)
+    key = key_of(settings, files, groups)
     journal = Journal.open(key)
-    _solve_all(suite_dir, files, settings, journal, jobs)
+    _solve_all(suite_dir, files, settings, journal, jobs, groups)
     results = [journal.done[_file_key(file, suite_dir)] for file in files]
     _report(results, settings.chip, out)
     journal.close()
+
+
+def _said(result: ProblemResult) -> str:
+    if not result.feasible:
+        return f"{result.failed_gate}: {result.reason}"
+    return "verified" if result.groups == 1 else f"verified for {result.served} of {result.groups} groups"
 
 
 def _levels(text: str) -> list[int]:
@@ -109,12 +133,13 @@ def _levels(text: str) -> list[int]:
         raise UsageError(f"--levels {text!r} is no list of numbers; give for example 1,2.") from error
 
 
-def key_of(settings: Settings, files: Iterable[Path]) -> str:
+def key_of(settings: Settings, files: Iterable[Path], groups: int = 0) -> str:
     """Names the run by its problems as they are written, the options and this version; secrets are not
     part of it."""
     asked = {
         "version": __version__,
         "files": [[str(file.absolute()), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files],
+        "groups": groups,
         "settings": [settings.budget, settings.patience, settings.proposer, settings.policy,
                      settings.retrieval, settings.chip, settings.seed, settings.verifier_url,
                      settings.endpoint.model],
@@ -127,7 +152,9 @@ def _file_key(file: Path, suite: Path) -> str:
     return f"{level_of(file, suite)}/{file.stem}"
 
 
-def _solve_all(suite: Path, files: Iterable[Path], settings: Settings, journal: Journal, jobs: int) -> None:
+def _solve_all(
+    suite: Path, files: Iterable[Path], settings: Settings, journal: Journal, jobs: int, groups: int
+) -> None:
     waiting = [file for file in files if _file_key(file, suite) not in journal.done]
     local = threading.local()
     stopped = threading.Event()
@@ -139,7 +166,7 @@ def _solve_all(suite: Path, files: Iterable[Path], settings: Settings, journal: 
                 local.session = Session(settings, file.parent, memory)
                 sessions.append(local.session)
             job_id = f"bench-{journal.run}-{_file_key(file, suite)}"
-            result = _solved(local.session, file, settings.budget, job_id, stopped.is_set)
+            result = _solved(local.session, file, settings.budget, job_id, groups, stopped.is_set)
             return evolve(result, level=level_of(file, suite))
 
         try:
@@ -162,12 +189,12 @@ def _solve_all(suite: Path, files: Iterable[Path], settings: Settings, journal: 
 
 
 def _solved(
-    session: Session, file: Path, budget: int, job_id: str, cancelled: Callable[[], bool]
+    session: Session, file: Path, budget: int, job_id: str, groups: int, cancelled: Callable[[], bool]
 ) -> ProblemResult:
     """The problem's result. An error of the product is one too, so that a long run loses nothing; only
     a verifier that is away ends the run."""
     try:
-        return solve(session, file, budget, job_id, cancelled)
+        return solve(session, file, budget, job_id, groups, cancelled)
     except VerifierUnavailable:
         raise
     except Exception as error:
@@ -235,7 +262,7 @@ def _report(results: list[ProblemResult], chip: str, out: Path | None) -> None:
             str(row.attempts),
             *map(figure, latencies),
             f"{row.seconds:.1f}",
-            "verified" if row.feasible else f"{row.failed_gate}: {row.reason}",
+            _said(row),
         )
     print_table(table)
     click.echo(f"{counted['feasible']} of {counted['problems']} verified.")

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from evokernel_core.capture.calls import Calls
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.interpreter import find_interpreter
 from evokernel_core.capture.reference import ReferenceCase
@@ -36,10 +37,16 @@ class SharedAgent:
         *,
         whole: bool = False,
         apart: tuple[str, ...] = (),
+        group: int = 0,
     ) -> tuple[Region, ...]:
         """As AgentClient.capture."""
         with self._lock:
-            return self._open().capture(path, text, fusible, symbol, whole=whole, apart=apart)
+            return self._open().capture(path, text, fusible, symbol, whole=whole, apart=apart, group=group)
+
+    def calls(self, path: Path) -> Calls:
+        """As AgentClient.calls."""
+        with self._lock:
+            return self._open().calls(path)
 
     def reference(
         self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path

@@ -1,9 +1,9 @@
-"""Benchmark problems: a folder of files with ``Model`` and ``get_inputs``, one whole forward each."""
+"""Benchmark problems: a folder of files with a module and its inputs, one whole forward each."""
 
 from __future__ import annotations
 
-import ast
 import fnmatch
+import math
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from evokernel_core.capture.calls import serves
 from evokernel_core.domain.errors import CaptureError, UsageError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region
 from evokernel_core.synthesis.coverage import uncovered
@@ -18,15 +19,14 @@ from evokernel_core.synthesis.engine import SynthesisResult
 from evokernel_core.synthesis.session import Session
 from evokernel_core.verifier.base import never
 
-FORWARD = "Model.forward"
-
 
 @frozen
 class ProblemResult:
     """One problem; latencies in microseconds, ``latency_source`` says whether they are modelled or measured,
     None where there is none. ``failed_gate`` is ``capture`` where no region covers
     the forward, else the verifier's gate of the last failure. ``level`` is the problem's folder in a suite
-    of several, ``category`` that of the task, both empty where there is none."""
+    of several, ``category`` that of the task, both empty where there is none. A file may have several input
+    ``groups``, of which the verified kernels serve ``served``; latencies are then sums over the kernels."""
 
     name: str
     feasible: bool
@@ -41,6 +41,8 @@ class ProblemResult:
     seconds: float = 0.0
     level: str = ""
     category: str = ""
+    groups: int = 1
+    served: int = 0
     latency_source: str | None = None
 
     @property
@@ -82,42 +84,95 @@ def _number(file: Path) -> int:
 
 
 def solve(
-    session: Session, file: Path, budget: int, job_id: str, cancelled: Callable[[], bool] = never
+    session: Session,
+    file: Path,
+    budget: int,
+    job_id: str,
+    most: int = 0,
+    cancelled: Callable[[], bool] = never,
 ) -> ProblemResult:
-    """Spends the budget on the one region that covers the problem's forward.
+    """Spends the budget on the one region that covers the problem's forward; of a file with several input
+    groups, on one region after the other until their kernels serve all groups, or ``most`` are verified.
 
     Failures of the problem are results; VerifierUnavailable and errors of the product are raised.
     """
     started = time.monotonic()
-    found = _attempted(session, file, budget, job_id, cancelled)
+    found = _attempted(session, file, budget, job_id, most, cancelled)
     return evolve(found, seconds=round(time.monotonic() - started, 3))
 
 
 def _attempted(
-    session: Session, file: Path, budget: int, job_id: str, cancelled: Callable[[], bool]
+    session: Session, file: Path, budget: int, job_id: str, most: int, cancelled: Callable[[], bool]
 ) -> ProblemResult:
     try:
-        region, reason = _whole_forward(session, file)
+        calls = session.agent.calls(file)
     except CaptureError as error:
-        region, reason = None, str(error)
-    if region is None:
-        return ProblemResult(file.stem, False, failed_gate="capture", reason=reason)
+        return ProblemResult(file.stem, False, failed_gate="capture", reason=str(error))
+    solved: list[ProblemResult] = []
+    waiting = list(range(len(calls.groups)))
+    while waiting and (not most or len(solved) < most):
+        number = waiting[0]
+        try:
+            region, reason = _whole_forward(session, file, calls.symbol, number)
+        except CaptureError as error:
+            region, reason = None, str(error)
+        if region is None:
+            result = ProblemResult(file.stem, False, failed_gate="capture", reason=reason)
+        else:
+            job = f"{job_id}-{number}" if number else job_id
+            result = _solve_region(session, region, file.stem, budget, job, cancelled)
+        if len(calls.groups) > 1 and not result.feasible:
+            result = evolve(result, reason=f"Input group {number + 1}: {result.reason}")
+        solved.append(result)
+        if region is None or not result.feasible:
+            break
+        served = (serves(region, calls.groups[number], calls.groups[other]) for other in waiting[1:])
+        waiting = [other for other, done in zip(waiting[1:], served, strict=True) if not done]
+    groups = len(calls.groups)
+    return evolve(_joined(solved), groups=groups, served=groups - len(waiting))
+
+
+def _joined(solved: list[ProblemResult]) -> ProblemResult:
+    """The kernels of one file as one result."""
+    last = evolve(
+        solved[-1],
+        attempts=sum(item.attempts for item in solved),
+        tokens=sum(item.tokens for item in solved),
+    )
+    if not last.feasible or len(solved) == 1:
+        return last
+    return evolve(
+        last,
+        first_latency_us=_sum(item.first_latency_us for item in solved),
+        best_latency_us=_sum(item.best_latency_us for item in solved),
+        baseline_us=_sum(item.baseline_us for item in solved),
+        roofline_us=_sum(item.roofline_us for item in solved),
+    )
+
+
+def _sum(latencies: Iterable[float | None]) -> float | None:
+    """None where one is not known."""
+    known = list(latencies)
+    return None if None in known else math.fsum(item or 0.0 for item in known)
+
+
+def _solve_region(
+    session: Session, region: Region, name: str, budget: int, job_id: str, cancelled: Callable[[], bool]
+) -> ProblemResult:
     try:
-        found = _result(file.stem, session.synthesise(region, budget, job_id=job_id, cancelled=cancelled))
+        found = _result(name, session.synthesise(region, budget, job_id=job_id, cancelled=cancelled))
     except VerifierUnavailable:
         raise
     except VerifierError as error:
-        found = ProblemResult(file.stem, False, failed_gate="verifier", reason=str(error))
+        found = ProblemResult(name, False, failed_gate="verifier", reason=str(error))
     return evolve(found, category=region.op_category)
 
 
-def _whole_forward(session: Session, file: Path) -> tuple[Region | None, str]:
-    """The region that is all of the forward's work, or why there is none."""
+def _whole_forward(session: Session, file: Path, symbol: str, group: int) -> tuple[Region | None, str]:
+    """The region that is all of the function's work, or why there is none."""
     text = file.read_text(encoding="utf-8")
-    if not _defines_model(text):
-        return None, "The file defines no class Model, whose forward a problem is: name its module so."
-    found = session.regions(file, symbol=FORWARD, programs=True)
-    regions = [region for region in found if region.symbol == FORWARD]
+    found = session.regions(file, symbol=symbol, programs=True, group=group)
+    regions = [region for region in found if region.symbol == symbol]
     refused = [region.reason for region in regions if region.task is None]
     for region in regions:
         if region.task is not None:
@@ -125,16 +180,7 @@ def _whole_forward(session: Session, file: Path) -> tuple[Region | None, str]:
             if not reason:
                 return region, ""
             refused.append(reason)
-    return None, " ".join(dict.fromkeys(refused)) or f"{FORWARD} has no code that a kernel could replace."
-
-
-def _defines_model(text: str) -> bool:
-    """Whether a file has a class Model; what is no Python is for others to tell."""
-    try:
-        body = ast.walk(ast.parse(text))
-    except SyntaxError:
-        return True
-    return any(isinstance(item, ast.ClassDef) and item.name == "Model" for item in body)
+    return None, " ".join(dict.fromkeys(refused)) or f"{symbol} has no code that a kernel could replace."
 
 
 def _result(name: str, result: SynthesisResult) -> ProblemResult:

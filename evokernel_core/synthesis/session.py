@@ -95,7 +95,13 @@ class Session:
             return self._verifier
 
     def regions(
-        self, path: Path, text: str | None = None, symbol: str | None = None, *, programs: bool = False
+        self,
+        path: Path,
+        text: str | None = None,
+        symbol: str | None = None,
+        *,
+        programs: bool = False,
+        group: int = 0,
     ) -> tuple[Region, ...]:
         """The regions of a file; those that no family covers are unsupported, with the reason.
 
@@ -104,13 +110,13 @@ class Session:
         says why.
         """
         if not programs:
-            return tuple(map(self._planned, self.agent.capture(path, text, fused_ops(), symbol)))
-        return self._program_regions(path, text, symbol, self.agent)
+            return tuple(map(self._planned, self.agent.capture(path, text, fused_ops(), symbol, group=group)))
+        return self._program_regions(path, text, symbol, self.agent, group)
 
     def _program_regions(
-        self, path: Path, text: str | None, symbol: str | None, agent: SharedAgent
+        self, path: Path, text: str | None, symbol: str | None, agent: SharedAgent, group: int = 0
     ) -> tuple[Region, ...]:
-        captured = agent.capture(path, text, covered_ops(), symbol, whole=True)
+        captured = agent.capture(path, text, covered_ops(), symbol, whole=True, group=group)
         planned = [self._planned(region) for region in captured]
         refused = [
             after for before, after in zip(captured, planned, strict=True) if before.task and not after.task
@@ -118,10 +124,10 @@ class Session:
         if not refused:
             return tuple(planned)
         functions = tuple(sorted({region.symbol for region in refused}))
-        parts = agent.capture(path, text, covered_ops(), symbol, whole=True, apart=functions)
+        parts = agent.capture(path, text, covered_ops(), symbol, whole=True, apart=functions, group=group)
         found = [region for region in planned if region.task is not None]
         _add(found, (region for region in map(self._planned, parts) if region.task is not None))
-        _add(found, self.regions(path, text, symbol))
+        _add(found, self.regions(path, text, symbol, group=group))
         found += [region for region in refused if all(region.span != other.span for other in found)]
         return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
 

@@ -89,7 +89,7 @@ UNSUITABLE = {
     "broken": (POINTWISE + "def f(:", "not valid Python"),
     "double": (POINTWISE.replace("33)", "33, dtype=torch.float64)"), "float64: kernels give"),
     "missing": ("import no_such_package" + POINTWISE, "No module named 'no_such_package'"),
-    "nameless": (POINTWISE.replace("class Model", "class Net"), "no class Model"),
+    "empty": ("import torch\n\ndef get_inputs():\n    return []\n", "no module class or function"),
     "shapeless": (POINTWISE.replace("get_inputs", "inputs_of"), "get_inputs"),
 }
 
@@ -108,6 +108,70 @@ def test_files_that_are_no_problems_are_said_so_and_the_rest_goes_on(tmp_path: P
         assert not found[name]["feasible"]
         assert words in found[name]["reason"]
         assert found[name]["level"] == "mixed"
+
+
+GROUPS = """
+import torch
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, by):
+        super().__init__()
+        self.by = by
+
+    def forward(self, x, dim: int, shift=None):
+        return torch.softmax(x * self.by if shift is None else x + shift, dim)
+
+
+def get_input_groups():
+    width = 8 * int(torch.randint(4, 8, (1,)).item())
+    return [
+        [torch.rand(40, width), -1],
+        [torch.rand(7, 3), -1],
+        [torch.rand(40, width, dtype=torch.float16), -1],
+        [torch.rand(2, 40, width), -1],
+        [torch.rand(40, 33), -1, torch.rand(33)],
+        [torch.rand(41, 34), -1, torch.rand(34)],
+    ]
+
+
+def get_init_inputs():
+    return [[2.0]] * 6
+"""
+FUNCTION = """
+import torch
+
+
+def doubled(x, y):
+    return (x + y) * 2
+
+
+def get_inputs(device):
+    for size in (64, 96):
+        yield [torch.rand(size, 8, device=device), torch.rand(8, device=device)]
+"""
+
+
+def test_input_groups_take_the_kernels_that_they_need(tmp_path: Path) -> None:
+    for name, text in (("groups", GROUPS), ("function", FUNCTION)):
+        (tmp_path / f"{name}.py").write_text(text)
+    result = CliRunner().invoke(cli, ["bench", str(tmp_path), "--budget", "1", "--json", "-"])
+    assert result.exit_code == 0, result.output
+    function, groups = json.loads(result.stdout)["problems"]
+    assert (groups["feasible"], groups["attempts"], groups["served"], groups["groups"]) == (True, 4, 6, 6)
+    assert (function["feasible"], function["attempts"], function["served"]) == (True, 1, 2)
+    few = CliRunner().invoke(cli, ["bench", str(tmp_path), "--budget", "1", "--groups", "1", "--json", "-"])
+    assert json.loads(few.stdout)["problems"][1]["served"] == 2
+
+
+def test_an_input_group_without_a_kernel_is_named(tmp_path: Path) -> None:
+    text = GROUPS.replace("torch.rand(2, 40, width)", "torch.rand(2, 40, width, dtype=torch.float64)")
+    (tmp_path / "groups.py").write_text(text)
+    result = CliRunner().invoke(cli, ["bench", str(tmp_path), "--budget", "1", "--json", "-"])
+    (found,) = json.loads(result.stdout)["problems"]
+    assert (found["feasible"], found["served"]) == (False, 3)
+    assert found["reason"].startswith("Input group 4: ")
+    assert "float64" in found["reason"]
 
 
 DONE = ProblemResult("2_early", True, 4, 20.0, 10.0, 40.0, 5.0, 0, "", "done", 1.5)

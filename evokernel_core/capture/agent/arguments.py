@@ -6,6 +6,8 @@ text that reaches it.
 
 from __future__ import annotations
 
+import types
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,14 +30,25 @@ class Argument:
     holders: list[Holder] = field(default_factory=list)
 
 
-def argument_of(name: str, value: Any, file_module: str, *, optional: bool, fix_numbers: bool) -> Argument:
-    """``optional``: a call may leave the argument out. Raises Refused for what no condition can tell."""
+def argument_of(
+    name: str,
+    value: Any,
+    file_module: str,
+    *,
+    optional: bool,
+    fix_numbers: bool,
+    functions: Mapping[Any, str],
+) -> Argument:
+    """``optional``: a call may leave the argument out. ``functions`` are the file's, by the names that reach
+    them where the arguments are. Raises Refused for what no condition can tell."""
     found = Argument()
     if isinstance(value, torch.Tensor):
         found.conditions += [f"{name} is not None"] * optional
         found.tensors.append((name, value))
     elif isinstance(value, float) and not fix_numbers:
         found.numbers.append((name, value))
+    elif isinstance(value, types.FunctionType) and value in functions:
+        found.conditions.append(f"{name} is {functions[value]}")
     else:
         _read(name, name, value, file_module, found)
         known = {id(tensor): (text, tensor) for text, tensor in found.tensors}

@@ -6,6 +6,7 @@ import ast
 import types
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,53 +23,57 @@ from .export import RegionFunction, Traced, export, export_static, region_functi
 from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
 from .kept import kept_whole
-from .load import execute, isolation, line_of
+from .load import execute, isolation, line_of, parsed
 from .modes import guarded
 from .ones import least_sizes
 from .ops import Fusibility
 from .parts import SCALAR, Plan, Refusal
 from .record import Recorder
 from .results import statements_of
-from .source import Function, Source, number_of, parse
+from .source import Function, Source, number_of
 from .whole import WholeFunctions
 
 _MAX_REGROWTHS = 12
 _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "bool")
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a capture is to look at: only the definition ``symbol``, where one is named. ``whole`` lets a
+    region take several kernels; the functions in ``apart`` are then taken in parts. Of several input groups
+    the one with the number ``group`` is called."""
+
+    symbol: str | None = None
+    whole: bool = False
+    apart: frozenset[str] = frozenset()
+    group: int = 0
+
+
 def capture(
-    path: str,
-    text: str,
-    fusible: dict[str, str],
-    annotations: Annotations,
-    symbol: str | None,
-    whole: bool = False,
-    apart: frozenset[str] = frozenset(),
+    path: str, text: str, fusible: dict[str, str], annotations: Annotations, asked: Asked
 ) -> dict[str, Any]:
     """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
-    symbols are None unless the status is candidate, and the reason then says why. ``whole`` lets a
-    region take several kernels; the functions in ``apart`` are then taken in parts.
+    symbols are None unless the status is candidate, and the reason then says why.
     """
-    try:
-        source = parse(path, text)
-    except SyntaxError as error:
-        message = f"Line {error.lineno or 0} is not valid Python ({error.msg}): correct it and try again."
-        raise AgentError("import_failed", message) from error
+    whole = asked.whole
+    source = parsed(path, text)
     recorder = Recorder(source)
     with isolation(Path(path)), ExitStack() as kept:
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
-            calls, problems = trials(module, source, annotations)
+            calls, problems = trials(module, source, annotations, asked.group)
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
             entries = [entry_of(trial, source, module) for trial in calls] if whole else []
-            entries = [item if item and item.function.qualname not in apart else None for item in entries]
+            entries = [
+                item if item and item.function.qualname not in asked.apart else None for item in entries
+            ]
             with stacks_kept() if whole else nullcontext():
                 failures = [_run(trial, recorder, source) for trial in calls]
         request = _Request(source, module, recorder, fusibility)
-        wanted = [item for item in source.functions if _matches(item, symbol)]
+        wanted = [item for item in source.functions if _matches(item, asked.symbol)]
         regions, covered = request.whole_regions(entries, failures, wanted) if whole else ([], frozenset())
         refused = {region["symbol"] for region in regions if region["graph"] is None}
         for function in wanted:

@@ -132,11 +132,14 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Cal
     """Raises Refused for arguments that no call of a kernel can take. ``fix_numbers`` makes the values of
     Python numbers conditions instead of inputs."""
     leaves, conditions, arguments = [], [], []
+    functions = _functions(entry, module)
     for name, value in entry.bound.arguments.items():
         if not isinstance(value, torch.Tensor) and name not in entry.read_names:
             continue
         optional = entry.may_lack(name) and name in entry.read_names
-        found = argument_of(name, value, module.__name__, optional=optional, fix_numbers=fix_numbers)
+        found = argument_of(
+            name, value, module.__name__, optional=optional, fix_numbers=fix_numbers, functions=functions
+        )
         leaves += [_leaf(text, TENSOR, tensor) for text, tensor in found.tensors]
         leaves += [_leaf(text, SCALAR, number) for text, number in found.numbers]
         conditions += found.conditions
@@ -148,6 +151,15 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Cal
     leaves += [_leaf(item.expression, PARAMETER, item.tensor) for item in reversed(first.values())]
     holders += arguments
     return Call(entry, tuple(leaves), tuple(conditions), tuple(tensors_in(holders)), tuple(holders))
+
+
+def _functions(entry: Entry, module: types.ModuleType) -> dict[Any, str]:
+    """The file's functions by the names that the entry's body sees them under."""
+    return {
+        value: name
+        for name, value in vars(module).items()
+        if isinstance(value, types.FunctionType) and name not in entry.function.local_names
+    }
 
 
 def _leaf(expression: str, kind: str, value: Any) -> Leaf:

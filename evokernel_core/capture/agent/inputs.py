@@ -1,4 +1,4 @@
-"""Where shapes come from: get_inputs() and get_init_inputs(), or an ``# evokernel:`` comment."""
+"""Where shapes come from: the file's suppliers such as get_inputs(), or an ``# evokernel:`` comment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .errors import AgentError
+from .groups import NOTHING, SUPPLIERS, Group, groups_of, supplies_inputs
 from .load import failure
 from .small import SmallTensors
 from .source import Source
@@ -41,70 +42,68 @@ class Problem:
 
 
 def trials(
-    module: types.ModuleType, source: Source, annotations: Annotations
+    module: types.ModuleType, source: Source, annotations: Annotations, group: int = 0
 ) -> tuple[list[Trial], list[Problem]]:
-    """Every call that the file gives shapes for. Raises AgentError(needs_shapes) if there is none."""
+    """Every call that the file gives shapes for; of several input groups the one with that number.
+    Raises AgentError(needs_shapes) if there is none."""
     found, problems = [], []
-    if callable(getattr(module, "get_inputs", None)):
-        found.append(_convention(module, source))
+    if supplies_inputs(module):
+        found.append(_convention(module, source, group))
     for qualname, values in annotations.items():
         try:
             found.append(_annotated(module, source, qualname, values))
         except AgentError as error:
             problems.append(Problem(qualname, error.reason, str(error)))
     if not found and not problems:
-        raise AgentError(
-            "needs_shapes",
-            "Nothing in the file says the input shapes: add get_inputs(), or a comment such as "
-            "'# evokernel: x=f16[32,1024]' above the class or function.",
-        )
+        raise AgentError("needs_shapes", NOTHING)
     return found, problems
 
 
-def _convention(module: types.ModuleType, source: Source) -> Trial:
-    init = _listed(module, source, "get_init_inputs") if hasattr(module, "get_init_inputs") else []
-    inputs = _listed(module, source, "get_inputs")
-    target = _main_definition(module, source)
+def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
+    groups = groups_of(module, source)
+    if number >= len(groups):
+        message = f"The file has {len(groups)} input groups, and none with the number {number}."
+        raise AgentError("needs_shapes", message)
+    group = groups[number]
+    target = main_definition(module, source)
     name = target.__name__
     if isinstance(target, type):
-        args, kwargs = _split_keywords(init)
-        target = _build(target, args, kwargs, source)
-    args, kwargs = _split_keywords(inputs)
+        target = _build(target, *_init_arguments(target, group), source)
+    args, kwargs = split_keywords(group.inputs)
     return Trial(name, target, args, kwargs)
 
 
-def _split_keywords(values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _init_arguments(target: type, group: Group) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What the class is built with. Arguments that nothing gives are those of the inputs: a feature count is
+    then a parameter of both, ``__init__(self, features)`` and ``get_inputs(features=64)``."""
+    args, kwargs = split_keywords(group.init)
+    parameters = list(inspect.signature(target).parameters.values())[len(args) :]
+    missing = [
+        item.name for item in parameters
+        if item.default is item.empty and item.name not in kwargs and item.name in group.defaults
+    ]  # fmt: skip
+    return args, {**kwargs, **{name: group.defaults[name] for name in missing}}
+
+
+def split_keywords(values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """get_inputs() may give a list, a tuple, a dict, or one tensor."""
     if isinstance(values, dict):
         return (), dict(values)
     return (tuple(values), {}) if isinstance(values, (list, tuple)) else ((values,), {})
 
 
-def _listed(module: types.ModuleType, source: Source, name: str) -> Any:
-    try:
-        return getattr(module, name)()
-    except BaseException as error:
-        raise AgentError("import_failed", failure(f"{name}()", error, source.path)) from error
-
-
-def _main_definition(module: types.ModuleType, source: Source) -> Any:
-    """The class that get_inputs() is for: ``Model`` by the convention, else the last one defined;
+def main_definition(module: types.ModuleType, source: Source) -> Any:
+    """The class that the inputs are for: ``Model`` by the convention, else the last one defined;
     in a file without a module class, the last function."""
     names = [node.name for node in source.tree.body if hasattr(node, "name")]
     values = [getattr(module, name, None) for name in names]
     classes = [v for v in values if isinstance(v, type) and issubclass(v, torch.nn.Module)]
     convention = [item for item in classes if item.__name__ == "Model"]
-    functions = [v for v in values if isinstance(v, types.FunctionType) and not _is_supplier(v.__name__)]
+    functions = [v for v in values if isinstance(v, types.FunctionType) and v.__name__ not in SUPPLIERS]
     for group in (convention, classes, functions):
         if group:
             return group[-1]
-    raise AgentError(
-        "needs_shapes", "The file has get_inputs() but no module class or function to call: add one."
-    )
-
-
-def _is_supplier(name: str) -> bool:
-    return name in ("get_inputs", "get_init_inputs")
+    raise AgentError("needs_shapes", "The file has inputs but no module class or function to call: add one.")
 
 
 def _build(target: type, args: tuple[Any, ...], kwargs: dict[str, Any], source: Source) -> Any:

@@ -18,7 +18,7 @@ import torch
 from .errors import AgentError, describe
 from .record import Recorder
 from .small import SmallTensors
-from .source import ENTER, EXIT, Source, instrument
+from .source import ENTER, EXIT, Source, instrument, parse
 
 
 def package_root(path: Path) -> tuple[Path, str]:
@@ -59,6 +59,15 @@ def _forget_modules(names: set[str], root: Path) -> None:
         own = file and Path(file).is_relative_to(root) and "site-packages" not in file
         if own or name.split(".")[0] == "evokernel_kernels":
             del sys.modules[name]
+
+
+def parsed(path: str, text: str) -> Source:
+    """The file's expressions. Raises AgentError(import_failed) where it is not valid Python."""
+    try:
+        return parse(path, text)
+    except SyntaxError as error:
+        message = f"Line {error.lineno or 0} is not valid Python ({error.msg}): correct it and try again."
+        raise AgentError("import_failed", message) from error
 
 
 def execute(source: Source, recorder: Recorder) -> types.ModuleType:

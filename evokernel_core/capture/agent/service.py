@@ -1,4 +1,4 @@
-"""The agent's methods: ping, capture, reference, shutdown."""
+"""The agent's methods: ping, calls, capture, reference, shutdown."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ def _ping(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _capture(params: dict[str, Any]) -> Any:
-    from .capture import capture
+    from .capture import Asked, capture
 
-    return capture(
-        params["path"],
-        params["text"],
-        params["fusible"],
-        params["annotations"],
+    asked = Asked(
         params.get("symbol"),
         params.get("whole", False),
         frozenset(params.get("apart", ())),
+        params.get("group", 0),
     )
+    return capture(params["path"], params["text"], params["fusible"], params["annotations"], asked)
+
+
+def _calls(params: dict[str, Any]) -> Any:
+    from .calls import calls
+
+    return calls(params["path"], params["text"])
 
 
 def _reference(params: dict[str, Any]) -> Any:
@@ -67,6 +71,8 @@ def _internal(error: BaseException) -> str:
 def main() -> None:
     """Serve on stdin and stdout until the client goes away."""
     reader, writer = take_channel()
-    handlers: dict[str, Handler] = {"ping": _ping, "capture": _capture, "reference": _reference}
+    handlers: dict[str, Handler] = {
+        "ping": _ping, "calls": _calls, "capture": _capture, "reference": _reference,
+    }  # fmt: skip
     guarded = {name: _guarded(handler) for name, handler in handlers.items()}
     serve(reader, writer, {**guarded, "shutdown": lambda _: None})

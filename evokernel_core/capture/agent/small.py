@@ -1,7 +1,7 @@
 """Let small tensors of known content be real while a model is built.
 
 Constructors read such values: ``[p.item() for p in torch.linspace(0, 0.1, depth)]``. Random tensors stay
-fake, and so does everything that is large.
+fake unless asked for, and so does everything that is large.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _SCALAR_READS = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equa
 
 
 class SmallTensors(TorchDispatchMode):
-    """To be entered inside a FakeTensorMode."""
+    """To be entered inside a FakeTensorMode. With ``draws`` small random tensors are real too."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, draws: bool = False) -> None:
         super().__init__()
+        self._draws = draws
         self._unknown: list[Any] = []  # storages of real tensors that fake values were written to
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -36,7 +37,8 @@ class SmallTensors(TorchDispatchMode):
         return func(*args, **kwargs)
 
     def _is_known(self, func: Any, tensors: list[torch.Tensor]) -> bool:
-        if torch.Tag.nondeterministic_seeded in func.tags or "empty" in func.name():
+        random = torch.Tag.nondeterministic_seeded in func.tags or "empty" in func.name()
+        if random and not self._draws:
             return False
         if any(isinstance(item, FakeTensor) for item in tensors):
             return False

@@ -1,0 +1,126 @@
+"""What a file's suppliers give: the arguments of one call, or of several, which are its input groups.
+
+Suppliers are ``get_inputs()``, which returns the arguments of one call or yields those of several;
+``get_input_groups()``, which returns those of several; and ``get_init_inputs()``, what the module is built
+with, for all groups or, beside ``get_input_groups()``, one entry for each.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
+
+from .errors import AgentError
+from .load import failure
+from .small import SmallTensors
+from .source import Source
+
+INPUTS, GROUPS, INIT = "get_inputs", "get_input_groups", "get_init_inputs"
+SUPPLIERS = frozenset({INPUTS, GROUPS, INIT})
+NOTHING = (
+    "Nothing in the file says the input shapes: add get_inputs(), or a comment such as "
+    "'# evokernel: x=f16[32,1024]' above the class or function."
+)
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """One call of a file's module: what it is built with, and what it is called with. ``defaults`` are the
+    values that ``get_inputs`` gives its own parameters."""
+
+    init: Any
+    inputs: Any
+    defaults: dict[str, Any]
+
+
+def supplies_inputs(module: types.ModuleType) -> bool:
+    """Whether a file says the arguments of a call by a function of its own."""
+    return any(callable(getattr(module, name, None)) for name in (GROUPS, INPUTS))
+
+
+def groups_of(module: types.ModuleType, source: Source) -> list[Group]:
+    """The calls in the file's order; its tensors are fake, whatever their size. Raises AgentError."""
+    if not supplies_inputs(module):
+        raise AgentError("needs_shapes", NOTHING)
+    several = callable(getattr(module, GROUPS, None))
+    found = _supplied(module, source, GROUPS if several else INPUTS)
+    init = _supplied(module, source, INIT) if callable(getattr(module, INIT, None)) else []
+    groups = list(found) if several or _yields(found) else [found]
+    if not groups:
+        raise AgentError("needs_shapes", f"{GROUPS if several else INPUTS}() gives no inputs: add a group.")
+    inits = list(init) if several and _is_one_each(init, len(groups)) else [init] * len(groups)
+    defaults = {} if several else _defaults(getattr(module, INPUTS))
+    return [Group(first, given, defaults) for first, given in zip(inits, groups, strict=True)]
+
+
+def _is_one_each(init: Any, count: int) -> bool:
+    """Whether every group has arguments of its own to build the module with."""
+    return (
+        isinstance(init, (list, tuple))
+        and len(init) == count
+        and all(isinstance(item, (list, tuple, dict)) for item in init)
+    )
+
+
+def _supplied(module: types.ModuleType, source: Source, name: str) -> Any:
+    """What a supplier returns, all at once where it yields. Where it reads what its tensors hold, small ones
+    are real while it runs."""
+    supplier = getattr(module, name)
+    try:
+        return _called(supplier)
+    except BaseException:  # the second call says what was wrong, if anything was
+        try:
+            with _drawing():
+                found = _called(supplier)
+        except BaseException as error:
+            raise AgentError("import_failed", failure(f"{name}()", error, source.path)) from error
+    fake = pytree.tree_map_only(torch.Tensor, _without_elements, list(found) if _yields(found) else found)
+    return _Yielded(fake) if _yields(found) else fake
+
+
+class _Yielded(list[Any]):
+    """The arguments of several calls."""
+
+
+def _yields(found: Any) -> bool:
+    return isinstance(found, _Yielded)
+
+
+def _called(supplier: Callable[..., Any]) -> Any:
+    found = supplier(**_required(supplier))
+    return _Yielded(found) if isinstance(found, Iterator) else found
+
+
+def _required(supplier: Callable[..., Any]) -> dict[str, Any]:
+    """A supplier may ask where its tensors go."""
+    needed = inspect.signature(supplier).parameters.get("device")
+    return {"device": torch.device("cpu")} if needed and needed.default is needed.empty else {}
+
+
+def _defaults(supplier: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(supplier).parameters.values()
+    return {item.name: item.default for item in parameters if item.default is not item.empty}
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """Suppliers read numbers that they draw, ``torch.rand(1).item()``: these are alike in each capture."""
+    with torch.random.fork_rng(devices=[]), SmallTensors(draws=True):
+        torch.manual_seed(_SEED)
+        yield
+
+
+def _without_elements(tensor: torch.Tensor) -> torch.Tensor:
+    """No code of the module sees the elements of an input."""
+    if isinstance(tensor, FakeTensor):
+        return tensor
+    return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)

@@ -1,0 +1,168 @@
+"""What files supply inputs for, in the forms that suites of problems have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from evokernel_core.capture.calls import Call, Calls, serves
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.domain.errors import ImportFailed, ShapesNeeded
+from evokernel_core.domain.tensor import TensorSpec
+
+
+@pytest.fixture
+def calls(agent: AgentClient, tmp_path: Path) -> Any:
+    def run(text: str) -> Calls:
+        path = tmp_path / "model.py"
+        path.write_text("import torch\nfrom torch import nn\n" + dedent(text))
+        return agent.calls(path)
+
+    return run
+
+
+MODULE = """
+class Helper(nn.Module):
+    def forward(self, x):
+        return x
+
+class Net(nn.Module):
+    def __init__(self, features, scale=1.0):
+        super().__init__()
+        self.linear, self.scale = nn.Linear(features, features), scale
+
+    def forward(self, x, fn=torch.relu):
+        return fn(self.linear(x) * self.scale)
+"""
+
+
+def shapes(found: Calls) -> list[dict[str, tuple[Any, ...]]]:
+    return [{name: spec.shape for name, spec in call.tensors.items()} for call in found.groups]
+
+
+@pytest.mark.parametrize(
+    ("suppliers", "expected"),
+    [
+        ("def get_inputs(): return [torch.rand(2, 3)]", [(2, 3)]),
+        ("def get_inputs(): return torch.rand(2, 3)", [(2, 3)]),
+        ("def get_inputs(): return {'x': torch.rand(2, 3)}", [(2, 3)]),
+        ("def get_inputs(device): return [torch.rand(2, 3, device=device)]", [(2, 3)]),
+        ("def get_inputs(rows=2, features=3): return [torch.rand(rows, features)]", [(2, 3)]),
+        ("def get_inputs():\n    for n in (2, 5): yield [torch.rand(n, 3)]", [(2, 3), (5, 3)]),
+        ("def get_input_groups(): return [[torch.rand(n, 3)] for n in (2, 5)]", [(2, 3), (5, 3)]),
+        ("def get_input_groups():\n    yield {'x': torch.rand(2, 3)}", [(2, 3)]),
+        ("def get_inputs(param, device=None): return [torch.rand(param)]\n"
+         "def get_input_groups(): return [get_inputs(4)]", [(4,)]),
+        ("def get_inputs(): return [torch.rand(2 + 2 * int(torch.rand(1).item() < 2), 3)]", [(4, 3)]),
+        ("def get_inputs(): return [torch.empty(10**9, 10**6)]", [(10**9, 10**6)]),
+    ],
+)  # fmt: skip
+def test_suppliers(calls: Any, suppliers: str, expected: list[tuple[int, ...]]) -> None:
+    found = calls(MODULE + suppliers)
+    assert found.symbol == "Net.forward"
+    assert shapes(found) == [{"x": shape} for shape in expected]
+
+
+def test_a_function_is_what_a_file_without_a_module_calls(calls: Any) -> None:
+    found = calls("def f(xs, n): return xs[0] + n\ndef get_inputs(): return [[torch.rand(2)], 3]")
+    assert found == Calls("f", (Call({"xs[0]": TensorSpec((2,), "float32")}, {"__init__": "[]", "n": "3"}),))
+
+
+def test_modules_are_built_for_each_group(calls: Any, agent: AgentClient, fusible: dict[str, str],
+                                          tmp_path: Path) -> None:  # fmt: skip
+    text = """
+    class Model(nn.Module):
+        def __init__(self, by):
+            super().__init__()
+            self.by = by
+
+        def forward(self, x):
+            return torch.relu(x) * self.by
+
+    def get_input_groups():
+        return [[torch.rand(4, 4)], [torch.rand(4, 4)]]
+
+    def get_init_inputs():
+        return [[2], [5]]
+    """
+    found = calls(text)
+    assert [call.values["__init__"] for call in found.groups] == ["[2]", "[5]"]
+    regions = [agent.capture(tmp_path / "model.py", None, fusible, whole=True, group=n)[0] for n in (0, 1)]
+    factors = [region.task.graph.nodes[-1].args[1] for region in regions if region.task]
+    assert factors == [2, 5]
+    with pytest.raises(ShapesNeeded, match="2 input groups"):
+        agent.capture(tmp_path / "model.py", None, fusible, group=2)
+
+
+FUNCTIONAL = """
+def scaled(x, weight):
+    return torch.relu(x * weight)
+
+class Net(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(features))
+
+    def forward(self, x, {name}=scaled):
+        return {name}(x, self.weight)
+
+def get_inputs(features=8):
+    return [torch.rand(4, features)]
+"""
+
+
+def test_arguments_of_the_module_may_be_those_of_the_inputs_and_functions_arguments(
+    calls: Any, agent: AgentClient, fusible: dict[str, str], tmp_path: Path
+) -> None:
+    calls(FUNCTIONAL.format(name="fn"))
+    (region,) = agent.capture(tmp_path / "model.py", None, fusible, "Net.forward", whole=True)
+    assert region.task, region.reason
+    assert "if fn is scaled:" in region.replacement
+
+
+def test_a_function_whose_name_is_an_arguments_cannot_be_told_from_others(
+    calls: Any, agent: AgentClient, fusible: dict[str, str], tmp_path: Path
+) -> None:
+    calls(FUNCTIONAL.format(name="scaled"))
+    found = agent.capture(tmp_path / "model.py", None, fusible, "Net.forward", whole=True)
+    assert any("holds a function" in region.reason for region in found)
+
+
+@pytest.mark.parametrize(
+    ("suppliers", "error", "words"),
+    [
+        ("def get_inputs(): return [1 / 0]", ImportFailed, "get_inputs.. failed at line 1[0-9]"),
+        ("def get_input_groups(): return []", ShapesNeeded, "gives no inputs"),
+        ("def shapes(): return 3", ShapesNeeded, "add get_inputs"),
+    ],
+)
+def test_suppliers_that_give_nothing(calls: Any, suppliers: str, error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        calls(MODULE + suppliers)
+
+
+def test_a_kernel_serves_calls_within_its_contract(agent: AgentClient, fusible: dict[str, str],
+                                                   tmp_path: Path) -> None:  # fmt: skip
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\ndef f(x, y, n, eps):\n    return (x + y) * n + eps\n"
+        "def get_inputs(): return [torch.rand(8, 16), torch.rand(16), 2, 0.5]\n"
+    )
+    (region,) = agent.capture(path, None, fusible, "f", whole=True)
+    (call,) = agent.calls(path).groups
+
+    def other(x: tuple[int, ...], y: tuple[int, ...], dtype: str = "float32", **values: str) -> bool:
+        tensors = {"x": TensorSpec(x, dtype), "y": TensorSpec(y, "float32")}
+        return serves(region, call, evolve(call, tensors=tensors, values={**call.values, **values}))
+
+    assert other((8, 16), (16,))
+    assert other((5, 7), (7,), eps="0.25")
+    assert not other((5, 7), (1,))
+    assert not other((5, 7), (7,), n="3")
+    assert not other((2, 5, 7), (7,))
+    assert not other((8, 16), (16,), dtype="float16")
+    assert not serves(evolve(region, task=None), call, call)
