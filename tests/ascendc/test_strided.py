@@ -56,6 +56,17 @@ def test_views_of_views(shape: list[int], data: st.DataObject) -> None:
     np.testing.assert_array_equal(offsets(groups), elements.ravel())
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
+def test_a_dense_value_takes_any_shape(shape: list[int], data: st.DataObject) -> None:
+    size = math.prod(shape)
+    first = data.draw(st.sampled_from([i for i in range(1, size + 1) if size % i == 0]))
+    graph = GraphBuilder()
+    ref = graph.call("view.default", graph.input("x", shape), (first, -1), shape=(first, size // first))
+    _, groups = behind_views(graph.task(graph.call("exp.default", ref, shape=(first, size // first))), ref)
+    np.testing.assert_array_equal(offsets(groups), np.arange(size))
+
+
 @settings(max_examples=8, deadline=None)
 @given(
     st.integers(1, 9000), st.integers(1, 9000), st.integers(1, 9000), st.sampled_from(["float32", "float16"])

@@ -72,7 +72,8 @@ def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
     try:
         return Matmul(read_product(task), None, None)
     except PlanError:
-        if node.op not in WHOLE_PRODUCTS or not any(other.op in fused_ops() for other in task.graph.nodes):
+        more = any(fused_ops().get(other.op, "view") != "view" for other in task.graph.nodes)
+        if node.op not in WHOLE_PRODUCTS or not more:
             raise
     shape = node.outputs[0].shape
     epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:])

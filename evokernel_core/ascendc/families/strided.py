@@ -96,7 +96,7 @@ def expanded(groups: tuple[Group, ...], shape: Sequence[Dim]) -> tuple[Group, ..
 
 def regrouped(groups: Sequence[Group], shape: Sequence[Dim]) -> tuple[Group, ...]:
     """The same elements in the same order under another shape."""
-    waiting = [axis for group in groups for axis in group]
+    waiting = list(_merged([axis for group in groups for axis in group]))
     found = tuple(_merged(_taken(waiting, extent(dim))) for dim in shape)
     if waiting:
         raise _mismatch()
