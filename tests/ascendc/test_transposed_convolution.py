@@ -59,6 +59,9 @@ LAYERS = {
     "volumes whose axes differ": Layer(
         (Axis(3, 1, 2, 2), Axis(1, 2, 3), Axis(4, 0, 1, 3)), (2, 3, 2), 20, 5, ((1, 4, 5, 7),), bias=True
     ),
+    "planes that no tap reaches": Layer(
+        (Axis(1, 0, 4), Axis(), Axis(1, 1)), (3, 2, 3), 9, 5, ((1, 2, 4, 9), (2, 1, 1, 3))
+    ),
     "many results": Layer((Axis(2, 1), Axis(2, 1)), (4, 4), 40, 200, ((1, 6, 40),), bias=True),
     "many channels": Layer((Axis(), Axis()), (3, 3), 520, 130, ((1, 8, 40),), dtype="bfloat16"),
 }

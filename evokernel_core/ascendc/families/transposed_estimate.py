@@ -249,7 +249,9 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     runs = 1 if planned.is_flat else planned.tile[0] * planned.tile[1]
     taps = math.prod(sizes.kernel)
     phases = axis_d.stride * axis_h.stride * item.phases_w(found)
-    products = taps * planned.blocks  # of all phases together
+    # Taps whose planes are padding are left out, the others are of all phases together.
+    planes = sizes.inputs[0] + planned.tile[0] - 1
+    products = taps * planned.blocks * min(1.0, planes * axis_d.stride / sizes.outputs[0])
     steps = products / planned.step_blocks + phases
     matrix = products * rows * fractals * (2 if width == 4 else 1) + steps * _PRODUCT_CYCLES
     cycles = (2, 4) if item.turned else (4, 2)  # of a fractal of pixels, and of weights
