@@ -1,16 +1,16 @@
 """Keeps the regions of open documents up to date: captured by the worker, cached, shifted with edits.
 
 A capture starts when a file is opened or saved and when typing pauses. Single kernels come first; the
-programs around them take a trace of whole functions and follow, unless the text has changed meanwhile. The
-result is cached by the text's hash, so undoing an edit costs nothing. Until the next one arrives, the last
-regions stay on the page where their text is untouched.
+programs around them take a trace of whole functions, which may be minutes, and follow unless the text has
+changed meanwhile; no capture waits for a trace. The result is cached by the text's hash, so undoing an edit
+costs nothing. Until the next one arrives, the last regions stay on the page where their text is untouched.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +40,9 @@ class Capture:
     _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
+    _traces: set[asyncio.Task[None]] = field(factory=set)
+    _tracing: defaultdict[str, asyncio.Lock] = field(factory=lambda: defaultdict(asyncio.Lock))
+    """One trace of a document at a time."""
 
     def soon(self, document: Document, *, now: bool = False) -> None:
         """Captures after a pause; a later call puts the pause off."""
@@ -58,10 +61,6 @@ class Capture:
     def clear(self) -> None:
         """Empties the cache, as after a change of settings."""
         self._cache.clear()
-
-    @property
-    def busy(self) -> bool:
-        return bool(self._tasks)
 
     def _begin(self, document: Document) -> None:
         self._timers.pop(document.uri, None)
@@ -89,31 +88,33 @@ class Capture:
             return
         document.problem = None
         self._show(document, known, text, mark)
-        if found is None and await self._with_programs(document, text, mark, known):
-            self._show(document, self._cache[key], text, mark)
+        if found is None:
+            trace = asyncio.get_running_loop().create_task(self._follow(document, text, mark, known))
+            self._traces.add(trace)
+            trace.add_done_callback(self._traces.discard)
 
     def _show(self, document: Document, found: tuple[Found, ...], text: Text, mark: int) -> None:
         if not document.accept(found, text, mark):
             self.soon(document)
         self.changed(document)
 
-    async def _with_programs(
-        self, document: Document, text: Text, mark: int, single: tuple[Found, ...]
-    ) -> bool:
-        """Keeps all regions of a text in the cache. Whether there are more than the single ones."""
+    async def _follow(self, document: Document, text: Text, mark: int, single: tuple[Found, ...]) -> None:
+        """Keeps all regions of a text in the cache, and shows those that are not single ones too."""
         key = text_hash(text.content)
         if not self.programs():
             self._keep(key, single)
-            return False
-        if document.mark() != mark:
-            return False
-        try:
-            found = await self._ask(document, text, programs=True)
-        except WorkerError as error:
-            log.warning("No programs of kernels for %s: %s", document.path, error)
-            return False
+            return
+        async with self._tracing[document.uri]:
+            if document.mark() != mark:
+                return
+            try:
+                found = await self._ask(document, text, programs=True)
+            except WorkerError as error:
+                log.warning("No programs of kernels for %s: %s", document.path, error)
+                return
         self._keep(key, found)
-        return found != single
+        if found != single and document.mark() == mark:
+            self._show(document, found, text, mark)
 
     async def _ask(self, document: Document, text: Text, *, programs: bool) -> tuple[Found, ...]:
         params = {"path": str(document.path), "text": text.content, "programs": programs}

@@ -74,6 +74,8 @@ def regions(params: dict[str, str]) -> dict[str, object]:
     found = [make_region(params["path"], text, m, n) for n, m in enumerate(SOFTMAX.finditer(text))]
     if "import broken" in text:
         raise Failure("import_failed", "The file raised ImportError while it was imported; fix it first.")
+    if params.get("programs") and "import slow" in text:
+        time.sleep(600)  # ends with the process
     if params.get("programs") and len(found) > 1:
         found.append(around(found, text))
     return {"regions": [{"region": to_data(region), "estimate": estimate} for region in found]}

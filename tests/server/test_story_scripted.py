@@ -169,6 +169,21 @@ async def test_programs_are_offered_beside_single_kernels(
     assert words == ["softmax", "lines 5-6"][: 1 + programs]
 
 
+async def test_an_edit_does_not_wait_for_a_trace_of_the_text_before(
+    sessions: Any, workspace: Path, eventually: Any
+) -> None:
+    (workspace / "model.py").write_text("import slow\n" + TWO)
+    editor = await sessions.start(settings=NO_REFINING)
+    uri = editor.open(workspace / "model.py")
+    await eventually(lambda: editor.hints(uri))
+    editor.set_text(uri, TWO.replace("x = torch.softmax(x, dim=-1)", "z = torch.softmax(z, dim=-1)"))
+
+    async def both_shown() -> bool:
+        return len(await editor.hints(uri)) == 2
+
+    await eventually(both_shown)
+
+
 async def test_hints_move_with_the_text_before_the_next_capture(
     sessions: Any, workspace: Path, eventually: Any
 ) -> None:
