@@ -36,6 +36,10 @@ class WordProgram:
     def uses_half(self) -> bool:
         return "halfStage" in "\n".join(self.lines)
 
+    @property
+    def uses_bits(self) -> bool:
+        return bool(self.helpers & {"AndWords", "OrWords", "NotWords"})
+
 
 @define
 class _Writer:

@@ -207,9 +207,9 @@ def test_the_indices_of_a_running_maximum_are_not_covered(builder: Any, on_twin:
 def test_a_scan_of_integers_says_what_is_covered(builder: Any, on_twin: Any) -> None:
     graph = builder()
     x = graph.input("x", (4, 50), "int32")
-    task = graph.task(graph.call("cumsum.default", x, 1, shape=(4, 50), dtype="int64"))
+    specs = [TensorSpec((4, 50), "int32"), TensorSpec((4, 50), "int64")]
     with pytest.raises(PlanError, match="float32"):
-        initial(task, on_twin.chip)
+        initial(graph.task(graph.calls("cummax.default", x, 1, outputs=specs)), on_twin.chip)
 
 
 def test_a_strategy_of_rows_does_not_fit_columns(builder: Any, chip: Any) -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from evokernel_core.ascendc.families import (
     arg,
     attention,
+    integer_rows,
     integers,
     iota,
     phases,
@@ -43,6 +44,7 @@ FAMILIES: tuple[Family, ...] = (
     arg.FAMILY,
     iota.FAMILY,
     integers.FAMILY,
+    integer_rows.FAMILY,
     take.FAMILY,
     put.FAMILY,
     scan.FAMILY,

@@ -11,6 +11,7 @@ from evokernel_core.ascendc.rewrites import (
     convolution,
     counting,
     indexing,
+    integer_reductions,
     integers,
     layout,
     losses,
@@ -39,6 +40,7 @@ Pass = Callable[[KernelTask], KernelTask]
 
 PASSES: tuple[Pass, ...] = (
     integers.integers_in_float32,
+    integer_reductions.integer_reductions,
     recognise_cells,
     recognise_scans,
     attention.recognise_attention,

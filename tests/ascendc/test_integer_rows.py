@@ -1,0 +1,71 @@
+"""Reductions of integers against NumPy: sums, products, extremes and their places, whole and running."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.author import initial
+from evokernel_core.domain.tensor import TensorSpec
+from tests.ascendc.test_integer_words import draw
+
+SIZES = ({"n": 1, "m": 1}, {"n": 3, "m": 77}, {"n": 70, "m": 5}, {"n": 2, "m": 9001})
+
+
+def _check(on_twin: Any, chip: Any, b: Any, results: list[Any], dtype: str, expected: Any) -> None:
+    task = b.task(*results, symbols={"n": 8, "m": 3000})
+    strategy = initial(task, chip)
+    for sizes in SIZES:
+        x = draw(np.random.default_rng(sizes["m"]), tuple(sizes.values()), dtype)
+        with np.errstate(over="ignore"):
+            wanted = expected(x)
+        for found, right in zip(on_twin(task, {"x": x}, strategy, sizes), wanted, strict=True):
+            np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("dtype", ("int64", "int32", "uint8"))
+def test_sums_and_products(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    b, int64 = builder(), {"dtype": "int64"}
+    x = b.input("x", ("n", "m"), dtype)
+    results = [
+        b.call("sum.dim_IntList", x, (1,), shape=("n",), **int64),
+        b.call("sum.dim_IntList", x, (0,), True, shape=(1, "m"), **int64),
+        b.call("sum.default", x, shape=(), **int64),
+        b.call("prod.dim_int", x, 1, shape=("n",), **int64),
+        b.call("cumsum.default", x, 1, shape=("n", "m"), **int64),
+        b.call("cumsum.default", x, 0, shape=("n", "m"), **int64),
+    ]
+
+    def expected(x: Any) -> Any:
+        x = x.astype("int64")
+        return [x.sum(1), x.sum(0, keepdims=True), x.sum(), x.prod(1), x.cumsum(1), x.cumsum(0)]
+
+    _check(on_twin, chip, b, results, dtype, expected)
+
+
+@pytest.mark.parametrize("dtype", ("int64", "int32", "int8"))
+def test_extremes_and_their_places(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    b = builder()
+    x = b.input("x", ("n", "m"), dtype)
+    best = b.calls("max.dim", x, 1, outputs=[TensorSpec(("n",), dtype), TensorSpec(("n",), "int64")])
+    results = [
+        best,
+        type(best)(best.name, 1),
+        b.call("amin.default", x, (0,), shape=("m",), dtype=dtype),
+        b.call("max.default", x, shape=(), dtype=dtype),
+        b.call("argmin.default", x, shape=(), dtype="int64"),
+    ]
+    _check(on_twin, chip, b, results, dtype,
+           lambda x: [x.max(1), x.argmax(1), x.min(0), x.max(), x.argmin()])  # fmt: skip
+
+
+def test_running_sums_of_truth_values(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Positions as models count them that hide padding."""
+    b, int64 = builder(), {"shape": ("n", "m"), "dtype": "int64"}
+    ids = b.input("x", ("n", "m"), "int64")
+    real = b.call("ne.Scalar", ids, 1, shape=("n", "m"), dtype="bool")
+    counted = b.call("cumsum.default", real, 1, **int64)
+    placed = b.call("add.Tensor", b.call("mul.Tensor", counted, real, **int64), 1, **int64)
+    _check(on_twin, chip, b, [placed], "int64", lambda x: [np.cumsum(x != 1, 1) * (x != 1) + 1])
