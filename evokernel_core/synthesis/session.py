@@ -128,7 +128,8 @@ class Session:
         found = [region for region in planned if region.task is not None]
         _add(found, (region for region in map(self._planned, parts) if region.task is not None))
         _add(found, self.regions(path, text, symbol, group=group))
-        found += [region for region in refused if all(region.span != other.span for other in found)]
+        reasons = [*refused, *(region for region in captured if region.status is RegionStatus.UNSUPPORTED)]
+        found += [region for region in reasons if all(region.span != other.span for other in found)]
         return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
 
     def single_offers(self, path: Path, text: str | None, symbol: str | None = None) -> tuple[Offer, ...]:

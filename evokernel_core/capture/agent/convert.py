@@ -15,7 +15,7 @@ from .errors import Unsupported
 from .export import Traced
 from .folding import joined, numbers
 from .mutations import changed, counts, updates
-from .ops import NO_OPS
+from .ops import NO_OPS, UNFILLED
 from .parts import SCALAR, Leaf
 
 IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
@@ -258,8 +258,12 @@ class Converter:
             if key not in ("device", "layout", "pin_memory", "memory_format", "non_blocking")
         }
         name, args = with_number(name, [self._argument(item) for item in node.args])
+        args = self._with_tensors(node, args) if name == str(node.target) else args
         if name == "aten.expand.default" and not isinstance(args[0], dict):  # of a number, not of a tensor
             name, args = "aten.full.default", [[self._argument(size) for size in value.shape], args[0]]
+            kwargs = {"dtype": self._argument(value.dtype)}
+        if name in UNFILLED:
+            name, args = "aten.full.default", [[self._argument(size) for size in value.shape], 0]
             kwargs = {"dtype": self._argument(value.dtype)}
         self._values[node.name] = {"ref": node.name, "index": 0}
         self._nodes.append(
@@ -272,6 +276,30 @@ class Converter:
                 "line": line_in(node.meta.get("stack_trace") or "", self._path),
             }
         )
+
+    def _with_tensors(self, node: Any, args: list[Any]) -> list[Any]:
+        """The arguments with a tensor of no dimensions for each known number that must be one."""
+        schema = node.target._schema
+        if torch._C._should_allow_numbers_as_tensors(schema.name.removeprefix("aten::")):
+            return args
+        found = list(args)
+        for position, (wanted, item) in enumerate(zip(schema.arguments, args, strict=False)):
+            if "Tensor" not in str(wanted.type) or isinstance(item, (list, dict, type(None))):
+                continue
+            dtype = str(node.args[position].meta["val"].dtype).removeprefix("torch.")
+            label = f"{node.name}_{wanted.name}"
+            self._nodes.append(
+                {
+                    "name": label,
+                    "op": "aten.full.default",
+                    "args": [[], item],
+                    "kwargs": [["dtype", {"dtype": dtype}]],
+                    "outputs": [{"shape": [], "dtype": dtype, "contiguous": True}],
+                    "line": line_in(node.meta.get("stack_trace") or "", self._path),
+                }
+            )
+            found[position] = {"ref": label, "index": 0}
+        return found
 
     def _argument(self, value: Any) -> Any:  # noqa: PLR0911 - one return a kind of argument
         if isinstance(value, torch.fx.Node):

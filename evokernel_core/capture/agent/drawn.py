@@ -57,6 +57,14 @@ class DrawingConverter(Converter):
         shape: list[int | str] = self._all_nodes[output["ref"]]["outputs"][output["index"]]["shape"]
         return shape
 
+    def value_of(self, node: Any) -> dict[str, Any]:
+        """What a node of a tensor is in the graph."""
+        value: dict[str, Any] = self._argument(node)
+        return value
+
+    def shape_of(self, node: Any) -> list[int | str]:
+        return [self.sizes.text(size) for size in node.meta["val"].shape]
+
     def bound_specs(self) -> list[dict[str, Any]]:
         """The specs of the function's own inputs, with numbers for sizes that the graph does not take."""
         known = set(self.sizes.names.values())

@@ -20,9 +20,14 @@ from .record import Evaluation, OpCall
 NO_OPS = frozenset({
     "aten.alias.default", "aten.clone.default", "aten.contiguous.default", "aten.detach.default",
     "aten.lift_fresh.default", "aten.lift_fresh_copy.default", "aten._assert_tensor_metadata.default",
-    "aten.empty.memory_format",
 })  # fmt: skip
-"""Ops that change no value, or make scratch memory: they vanish from the graph."""
+"""Ops that change no value: they vanish from the graph."""
+
+UNFILLED = frozenset({
+    "aten.empty.memory_format", "aten.empty_like.default", "aten.empty_permuted.default",
+    "aten.empty_strided.default", "aten.new_empty.default", "aten.new_empty_strided.default",
+})  # fmt: skip
+"""Ops that give memory of any content: zeros are as good, and vanish where everything is written over."""
 
 CASTS = frozenset({"aten._to_copy.default"})
 """Ops that alone are not worth a kernel."""
@@ -67,7 +72,7 @@ class Fusibility:
 
     def fits(self, name: str) -> bool:
         """Whether an op can be in a kernel as it is."""
-        return name in self.categories or name in NO_OPS
+        return name in self.categories or name in NO_OPS or name in UNFILLED
 
     def computes(self, name: str) -> bool:
         """Whether the op is work for a kernel, rather than a view, a cast or nothing at all."""

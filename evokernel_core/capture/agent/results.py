@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -15,12 +15,13 @@ from .errors import Refused
 from .parts import TENSOR
 from .source import Source
 from .trace import WholeTrace
+from .viewed import viewed
 
 
 class Results:
-    """``wanted`` are the distinct computed values, in the order in which the call gives them, and
-    ``positions`` where each stands first in the flat result of the function. ``written`` are the numbers of
-    the arguments that the function writes into, and their new values."""
+    """``wanted`` are the distinct values that the call gives, in its order. ``positions`` are those of
+    computed tensors in the flat result of the function, and ``shapes`` the shape of each. ``written`` are
+    the numbers of the arguments that the function writes into, and their new values."""
 
     def __init__(self, call: Call, found: WholeTrace, converter: DrawingConverter) -> None:
         values = converter.read()
@@ -29,36 +30,84 @@ class Results:
         for (index, node), value in zip(found.written.items(), new, strict=True):
             converter.write(index, value, node)
         self._call = call
-        numbers = zip(found.written, new, strict=True)
-        self.written = {index: value for index, value in numbers if call.leaves[index].kind == TENSOR}
+        self._found = found
+        self._converter = converter
+        self._changed = dict(zip(found.written, new, strict=True))
+        self.written = {
+            index: value for index, value in self._changed.items() if call.leaves[index].kind == TENSOR
+        }
         self.wanted: list[dict[str, Any]] = []
+        self._memory: list[int] = []
         self.positions: list[int] = []
+        self.shapes: list[list[int | str]] = []
         texts = []
         for position, (value, node) in enumerate(zip(values, found.outputs, strict=False)):
-            texts.append(self._text(position, value, node, converter))
+            texts.append(self._text(position, value, node))
         if not self.wanted and not self.written:
             raise Refused("The result is an input or a constant, so there is nothing to compute.")
-        _refuse_views(call, found, self.positions, self.written)
         self._result, self._set = pytree.tree_unflatten(texts, found.spec)
 
-    def _text(self, position: int, value: Any, node: Any, converter: DrawingConverter) -> str:
+    def _text(self, position: int, value: Any, node: Any) -> str:
         """The Python text of one leaf of the result."""
         if isinstance(value, dict) and "ref" in value:
-            given = converter.expression(value["ref"])
-            if given is not None:
-                return given
-            for index, new in self.written.items():
-                if value == new:
-                    return self._call.leaves[index].expression
-            if value not in self.wanted:
-                self.wanted.append(value)
-                self.positions.append(position)
-            return f"result_{self.wanted.index(value)}"
+            return self._tensor(position, value, node)
         if isinstance(node, torch.fx.Node):
-            return converter.size_text(node.meta["val"])
+            return self._converter.size_text(node.meta["val"])
         if isinstance(value, (bool, int, float, str, type(None))):
             return repr(value)
         raise Refused(f"The result holds a {type(node).__name__}: return tensors and numbers.")
+
+    def _tensor(self, position: int, value: dict[str, Any], node: Any) -> str:
+        results, inputs = self._found.memory
+        memory = results[position]
+        text: str | None
+        if memory in inputs:
+            owner = self._call.leaves[inputs.index(memory)].expression
+            text = self._known(value) or self._view(node, self._known)
+        elif any(other is not node for other in self._sharing(memory)):
+            owner = "another result"
+            one = len({viewed(other).base for other in self._sharing(memory)}) == 1
+            text = self._view(node, lambda base: self._own(base, memory)) if one else None
+        else:
+            owner, text = "", self._own(value, memory)
+        if text is None:
+            raise Refused(f"The result is a view of {owner}: return a copy of it.")
+        if memory not in inputs:
+            self.positions.append(position)
+            self.shapes.append(self._converter.shape_of(node))
+        return text
+
+    def _sharing(self, memory: int) -> list[Any]:
+        """The results in that memory."""
+        return [
+            node
+            for node, own in zip(self._found.outputs, self._found.memory[0], strict=True)
+            if own == memory
+        ]
+
+    def _view(self, node: Any, named: Callable[[dict[str, Any]], str | None]) -> str | None:
+        """The Python text of a result as a view; ``named`` gives that of what it is a view of."""
+        seen = viewed(node)
+        base = named(self._converter.value_of(seen.base))
+        return None if base is None else seen.text(base, self._converter.size_text)
+
+    def _known(self, value: dict[str, Any]) -> str | None:
+        """The Python text of what the call is given, or writes into what it is given."""
+        given = self._converter.expression(value["ref"])
+        if given is not None:
+            return given
+        changed = (index for index, new in self._changed.items() if value == new)
+        return next((self._call.leaves[index].expression for index in changed), None)
+
+    def _own(self, value: dict[str, Any], memory: int) -> str:
+        """The Python text of a tensor with memory of its own: a result of the call, or a copy."""
+        if known := self._known(value):
+            return f"{known}.clone()"
+        if value not in self.wanted:
+            self.wanted.append(value)
+            self._memory.append(memory)
+        index = self.wanted.index(value)
+        return f"result_{index}" if self._memory[index] == memory else f"result_{index}.clone()"
 
     def replacement(self, source: Source, conditions: list[str]) -> str:
         """What takes the place of the function's statements. Where ``conditions`` do not hold, the
@@ -90,23 +139,6 @@ def _refuse_settings(call: Call) -> None:
     for change in call.changes:
         if not isinstance(change.value, torch.Tensor):
             raise Refused(f"The call sets {change.expression} anew, which a kernel cannot do.")
-
-
-def _refuse_views(call: Call, found: WholeTrace, positions: list[int], written: Iterable[int]) -> None:
-    """Results of a kernel are tensors of their own: what shares memory must not become one."""
-    owners = {
-        _storage(node): leaf.expression for node, leaf in zip(found.traced.inputs, call.leaves, strict=True)
-    }
-    owners |= {_storage(found.written[index]): call.leaves[index].expression for index in written}
-    for position in positions:
-        storage = _storage(found.outputs[position])
-        if storage in owners:
-            raise Refused(f"The result is a view of {owners[storage]}: return a copy of it.")
-        owners[storage] = "another result"
-
-
-def _storage(node: Any) -> int:
-    return int(node.meta["val"].untyped_storage()._cdata)
 
 
 def statements_of(function: ast.FunctionDef) -> list[ast.stmt]:

@@ -66,13 +66,15 @@ def _input(leaf: Leaf, shares: bool) -> Input:
 class WholeTrace:
     """A traced function. ``outputs`` are the nodes of its results, or constants, in the flat order of
     ``spec``; ``written`` are the indices of inputs that it writes into, with their new values, which
-    follow the results in the graph's output."""
+    follow the results in the graph's output. ``memory`` tells the memory of each result, and of each
+    input, that the function itself gives or is given: nodes without writes may share others."""
 
     traced: Traced
     outputs: list[Any]
     spec: Any
     written: dict[int, torch.fx.Node]
     keys: dict[Any, Key]
+    memory: tuple[list[int], list[int]]
 
     def symbols_to_pin(self) -> set[Key]:
         """The keys of sizes in guards that no least values settle; those that do are noted."""
@@ -111,11 +113,13 @@ def trace(
     constants = {
         node.name: getattr(module, node.target) for node in module.graph.nodes if node.op == "get_attr"
     }
-    (spec, numbers), flat = results, list(module.graph.output_node().args[0])
+    (spec, numbers, memory), flat = results, list(module.graph.output_node().args[0])
     count = len(flat) - len(numbers)
     keys = {value.node.expr: key for key, value in symbols.items()}
     written = dict(zip(numbers, flat[count:], strict=True))
-    return WholeTrace(Traced(module.graph, tuple(nodes), constants), flat[:count], spec, written, keys)
+    return WholeTrace(
+        Traced(module.graph, tuple(nodes), constants), flat[:count], spec, written, keys, memory
+    )
 
 
 def _without_failed(graph: torch.fx.Graph) -> None:
@@ -169,7 +173,8 @@ def _symbols(
 
 def _functional(call: Callable[..., Any], results: list[Any]) -> Callable[..., list[Any]]:
     """The call with writes into tensors turned into new values: its flat results, then the new values of
-    inputs. The structure of the result and the numbers of those inputs go to ``results``."""
+    inputs. The structure of the result, the numbers of those inputs and the memory of results and inputs go
+    to ``results``."""
 
     def run(*given: torch.Tensor) -> list[Any]:
         # the C++ functionalisation would take composite operations apart before they can be overridden
@@ -182,10 +187,15 @@ def _functional(call: Callable[..., Any], results: list[Any]) -> Callable[..., l
             values = [_plain(item) for item in flat]
             after = [_plain(item) for item in wrapped]
         written = [i for i, (old, new) in enumerate(zip(given, after, strict=True)) if old is not new]
-        results[:] = [spec, written]
+        results[:] = [spec, written, (_memory(flat), _memory(wrapped))]
         return [*values, *(after[index] for index in written)]
 
     return run
+
+
+def _memory(values: list[Any]) -> list[int]:
+    """A number for each value's memory; that of what has none is -1."""
+    return [int(item.untyped_storage()._cdata) if isinstance(item, torch.Tensor) else -1 for item in values]
 
 
 def _plain(value: Any) -> Any:

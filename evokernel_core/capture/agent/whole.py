@@ -161,7 +161,7 @@ class WholeFunctions:
         sizes = converter.sizes
         captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
         traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
-        shapes = [converter.output_shape(item) for item in (*results.wanted, *results.written.values())]
+        shapes = [*results.shapes, *map(converter.output_shape, results.written.values())]
 
         def run(*values: Any) -> Any:
             flat = pytree.tree_leaves(call(*values))
