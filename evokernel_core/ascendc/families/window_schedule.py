@@ -25,6 +25,8 @@ _WHOLE = 256
 """Elements of which every buffer has a multiple: whole turns in each type."""
 _ALIGNED_BYTES = 128
 """GM addresses at whose multiples copies lose nothing (chip file: mte.aligned_bytes)."""
+_BANK_BYTES = 64 * 1024
+"""Of one bank over all groups: what is read and written in one conflicts (chip file: vector.bank_bytes)."""
 _ROWS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
 _COLUMNS = (1, 8, 16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2016)
 _PLAIN_COLUMNS = (*_COLUMNS, 4096, 8192)
@@ -89,6 +91,12 @@ def folds_rows(window: Window) -> bool:
     return not (window.rows.taps == window.rows.stride == window.depth.taps == 1)
 
 
+def turns_slab(window: Window) -> bool:
+    """Whether rows are turned once for each row of weights, and columns weighed in the lanes: where all rows
+    have the same weights."""
+    return window.combine is Combine.WEIGHTED and window.is_across and not window.weighs_rows
+
+
 def lead(window: Window) -> int:
     """Most columns that are loaded in front of a tile's first window, to start at an aligned address."""
     return _ALIGNED_BYTES // ITEM_SIZE[window.dtype] - 1 if window.is_across else 0
@@ -133,12 +141,13 @@ def _whole(elements: int) -> int:
 
 
 def buffers(window: Window, item: WindowSchedule, cpp_type: str) -> tuple[Buffer, ...]:
-    """Queues first, then scratch memory."""
+    """In the order in which they lie in the unified buffer."""
     width, across = ITEM_SIZE[window.dtype], window.is_across
     slab = _whole(slab_rows(window, item) * pitch(window, item))
     rows = -(-item.rows // GROUP) * GROUP if across else item.rows
     result = _whole(rows * result_pitch(window, item))
-    found = [Buffer("inQueue", cpp_type, "SLAB_ELEMENTS", slab, width, item.buffers, True)]
+    found = [_near(window, item)] if turns_slab(window) else []  # far from the sums, in another bank
+    found.append(Buffer("inQueue", cpp_type, "SLAB_ELEMENTS", slab, width, item.buffers, True))
     casts = window.dtype != "float32"
     if casts:
         found.append(Buffer("held", "float", "SLAB_ELEMENTS", slab, 4))
@@ -155,11 +164,16 @@ def buffers(window: Window, item: WindowSchedule, cpp_type: str) -> tuple[Buffer
 
 def _lanes(window: Window, item: WindowSchedule) -> Iterator[Buffer]:
     weighted = window.combine is Combine.WEIGHTED
+    if turns_slab(window):
+        yield Buffer(
+            "turned", "float", "TURNED_ELEMENTS", _lanes_of_rows(item) * apart(window, item) * _BLOCK, 4
+        )
+        return
     if folds_rows(window) or weighted:
         yield Buffer("folded", "float", "FOLDED_ELEMENTS", _whole(item.rows * pitch(window, item)), 4)
     half = line(window, item) * _BLOCK
     turned = result_pitch(window, item) * _BLOCK
-    yield Buffer("near", "float", "2 * HALF", 2 * half, 4)
+    yield _near(window, item)
     if doubles(window):
         yield Buffer("far", "float", "2 * HALF", 2 * half, 4)
     elif weighted:
@@ -167,6 +181,34 @@ def _lanes(window: Window, item: WindowSchedule) -> Iterator[Buffer]:
         yield Buffer("turned", "float", "TURNED_ELEMENTS", groups * 2 * turned, 4)
     else:
         yield Buffer("turned", "float", "2 * TURNED_HALF", 2 * turned, 4)
+
+
+def _near(window: Window, item: WindowSchedule) -> Buffer:
+    if not turns_slab(window):
+        return Buffer("near", "float", "2 * HALF", 2 * line(window, item) * _BLOCK, 4)
+    stride = window.columns.stride
+    held = start(window) + _lanes_of_rows(item) * apart(window, item) * stride
+    beyond = _BLOCK * stride + window.columns.reach  # what the last instruction reads
+    return Buffer("near", "float", "NEAR_ELEMENTS", (held + beyond) * _BLOCK, 4)
+
+
+def _lanes_of_rows(item: WindowSchedule) -> int:
+    """Lanes of eight rows, as whole turns fill them."""
+    return 2 * -(-item.rows // GROUP)
+
+
+def apart(window: Window, item: WindowSchedule) -> int:
+    """Most columns of the result from the lanes of eight rows to those of the next."""
+    reached = lead(window) + (item.columns - 1) * window.columns.stride + window.columns.reach + _BLOCK
+    least = max(-(-reached // window.columns.stride), -(-item.columns // GROUP) * GROUP)
+    return -(-least // _BLOCK) * _BLOCK
+
+
+def _weighing(window: Window, item: WindowSchedule) -> float:
+    """Cycles of a repeat that adds weighed columns: sums in the same bank of memory conflict with them."""
+    sizes = {buffer.name: buffer.total for buffer in buffers(window, item, "")}
+    apart = sum(sizes.values()) - sizes["turned"] - sizes.get("result", 0) >= _BANK_BYTES
+    return 1.0 if apart else 1.77
 
 
 def is_legal(window: Window, item: WindowSchedule, chip: Chip) -> bool:
@@ -258,6 +300,11 @@ def _vector_cycles(window: Window, item: WindowSchedule, rows: int, columns: int
     turn = reached * GROUP / _LANES + each + (0 if window.columns.stays_inside else 2 * _START)
     fold = columns * GROUP / _LANES * (1.0 if window.combine is Combine.WEIGHTED else 2.5) + 2 * _START
     back = columns * GROUP / _LANES + 2 * _START
+    if turns_slab(window):
+        reached = lead(window) // 2 + (columns - 1) * window.columns.stride + window.columns.reach + _BLOCK
+        lanes = math.ceil(rows / _BLOCK) * max(columns, reached / window.columns.stride)
+        fold = lanes * _BLOCK / _LANES * _weighing(window, item) + _START
+        return casts + taps * (groups * turn + window.columns.taps * fold) + groups * back
     if window.combine is Combine.WEIGHTED:
         return casts + window.columns.taps * (taps * vertical + groups * (turn + fold)) + groups * back
     passes = math.ceil(math.log2(window.columns.taps)) if doubles(window) else max(window.columns.taps - 1, 1)

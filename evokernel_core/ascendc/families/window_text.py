@@ -30,21 +30,26 @@ def rows_context(task: KernelTask, window: Window, item: WindowSchedule) -> dict
         "ahead": item.buffers > 1,
         "across": across,
         "folds": schedules.folds_rows(window) or not across,
+        "turns_slab": schedules.turns_slab(window),
         "outside_rows": not (window.rows.stays_inside and window.depth.stays_inside),
         "outside_columns": not window.columns.stays_inside,
         "steps": _column_steps(window),
-        "merges_columns": across and window.columns.stride > 1 and (window.columns.taps > 1 or weighted),
+        "merges_columns": across
+        and window.columns.stride > 1
+        and (window.columns.taps > 1 or weighted)
+        and not schedules.turns_slab(window),
         "copies_columns": across and window.columns.taps == 1 and not weighted,
         "most_repeated": schedules.MOST_REPEATED,
         "turned_half": schedules.result_pitch(window, item) * 8,
         "lanes_result": _lanes_result(window),
-        "lanes_half": "HALF" if _lanes_result(window) != "turned" else "TURNED_HALF",
+        "lanes_half": _lanes_half(window),
         "start": schedules.start(window),
         "line": schedules.line(window, item),
         "slab_elements": sizes["inQueue"],
         "result_elements": sizes["outQueue"],
         "folded_elements": sizes.get("folded") if across else None,
         "turned_elements": sizes.get("turned"),
+        "near_elements": sizes.get("near"),
         "column_unit": schedules.column_unit(window, item),
         "buffers": buffers,
         "source_plane": _source_plane(window),
@@ -119,6 +124,8 @@ def _source_plane(window: Window) -> str:
 def _weight_index(window: Window) -> str:
     if window.weighs_rows:
         return "ChannelOf(tile.row + row) * TAPS_W + column"
+    if schedules.turns_slab(window):
+        return "(channel * TAPS_H + down) * TAPS_W + column"
     columns = " * TAPS_W + column" if window.is_across else ""
     rows = "(first * TAPS_H + tap)" if columns else "first * TAPS_H + tap"
     return f"{rows}{columns}"
@@ -129,6 +136,13 @@ def _number(window: Window, tensor: str, index: str) -> str:
     if window.dtype == "float32":
         return value
     return f"ToFloat({value})" if window.dtype == "bfloat16" else f"static_cast<float>({value})"
+
+
+def _lanes_half(window: Window) -> str:
+    """Elements from the lanes of eight rows to those of the next, in the buffer that holds the results."""
+    if schedules.turns_slab(window):
+        return "tile.line * BLOCK"
+    return "HALF" if _lanes_result(window) != "turned" else "TURNED_HALF"
 
 
 def _lanes_result(window: Window) -> str:
