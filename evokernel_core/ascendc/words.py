@@ -23,6 +23,10 @@ the same everywhere in a tile. ``detail`` is the name under which the input is l
 expression."""
 
 
+PARTS = ("quotientLow", "quotientHigh", "remainderLow", "remainderHigh")
+"""What a ``divide`` gives, by the ``detail`` of the ``part`` that reads it before another one follows."""
+
+
 @define(frozen=True, eq=False)
 class Word:
     """One operation; the bits of a shift are its second operand."""
@@ -153,6 +157,13 @@ class Words:
             assert isinstance(inner, int)
             return self.shift(op, a.args[0], inner + bits)
         return self._binary(op, a, bits)
+
+    def divide(self, *operands: Operand) -> tuple[Operand, Operand, Operand, Operand]:
+        """Low and high words of a quotient and a remainder, of numbers without a sign: two of a word, or
+        the low and high word of each."""
+        whole = self._make("divide", *operands)
+        low, high, rest, upper = (self._make("part", whole, detail=name) for name in PARTS)
+        return low, high, rest, upper
 
     def sign(self, a: Operand) -> Operand:
         """-1 where it is negative, else 0."""

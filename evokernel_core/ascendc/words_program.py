@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.words import BITS, LEAVES, SHIFTS, SIGN, Operand, Word, needed
 from evokernel_core.ascendc.words_graph import Read, WordPlan
+from evokernel_core.domain.errors import PlanError
 
 _BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "max": "Max", "min": "Min"}
 _WITH_NUMBER = {"add": "Adds", "mul": "Muls", "max": "Maxs", "min": "Mins"}
@@ -23,13 +24,15 @@ SHORT = frozenset({"bool", "uint8", "int8"})
 class WordProgram:
     """``lines`` compute a tile of ``count`` elements; ``words`` registers are in use at a time, ``steps``
     instructions run, of which ``picks`` take every other word and ``joins`` write eight-byte integers of
-    two words."""
+    two words, and ``divides`` of numbers of ``divided_bits`` run a loop of their own."""
 
     lines: tuple[str, ...]
     words: int
     steps: int
     picks: int
     joins: int
+    divides: int
+    divided_bits: int
     helpers: frozenset[str]
 
     @property
@@ -45,6 +48,7 @@ class WordProgram:
 class _Writer:
     plan: WordPlan
     results: Sequence[str]
+    stem: str
     reads: Mapping[str, Read] = field(init=False)
     last: dict[int, int] = field(factory=dict)
     registers: dict[int, str] = field(factory=dict)
@@ -54,6 +58,7 @@ class _Writer:
     steps: int = 0
     picks: int = 0
     joins: int = 0
+    divides: list[int] = field(factory=list)
     origin: str = ""
 
     def __attrs_post_init__(self) -> None:
@@ -76,13 +81,22 @@ class _Writer:
         text = "\n".join(self.lines)
         known = ("AndWords", "OrWords", "NotWords", "ShiftRightZeros", "PickWords", "JoinWords")
         helpers = frozenset(name for name in known if f"{name}(" in text)
-        return WordProgram(tuple(self.lines), len(self.owned), self.steps, self.picks, self.joins, helpers)
+        return WordProgram(
+            tuple(self.lines), len(self.owned), self.steps, self.picks, self.joins, len(self.divides),
+            self._divided_bits(), helpers,
+        )  # fmt: skip
+
+    def _divided_bits(self) -> int:
+        """The width of all divisions. Raises PlanError where there are two."""
+        if len(set(self.divides)) > 1:
+            raise PlanError("Integers of four and of eight bytes are divided in kernels of their own.")
+        return max(self.divides, default=0)
 
     # -- registers ----------------------------------------------------------------------------
 
     def _take(self) -> str:
         if not self.free:
-            self.free.append(f"word{len(self.owned)}")
+            self.free.append(f"{self.stem}{len(self.owned)}")
             self.owned.add(self.free[0])
         return self.free.pop(0)
 
@@ -131,6 +145,13 @@ class _Writer:
             self.origin = word.origin
             self.lines.append(f"// {word.origin}")
         borrowed: list[str] = []
+        if word.op == "divide":
+            operands = [self._tensor(arg, borrowed) for arg in word.args]
+            self._emit(f"Divide({', '.join(operands)}, count);")
+            self.divides.append(BITS * len(operands) // 2)
+            self._release(position, word)
+            self.free[:0] = borrowed
+            return
         op, *operands = self._written(word, borrowed)
         self._release(position, word)
         self.free[:0] = borrowed
@@ -140,6 +161,9 @@ class _Writer:
     def _written(self, word: Word, borrowed: list[str]) -> Iterator[str]:
         """The instruction's name and its operands."""
         a, *rest = word.args
+        if word.op == "part":
+            yield from ("Adds", f"{word.detail}Local", "0")
+            return
         if word.op == "not":
             yield from ("NotWords", self._tensor(a, borrowed))
             return
@@ -226,6 +250,7 @@ def is_sign(high: Operand, low: Operand) -> bool:
     return high.op == "sar" and high.args == (low, BITS - 1)
 
 
-def word_program(plan: WordPlan, results: Sequence[str]) -> WordProgram:
-    """The statements for a tile; ``results`` are the names of the plan's outputs."""
-    return _Writer(plan, results).run()
+def word_program(plan: WordPlan, results: Sequence[str], stem: str = "word") -> WordProgram:
+    """The statements for a tile; ``results`` are the names of the plan's outputs, ``stem`` that of the
+    registers. Raises PlanError where one kernel cannot have all of them."""
+    return _Writer(plan, results, stem).run()

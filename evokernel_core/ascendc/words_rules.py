@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from attrs import frozen
 
 from evokernel_core.ascendc.words import BITS, Operand, Words
+from evokernel_core.ascendc.words_division import Division
 from evokernel_core.ascendc.words_whole import WIDTHS, Arithmetic, Whole, narrowed, truth_as_whole
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef
@@ -150,6 +151,23 @@ def _power(call: WordCall) -> Value:
     return call.result(call.arithmetic(call.dtype).power(base, exponent))
 
 
+def _division(method: str, floor: bool | None) -> Rule:
+    """``floor`` None: as the node's rounding mode says."""
+
+    def rule(call: WordCall) -> Value:
+        rounds_down = floor
+        if rounds_down is None:
+            mode = call.argument(2, "rounding_mode")
+            if mode not in ("floor", "trunc"):
+                raise PlanError("div of integers to integers has a rounding mode other than floor and trunc.")
+            rounds_down = mode == "floor"
+        a, b = (call.whole(call.node.args[i], call.dtype) for i in range(2))
+        result: Whole = getattr(Division(call.arithmetic(call.dtype), rounds_down), method)(a, b)
+        return call.result(result)
+
+    return rule
+
+
 def _clamp(call: WordCall) -> Value:
     numbers, result = call.arithmetic(call.dtype), call.whole(call.node.args[0], call.dtype)
     for position, name in ((1, "min"), (2, "max")):
@@ -274,6 +292,9 @@ RULES: Mapping[str, Rule] = {
     **_for("maximum clamp_min", "default Tensor", _binary("max")),
     **_for("minimum clamp_max", "default Tensor", _binary("min")),
     **_for("clamp", "default Tensor", _clamp),
+    **_for("div", "Tensor_mode", _division("quotient", None)),
+    **_for("remainder", _BOTH, _division("remainder", True)),
+    **_for("fmod", _BOTH, _division("remainder", False)),
     **{key: rule for name in _COMPARED for key, rule in _for(name, _BOTH, _comparison(name)).items()},
     **_for("bitwise_and", _BOTH, _bitwise("both")),
     **_for("bitwise_or", _BOTH, _bitwise("either")),

@@ -202,3 +202,39 @@ def test_what_cannot_be_exact_is_refused(builder: Any, chip: Any) -> None:
     by = b.call("bitwise_left_shift.Tensor", x, x, shape=(8,), dtype="int64")
     with pytest.raises(PlanError, match="by a tensor of bits"):
         check(b.task(by), chip)
+
+
+@pytest.mark.parametrize("dtype", ("int64", "int32", "uint8"))
+def test_quotients_and_remainders(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    """By numbers, powers of two among them, and by tensors; rounded down and towards zero."""
+    b, kind = builder(), {"shape": ("n",), "dtype": dtype}
+    x, y = b.input("x", ("n",), dtype), b.input("y", ("n",), dtype)
+    odd = {"int64": 10_000_000_019, "int32": -77_777, "uint8": 7}[dtype]
+    results = [
+        b.call("div.Tensor_mode", x, 8, rounding_mode="floor", **kind),
+        b.call("div.Tensor_mode", x, 8, rounding_mode="trunc", **kind),
+        b.call("remainder.Scalar", x, 64, **kind),
+        b.call("remainder.Scalar", x, odd, **kind),
+        b.call("div.Tensor_mode", x, y, rounding_mode="floor", **kind),
+        b.call("div.Tensor_mode", x, y, rounding_mode="trunc", **kind),
+        b.call("fmod.Tensor", x, y, **kind),
+    ]
+    task = b.task(*results, symbols={"n": 700})
+    strategy, to = initial(task, chip), np.dtype(dtype).type
+    for n in (1, 700):
+        rng = np.random.default_rng(n)
+        given = {name: draw(rng, n, dtype) for name in "xy"}
+        given["y"] = np.where(np.isin(given["y"], [0, -1]), to(3), given["y"])  # whatever these would give
+        a, c = given.values()
+        eights, pieces = np.fmod(a, to(8)), np.fmod(a, c)
+        right = [
+            a // to(8),
+            (a - eights) // to(8),
+            a % to(64),
+            a % to(odd),
+            a // c,
+            (a - pieces) // c,
+            pieces,
+        ]
+        for found, wanted in zip(on_twin(task, given, strategy, {"n": n}), right, strict=True):
+            np.testing.assert_array_equal(found, wanted)

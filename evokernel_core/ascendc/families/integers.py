@@ -18,9 +18,11 @@ from evokernel_core.ascendc.families.searching import SearchingFamily, Settings,
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.lowering_views import VIEWS
+from evokernel_core.ascendc.words import BITS
 from evokernel_core.ascendc.words_graph import Read, WordPlan, plan_words, results_of
 from evokernel_core.ascendc.words_program import WordProgram, word_program
 from evokernel_core.ascendc.words_rules import RULES
+from evokernel_core.ascendc.words_steps import division_step
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import ById, KernelTask
@@ -51,6 +53,12 @@ class Integers:
     plan: WordPlan
     program: WordProgram
     results: tuple[str, ...]
+
+    @property
+    def step(self) -> WordProgram | None:
+        """What is repeated for each bit of a quotient."""
+        bits = self.program.divided_bits
+        return division_step(bits) if bits else None
 
     @property
     def queued(self) -> tuple[Read, ...]:
@@ -90,6 +98,8 @@ def _ub_bytes(found: Integers, item: IntegerSchedule) -> int:
     moved = [read.dtype for read in found.queued] + [output.dtype for output in found.plan.outputs]
     each = item.buffers * sum(ITEM_SIZE[dtype] for dtype in moved)
     each += 4 * found.program.words + 2 * found.program.uses_half
+    if found.step is not None:
+        each += 4 * found.step.words + 4 * 2 * found.program.divided_bits // 32
     if found.program.joins:
         each += 2 * 8  # two words an element: those to join, and where each comes from
     return each * item.tile
@@ -115,6 +125,9 @@ def _cost_us(found: Integers, item: IntegerSchedule, sizes: Sizes, chip: Chip) -
     program = found.program
     vector = program.steps * _START + (program.steps + program.picks * 3) * length / _REPEAT
     vector += program.joins * 2 * length / _JOINED
+    if found.step is not None:
+        steps = program.divides * program.divided_bits * found.step.steps
+        vector += steps * (_START + length / _REPEAT)
     moved = [read.dtype for read in found.queued] + [output.dtype for output in found.plan.outputs]
     traffic = _COPY * len(moved) / item.buffers + length * sum(ITEM_SIZE[dtype] for dtype in moved) / 32.0
     cycles = max(vector, traffic) if item.buffers == 2 else vector + traffic
@@ -193,6 +206,9 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
         sources=list(dict.fromkeys(read["source"] for read in reads)),
         outputs=outputs,
         program=found.program,
+        step=found.step,
+        helpers=found.program.helpers | (found.step.helpers if found.step is not None else set()),
+        wide=found.program.divided_bits > BITS,
         extents=extents,
         rows=rows,
         columns=columns,

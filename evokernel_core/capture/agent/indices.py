@@ -120,6 +120,15 @@ def _margin_classes(node: Node, shapes: Shapes) -> _Limits:
     yield node["args"][1], Range(0, _shape(node, 0, shapes)[-1])
 
 
+_MOST_DIVISOR = 1 << 15
+
+
+def _divisors(node: Node, shapes: Shapes) -> _Limits:
+    """Whole numbers are divided by no zero: PyTorch raises."""
+    if isinstance(node["args"][1], dict) and "ref" in node["args"][1]:
+        yield node["args"][1], Range(1, _MOST_DIVISOR)
+
+
 _READERS: Mapping[str, _Reader] = {
     **dict.fromkeys(
         ("gather", "index_select", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_fill",
@@ -132,6 +141,7 @@ _READERS: Mapping[str, _Reader] = {
     "nll_loss_forward": _classes(4),
     "nll_loss2d_forward": _classes(4),
     "multi_margin_loss": _margin_classes,
+    **dict.fromkeys(("div", "floor_divide", "remainder", "fmod"), _divisors),
     "take": lambda node, shapes: iter([(node["args"][1], Range(0, _product(_shape(node, 0, shapes))))]),
 }  # fmt: skip
 """By operation, which operands it reads as indices and how far they reach."""
