@@ -18,6 +18,7 @@ from .errors import AgentError, describe
 from .factors import lengths, near_one
 from .indices import Range, ranges
 from .steady import layers_take, steadied
+from .whole_numbers import draw_whole, free
 
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -48,6 +49,7 @@ def reference(
     values: dict[str, Any] = {}
     shapes = _shapes(graph, sizes)
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
+    unbounded = free(graph) - limits.keys()
     of_layers = layers_take(graph)
     inputs, scalars = [], []
     for item in graph["inputs"]:
@@ -57,8 +59,11 @@ def reference(
             scalars.append(float(scalar))
             continue
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
-        limit = limits.get(item["name"], _INTEGERS)
-        value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
+        if item["name"] in unbounded and distribution != "structured":
+            value = draw_whole(shape, item["spec"]["dtype"], distribution, generator)
+        else:
+            limit = limits.get(item["name"], _INTEGERS)
+            value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
         if item["kind"] == "parameter" and distribution in ("normal", "wide"):
             value = _as_weights(value)
         if item["name"] in of_layers:
