@@ -15,6 +15,7 @@ from attrs import frozen
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from evokernel_core.capture.text import TextChange, apply_change, line_starts, span_of, span_offsets, text_at
+from evokernel_core.domain.arguments import expressions
 from evokernel_core.domain.errors import EditConflict
 from evokernel_core.domain.region import Region, Span
 
@@ -116,13 +117,24 @@ def _replacement(text: str, place: Span, region: Region, kernel_name: str) -> st
     newline = _newline(text)
     before, _ = _around(region, newline)
     margin = (text_at(text, Span(place.line, 0, place.line, place.column)) + before).split(newline)[-1]
-    arguments = _expressions(region)
-    call = f"{_NAMESPACE}.{kernel_name}({', '.join(arguments)})"
+    arguments = expressions(region.task.graph)
+    call = f"{_NAMESPACE}.{kernel_name}({', '.join(map(_joined, arguments))})"
     if len(margin) + len(call) > _WIDTH:
         indent = margin[: len(margin) - len(margin.lstrip())]
-        rows = "".join(f"{indent}    {argument},{newline}" for argument in arguments)
+        rows = "".join(_row(argument, f"{indent}    ", newline) for argument in arguments)
         call = f"{_NAMESPACE}.{kernel_name}({newline}{rows}{indent})"
     return call.join(_around(region, newline))
+
+
+def _joined(argument: str | list[str]) -> str:
+    return argument if isinstance(argument, str) else f"[{', '.join(argument)}]"
+
+
+def _row(argument: str | list[str], indent: str, newline: str) -> str:
+    if isinstance(argument, str):
+        return f"{indent}{argument},{newline}"
+    items = "".join(f"{indent}    {item},{newline}" for item in argument)
+    return f"{indent}[{newline}{items}{indent}],{newline}"
 
 
 def _around(region: Region, newline: str) -> tuple[str, str]:
@@ -131,11 +143,14 @@ def _around(region: Region, newline: str) -> tuple[str, str]:
     return before, after
 
 
-def _expressions(region: Region) -> list[str]:
-    if region.task is None:
-        return []
-    graph = region.task.graph
-    return [item.expression for item in graph.inputs] + [item.expression for item in graph.counters]
+def _passed(region: Region) -> list[str]:
+    """What a call passes, without spaces and line ends."""
+    found = expressions(region.task.graph) if region.task is not None else []
+    return [_bare(_joined(item)) for item in found]
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split()).replace(",]", "]")
 
 
 def _newline(text: str) -> str:
@@ -248,7 +263,7 @@ class _Module:
             and place.holder == region.symbol
             and _dotted(place.node.func) == name
         ]
-        exact = [place for place in places if self._arguments(place.node) == _expressions(region)]
+        exact = [place for place in places if self._arguments(place.node) == _passed(region)]
         for place in exact or places:
             yield self._replaced(place.span, region)
 
@@ -263,7 +278,7 @@ class _Module:
 
     def _arguments(self, call: cst.CSTNode) -> list[str]:
         arguments = call.args if isinstance(call, cst.Call) else ()
-        return [self.tree.code_for_node(item.value) for item in arguments]
+        return [_bare(self.tree.code_for_node(item.value)) for item in arguments]
 
     def _statement(self, inner: Span) -> Span:
         """The smallest statement around a span."""

@@ -41,8 +41,8 @@ class Region:
 
     ``source_hash`` is the sha256 of the span's text. ``replacement`` is the text that takes its
     place, with ``{call}`` where the call of the generated op goes: ``"{call}"`` for an expression,
-    ``"y = {call}"`` or ``"return {call}"`` for statements. The call's arguments are the
-    ``expression`` of each of the task's inputs in order. ``task`` is None unless status is
+    ``"y = {call}"`` or ``"return {call}"`` for statements. The call's arguments are those of
+    ``domain.arguments.expressions``. ``task`` is None unless status is
     candidate, verified or infeasible; ``reason`` is one sentence where it is None.
     ``id`` is stable while the text of the span is (qualified symbol + ordinal + source hash).
     """

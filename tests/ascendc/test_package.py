@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import subprocess
@@ -10,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.emit.package import import_root, kernel_name, read_package, write_package
 from evokernel_core.ascendc.schedule import initial
+from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.domain.graph import DTypeArg, SymbolicInt
+from evokernel_core.domain.graph import DTypeArg, SymbolicInt, Update
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.compiler import detect_compiler
@@ -196,6 +201,10 @@ def test_the_binding_compiles_against_the_headers_of_torch(
 ) -> None:
     """Only the NPU's own headers are stand-ins; whether it links and runs, an NPU host must show."""
     folder = put(tmp_path, task, source)
+    assert_binding_compiles(folder)
+
+
+def assert_binding_compiles(folder: Path) -> None:
     torch = Path(importlib.util.find_spec("torch").origin).parent  # type: ignore[union-attr,arg-type]
     headers = [torch / "include", torch / "include/torch/csrc/api/include", STANDIN, folder]
     command = [str(part) for part in detect_compiler().argv] + ["-std=c++17", "-fsyntax-only", "-Werror"]
@@ -204,3 +213,81 @@ def test_the_binding_compiles_against_the_headers_of_torch(
         [*command, *includes, str(folder / "op_torch.cpp")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def long_task(builder: Any) -> KernelTask:
+    """A product of 66 tensors and a number; a buffer keeps the product before, and calls are counted."""
+    b = builder()
+    x, scale = b.input("x", ["s0", 24]), b.scalar("scale")
+    kept = b.input("kept", [24], parameter=True)
+    weights = [b.input(f"weight{i}", [24], parameter=True) for i in range(66)]
+    y = b.call("mul.Tensor", x, scale, shape=["s0", 24])
+    for weight in weights:
+        y = b.call("mul.Tensor", y, weight, shape=["s0", 24])
+    y = b.call("add.Tensor", y, kept, shape=["s0", 24])
+    total, old = b.call("sum.dim_IntList", y, (0,), shape=[24]), b.call("neg.default", kept, shape=[24])
+    task: KernelTask = b.task(y, total, old, symbols={"s0": 5})
+    spec, one = task.graph.inputs[2].spec, TensorSpec((), "int64")
+    updates = (
+        Update("kept", spec, "self.kept", 1),
+        Update("calls", one, "self.calls", None, 1),
+        Update("before", spec, "self.before", 2),
+    )
+    return evolve(task, graph=evolve(task.graph, updates=updates))
+
+
+LONG_USE = """
+import torch
+import evokernel_kernels.long
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.nn.ParameterList([torch.nn.Parameter(torch.rand(24) + 0.5) for _ in range(66)])
+        self.register_buffer("kept", torch.rand(24))
+        self.register_buffer("before", torch.zeros(24))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+    def forward(self, x):
+        buffers = [self.kept, self.calls, self.before]
+        return torch.ops.evokernel.long([x, *self.weights], buffers, 2.0)
+
+model, x = Model(), torch.randn(5, 24, requires_grad=True)
+kept = model.kept.clone()
+expected = x * 2.0 * torch.stack(list(model.weights)).prod(0) + kept
+result = model(x)
+torch.testing.assert_close(result, expected)
+torch.testing.assert_close((model.kept, model.before), (expected.sum(0).detach(), -kept))
+assert model.calls == 1
+wanted = torch.autograd.grad(expected.square().sum(), [x, model.weights[7], model.weights[65]])
+found = torch.autograd.grad(result.square().sum(), [x, model.weights[7], model.weights[65]])
+torch.testing.assert_close(found, wanted)
+program = torch.export.export(Model(), (torch.randn(5, 24),))
+assert any("evokernel" in str(node.target) for node in program.graph.nodes)
+print("fine")
+"""
+
+
+def test_more_tensors_than_an_operator_may_have_are_passed_in_lists(
+    tmp_path: Path, long_task: KernelTask, source: KernelSource
+) -> None:
+    """PyTorch registers no operator of more than 64 arguments."""
+    folder = put(tmp_path, long_task, source, "long")
+    result = run_python(tmp_path, LONG_USE)
+    assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
+    result = run_python(tmp_path, f"import pytest; raise SystemExit(pytest.main(['-q', {str(folder)!r}]))")
+    assert result.returncode == 0, result.stdout
+    assert_binding_compiles(folder)
+
+
+def test_a_call_with_lists_is_put_in_and_taken_out(long_task: KernelTask) -> None:
+    text = "def f(self, x, scale):\n    y = 2\n    return x * scale\n"
+    code = "x * scale"
+    digest = hashlib.sha256(code.encode()).hexdigest()
+    region = Region(
+        "f", "f.py", "f", Span(3, 11, 3, 20), code, digest, "{call}", "pointwise", RegionStatus.CANDIDATE,
+        task=long_task,
+    )  # fmt: skip
+    edited = plan_edit(text, region, "long")
+    assert "torch.ops.evokernel.long(\n        [\n            x,\n" in edited
+    assert revert_edit(edited, region, "long") == text

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evokernel_core.ascendc.emit.reference import python_name, symbol_sources, tensor_inputs
+from evokernel_core.domain.arguments import lists, takes_lists
 from evokernel_core.domain.graph import GraphInput, InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
@@ -23,6 +24,8 @@ RESERVED_UB_BYTES = 8 * 1024
 
 
 def schema_arguments(task: KernelTask) -> str:
+    if takes_lists(task.graph):
+        return ", ".join(["Tensor[] tensors", *map(schema_argument, lists(task.graph).numbers)])
     return ", ".join(schema_argument(item) for item in task.graph.inputs)
 
 
@@ -44,23 +47,31 @@ def schema_argument(item: GraphInput, written: str = "") -> str:
 def context(task: KernelTask) -> Mapping[str, Any]:
     """The variables of op_torch.cpp.jinja."""
     tensors = [python_name(item.name) for item in tensor_inputs(task)]
+    listed = takes_lists(task.graph)
+    access = {name: f"tensors[{index}]" if listed else name for index, name in enumerate(tensors)}
+    passed = _listed(task) if listed else list(map(_passed, task.graph.inputs))
     scalars = [python_name(item.name) for item in task.graph.inputs if item.kind is InputKind.SCALAR]
     results = [f"result{i}" for i in range(len(task.graph.outputs))]
-    sources = symbol_sources(task)
+    sources = {symbol: (access[name], axis) for symbol, (name, axis) in symbol_sources(task).items()}
     several = len(results) > 1
     return {
-        "cpp_parameters": ", ".join(_parameter(item) for item in task.graph.inputs),
-        "cpp_types": ", ".join(_type(item) for item in task.graph.inputs),
-        "cpp_names": ", ".join(python_name(item.name) for item in task.graph.inputs),
+        "cpp_parameters": ", ".join(parameter for parameter, _, _ in passed),
+        "cpp_types": ", ".join(kind for _, kind, _ in passed),
+        "cpp_names": ", ".join(name for _, _, name in passed),
         "cpp_result": f"std::tuple<{', '.join(['at::Tensor'] * len(results))}>" if several else "at::Tensor",
         "checks": [
-            *(check for item in tensor_inputs(task) for check in _checks(item, sources)),
+            *([f"tensors.size() != {len(tensors)}"] if listed else []),
+            *(
+                check
+                for item in tensor_inputs(task)
+                for check in _checks(item, access[python_name(item.name)], sources)
+            ),
             *(f"{sources[s.name][0]}.size({sources[s.name][1]}) < {s.minimum}" for s in task.symbols),
         ],
         "symbol_lines": _symbol_lines(task, sources),
         "allocation_lines": [
             f"at::Tensor {name} = at::empty({{{_dims(spec)}}}, "
-            f"{tensors[0]}.options().dtype({_AT_DTYPE[spec.dtype]}));"
+            f"{access[tensors[0]]}.options().dtype({_AT_DTYPE[spec.dtype]}));"
             for name, spec in zip(results, task.graph.output_specs(), strict=True)
         ],
         "returned": f"std::make_tuple({', '.join(results)})" if several else results[0],
@@ -69,13 +80,25 @@ def context(task: KernelTask) -> Mapping[str, Any]:
         or "0",
         "scalars_length": max(len(scalars), 1),
         "scalar_values": ", ".join(f"static_cast<float>({name})" for name in scalars) or "0.0f",
-        "contiguous_lines": [f"const at::Tensor {name}Dense = {name}.contiguous();" for name in tensors],
-        "first_tensor": tensors[0],
+        "contiguous_lines": [
+            f"const at::Tensor {name}Dense = {access[name]}.contiguous();" for name in tensors
+        ],
+        "first_tensor": access[tensors[0]],
         "addresses": ", ".join(
             [*(_address(f"{name}Dense") for name in tensors), *_result_addresses(len(results))]
         ),
         "reserved_bytes": RESERVED_UB_BYTES,
     }
+
+
+def _passed(item: GraphInput) -> tuple[str, str, str]:
+    """Parameter, type and name of an input."""
+    return _parameter(item), _type(item), python_name(item.name)
+
+
+def _listed(task: KernelTask) -> list[tuple[str, str, str]]:
+    """The same of the list of all tensors, then of each number."""
+    return [("at::TensorList tensors", "at::TensorList", "tensors"), *map(_passed, lists(task.graph).numbers)]
 
 
 def _type(item: GraphInput) -> str:
@@ -97,9 +120,8 @@ def _result_addresses(count: int) -> list[str]:
     return [_address(f"std::get<{i}>(results)") for i in range(count)]
 
 
-def _checks(item: GraphInput, sources: Mapping[str, tuple[str, int]]) -> list[str]:
-    """Conditions under which an argument is outside the contract."""
-    name = python_name(item.name)
+def _checks(item: GraphInput, name: str, sources: Mapping[str, tuple[str, int]]) -> list[str]:
+    """Conditions under which an argument, which C++ calls ``name``, is outside the contract."""
     checks = [
         f"{name}.scalar_type() != {_AT_DTYPE[item.spec.dtype]}",
         f"{name}.dim() != {item.spec.rank}",

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from evokernel_core.ascendc.emit import binding, updates
 from evokernel_core.ascendc.emit.reference import python_name, statements, tensor_inputs
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.domain.graph import GraphInput, InputKind
+from evokernel_core.domain.graph import GraphInput, InputKind, Update
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
@@ -161,6 +161,10 @@ def _test_context(task: KernelTask) -> dict[str, Any]:
     return {
         "test_sizes": [repr(sizes) for sizes in small or [full]],
         "test_arguments": [_test_argument(item) for item in task.graph.inputs],
+        "test_buffers": [
+            f"torch.zeros({_test_shape(item)}, dtype=torch.{item.spec.dtype}, device=device)"
+            for item in task.graph.counters
+        ],
         "rtol": task.tolerance.rtol,
         "atol": task.tolerance.atol,
     }
@@ -169,6 +173,9 @@ def _test_context(task: KernelTask) -> dict[str, Any]:
 def _test_argument(item: GraphInput) -> str:
     if item.kind is InputKind.SCALAR:
         return "1.5"
+    return f"tensor({_test_shape(item)}, torch.{item.spec.dtype})"
+
+
+def _test_shape(item: GraphInput | Update) -> str:
     dims = [re.sub(r"[A-Za-z_]\w*", r'sizes["\g<0>"]', str(dim)) for dim in item.spec.shape]
-    shape = f"({', '.join(dims)},)" if dims else "()"
-    return f"tensor({shape}, torch.{item.spec.dtype})"
+    return f"({', '.join(dims)},)" if dims else "()"

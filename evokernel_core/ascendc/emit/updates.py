@@ -12,7 +12,8 @@ from typing import Any
 
 from evokernel_core.ascendc.emit.binding import schema_argument, schema_type
 from evokernel_core.ascendc.emit.reference import python_name
-from evokernel_core.domain.graph import Update
+from evokernel_core.domain.arguments import lists, takes_lists
+from evokernel_core.domain.graph import Graph, InputKind, Update
 from evokernel_core.domain.task import KernelTask
 
 
@@ -31,12 +32,19 @@ def context(task: KernelTask) -> Mapping[str, Any]:
     counters = [python_name(item.name) for item in graph.counters]
     arguments = [schema_argument(item, marks.get(item.name, "")) for item in graph.inputs]
     arguments += [f"Tensor({marks[item.name]}!) {python_name(item.name)}" for item in graph.counters]
-    return {
-        "updates": bool(graph.updates),
+    passed = {
         "updating_arguments": ", ".join(arguments),
-        "updating_results": schema_type(graph.returned),
         "functional_parameters": ", ".join(inputs),
         "parameters": ", ".join([*inputs, *counters]),
+    }
+    return {
+        **(_in_lists(graph) if takes_lists(graph) else passed),
+        "updates": bool(graph.updates),
+        "lists": takes_lists(graph),
+        "names": ", ".join(inputs),
+        "input_names": inputs,
+        "counts": [python_name(item.name) for item in graph.counters if item.output is None],
+        "updating_results": schema_type(graph.returned),
         "counters": counters,
         "returned": graph.returned,
         "outputs": len(graph.outputs),
@@ -45,6 +53,27 @@ def context(task: KernelTask) -> Mapping[str, Any]:
         "update_lines": [_line(item) for item in graph.updates],
         "changed": list(map(python_name, copied)),
         "saved_copies": [item.name in copied for item in graph.inputs],
+    }
+
+
+def _in_lists(graph: Graph) -> dict[str, Any]:
+    """The same where tensors are passed in lists."""
+    parts = lists(graph)
+    numbers = [python_name(item.name) for item in parts.numbers]
+    tensors = [python_name(item.name) for item in graph.inputs if item.kind is not InputKind.SCALAR]
+    read = [python_name(item.name) for item in parts.read]
+    written = [python_name(item.name) for item in parts.written]
+    schemas = ["Tensor[] tensors", "Tensor(a!)[] buffers", *map(schema_argument, parts.numbers)]
+    return {
+        "updating_arguments": ", ".join(schemas),
+        "functional_parameters": ", ".join([f"[{', '.join(tensors)}]", *numbers]),
+        "parameters": ", ".join(["tensors", "buffers", *numbers]),
+        "list_names": ", ".join(["tensors", *numbers]),
+        "tensor_names": ", ".join(tensors),
+        "read_list": read,
+        "written_list": written,
+        "read_names": ", ".join(read),
+        "written_names": ", ".join(written),
     }
 
 
