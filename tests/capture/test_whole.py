@@ -477,6 +477,34 @@ def test_values_that_are_written_by_index_share_the_sizes_of_what_they_replace(
     assert_same_model(text, region)
 
 
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "y = x.clone()\ny[:, mask] = 0.5\nreturn y * 2",
+        "y = x.clone()\ny[x.sum(1) > 0] = -3.0\nreturn y",
+        "y = x * 2\ny[i] = 7.0\nreturn y",
+        "return torch.add(x, x.exp(), alpha=by)",
+        "return torch.sub(x, 1, alpha=by)",
+    ],
+)
+def test_one_value_is_written_into_many_places(
+    forward: str, whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    shapes = "torch.randn(9, 17), torch.randn(17) > 0, torch.randint(0, 9, (6,)), 2.0"
+    text = model("", forward, shapes, "x, mask, i, by: float")
+    (region,) = whole(text)
+    assert_same_model(text, region)
+
+
+def test_inputs_are_not_named_as_cpp_words_are(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    text = model("", "return std + half * pipe - x", ", ".join([X] * 4), "x, std, half, pipe")
+    (region,) = whole(text)
+    assert region.task is not None
+    names = [item.name for item in region.task.graph.inputs]
+    assert sorted(names) == ["input_half", "input_pipe", "input_std", "x"]
+    assert_same_model(text, region)
+
+
 WRITES = {
     "rows by index": ("x[i] = v\nreturn x", "x"),
     "a part, and another result": ("x[1:4] += v[:3]\nreturn x.sum(0)", "x"),

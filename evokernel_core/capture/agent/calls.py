@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from .devices import on_host
 from .groups import Group, groups_of
 from .inputs import main_definition, split_keywords
+from .lazy import lazy_modules
 from .load import execute, isolation, parsed
 from .record import Recorder, is_plain
 
@@ -24,7 +25,8 @@ def calls(path: str, text: str) -> dict[str, Any]:
     that reaches each in the function, ``values`` what else decides what a call does, as text by name.
     """
     source = parsed(path, text)
-    with isolation(Path(path)), on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    with isolation(Path(path)), lazy_modules(), on_host(), fake, torch.no_grad():
         module = execute(source, Recorder(source))
         target = main_definition(module, source)
         function = target.forward if isinstance(target, type) else target

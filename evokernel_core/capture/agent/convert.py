@@ -15,6 +15,7 @@ from .errors import Unsupported
 from .export import Traced
 from .folding import joined, numbers
 from .mutations import changed, counts, updates
+from .names import input_name
 from .ops import NO_OPS, UNFILLED
 from .parts import SCALAR, Leaf
 
@@ -412,19 +413,6 @@ def _constant(value: Any, name: str) -> Any:
         return value.item()
     except RuntimeError as error:
         raise Unsupported(f"The constant {name} has no known value: pass it as an argument.") from error
-
-
-def input_name(expression: str, taken: set[str]) -> str:
-    """A short identifier for an expression: ``self.ln.weight`` gives ``ln_weight``."""
-    text = re.sub(r"^self\.", "", expression)
-    words = re.findall(r"[A-Za-z_][A-Za-z0-9_]*|\d+", text)
-    name = "_".join(words) if len(words) <= 3 and "(" not in text else "operand"
-    name = name if name.isidentifier() and not re.fullmatch(r"s\d+", name) else f"input_{name}"
-    unique, number = name, 1
-    while unique in taken:
-        number += 1
-        unique = f"{name}_{number}"
-    return unique
 
 
 def line_in(stack_trace: str, path: str) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 from .buffers import Buffers
 from .composites import ATEN_NAMES
-from .convert import Converter, input_name, spec
+from .convert import Converter, spec
 from .draws import draw_text
 from .errors import Unsupported
+from .names import input_name
 from .parts import PARAMETER, SCALAR, TENSOR
 
 

@@ -249,7 +249,8 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
 def settled_guards(environment: Any) -> Settled:
     """The least sizes from which on what was assumed while tracing holds, and what they do not settle."""
     guards = [environment.simplify(guard.expr) for guard in environment.guards]
-    least = {symbol: int(bounds.lower) for symbol, bounds in environment.var_to_range.items()}
+    ranges = environment.var_to_range.items()
+    least = {symbol: int(bounds.lower) for symbol, bounds in ranges if bounds.lower.is_finite}
     sizes = {symbol: int(value) for symbol, value in environment.var_to_val.items()}
     return settle(guards, least, sizes)
 

@@ -11,6 +11,7 @@ import torch
 
 from .errors import AgentError
 from .groups import NOTHING, SUPPLIERS, Group, groups_of, supplies_inputs
+from .lazy import first_called
 from .load import failure
 from .small import SmallTensors
 from .source import Source
@@ -70,7 +71,14 @@ def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
     if isinstance(target, type):
         target = _build(target, *_init_arguments(target, group), source)
     args, kwargs = split_keywords(group.inputs)
-    return Trial(name, target, args, kwargs)
+    return _trial(name, target, args, kwargs)
+
+
+def _trial(what: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trial:
+    trial = Trial(what, target, args, kwargs)
+    if isinstance(target, torch.nn.Module):
+        first_called(target, trial.run)
+    return trial
 
 
 def _init_arguments(target: type, group: Group) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -130,7 +138,7 @@ def _annotated(module: types.ModuleType, source: Source, qualname: str, values: 
     else:
         call = arguments
         _check(qualname, inspect.signature(target), call, call.keys())
-    return Trial(qualname, target, (), call)
+    return _trial(qualname, target, (), call)
 
 
 def _take(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from .errors import Unsupported
+from .lazy import was_called
 from .parts import Plan
 from .results import escaped
 from .source import Source
@@ -22,7 +23,8 @@ def mode(text: str, training: bool) -> str:
 
 
 def guarded(plan: Plan, source: Source, updates: bool) -> str:
-    """The plan's replacement, which computes what stood there where a layer is in another mode than now.
+    """The plan's replacement, which computes what stood there where a layer is in another mode than now or
+    has not been called yet.
 
     ``updates``: the region changes running statistics. Raises Unsupported where there is no room to ask.
     """
@@ -46,6 +48,7 @@ def _conditions(plan: Plan) -> Iterator[str]:
     for call in plan.parts.modules:
         if any(_differs(layer) for layer in call.module.modules()):
             yield mode(ast.unparse(call.node), call.module.training)
+        yield from was_called(ast.unparse(call.node), call.module)
 
 
 def _differs(layer: Any) -> bool:

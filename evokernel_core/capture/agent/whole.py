@@ -20,6 +20,7 @@ from .drawn import DrawingConverter
 from .entry import Call, Entry, call_of, outside_state
 from .errors import Refused, Unsupported, describe, uncovered
 from .export import RegionFunction
+from .lazy import was_called
 from .load import line_of
 from .modes import SENSITIVE, mode
 from .ones import least_sizes
@@ -112,6 +113,8 @@ class WholeFunctions:
     def _converted(self, call: Call, found: WholeTrace, modes: Modes) -> dict[str, Any]:
         """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
         conditions = [*call.conditions, *_mode_conditions(call.entry, modes.training, self._asks_mode())]
+        if isinstance(call.entry.receiver, torch.nn.Module):
+            conditions += was_called(call.entry.function.receiver, call.entry.receiver)
         try:
             converter = DrawingConverter(found.traced, call.leaves, self.source.path)
             results = Results(call, found, converter)

@@ -1,0 +1,33 @@
+"""Names of a graph's inputs, from the expressions that give them."""
+
+from __future__ import annotations
+
+import re
+
+_CPP_WORDS = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t
+    class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
+    decltype default delete do double dynamic_cast else enum explicit export extern false final float for
+    friend goto if import inline int long module mutable namespace new noexcept not not_eq nullptr operator
+    or or_eq override private protected public register reinterpret_cast requires return short signed sizeof
+    static static_assert static_cast struct switch template this thread_local throw true try typedef typeid
+    typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t half bfloat16_t
+    std main AscendC TPipe GM_ADDR OpTiling tiling workspace pipe op
+"""
+"""Words that C++ keeps, and names that every kernel's file has."""
+
+
+def input_name(expression: str, taken: set[str]) -> str:
+    """A short identifier for an expression: ``self.ln.weight`` gives ``ln_weight``. It becomes a name in
+    C++ too."""
+    text = re.sub(r"^self\.", "", expression)
+    words = re.findall(r"[A-Za-z_][A-Za-z0-9_]*|\d+", text)
+    name = "_".join(words) if len(words) <= 3 and "(" not in text else "operand"
+    is_free = name.isidentifier() and name not in _CPP_WORDS.split() and not re.fullmatch(r"s\d+", name)
+    name = name if is_free else f"input_{name}"
+    unique, number = name, 1
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    return unique
