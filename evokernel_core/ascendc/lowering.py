@@ -7,6 +7,7 @@ number a row, one number a column, or every point. Equal expressions are one val
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from enum import IntEnum, StrEnum
 
 from attrs import define, field, frozen
@@ -59,6 +60,23 @@ class Value:
 
 
 Operand = Value | float
+
+
+def _never(value: Value) -> bool:
+    return False
+
+
+def needed(roots: Iterable[Operand], known: Callable[[Value], bool] = _never) -> tuple[Value, ...]:
+    """The values that ``roots`` depend on, operands first, without those that are ``known`` and without
+    what only these depend on."""
+    found: dict[int, Value] = {}
+    waiting = [root for root in roots if isinstance(root, Value)]
+    while waiting:
+        value = waiting.pop()
+        if value.index not in found and not known(value):
+            found[value.index] = value
+            waiting.extend(value.values())
+    return tuple(found[index] for index in sorted(found))
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.lowering import BINARY, MIRRORED, REDUCTIONS, Domain, Kind, Operand, Value
+from evokernel_core.ascendc.lowering import BINARY, MIRRORED, REDUCTIONS, Domain, Kind, Operand, Value, needed
 from evokernel_core.ascendc.plan import Plan, PlanInput
 from evokernel_core.domain.errors import PlanError
 
@@ -177,19 +177,9 @@ class Lowerer:
 
     def lower(self, roots: Iterable[Operand]) -> None:
         """Instructions for every tensor value that the roots still need, in graph order."""
-        for value in self._missing(roots):
+        for value in needed(roots, lambda value: value.index in self._tensors):
             if value.domain is not Domain.SCALAR and value.op != "load" and self.plain(value) is value:
                 self.tensor(value)
-
-    def _missing(self, roots: Iterable[Operand]) -> list[Value]:
-        found: dict[int, Value] = {}
-        waiting = [root for root in roots if isinstance(root, Value)]
-        while waiting:
-            value = waiting.pop()
-            if value.index not in found and value.index not in self._tensors:
-                found[value.index] = value
-                waiting.extend(value.values())
-        return [found[index] for index in sorted(found)]
 
     def tensor(self, value: Value) -> Virtual:
         """The tensor of a value in its own domain."""

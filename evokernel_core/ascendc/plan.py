@@ -7,7 +7,7 @@ from itertools import groupby
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.lowering import Builder, Domain, Load, Operand, Value
+from evokernel_core.ascendc.lowering import Builder, Domain, Load, Operand, Value, needed
 from evokernel_core.ascendc.lowering_checks import check_task
 from evokernel_core.ascendc.lowering_graph import GraphLowering, Output
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
@@ -92,18 +92,6 @@ class Plan:
     @property
     def reductions(self) -> tuple[Value, ...]:
         return tuple(value for value in self.values() if value.op.startswith("reduce_"))
-
-
-def needed(roots: object) -> tuple[Value, ...]:
-    """The values that ``roots`` (an iterable of operands) depend on, operands first."""
-    found: dict[int, Value] = {}
-    waiting = [root for root in roots if isinstance(root, Value)]  # type: ignore[attr-defined]
-    while waiting:
-        value = waiting.pop()
-        if value.index not in found:
-            found[value.index] = value
-            waiting.extend(value.values())
-    return tuple(found[index] for index in sorted(found))
 
 
 def plan(task: KernelTask, device_bytes: int = DEVICE_BYTES) -> Plan:

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.lowering import Domain, Operand, Value
+from evokernel_core.ascendc.lowering import Domain, Operand, Value, needed
 from evokernel_core.ascendc.lowering_sizes import Extent, product
-from evokernel_core.ascendc.plan import Plan, needed
+from evokernel_core.ascendc.plan import Plan
 
 
 @frozen

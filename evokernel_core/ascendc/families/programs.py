@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 
 from evokernel_core.ascendc.families.access import invariant_columns
-from evokernel_core.ascendc.lowering import Domain, Kind, Value
+from evokernel_core.ascendc.lowering import Domain, Kind, Value, needed
 from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, Virtual, used_inputs
 from evokernel_core.ascendc.lowering_registers import Registers, Target, assign
-from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput, needed
+from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.schedule_settings import Schedule
 
 

@@ -17,7 +17,7 @@ from evokernel_core.ascendc.families.copies import method
 from evokernel_core.ascendc.families.pairs import Levels, Pair, online_pairs
 from evokernel_core.ascendc.families.programs import TileProgram, finish
 from evokernel_core.ascendc.families.text import REDUCTION_NAMES, instruction_lines
-from evokernel_core.ascendc.lowering import Domain, Operand, Value
+from evokernel_core.ascendc.lowering import Domain, Operand, Value, needed
 from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, used_inputs
 from evokernel_core.ascendc.plan import Plan, PlanInput
 from evokernel_core.ascendc.schedule_settings import Schedule
@@ -146,14 +146,7 @@ def final_pass(plan: Plan, lowerer: Lowerer) -> TileProgram:
 
 def needed_now(roots: Sequence[Operand]) -> tuple[Value, ...]:
     """The values that the roots need without going through a reduction."""
-    found: dict[int, Value] = {}
-    waiting = [root for root in roots if isinstance(root, Value)]
-    while waiting:
-        value = waiting.pop()
-        if value.index not in found and value.domain is not Domain.ROW:
-            found[value.index] = value
-            waiting.extend(value.values())
-    return tuple(found.values())
+    return needed(roots, lambda value: value.domain is Domain.ROW)
 
 
 # -- text -----------------------------------------------------------------------------------------
