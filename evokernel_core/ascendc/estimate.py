@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.ascendc.families.base import Kernel
+from evokernel_core.ascendc.families.machine import COPY_BYTES, LOAD_START, STORE_START, TILE_FLAGS
 from evokernel_core.ascendc.families.programs import TileProgram
 from evokernel_core.ascendc.families.shared import point_bytes, shares
 from evokernel_core.ascendc.families.steps import MOST_STEPS, lanes_per_block
@@ -22,11 +23,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
-_READ_START, _WRITE_START = 149.0, 39.0
-"""Cycles until the first byte of a copy (mte.load_latency_cycles, mte.store_latency_cycles)."""
-_BYTES_PER_CYCLE = 32.0
-_FLAGS = 40.0
-"""Scalar cycles of one tile's queue operations."""
 _NUMBER = 60.0
 """Scalar cycles to read one number from device memory through the data cache."""
 _GET_VALUE = 70.0
@@ -70,7 +66,7 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     loading = max(memory, cache, sum(load.cycles for load in loads))
     vectors = [_vector_cycles(kernel, program, work, chip) for program in programs]
     vector = sum(vectors) + _row_cycles(kernel, work, chip)
-    scalar = work.tiles * (_FLAGS * len(programs) + _NUMBER * len(kernel.numbers))
+    scalar = work.tiles * (TILE_FLAGS * len(programs) + _NUMBER * len(kernel.numbers))
     if kernel.schedule.buffers > 1:
         passes = sum(_pass_cycles(load, own, work) for load, own in zip(loads, vectors, strict=True))
         cycles = max(loading, stores.cycles, scalar, passes + _row_cycles(kernel, work, chip))
@@ -87,7 +83,7 @@ def _pass_cycles(load: Copies, vector: float, work: Work) -> float:
     """One pass over all tiles with two buffers: a buffer is filled again when it has been read, so that two
     of them take a load and its work in turn. Its copies wait for the memory as long as other cores read."""
     loading = max(load.cycles, load.memory, load.cache)
-    return max(load.cycles, vector, (loading + work.tiles * _READ_START + vector) / 2)
+    return max(load.cycles, vector, (loading + work.tiles * LOAD_START + vector) / 2)
 
 
 def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
@@ -194,8 +190,8 @@ def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: b
     queued = {item.name for item in kernel.queued}
     items = [item for item in program.inputs if item.name in queued]
     total = sum(_bytes(item.domain, item.dtype, work) for item in items)
-    rate = _L2_BYTES_PER_CYCLE if again else _BYTES_PER_CYCLE
-    cycles = (total / rate + len(items) * _READ_START / kernel.schedule.buffers) * work.tiles
+    rate = _L2_BYTES_PER_CYCLE if again else COPY_BYTES
+    cycles = (total / rate + len(items) * LOAD_START / kernel.schedule.buffers) * work.tiles
     fresh = sum(_bytes(i.domain, i.dtype, work) for i in items if i.domain is not Domain.COLUMN)
     memory = 0.0 if again else fresh * work.tiles / _share(chip, work, cached=False)
     return Copies(cycles, memory, total * work.tiles / _share(chip, work, cached=True))
@@ -206,7 +202,7 @@ def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
     starts = sum(
         1.0 if item.domain is Domain.FULL else 1.0 / work.tiles_of_a_row for item in kernel.plan.outputs
     )
-    cycles = total / _BYTES_PER_CYCLE + starts * _WRITE_START
+    cycles = total / COPY_BYTES + starts * STORE_START
     cost = chip.constants.get("gm.write_back_cost", 1.0) * _spilled(kernel, work, chip)
     memory = total * work.tiles * cost / _share(chip, work, cached=False)
     return Copies(cycles * work.tiles, memory, total * work.tiles / _share(chip, work, cached=True))

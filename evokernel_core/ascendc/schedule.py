@@ -12,8 +12,8 @@ from evokernel_core.ascendc.estimate import estimate_us
 from evokernel_core.ascendc.families import steps
 from evokernel_core.ascendc.families.access import invariant_columns
 from evokernel_core.ascendc.families.base import Kernel
-from evokernel_core.ascendc.families.buffers import LANES
 from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.machine import LANES, RESERVED_BYTES
 from evokernel_core.ascendc.families.pairs import online_pairs, passes, row_length
 from evokernel_core.ascendc.families.shared import in_pieces, point_bytes
 from evokernel_core.ascendc.families.tile import build, stage_text
@@ -24,8 +24,6 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
-_RESERVED = 256
-"""Bytes of the unified buffer that no kernel may use."""
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
 _MOST_TILE = 255 * LANES // _TILE_STEP * _TILE_STEP
@@ -108,7 +106,7 @@ def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
 
 
 def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
-    usable = chip.ub_bytes - _RESERVED
+    usable = chip.ub_bytes - RESERVED_BYTES
     if kernel.layout.total > usable:
         return f"The buffers take {kernel.layout.total} of {usable} bytes."
     if sum(kernel.buffers_of(item) for item in (*kernel.queued, *kernel.invariants)) > MAX_QUEUES:
@@ -207,7 +205,7 @@ def _lane_runs(planned: Plan, task: KernelTask, chip: Chip) -> list[int]:
 
 def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
     """The largest tile whose buffers fit, 0 where none does."""
-    usable = chip.ub_bytes - _RESERVED
+    usable = chip.ub_bytes - RESERVED_BYTES
     most = _MOST_TILE if planned.reductions else _MOST_FLAT_TILE
 
     def needed(tile: int) -> int:

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.families.arg_reduction import ArgReduction
+from evokernel_core.ascendc.families.machine import (
+    COPY_BYTES,
+    LANES,
+    RESERVED_BYTES,
+    TILE_START,
+    VECTOR_START,
+)
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
-_REPEAT = 64
-"""float32 lanes of one repeat."""
-_USABLE = 256
-"""Bytes of the unified buffer that no kernel may use."""
-_START = 22.0
-"""Cycles that a vector instruction costs before its first repeat."""
 _COPY = 30.0
 """Cycles that a copy leaves the memory idle."""
 _PIECE = 512
@@ -70,7 +71,7 @@ def refusal(found: ArgReduction, item: LanesSchedule, chip: Chip) -> str | None:
         return "A chunk is a whole number of repeats, and its masks whole blocks."
     if not 1 <= item.steps <= 4095:
         return "A copy has 1 to 4095 bursts."
-    if ub_bytes(found, item) > chip.ub_bytes - _USABLE:
+    if ub_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return None
 
@@ -78,17 +79,17 @@ def refusal(found: ArgReduction, item: LanesSchedule, chip: Chip) -> str | None:
 def estimate_us(found: ArgReduction, item: LanesSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and comparisons."""
     outer, steps, lanes = (part.evaluate(sizes) for part in (found.outer, found.steps, found.lanes))
-    share = math.ceil(math.ceil(outer * lanes / chip.aiv) / _REPEAT) * _REPEAT
+    share = math.ceil(math.ceil(outer * lanes / chip.aiv) / LANES) * LANES
     cores = math.ceil(outer * lanes / share)
     width = min(item.lanes, share, lanes)
     chunks = max(math.ceil(share / width), math.ceil(share / lanes))
-    size, repeats = ITEM_SIZE[found.dtype], math.ceil(width / _REPEAT)
+    size, repeats = ITEM_SIZE[found.dtype], math.ceil(width / LANES)
     # Bursts that do not start at whole pieces of memory move the pieces that they touch.
     extra = _PIECE if lanes * size % 128 else 0
     copies = math.ceil(steps / item.steps)
-    load = copies * 189.0 / item.buffers + steps * (width * size + extra) / 32.0
-    casts = copies * _START + steps * repeats if size < 4 else 0.0
-    vector = steps * (_FULL_OPS * (_START + 1.1 * repeats) + _START) + casts + copies * _FLAGS
+    load = copies * TILE_START / item.buffers + steps * (width * size + extra) / COPY_BYTES
+    casts = copies * VECTOR_START + steps * repeats if size < 4 else 0.0
+    vector = steps * (_FULL_OPS * (VECTOR_START + 1.1 * repeats) + VECTOR_START) + casts + copies * _FLAGS
     cycles = chunks * (max(load, vector) if item.buffers == 2 else load + vector)
     rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
     moved = (outer * steps * lanes * size + chunks * steps * cores * extra) / rate

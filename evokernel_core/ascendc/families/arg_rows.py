@@ -8,19 +8,20 @@ from collections.abc import Iterator, Mapping
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.families.arg_reduction import ArgReduction
+from evokernel_core.ascendc.families.machine import (
+    COPY_BYTES,
+    LANES,
+    RESERVED_BYTES,
+    TILE_START,
+    VECTOR_START,
+)
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
-_REPEAT = 64
-_USABLE = 256
-"""Bytes of the unified buffer that no kernel may use."""
-_START = 22.0
-"""Cycles that a vector instruction costs before its first repeat."""
-_READ_START = 189.0
 _GET_VALUE = 80.0
 """Cycles until the scalar unit has read a result of the vector unit and handed it back."""
-MOST_SHORT = 255 * 8 // _REPEAT * _REPEAT
+MOST_SHORT = 255 * 8 // LANES * LANES
 """Columns, in whole repeats, that the 8-bit repeat stride of an instruction can step over."""
 
 
@@ -73,8 +74,8 @@ def short_bytes(found: ArgReduction, item: ShortSchedule) -> int:
     size = ITEM_SIZE[found.dtype]
     wide = item.elements * 4 if size < 4 else 0
     results = item.rows * (8 + (size if found.values else 0))
-    partial = item.rows * _REPEAT
-    rows = (3 * item.rows + _REPEAT) * 4 + 2 * item.rows * 32
+    partial = item.rows * LANES
+    rows = (3 * item.rows + LANES) * 4 + 2 * item.rows * 32
     return item.buffers * item.elements * size + wide + results + 3 * partial * 4 + partial // 4 + rows
 
 
@@ -83,7 +84,7 @@ def long_bytes(found: ArgReduction, item: LongSchedule) -> int:
     size = ITEM_SIZE[found.dtype]
     wide = item.elements * 4 if size < 4 else 0
     lanes = 4 * item.elements * 4 + item.elements // 4
-    return item.buffers * item.elements * size + wide + lanes + (4 * _REPEAT + 8) * 4 + 8 * 8 + 8 * 4
+    return item.buffers * item.elements * size + wide + lanes + (4 * LANES + 8) * 4 + 8 * 8 + 8 * 4
 
 
 def short_refusal(
@@ -93,18 +94,18 @@ def short_refusal(
     columns = found.steps.evaluate(sizes)
     if not 64 <= item.rows <= 192:
         return "A tile has 64, 128 or 192 rows, whole repeats of row values."
-    if item.elements < 1024 or columns > MOST_SHORT or math.ceil(columns / _REPEAT) * _REPEAT > item.elements:
+    if item.elements < 1024 or columns > MOST_SHORT or math.ceil(columns / LANES) * LANES > item.elements:
         return f"Rows of {columns} elements do not fit a tile of {item.elements}."
-    if short_bytes(found, item) > chip.ub_bytes - _USABLE:
+    if short_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return None
 
 
 def long_refusal(found: ArgReduction, item: LongSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    if not 512 <= item.elements <= _REPEAT * _REPEAT:
+    if not 512 <= item.elements <= LANES * LANES:
         return "A tile has 512 to 4096 elements, so that one repeat holds one number of each of its repeats."
-    if long_bytes(found, item) > chip.ub_bytes - _USABLE:
+    if long_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return None
 
@@ -112,15 +113,15 @@ def long_refusal(found: ArgReduction, item: LongSchedule, chip: Chip) -> str | N
 def short_us(found: ArgReduction, item: ShortSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and comparisons."""
     rows, columns = found.outer.evaluate(sizes), found.steps.evaluate(sizes)
-    size, blocks = ITEM_SIZE[found.dtype], math.ceil(columns / _REPEAT)
-    fitting = min(item.rows, item.elements // (blocks * _REPEAT))
+    size, blocks = ITEM_SIZE[found.dtype], math.ceil(columns / LANES)
+    fitting = min(item.rows, item.elements // (blocks * LANES))
     per_tile = min(fitting, math.ceil(rows / chip.aiv))
     tiles = math.ceil(rows / per_tile)
     cores = min(tiles, chip.aiv)
-    update = 5 * _START + 4 * per_tile + (_START + per_tile * blocks / blocks if size < 4 else 0.0)
-    choose = 15 * _START + (8 + 3 * 7) * per_tile
+    update = 5 * VECTOR_START + 4 * per_tile + (VECTOR_START + per_tile if size < 4 else 0.0)
+    choose = 15 * VECTOR_START + (8 + 3 * 7) * per_tile
     burst = math.ceil(columns * size / 32) * 32
-    load = _READ_START / item.buffers + per_tile * max(burst / 32.0, 4.0)
+    load = TILE_START / item.buffers + per_tile * max(burst / COPY_BYTES, 4.0)
     vector = blocks * update + choose
     mine = math.ceil(tiles / cores)
     cycles = mine * (max(load, vector) if item.buffers == 2 else load + vector)
@@ -130,11 +131,11 @@ def short_us(found: ArgReduction, item: ShortSchedule, sizes: Mapping[str, int],
 def long_us(found: ArgReduction, item: LongSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and comparisons."""
     rows, columns = found.outer.evaluate(sizes), found.steps.evaluate(sizes)
-    size, repeats = ITEM_SIZE[found.dtype], item.elements / _REPEAT
+    size, repeats = ITEM_SIZE[found.dtype], item.elements / LANES
     tiles, cores = math.ceil(columns / item.elements), min(rows, chip.aiv)
-    vector = tiles * (5 * _START + (4 if size == 4 else 5) * repeats)
-    choose = 20 * _START + (12 + 4 * 7) * repeats + 4 * _GET_VALUE
-    load = tiles * _READ_START / item.buffers + columns * size / 32.0
+    vector = tiles * (5 * VECTOR_START + (4 if size == 4 else 5) * repeats)
+    choose = 20 * VECTOR_START + (12 + 4 * 7) * repeats + 4 * _GET_VALUE
+    load = tiles * TILE_START / item.buffers + columns * size / COPY_BYTES
     mine = math.ceil(rows / cores)
     cycles = mine * ((max(load, vector) if item.buffers == 2 else load + vector) + choose)
     return max(cycles / chip.mhz, _moved_us(found, sizes, chip)) + launch_us(chip, cores)

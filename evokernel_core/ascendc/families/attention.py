@@ -14,6 +14,7 @@ from typing import Any
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.machine import VECTOR_START
 from evokernel_core.ascendc.families.matmul import side_context
 from evokernel_core.ascendc.families.products import QUANT, Side, loops_of
 from evokernel_core.ascendc.families.reading import below_views
@@ -38,8 +39,6 @@ _MOST_PITCH = 65535
 """Elements from row to row that one copy into L1 can step over."""
 _MOST_BLOCKS = 255
 """32-byte blocks between two repeats of a vector instruction."""
-_START = 22.0
-"""Cycles that a vector instruction costs before its first repeat."""
 _PRODUCT_START = 10.0
 """Cycles of the matrix unit between two products."""
 _LOAD_BYTES, _STORE_BYTES, _COPY_BYTES = 110.0, 64.0, 32.0
@@ -339,15 +338,17 @@ def _vector_cycles(found: Attention, item: AttentionSchedule, step: _Step) -> fl
     mine, size = math.ceil(step.rows / 2), ITEM_SIZE[found.dtype]
     height = min(item.chunk, mine)
     flat = height * step.columns / 64
-    slabs = math.ceil(step.columns / 64) * (_START + height)
+    slabs = math.ceil(step.columns / 64) * (VECTOR_START + height)
     passes = 3 + (size < 4) + (found.mask is not None)  # scaling, and exp at half rate
-    chunk = passes * flat + (3 if step.online else 4) * slabs + 14 * height + 14 * _START
+    chunk = passes * flat + (3 if step.online else 4) * slabs + 14 * height + 14 * VECTOR_START
     if found.causal:
-        chunk += 2 * _START * height
+        chunk += 2 * VECTOR_START * height
     cycles = math.ceil(mine / item.chunk) * chunk
     copied = mine * step.columns * (4 + size) / _COPY_BYTES
     if step.online:
-        cycles += math.ceil(step.width / 64) * (_START + mine) + mine * step.width / 32 + 4 * _START
+        cycles += (
+            math.ceil(step.width / 64) * (VECTOR_START + mine) + mine * step.width / 32 + 4 * VECTOR_START
+        )
         copied += mine * step.width * 4 / _COPY_BYTES
     return max(cycles, copied) if item.buffers > 1 else cycles + copied
 

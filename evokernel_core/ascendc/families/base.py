@@ -11,13 +11,13 @@ from evokernel_core.ascendc.families import access, helpers
 from evokernel_core.ascendc.families.banks import SHIFT_BYTES
 from evokernel_core.ascendc.families.buffers import (
     FLOATS_PER_BLOCK,
-    LANES,
     Layout,
     capacity,
     fold,
     layout,
     times,
 )
+from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.programs import TileProgram, column_tensors, kept_tiles, row_tensors
 from evokernel_core.ascendc.families.text import CPP_TYPE, STAGES
 from evokernel_core.ascendc.lowering import Domain, Kind
@@ -27,8 +27,6 @@ from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form, 
 
 SINGLE_ROW_FLOATS = 64
 """Floats of a row tensor in the forms with one row a tile: one repeat, which Compare needs."""
-
-__all__ = ["LANES", "Kernel"]
 
 
 @define

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from evokernel_core.ascendc.families import banks
+from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.programs import column_tensors
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering import Domain
@@ -17,8 +18,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 if TYPE_CHECKING:
     from evokernel_core.ascendc.families.base import Kernel
 
-LANES = 64
-"""float32 elements of one repeat."""
 FLOATS_PER_BLOCK = 8
 _BLOCK_BYTES = 32
 

@@ -16,8 +16,8 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.families import access, copies
 from evokernel_core.ascendc.families.base import Kernel
-from evokernel_core.ascendc.families.buffers import LANES
 from evokernel_core.ascendc.families.copies import method
+from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.programs import whole_program
 from evokernel_core.ascendc.families.rows import needs_count
 from evokernel_core.ascendc.families.text import CPP_TYPE, instruction_lines

@@ -8,8 +8,8 @@ from attrs import evolve, field, frozen
 
 from evokernel_core.ascendc import schedule as schedules
 from evokernel_core.ascendc.estimate import estimate_us
-from evokernel_core.ascendc.families.base import LANES
 from evokernel_core.ascendc.families.family import Move, StageText
+from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.tile import build, stage_text
 from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.ascendc.plan import plan

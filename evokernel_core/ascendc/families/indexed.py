@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.machine import RESERVED_BYTES
 from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
@@ -14,8 +15,6 @@ from evokernel_core.twin.chip import Chip
 ACCESS_CYCLES = 11.3
 """Scalar cycles to read or write an element of the unified buffer, such as an index."""
 _INDICES = frozenset({"int32", "int64"})
-_USABLE = 256
-"""Bytes of the unified buffer that no kernel may use."""
 
 
 @frozen
@@ -48,6 +47,6 @@ def refusal_of(item: IndexedSchedule, unit: int, used_bytes: int, chip: Chip) ->
         return "A tile has 16 to 4095 indices, whole blocks of them."
     if item.bytes < 4096 or item.bytes % unit:
         return "A tile has at least 4 KB."
-    if used_bytes > chip.ub_bytes - _USABLE:
+    if used_bytes > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return None

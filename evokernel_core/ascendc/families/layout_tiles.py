@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.ascendc.families.layout_traffic import Burst, Tile, grain_of
+from evokernel_core.ascendc.families.machine import VECTOR_START
 from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Box
 from evokernel_core.twin.chip import Chip
 
@@ -20,7 +21,6 @@ ROWS = 16
 MOST_ROWS = 4095
 LINE_BYTES = 128
 """Copies that start at multiples of this move no more bytes than they have; chip file, aligned_bytes."""
-_START = 22.0
 _SPARSE = 8
 """A run may skip to every eighth element: a block of 32 bytes still holds one of 4 bytes."""
 
@@ -170,9 +170,9 @@ def cost(
     whole = [part == axis.size for axis, part in zip(axes, sides.tile, strict=True)]
     load, store = (_burst(side, sides.tile, whole, width) for side in (froms, tos))
     gather = chip.constants["vector.elements_per_cycle.gather"]
-    vector = _transposing(sides, width) if transposes else _START + sides.to_elements / gather
+    vector = _transposing(sides, width) if transposes else VECTOR_START + sides.to_elements / gather
     if width == 1:
-        vector += 2 * _START + (sides.from_elements + sides.to_elements) / 128
+        vector += 2 * VECTOR_START + (sides.from_elements + sides.to_elements) / 128
     return number, Tile((load,), (store,), vector * max(shrink, 0.5))
 
 
@@ -214,4 +214,4 @@ def _transposing(sides: Sides, width: int) -> float:
     down = math.ceil(sides.tile[row] / ROWS)
     right = math.ceil(sides.tile[column] / squares(width))
     planes = math.prod(sides.tile) / (sides.tile[row] * sides.tile[column])
-    return planes * min(down, right) * (_START + 2.0 * max(down, right))
+    return planes * min(down, right) * (VECTOR_START + 2.0 * max(down, right))

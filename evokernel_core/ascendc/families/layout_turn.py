@@ -19,6 +19,7 @@ from evokernel_core.ascendc.families.layout_tiles import (
     transposed,
 )
 from evokernel_core.ascendc.families.layout_traffic import kernel_us
+from evokernel_core.ascendc.families.machine import RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.families.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Layout
@@ -30,8 +31,6 @@ from evokernel_core.twin.chip import Chip
 FAMILY = "layout_turn"
 _MOST = 2040
 """Elements of an axis of a tile: 255 repeats of a transposition, which takes 8 of them at least."""
-_START = 22.0
-_RESERVED_BYTES = 256
 
 
 @frozen
@@ -84,7 +83,7 @@ def refusal(turn: Turn, item: TurnSchedule, chip: Chip) -> str | None:
         return "The schedule does not fit the axes of the box."
     if max(item.most) > _MOST and item.transposes:
         return "A transposition repeats at most 255 times."
-    if _used_bytes(turn, sides, item) > chip.ub_bytes - _RESERVED_BYTES:
+    if _used_bytes(turn, sides, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The tiles do not fit the unified buffer."
     return None
 
@@ -173,7 +172,7 @@ def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
     us = kernel_us([(number, tile)], 2 * elements * turn.width, (item.from_buffers, item.to_buffers), chip)
     if item.transposes:
         return us
-    return us + (8 * len(turn.axes) + 8) * (_START + sides.to_elements / 64) / chip.mhz  # the table
+    return us + (8 * len(turn.axes) + 8) * (VECTOR_START + sides.to_elements / 64) / chip.mhz  # the table
 
 
 def strategy_of(item: TurnSchedule, move: str) -> Strategy:

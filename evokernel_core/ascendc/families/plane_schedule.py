@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.machine import LANES, VECTOR_START
 from evokernel_core.ascendc.families.window_buffers import Buffer
 from evokernel_core.ascendc.families.windows import Combine, Window
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -20,13 +21,11 @@ from evokernel_core.twin.roofline import launch_us
 GROUP = 16
 """Planes that TransDataTo5HD turns together."""
 _BLOCK = 8
-_LANES = 64
 _MOST_REPEATED = 31
 """Columns between windows up to which one instruction takes many: eight of them are at most 255 blocks."""
 _MOST_POSITIONS = 2032
 """Elements of a plane up to which one instruction turns a group: 254 repeats of eight."""
 _SHARES = (32, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
-_START = 22.0
 
 
 @frozen
@@ -194,29 +193,31 @@ def estimate_us(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], c
 
 def _vector_cycles(window: Window, rows: int, columns: int, held: int, pitch: int, halves: int) -> float:
     """Cycles of the instructions of one tile."""
-    turn = held * pitch * GROUP / _LANES + _START
-    back = halves * (rows * columns * _BLOCK / _LANES + _START)
-    casts = (held * pitch + rows * columns) * GROUP / _LANES + 2 * _START if window.dtype != "float32" else 0
-    first = halves * (rows * columns / _BLOCK + _START)
+    turn = held * pitch * GROUP / LANES + VECTOR_START
+    back = halves * (rows * columns * _BLOCK / LANES + VECTOR_START)
+    casts = (
+        (held * pitch + rows * columns) * GROUP / LANES + 2 * VECTOR_START if window.dtype != "float32" else 0
+    )
+    first = halves * (rows * columns / _BLOCK + VECTOR_START)
     if window.combine is Combine.WEIGHTED:
         taps = window.depth.taps * window.rows.taps * window.columns.taps
         sweep = _sweep_cycles(rows, columns, window.rows.stride * pitch) + rows * math.ceil(columns / _BLOCK)
         return casts + turn * window.depth.taps + first + back + halves * taps * sweep
     if window.finds:
         taps = window.depth.taps * window.rows.taps * window.columns.taps
-        each = 8 * (rows * columns / _BLOCK + _START) + _sweep_cycles(
+        each = 8 * (rows * columns / _BLOCK + VECTOR_START) + _sweep_cycles(
             rows, columns, window.rows.stride * pitch
         )
         return casts + turn * window.depth.taps + 6 * first + 2 * back + halves * taps * each
     side = window.columns.taps * _sweep_cycles(held, columns, pitch)
     flat = window.rows.stride == 1
-    down = window.rows.taps * (_START + rows * columns / _BLOCK * 2 if flat
+    down = window.rows.taps * (VECTOR_START + rows * columns / _BLOCK * 2 if flat
                                else _sweep_cycles(rows, columns, window.rows.stride * columns))  # fmt: skip
-    each = turn + halves * (side + down + _START + held * columns / _BLOCK)
+    each = turn + halves * (side + down + VECTOR_START + held * columns / _BLOCK)
     return casts + each * window.depth.taps + first + back
 
 
 def _sweep_cycles(rows: int, columns: int, step: int) -> float:
     chunks = math.ceil(columns / _BLOCK)
     instructions = chunks if step <= 255 and columns < rows * _BLOCK else 2 * rows
-    return instructions * _START + rows * chunks * 1.2
+    return instructions * VECTOR_START + rows * chunks * 1.2

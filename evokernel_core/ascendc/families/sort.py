@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.machine import RESERVED_BYTES, TILE_START, VECTOR_START
 from evokernel_core.ascendc.families.rendering import (
     addresses,
     kernel_text,
@@ -34,11 +35,6 @@ _RESULTS = ("values", "indices")
 _RUN = 32
 """Elements that one instruction sorts at a time."""
 _PAIR = 8
-_USABLE = 256
-"""Bytes of the unified buffer that no kernel may use."""
-_START = 22.0
-"""Cycles that a vector instruction costs before its first repeat."""
-_READ_START = 189.0
 _TILES = (512, 1024, 2048, 4096)
 _BEST = (32, 128, 512, 1024, 2048)
 MOST_BEST = _BEST[-1]
@@ -115,7 +111,7 @@ def _refusal(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> str |
         return f"{found.keep.cpp()} elements of a row may be more than the {item.best} that are kept."
     if not item.best and not item.merges and (columns is None or columns > item.elements):
         return f"Rows of {found.columns.cpp()} elements may not fit a tile of {item.elements}."
-    if ub_bytes(found, item) > chip.ub_bytes - _USABLE:
+    if ub_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return None
 
@@ -133,15 +129,15 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
     tiles = math.ceil(rows / per_tile)
     cores = min(tiles, chip.aiv)
     passes = math.ceil(math.log(max(width / _RUN, 1), 4))
-    sorted_cycles = (passes + 1) * (_START + per_tile * width / 2.0)
-    prepared = 8 * (_START + per_tile * width / 64.0)
-    merged = (_START + keep) if item.best and columns > item.elements else 0.0
+    sorted_cycles = (passes + 1) * (VECTOR_START + per_tile * width / 2.0)
+    prepared = 8 * (VECTOR_START + per_tile * width / 64.0)
+    merged = (VECTOR_START + keep) if item.best and columns > item.elements else 0.0
     if item.merges and columns > item.elements:
         # once more through the workspace for each pass, and to take pairs apart
         deeper = max(math.ceil(math.log(max(tiles_a_row, 1), 4)), 0) + 1
-        merged = deeper * (4 * _READ_START + width * (1 / 2.0 + 2 * _PAIR / 32.0))
-    stored = _START + 40.0 + per_tile * max(keep * (size + 8) / 32.0, 8.0)
-    load = _READ_START / item.buffers + per_tile * max(width * size / 32.0, 4.0)
+        merged = deeper * (4 * TILE_START + width * (1 / 2.0 + 2 * _PAIR / 32.0))
+    stored = VECTOR_START + 40.0 + per_tile * max(keep * (size + 8) / 32.0, 8.0)
+    load = TILE_START / item.buffers + per_tile * max(width * size / 32.0, 4.0)
     vector = sorted_cycles + prepared + merged
     tile = max(load, vector) if item.buffers == 2 else load + vector
     cycles = math.ceil(tiles / cores) * (tiles_a_row * tile + stored)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.machine import LANES, VECTOR_START
 from evokernel_core.ascendc.families.window_buffers import Buffer
 from evokernel_core.ascendc.families.windows import Combine, Window
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -18,7 +19,6 @@ GROUP = 16
 MOST_REPEATED = 31
 """Blocks between columns up to which one instruction takes all columns: eight of them are at most 255."""
 _BLOCK = 8
-_LANES = 64
 _TURN = 128
 """float32 elements of one turn over the bank groups (architecture page 2201: 16 groups of 32 bytes)."""
 _WHOLE = 256
@@ -151,7 +151,7 @@ def buffers(window: Window, item: WindowSchedule, cpp_type: str) -> tuple[Buffer
     casts = window.dtype != "float32"
     if casts:
         found.append(Buffer("held", "float", "SLAB_ELEMENTS", slab, 4))
-    found.append(Buffer("bankShift", "float", "LANES", _LANES, 4))  # half a turn
+    found.append(Buffer("bankShift", "float", "LANES", LANES, 4))  # half a turn
     found.append(Buffer("outQueue", cpp_type, "RESULT_ELEMENTS", result, width, item.buffers, True))
     if across:
         found += _lanes(window, item)
@@ -219,9 +219,6 @@ def is_legal(window: Window, item: WindowSchedule, chip: Chip) -> bool:
 
 # -- the estimate ---------------------------------------------------------------------------------
 
-_START = 22.0
-"""Cycles before an instruction's first repeat."""
-
 
 def estimate_us(window: Window, item: WindowSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds: the slowest pipe of one core, or the memory that all share."""
@@ -285,25 +282,25 @@ def _vector_cycles(window: Window, item: WindowSchedule, rows: int, columns: int
     """Cycles of the instructions of one tile."""
     reached = (columns - 1) * window.columns.stride + window.columns.reach
     taps = window.depth.taps * window.rows.taps
-    casts = (slab * reached / _LANES + _START) * 2 if window.dtype != "float32" else 0
-    each = _START
+    casts = (slab * reached / LANES + VECTOR_START) * 2 if window.dtype != "float32" else 0
+    each = VECTOR_START
     if item.whole_turns:
         reached = -(-reached // _TURN) * _TURN
-    vertical = rows * reached / _LANES * 1.5 + each * (
-        1 if window.rows.stride == 1 else math.ceil(reached / _LANES)
+    vertical = rows * reached / LANES * 1.5 + each * (
+        1 if window.rows.stride == 1 else math.ceil(reached / LANES)
     )
     if window.weighs_rows:
-        vertical = rows * (reached / _LANES + _START)
+        vertical = rows * (reached / LANES + VECTOR_START)
     if not window.is_across:
         return casts + taps * vertical
     groups = math.ceil(rows / GROUP)
-    turn = reached * GROUP / _LANES + each + (0 if window.columns.stays_inside else 2 * _START)
-    fold = columns * GROUP / _LANES * (1.0 if window.combine is Combine.WEIGHTED else 2.5) + 2 * _START
-    back = columns * GROUP / _LANES + 2 * _START
+    turn = reached * GROUP / LANES + each + (0 if window.columns.stays_inside else 2 * VECTOR_START)
+    fold = columns * GROUP / LANES * (1.0 if window.combine is Combine.WEIGHTED else 2.5) + 2 * VECTOR_START
+    back = columns * GROUP / LANES + 2 * VECTOR_START
     if turns_slab(window):
         reached = lead(window) // 2 + (columns - 1) * window.columns.stride + window.columns.reach + _BLOCK
         lanes = math.ceil(rows / _BLOCK) * max(columns, reached / window.columns.stride)
-        fold = lanes * _BLOCK / _LANES * _weighing(window, item) + _START
+        fold = lanes * _BLOCK / LANES * _weighing(window, item) + VECTOR_START
         return casts + taps * (groups * turn + window.columns.taps * fold) + groups * back
     if window.combine is Combine.WEIGHTED:
         return casts + window.columns.taps * (taps * vertical + groups * (turn + fold)) + groups * back
