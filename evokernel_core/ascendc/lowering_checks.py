@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.lowering_integers import COUNTS, INTEGERS
+from evokernel_core.ascendc.lowering_integers import COUNTS, INTEGERS, SHORT
 from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import GraphInput, InputKind, Node
@@ -11,7 +11,7 @@ from evokernel_core.domain.tensor import TensorSpec
 
 COMPUTED = frozenset({"float32", "float16", "bfloat16", "bool"})
 """dtypes that a value inside a kernel may have."""
-LOADED = COMPUTED | INTEGERS
+LOADED = COMPUTED | INTEGERS | SHORT
 MAX_NODES = 150
 """Larger graphs would not fit one kernel's unified buffer and instruction cache."""
 
@@ -52,7 +52,7 @@ def _check_node(node: Node) -> None:
 def check_result(node: Node, index: int, bool_results: frozenset[str], views: frozenset[str]) -> None:
     """Raises PlanError where a node's result has a dtype that is not computed in float32."""
     dtype = node.outputs[index].dtype
-    if dtype in INTEGERS and node.op in COUNTS | views:
+    if dtype in INTEGERS | SHORT and node.op in COUNTS | views:
         return
     if dtype not in COMPUTED:
         raise PlanError(

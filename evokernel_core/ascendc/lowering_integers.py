@@ -8,6 +8,8 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node
 
 INTEGERS = frozenset({"int32", "int64"})
+SHORT = frozenset({"int8", "uint8"})
+"""Integers that half holds exactly, through which they are loaded and stored."""
 COUNTS = frozenset({"aten._to_copy.default"})
 """Operations that may have integer results: those are whole numbers of float32 that nothing rounds."""
 _EXACT = 1 << 24
@@ -20,8 +22,11 @@ def check_integers(node: Node, operands: Sequence[str]) -> None:
     """Raises PlanError where float32 may not hold what PyTorch computes in integers; ``operands`` are
     the dtypes of the node's operands."""
     packet = node.op.split(".")[1]
-    if node.op in COUNTS and node.outputs[0].dtype in INTEGERS and operands[0] in INTEGERS:
+    dtype = node.outputs[0].dtype
+    if node.op in COUNTS and dtype in INTEGERS and operands[0] in INTEGERS:
         raise PlanError(f"{node.op} keeps {operands[0]}, which float32 does not hold exactly.")
+    if node.op in COUNTS and dtype in SHORT and operands[0] in INTEGERS | SHORT:
+        raise PlanError(f"{node.op} of {operands[0]} to {dtype} wraps around, which float32 does not.")
     if packet in _ORDERS and all(dtype in INTEGERS for dtype in operands):
         numbers = [arg for arg in node.args if isinstance(arg, int | float)]
         if not any(abs(number) < _EXACT for number in numbers):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from evokernel_core.ascendc import lowering_math as numerics
 from evokernel_core.ascendc.lowering import Builder, Operand
 from evokernel_core.ascendc.lowering_call import Call, Rule
-from evokernel_core.ascendc.lowering_integers import INTEGERS
+from evokernel_core.ascendc.lowering_integers import INTEGERS, SHORT
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.lowering_special import SPECIAL, SPECIAL_BOOL
 from evokernel_core.domain.errors import PlanError
@@ -143,7 +143,7 @@ def _cast(call: Call) -> Operand:
     dtype = call.node.outputs[0].dtype
     if dtype == "bool":
         return call.mask(0)
-    if dtype in INTEGERS and call.spec_of(call.tensor()).dtype != "bool":
+    if dtype in INTEGERS | SHORT and call.spec_of(call.tensor()).dtype != "bool":
         return call.b.round(call.x(), "CAST_TRUNC")
     return call.x()
 

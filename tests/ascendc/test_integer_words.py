@@ -238,3 +238,29 @@ def test_quotients_and_remainders(dtype: str, builder: Any, on_twin: Any, chip: 
         ]
         for found, wanted in zip(on_twin(task, given, strategy, {"n": n}), right, strict=True):
             np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ("uint8", "int8"))
+def test_bytes_become_floats_and_floats_bytes(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    """As images and quantized tensors are read and written, in rows and element by element."""
+    b, shape = builder(), ("n", "m")
+    x, zero = b.input("x", shape, dtype), b.input("zero", ("m",), dtype)
+    number = b.call("_to_copy.default", x, shape=shape)
+    centred = b.call("sub.Tensor", number, b.call("_to_copy.default", zero, shape=("m",)), shape=shape)
+    mean = b.call("mean.dim", centred, (1,), True, shape=("n", 1))
+    scaled = b.call("mul.Tensor", b.call("sub.Tensor", centred, mean, shape=shape), 0.5, shape=shape)
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    kept = b.call("clamp.default", scaled, float(low), float(high), shape=shape)
+    task = b.task(b.call("_to_copy.default", kept, shape=shape, dtype=dtype), mean,
+                  symbols={"n": 60, "m": 128})  # fmt: skip
+    strategy = initial(task, chip)
+    for n, m in ((1, 1), (7, 50), (60, 128)):
+        rng = np.random.default_rng(n)
+        given = {"x": draw(rng, (n, m), dtype), "zero": draw(rng, m, dtype)}
+        values = given["x"].astype("f4") - given["zero"].astype("f4")
+        middle = values.mean(1, keepdims=True)
+        found, average = on_twin(task, given, strategy, {"n": n, "m": m})
+        np.testing.assert_allclose(average, middle, rtol=1e-5, atol=1e-4)
+        np.testing.assert_array_equal(
+            found, np.clip((values - average) * np.float32(0.5), low, high).astype(dtype)
+        )

@@ -16,6 +16,9 @@ _AT_DTYPE = {
     "float16": "at::kHalf",
     "bfloat16": "at::kBFloat16",
     "bool": "at::kBool",
+    "int8": "at::kChar",
+    "uint8": "at::kByte",
+    "int16": "at::kShort",
     "int32": "at::kInt",
     "int64": "at::kLong",
 }

@@ -19,7 +19,7 @@ from evokernel_core.ascendc.families.buffers import (
 )
 from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.programs import TileProgram, column_tensors, kept_tiles, row_tensors
-from evokernel_core.ascendc.families.text import CPP_TYPE, STAGES
+from evokernel_core.ascendc.families.text import CPP_TYPE, ONE_BYTE, STAGES
 from evokernel_core.ascendc.lowering import Domain, Kind
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
@@ -131,9 +131,9 @@ class Kernel:
         return self.calls("Compare") or self.calls("CompareScalar")
 
     @property
-    def bools(self) -> bool:
+    def passes_bytes(self) -> bool:
         return any(
-            item.detail == "bool" and item.op in ("cast_in", "cast_out")
+            item.detail in ONE_BYTE and item.op in ("cast_in", "cast_out")
             for program in self.programs
             for item in program.instructions
         )
@@ -141,7 +141,7 @@ class Kernel:
     @property
     def stages(self) -> dict[str, str]:
         """The 16-bit tiles by name, with their type."""
-        used = ["bool"] if self.bools else []
+        used = ["bool"] if self.passes_bytes else []
         for program in self.programs:
             used += [item.detail for item in program.instructions if item.op == "rounded"]
         types = {"halfStage": "half", "bfloat16Stage": "bfloat16_t"}

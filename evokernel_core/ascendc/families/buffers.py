@@ -9,7 +9,7 @@ from attrs import frozen
 from evokernel_core.ascendc.families import banks
 from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.programs import column_tensors
-from evokernel_core.ascendc.families.text import CPP_TYPE
+from evokernel_core.ascendc.families.text import CPP_TYPE, ONE_BYTE
 from evokernel_core.ascendc.lowering import Domain
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.plan import PlanInput, PlanOutput
@@ -71,7 +71,7 @@ def layout(kernel: Kernel) -> Layout:
 
 def _tile_owners(kernel: Kernel) -> list[PlanInput | PlanOutput]:
     """Tile-sized queues whose buffers are whole turns over the banks."""
-    return [item for item in kernel.queue_owners if item.domain is Domain.FULL and item.dtype != "bool"]
+    return [item for item in kernel.queue_owners if item.domain is Domain.FULL and item.dtype not in ONE_BYTE]
 
 
 def _group(

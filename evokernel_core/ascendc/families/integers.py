@@ -43,7 +43,6 @@ _COPY = 189.0
 """Cycles of a copy before its first byte."""
 _JOINED = 5.0
 """Words that Gather moves in a cycle."""
-_TYPES = CPP_TYPE | {"int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t"}
 
 
 @frozen
@@ -191,11 +190,11 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
     rows, columns = found.plan.rows.cpp(), found.plan.columns.cpp()
     reads = [
         {"name": camel(read.name), "source": parameter(read.source, found.results),
-         "type": _TYPES[read.dtype], "start": starts[read.name], "tile": read.columns}
+         "type": CPP_TYPE[read.dtype], "start": starts[read.name], "tile": read.columns}
         for read in found.plan.reads
     ]  # fmt: skip
     outputs = [
-        {"name": name, "type": _TYPES[output.dtype]}
+        {"name": name, "type": CPP_TYPE[output.dtype]}
         for name, output in zip(found.results, found.plan.outputs, strict=True)
     ]
     return kernel_text(

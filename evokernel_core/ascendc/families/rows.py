@@ -134,7 +134,7 @@ def _is_hoisted(item: Instruction, invariants: set[str]) -> bool:
 
 def needs_count(kernel: Kernel) -> bool:
     """Whether some instruction of a packed tile runs over all of it at once."""
-    return kernel.bools or any(
+    return kernel.passes_bytes or any(
         item.domain is Domain.FULL
         and item.op not in _WHOLE_TILE_HELPERS
         and not item.op.endswith(("Rows", "Columns"))

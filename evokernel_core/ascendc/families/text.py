@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evokernel_core.ascendc.lowering import Domain
-from evokernel_core.ascendc.lowering_integers import INTEGERS
+from evokernel_core.ascendc.lowering_integers import INTEGERS, SHORT
 from evokernel_core.ascendc.lowering_program import Instruction
 from evokernel_core.ascendc.lowering_registers import Registers
 
@@ -14,11 +14,15 @@ CPP_TYPE = {
     "float16": "half",
     "bfloat16": "bfloat16_t",
     "bool": "uint8_t",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
     "int32": "int32_t",
     "int64": "int64_t",
 }
 STAGES = {"float16": "halfStage", "bool": "halfStage", "bfloat16": "bfloat16Stage"}
-"""Tiles in a 16-bit type, through which bool tensors and rounded numbers pass."""
+"""Tiles in a 16-bit type, through which tensors of one byte and rounded numbers pass."""
+ONE_BYTE = SHORT | {"bool"}
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
 _SCALAR = frozenset({"Adds", "Muls", "Maxs", "Mins", "LeakyRelu"})
 _UNARY = frozenset({"Exp", "Ln", "Sqrt", "Abs", "Relu"})
@@ -120,7 +124,7 @@ def _rounded(item: Instruction, target: str, sources: list[str], count: str, _: 
 
 
 def _cast_in(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
-    if item.detail == "bool":
+    if item.detail in ONE_BYTE:
         return [
             _cast(STAGES["bool"], sources[0], "CAST_NONE", count, packed, item),
             _cast(target, STAGES["bool"], "CAST_NONE", count, packed, item),
@@ -130,7 +134,7 @@ def _cast_in(item: Instruction, target: str, sources: list[str], count: str, pac
 
 
 def _cast_out(item: Instruction, target: str, sources: list[str], count: str, packed: bool) -> list[str]:
-    if item.detail == "bool":
+    if item.detail in ONE_BYTE:
         return [
             _cast(STAGES["bool"], sources[0], "CAST_RINT", count, packed, item),
             _cast(target, STAGES["bool"], "CAST_RINT", count, packed, item),

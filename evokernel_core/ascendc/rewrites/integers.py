@@ -18,6 +18,7 @@ from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.lowering_views import BROADCASTS, SAME_ORDER
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
+from evokernel_core.ascendc.words_whole import WIDTHS
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 
@@ -131,6 +132,8 @@ class _Rewriter:
         if known is None or not isinstance(known.value, ValueRef):
             return None
         spec = node.outputs[0]
+        if spec.dtype in WIDTHS:  # which wraps around
+            return None
         if spec.dtype == "float32":
             self._ranges[known.value] = (known.low, known.high)
             return known.value

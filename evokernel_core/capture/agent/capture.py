@@ -35,7 +35,7 @@ from .source import Function, Source, number_of
 from .whole import WholeFunctions
 
 _MAX_REGROWTHS = 12
-_OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "bool")
+_OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
 @dataclass(frozen=True)
