@@ -105,12 +105,17 @@ def _complaint(asked: str, rows: Iterable[Row]) -> str:
     found = list(rows)
     failed = [row for row in found if row.status == RegionStatus.INFEASIBLE]
     if failed:
-        return f"line {failed[0].line}: {failed[0].reason}"
+        return _placed(failed[0])
     if any(row.status == RegionStatus.VERIFIED for row in found):
         return ""
     if found:
-        return f"line {found[0].line}: {found[0].reason}"
+        return _placed(found[0])
     return f"There is no code that a kernel could replace in {asked}; name code of a PyTorch model."
+
+
+def _placed(row: Row) -> str:
+    """The row's reason with its line, unless the reason begins with one."""
+    return row.reason if row.reason.startswith("Line ") else f"line {row.line}: {row.reason}"
 
 
 def _synthesise(

@@ -79,6 +79,7 @@ def test_from_file_to_applied_kernel_and_on(model: Path, tmp_path: Path) -> None
 
     third = run(tmp_path / "home", "synth", model, "--budget", "1", "--json")
     assert not [row for row in regions(third) if row["status"] == "verified"], "nothing is left to replace"
+    assert third.stderr.startswith("evokernel: Line "), "the line is said once"
 
 
 def same_results(edited: Path) -> None:
