@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .absorb import Absorber
 from .composites import stacks_kept
-from .convert import Converter, InexpressibleSize
+from .convert import Converter
 from .devices import on_host
 from .entry import Entry, entry_of
 from .errors import AgentError, Refused, Unsupported, describe, uncovered
@@ -31,6 +31,7 @@ from .ops import Fusibility
 from .parts import SCALAR, Plan, Refusal
 from .record import Recorder
 from .results import statements_of
+from .sizes import InexpressibleSize
 from .source import Function, Source, number_of
 from .whole import WholeFunctions
 

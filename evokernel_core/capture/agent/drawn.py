@@ -7,11 +7,12 @@ from typing import Any
 
 from .buffers import Buffers
 from .composites import ATEN_NAMES
-from .convert import Converter, spec
+from .convert import Converter
 from .draws import draw_text
 from .errors import Unsupported
 from .names import input_name
 from .parts import PARAMETER, SCALAR, TENSOR
+from .sizes import spec
 
 
 class DrawingConverter(Converter):

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from .absorb import member
 from .composites import ATEN_NAMES, TABLE, Modes, overridden, stacks_kept
-from .convert import IGNORED, InexpressibleSize, line_in
+from .convert import IGNORED, line_in
 from .devices import on_host
 from .drawn import DrawingConverter
 from .entry import Call, Entry, call_of, outside_state
@@ -27,6 +27,7 @@ from .ones import least_sizes
 from .ops import Fusibility
 from .parts import SCALAR
 from .results import Results
+from .sizes import InexpressibleSize
 from .source import ENTER, EXIT, Function, Source
 from .trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
 from .writing import conditions_of_writing
