@@ -67,7 +67,8 @@ class RunStatus(StrEnum):
 class Case:
     """One execution: sizes and scalars in the task's order, files of inputs, files and bytes of outputs.
 
-    ``products``: multiply-adds of one run, by which its time is bounded.
+    ``products``: multiply-adds of one run, and ``between_bytes``: bytes of all values that it makes on
+    the way to its outputs; both bound its time.
 
     The outputs share a folder that holds nothing else; the candidate may read the inputs' folders.
     """
@@ -79,6 +80,7 @@ class Case:
     output_bytes: tuple[int, ...]
     repeat: int = 1
     products: int = 0
+    between_bytes: int = 0
 
     @property
     def total_bytes(self) -> int:

@@ -38,7 +38,10 @@ class DrawingConverter(Converter):
             self._buffers.count(given.name, step)
             return
         if "ref" not in value or self.expression(value["ref"]) is not None:
-            raise Unsupported(f"{self._leaves[index].expression} becomes another input: assign it instead.")
+            raise Unsupported(
+                f"A value that is not computed is copied into {self._leaves[index].expression}: "
+                "compute with that value and assign the result."
+            )
         self._buffers.write(given.name)
         self._values[given.name] = value
 

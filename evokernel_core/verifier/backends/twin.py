@@ -34,6 +34,8 @@ COPIES = 8
 PRODUCTS_PER_S = 2e8
 """Multiply-adds that any sensible kernel gets through the checking twin in a second of work; plain matrix
 products reach ten times this (benchmarks/twin_speed.py)."""
+BYTES_PER_S = 5e7
+"""Bytes of values that any sensible kernel makes in the checking twin in a second of work."""
 
 
 class TwinBackend:
@@ -68,9 +70,10 @@ class TwinBackend:
         return Execution(RunStatus(result.status), result.message, result.hazards, result.seconds, us)
 
     def _limits_of(self, case: Case) -> Limits:
-        """Memory grows with the tensors, time with the products."""
+        """Memory grows with the tensors, time with the products and with the values between."""
         base = self._limits
-        extra_s = case.repeat * case.products / PRODUCTS_PER_S
+        work_s = case.products / PRODUCTS_PER_S + case.between_bytes / BYTES_PER_S
+        extra_s = case.repeat * work_s
         return evolve(
             base,
             address_space=base.address_space + COPIES * case.total_bytes,

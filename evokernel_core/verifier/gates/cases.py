@@ -24,7 +24,7 @@ MODEST = MIB
 MOST_PRODUCTS = 10**9
 """Multiply-adds of one case: the twin checks some hundred million a second."""
 MOST_BETWEEN = 128 * MIB
-"""Bytes of all values that the nodes of a graph make in one case."""
+"""The most ``bytes_between`` of one case."""
 REPEAT_LIMIT = MIB // 4
 """Bytes up to which a case is run twice to see whether its outputs are the same; the first one always is."""
 
@@ -125,7 +125,12 @@ def _bounded(task: KernelTask, sizes: dict[str, int]) -> dict[str, int]:
 def _is_heavy(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     if total_products(task, sizes) > MOST_PRODUCTS:
         return True
-    return sum(spec.nbytes(sizes) for node in task.graph.nodes for spec in node.outputs) > MOST_BETWEEN
+    return bytes_between(task, sizes) > MOST_BETWEEN
+
+
+def bytes_between(task: KernelTask, sizes: Mapping[str, int]) -> int:
+    """Bytes of all values that the nodes of a graph make in a run."""
+    return sum(spec.nbytes(sizes) for node in task.graph.nodes for spec in node.outputs)
 
 
 def total_products(task: KernelTask, sizes: Mapping[str, int]) -> int:

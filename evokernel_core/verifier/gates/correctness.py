@@ -16,6 +16,7 @@ from evokernel_core.verifier.base import Backend, Cancelled, Case, Execution, Re
 from evokernel_core.verifier.gates.cases import (
     CasePlan,
     Unverifiable,
+    bytes_between,
     plan_cases,
     tensor_bytes,
     total_products,
@@ -141,6 +142,7 @@ def _case(task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Pa
         output_bytes=output_bytes,
         repeat=plan.repeat,
         products=total_products(task, dict(plan.sizes)),
+        between_bytes=bytes_between(task, dict(plan.sizes)),
     )
 
 
