@@ -11,16 +11,17 @@ from typing import Final
 
 from attrs import define, field
 
+from evokernel_core.ascendc.lowering_program import literal
+
 BITS: Final = 32
 SIGN: Final = -(1 << 31)
 """The word of which only the highest bit is set."""
 COMMUTATIVE = frozenset({"add", "mul", "max", "min", "and", "or"})
 SHIFTS = frozenset({"shl", "sar", "shr"})
 """To the left, to the right with the sign, to the right with zeros."""
-LEAVES = frozenset({"low", "high", "narrow", "number"})
-"""Words that are read: ``low`` and ``high`` of eight-byte integers, ``narrow`` of shorter ones, ``number``
-the same everywhere in a tile. ``detail`` is the name under which the input is loaded, of a number a C++
-expression."""
+LEAVES = frozenset({"low", "high", "narrow", "size"})
+"""Words that are read: ``low`` and ``high`` of eight-byte integers, ``narrow`` of shorter ones, ``size``
+a size of a tensor. ``detail`` is the name under which the input is loaded, of a size a C++ expression."""
 
 
 PARTS = ("quotientLow", "quotientHigh", "remainderLow", "remainderHigh")
@@ -164,6 +165,10 @@ class Words:
         whole = self._make("divide", *operands)
         low, high, rest, upper = (self._make("part", whole, detail=name) for name in PARTS)
         return low, high, rest, upper
+
+    def scaled(self, a: Word, factor: float) -> Word:
+        """The product with a float, as float32 has it, without its fraction."""
+        return self._make("scaled", a, detail=literal(factor))
 
     def sign(self, a: Operand) -> Operand:
         """-1 where it is negative, else 0."""

@@ -1,6 +1,7 @@
-"""Division of integers: shifts where the divisor is a power of two, else one bit of the quotient a step.
+"""Division of integers: shifts by a power of two, digit by digit by other literals, else bit by bit.
 
-The vector unit divides floats only, and float32 has too few digits to estimate quotients of words by.
+The vector unit divides floats only, and float32 has too few digits to estimate quotients of words by;
+those of digits it has.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from attrs import define
 
 from evokernel_core.ascendc.words import BITS, Operand
 from evokernel_core.ascendc.words_whole import Arithmetic, Whole
+
+_MOST_BY_HALVES = 1 << 15
+_MOST_BY_DIGITS = 1 << 23
+"""Literal divisors up to which digits of 16 or of 8 bits are divided in float32."""
 
 
 @define
@@ -32,10 +37,15 @@ class Division:
 
     def _shift_of(self, b: Whole) -> int | None:
         """The bits of a literal divisor that is a power of two."""
+        value = self._literal(b)
+        if value is None or value <= 0 or value & (value - 1):
+            return None
+        return value.bit_length() - 1
+
+    def _literal(self, b: Whole) -> int | None:
         if not isinstance(b.low, int) or not isinstance(b.high, int | None):
             return None
-        value = b.low if b.high is None else (b.high << BITS) | (b.low & ((1 << BITS) - 1))
-        return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
+        return b.low if b.high is None else (b.high << BITS) | (b.low & ((1 << BITS) - 1))
 
     def _shifted(self, a: Whole, bits: int) -> Whole:
         """A shift rounds down: what is below zero begins at the upper end of a step to round up."""
@@ -49,7 +59,7 @@ class Division:
     def _parts(self, a: Whole, b: Whole) -> tuple[Whole, Whole]:
         numbers, w = self.numbers, self.numbers.words
         sign_a, sign_b = numbers.sign_of(a), numbers.sign_of(b)
-        quotient, remainder = divided(numbers, numbers.abs(a), numbers.abs(b))
+        quotient, remainder = self._without_signs(numbers.abs(a), b)
         opposite = w.differing(sign_a, sign_b)
         quotient = numbers.chosen(opposite, numbers.neg(quotient), quotient)
         remainder = numbers.chosen(sign_a, numbers.neg(remainder), remainder)
@@ -58,6 +68,46 @@ class Division:
             quotient = numbers.add(quotient, numbers.widened(Whole(inexact)))
             remainder = numbers.chosen(inexact, numbers.add(remainder, b), remainder)
         return quotient, remainder
+
+    def _without_signs(self, a: Whole, b: Whole) -> tuple[Whole, Whole]:
+        """A number without a sign by another's distance from zero."""
+        value = self._literal(b)
+        if value is not None and 1 < abs(value) <= _MOST_BY_DIGITS:
+            return by_digits(self.numbers, a, abs(value))
+        return divided(self.numbers, a, self.numbers.abs(b))
+
+
+def by_digits(numbers: Arithmetic, a: Whole, divisor: int) -> tuple[Whole, Whole]:
+    """Digit by digit from the highest one: with what remained before it, a digit is less than 2**31, and the
+    float32 estimate of its quotient, less than 2**16, off by one at most."""
+    w, digit_bits = numbers.words, 16 if divisor <= _MOST_BY_HALVES else 8
+    quotients: list[Operand] = []
+    rest: Operand = 0
+    for word in (a.low,) if a.high is None else (a.high, a.low):
+        quotient: Operand = 0
+        for above in range(0, BITS, digit_bits):
+            digit = w.shift("shr", w.shift("shl", word, above), BITS - digit_bits)
+            current = w.add(w.shift("shl", rest, digit_bits), digit)
+            part, rest = _digit(numbers, current, divisor)
+            quotient = w.add(w.shift("shl", quotient, digit_bits), part)
+        quotients.append(quotient)
+    if a.high is None:
+        return Whole(quotients[0]), Whole(rest)
+    return Whole(quotients[1], quotients[0]), Whole(rest, 0)
+
+
+def _digit(numbers: Arithmetic, current: Operand, divisor: int) -> tuple[Operand, Operand]:
+    """The quotient and the remainder of a word without a sign that is less than 2**31."""
+    if isinstance(current, int):
+        return current // divisor, current % divisor
+    w = numbers.words
+    guess = w.scaled(current, 1.0 / divisor)
+    rest = w.sub(current, w.mul(guess, divisor))
+    below = w.sign(rest)
+    rest = w.add(rest, w.mul(below, -divisor))
+    above = w.sign(w.sub(divisor - 1, rest))
+    rest = w.add(rest, w.mul(above, divisor))
+    return w.sub(w.add(guess, below), above), rest
 
 
 def divided(numbers: Arithmetic, a: Whole, b: Whole) -> tuple[Whole, Whole]:

@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
 from evokernel_core.ascendc.lowering_space import Access, Refine, Space, broadcast, flatten
 from evokernel_core.ascendc.lowering_views import VIEWS, operand_access
-from evokernel_core.ascendc.words import Operand, Words
+from evokernel_core.ascendc.words import Operand, Words, needed
 from evokernel_core.ascendc.words_rules import RULES, Truth, Value, WordCall
 from evokernel_core.ascendc.words_whole import WIDTHS, Whole
 from evokernel_core.domain.errors import PlanError
@@ -50,6 +50,12 @@ class WordPlan:
     row_atoms: int
     reads: tuple[Read, ...]
     outputs: tuple[Written, ...]
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The sizes that results depend on, as C++ expressions; they fit a word with a sign."""
+        words = needed(word for output in self.outputs for word in output.words)
+        return tuple(dict.fromkeys(word.detail for word in words if word.op == "size"))
 
     @property
     def rows(self) -> Extent:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.lowering_program import camel
+from evokernel_core.ascendc.lowering_program import camel, size_field
 from evokernel_core.ascendc.words import BITS, LEAVES, SHIFTS, SIGN, Operand, Word, needed
 from evokernel_core.ascendc.words_graph import Read, WordPlan
 from evokernel_core.domain.errors import PlanError
@@ -79,7 +79,8 @@ class _Writer:
         for name, output in zip(self.results, self.plan.outputs, strict=True):
             self._store(name, output.dtype, output.words)
         text = "\n".join(self.lines)
-        known = ("AndWords", "OrWords", "NotWords", "ShiftRightZeros", "PickWords", "JoinWords")
+        known = ("AndWords", "OrWords", "NotWords", "ShiftRightZeros", "PickWords", "JoinWords",
+                 "ScaleWords")  # fmt: skip
         helpers = frozenset(name for name in known if f"{name}(" in text)
         return WordProgram(
             tuple(self.lines), len(self.owned), self.steps, self.picks, self.joins, len(self.divides),
@@ -117,6 +118,8 @@ class _Writer:
         """A C++ expression where the operand is the same for a whole tile."""
         if isinstance(operand, int):
             return literal(operand)
+        if operand.op == "size":
+            return f"static_cast<int32_t>(tiling_.{size_field(operand.detail)})"
         if operand.op in LEAVES and not self.reads[operand.detail].columns:
             value = f"{camel(operand.detail)}Number"
             if operand.op == "high":
@@ -164,6 +167,10 @@ class _Writer:
         if word.op == "part":
             yield from ("Adds", f"{word.detail}Local", "0")
             return
+        if word.op == "scaled":
+            self.steps += 2
+            yield from ("ScaleWords", self._tensor(a, borrowed), word.detail)
+            return
         if word.op == "not":
             yield from ("NotWords", self._tensor(a, borrowed))
             return
@@ -184,9 +191,9 @@ class _Writer:
             yield from (_WITH_NUMBER[word.op], self._tensor(b, borrowed), first)
 
     def _read(self, word: Word) -> None:
-        item = self.reads[word.detail]
-        if not item.columns:
+        if self._number(word) is not None:
             return
+        item = self.reads[word.detail]
         local = f"{camel(item.name)}Local"
         if item.dtype == "int32":
             self.registers[word.index] = local

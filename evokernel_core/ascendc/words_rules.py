@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
+from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.words import BITS, Operand, Words
 from evokernel_core.ascendc.words_division import Division
 from evokernel_core.ascendc.words_whole import WIDTHS, Arithmetic, Whole, narrowed, truth_as_whole
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import TensorSpec
 
 _EXACT = 1 << 24
@@ -60,6 +61,9 @@ class WordCall:
     def whole(self, arg: Arg, dtype: str) -> Whole:
         """An operand converted to ``dtype``, in the width in which that one is computed."""
         numbers = self.arithmetic(dtype)
+        if isinstance(arg, SymbolicInt):
+            size = Whole(self.words.read("size", extent(arg.expression).cpp()))
+            return narrowed(self.words, numbers.widened(size), dtype)
         if not isinstance(arg, ValueRef):
             return narrowed(self.words, numbers.number(self.whole_number(arg)), dtype)
         value = self.evaluate(arg)

@@ -9,6 +9,7 @@ import pytest
 
 from evokernel_core.ascendc.author import check, initial
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import SymbolicInt
 
 DTYPES = ("int64", "int32", "int16", "int8", "uint8")
 EDGES = (0, 1, 2, -1, -2, 1 << 15, 1 << 16, 1 << 24, (1 << 24) + 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1,
@@ -209,12 +210,16 @@ def test_quotients_and_remainders(dtype: str, builder: Any, on_twin: Any, chip: 
     """By numbers, powers of two among them, and by tensors; rounded down and towards zero."""
     b, kind = builder(), {"shape": ("n",), "dtype": dtype}
     x, y = b.input("x", ("n",), dtype), b.input("y", ("n",), dtype)
-    odd = {"int64": 10_000_000_019, "int32": -77_777, "uint8": 7}[dtype]
+    odd = {"int64": 10_000_000_019, "int32": -(1 << 31) + 1, "uint8": 11}[dtype]
+    wide = {"int64": -8_000_009, "int32": 77_777, "uint8": 255}[dtype]
     results = [
         b.call("div.Tensor_mode", x, 8, rounding_mode="floor", **kind),
         b.call("div.Tensor_mode", x, 8, rounding_mode="trunc", **kind),
         b.call("remainder.Scalar", x, 64, **kind),
         b.call("remainder.Scalar", x, odd, **kind),
+        b.call("remainder.Scalar", x, -7 if dtype != "uint8" else 7, **kind),
+        b.call("div.Tensor_mode", x, wide, rounding_mode="trunc", **kind),
+        b.call("div.Tensor_mode", x, 32749 if dtype != "uint8" else 3, rounding_mode="floor", **kind),
         b.call("div.Tensor_mode", x, y, rounding_mode="floor", **kind),
         b.call("div.Tensor_mode", x, y, rounding_mode="trunc", **kind),
         b.call("fmod.Tensor", x, y, **kind),
@@ -226,17 +231,30 @@ def test_quotients_and_remainders(dtype: str, builder: Any, on_twin: Any, chip: 
         given = {name: draw(rng, n, dtype) for name in "xy"}
         given["y"] = np.where(np.isin(given["y"], [0, -1]), to(3), given["y"])  # whatever these would give
         a, c = given.values()
-        eights, pieces = np.fmod(a, to(8)), np.fmod(a, c)
-        right = [
-            a // to(8),
-            (a - eights) // to(8),
-            a % to(64),
-            a % to(odd),
-            a // c,
-            (a - pieces) // c,
-            pieces,
-        ]
+        eights, rest, pieces = np.fmod(a, to(8)), np.fmod(a, to(wide)), np.fmod(a, c)
+        seven, prime = (to(-7), to(32749)) if dtype != "uint8" else (to(7), to(3))
+        right = [a // to(8), (a - eights) // to(8), a % to(64), a % to(odd), a % seven,
+                 (a - rest) // to(wide), a // prime, a // c, (a - pieces) // c, pieces]  # fmt: skip
         for found, wanted in zip(on_twin(task, given, strategy, {"n": n}), right, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_sizes_as_operands(builder: Any, on_twin: Any, chip: Any) -> None:
+    b, kind = builder(), {"shape": ("n",), "dtype": "int64"}
+    x = b.input("x", ("n",), "int64")
+    results = [
+        b.call("remainder.Scalar", x, SymbolicInt("n"), **kind),
+        b.call("add.Tensor", x, SymbolicInt("2*n"), **kind),
+        b.call("lt.Scalar", x, SymbolicInt("n"), shape=("n",), dtype="bool"),
+    ]
+    task = b.task(*results, symbols={"n": 700})
+    strategy = initial(task, chip)
+    for n in (1, 700):
+        x = np.random.default_rng(n).integers(-2 * n, 2 * n, n)
+        x[::7] = draw(np.random.default_rng(n), len(x[::7]), "int64")
+        with np.errstate(over="ignore"):
+            right = [x % n, x + 2 * n, x < n]
+        for found, wanted in zip(on_twin(task, {"x": x}, strategy, {"n": n}), right, strict=True):
             np.testing.assert_array_equal(found, wanted)
 
 

@@ -16,7 +16,7 @@ from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.families.searching import SearchingFamily, Settings, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
-from evokernel_core.ascendc.lowering_program import camel
+from evokernel_core.ascendc.lowering_program import camel, size_field
 from evokernel_core.ascendc.lowering_views import VIEWS
 from evokernel_core.ascendc.words import BITS
 from evokernel_core.ascendc.words_graph import Read, WordPlan, plan_words, results_of
@@ -211,10 +211,11 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
         extents=extents,
         rows=rows,
         columns=columns,
+        used_sizes={size_field(size): size for size in found.plan.sizes},
         nested=not found.plan.rows.is_one,
         numbers=any(not read["tile"] for read in reads),
         ub_bytes=_ub_bytes(found, item),
-        symbols=symbols_in(task, [rows, columns, *extents.values()]),
+        symbols=symbols_in(task, [rows, columns, *extents.values(), *found.plan.sizes]),
         parameters=parameters_of(task, found.results),
     )
 
