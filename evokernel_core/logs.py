@@ -16,7 +16,8 @@ if not structlog.is_configured():
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(colors=False),
+            # plain, as the values of local variables are long, and some are secret
+            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
         ],
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # the stderr of the moment
     )

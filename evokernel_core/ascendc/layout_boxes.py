@@ -356,7 +356,7 @@ def _absorbed(boxes: list[Box], width: int, least: Mapping[str, int]) -> list[Bo
         if box.axes[-1].size.evaluate(least) < 1:
             continue
         whole = box
-        for fill in [item for item in boxes if item.is_fill]:
+        for fill in [item for item in kept if item.is_fill]:  # each goes to one copy
             wider = _joined(whole, fill, width)
             if wider is not None:
                 kept.remove(fill)

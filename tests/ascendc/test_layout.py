@@ -211,6 +211,18 @@ def test_any_schedule_at_any_sizes(builder: Any, on_twin: Any, chip: Any, data: 
         np.testing.assert_array_equal(found, np.flip(values.transpose(order), flipped))
 
 
+def test_a_narrow_fill_between_two_tensors_goes_to_one_of_them(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x, y = graph.input("x", ("n", "a")), graph.input("y", ("n", "b"))
+    zeros = graph.call("full.default", ("n", 2), 0.0, shape=("n", 2))
+    result = graph.call("cat.default", (x, zeros, y), 1, shape=("n", "(a + b + 2)"))
+    task = graph.task(result, symbols={"n": 5, "a": 40, "b": 30})
+    for n, a, b in [(5, 40, 30), (1, 1, 1), (7, 3, 130)]:
+        left, right = _values((n, a), "float32"), _values((n, b), "float32", 1)
+        (found,) = on_twin(task, {"x": left, "y": right}, sizes={"n": n, "a": a, "b": b})
+        np.testing.assert_array_equal(found, np.hstack([left, np.zeros((n, 2), "f4"), right]))
+
+
 def test_a_fill(builder: Any, on_twin: Any) -> None:
     graph = builder()
     x = graph.input("x", ("n", 3), "int64")

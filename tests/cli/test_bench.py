@@ -277,15 +277,19 @@ def test_an_error_of_the_product_fails_one_problem_and_not_the_run(
 ) -> None:
     def broken(session: Session, file: Path, *rest: object) -> ProblemResult:
         if file.stem == "2_early":
-            raise ZeroDivisionError("a defect")
+            key = session.settings.endpoint.api_key
+            raise ZeroDivisionError(f"a defect{key[:0]}")
         return evolve(FAILED, name=file.stem, level="level1")
 
     monkeypatch.setattr("evokernel_core.cli.bench.solve", broken)
+    monkeypatch.setenv("EVOKERNEL_API_KEY", "the-secret-key")
     arguments = ["bench", str(suite), "--levels", "1", "--json", "-"]
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     early, late = json.loads(done.stdout.splitlines()[-1])["problems"]
     assert (early["failed_gate"], early["reason"]) == ("internal", "ZeroDivisionError: a defect")
     assert late["failed_gate"] == "capture"
+    assert "Traceback" in done.stderr
+    assert "the-secret-key" not in done.stderr
 
 
 def test_a_forward_of_several_kernels(tmp_path: Path) -> None:
