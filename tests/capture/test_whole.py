@@ -236,6 +236,32 @@ SAME = {
         f"{X}, torch.randn(3)",
         "x, c",
     ),
+    "windows, shifts and groups as large as a tensor": (
+        "self.weight = nn.Parameter(torch.rand(4, 2, 1, 1))",
+        """
+        n, c, h, w = x.shape
+        weight = (self.weight * x.mean((1, 2, 3)).view(n, 1, 1, 1, 1)).reshape(-1, 2, 1, 1)
+        y = F.conv2d(x.reshape(1, n * c, h, w), weight, groups=n).view(n, -1, h, w)
+        y = y + F.avg_pool2d(y, y.shape[2:]) + F.max_pool2d(y, kernel_size=(h, 1))
+        return x.flatten(1).roll(c // 2, 1), y, y.flatten(1).topk(w, 1)[0]
+        """,
+        "torch.randn(3, 2, 5, 4)",
+    ),
+    "blocks that are computed again for gradients": (
+        "self.block = Block(6, 0.2)",
+        """
+        from torch.utils.checkpoint import checkpoint
+        x = checkpoint(self.block, x, use_reentrant=False)
+        return checkpoint(self.block, x, use_reentrant=True, preserve_rng_state=False)
+        """,
+        X,
+    ),
+    "a number that scales what is added": (
+        "self.a = 1",
+        "return torch.add(x, x.exp(), alpha=1 - decay)",
+        f"{X}, 0.9",
+        "x, decay",
+    ),
     "memory filled piece by piece": (
         "self.scale = nn.Parameter(torch.rand(6))",
         """

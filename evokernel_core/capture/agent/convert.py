@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from .buffers import Buffers
 from .errors import Unsupported
@@ -231,18 +233,30 @@ class Converter:
         self._nodes = kept[::-1]
 
 
-_NUMBERED = {"aten.constant_pad_nd.default": 1}
-"""Operations with an argument that kernels take as numbers, and which one."""
+_NUMBERED: Mapping[str, tuple[int, ...]] = {
+    "aten.constant_pad_nd.default": (1,),
+    "aten.convolution.default": (3, 4, 5, 7, 8),
+    "aten.roll.default": (1,),
+    "aten.topk.default": (1,),
+    "aten.kthvalue.default": (1,),
+    "aten.im2col.default": (1, 2, 3, 4),
+    "aten.col2im.default": (1, 2, 3, 4, 5),
+    **dict.fromkeys((f"aten.avg_pool{n}d.default" for n in (1, 2, 3)), (1, 2, 3)),
+    **dict.fromkeys((f"aten.max_pool{n}d_with_indices.default" for n in (2, 3)), (1, 2, 3, 4)),
+}
+"""Operations with arguments that kernels take as numbers, and which ones."""
 
 
 def _check_numbers(node: Any, name: str) -> None:
-    """Raises InexpressibleSize for sizes that must be numbers: padding up to another tensor's size."""
-    given = node.args[_NUMBERED[name]] if name in _NUMBERED else ()
-    values = (item.meta["val"] if isinstance(item, torch.fx.Node) else item for item in given)
+    """Raises InexpressibleSize for sizes that must be numbers: a window or padding as large as a tensor."""
+    given = [node.args[place] for place in _NUMBERED.get(name, ()) if place < len(node.args)]
+    values = (
+        item.meta["val"] if isinstance(item, torch.fx.Node) else item for item in pytree.tree_leaves(given)
+    )
     sizes = [item for item in values if isinstance(item, torch.SymInt)]
     symbols = frozenset().union(*(item.node.expr.free_symbols for item in sizes))
     if symbols:
-        raise InexpressibleSize(f"{name} pads by a size that is no number.", symbols)
+        raise InexpressibleSize(f"{name} is given a size where it needs a number.", symbols)
 
 
 def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
 _ACCELERATOR = re.compile(r"(cuda|npu|xpu|hpu|mps|privateuseone)(:\d+)?")
@@ -51,12 +52,24 @@ def on_host() -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(_patched(module, "to", to_host))
         patches.enter_context(_patched(module, "_apply", _apply))
+        patches.enter_context(_patched(torch.utils.checkpoint, "checkpoint", _checkpoint))
         for name in _MOVES:
             patches.enter_context(_patched(module, name, _stay))
             if not hasattr(torch.Tensor, name):
                 patches.enter_context(_patched(torch.Tensor, name, _stay))
         patches.enter_context(_HostMode())
         yield
+
+
+_OF_CHECKPOINT = frozenset({
+    "use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state",
+})  # fmt: skip
+"""The arguments that are not the function's own."""
+
+
+def _checkpoint(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """torch.utils.checkpoint without what it keeps for a backward pass, such as an accelerator's state."""
+    return function(*args, **{name: value for name, value in kwargs.items() if name not in _OF_CHECKPOINT})
 
 
 def _stay(self: Any, *args: Any, **kwargs: Any) -> Any:

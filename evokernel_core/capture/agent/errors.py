@@ -34,6 +34,8 @@ _PLAIN_WORDS = {
 
 def uncovered(op: str, line: int) -> str:
     """Why a line has no kernel, from the overload name of the op that stands in the way."""
+    if op.startswith("evokernel."):
+        return f"Line {line} already calls a generated kernel."
     name = ".".join(op.split(".")[:2])
     for words, ops in _PLAIN_WORDS.items():
         if name.removeprefix("aten.") in ops:

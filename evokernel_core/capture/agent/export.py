@@ -17,7 +17,9 @@ from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
+from torch.utils._sympy.numbers import int_oo
 
+from .errors import Unsupported
 from .guards import Settled, settle
 from .parts import SCALAR, Leaf, ModuleCall, Plan
 from .source import number_of
@@ -247,7 +249,10 @@ def _guarded_dims(traced: Traced) -> set[tuple[int, int]]:
 
 
 def settled_guards(environment: Any) -> Settled:
-    """The least sizes from which on what was assumed while tracing holds, and what they do not settle."""
+    """The least sizes from which on what was assumed while tracing holds, and what they do not settle.
+    Raises Unsupported where a number was read from a tensor, which has no size's bounds."""
+    if any(bounds.lower in (-sympy.oo, -int_oo) for bounds in environment.var_to_range.values()):
+        raise Unsupported("A number is read from a tensor, whose values are not known before it runs.")
     guards = [environment.simplify(guard.expr) for guard in environment.guards]
     ranges = environment.var_to_range.items()
     least = {symbol: int(bounds.lower) for symbol, bounds in ranges if bounds.lower.is_finite}

@@ -83,7 +83,10 @@ class WholeFunctions:
         pinned: set[Key] = set()
         for _ in range(_MAX_ROUNDS):
             found, modes = self._trace(call, inputs, pinned)
-            more = found.symbols_to_pin() - pinned
+            try:
+                more = found.symbols_to_pin() - pinned
+            except Unsupported as error:  # a number that is an argument, where PyTorch takes no tensor
+                raise Refused(str(error)) from error
             if not more:
                 try:
                     return self._converted(call, found, modes)
