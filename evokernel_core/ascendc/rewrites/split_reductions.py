@@ -28,6 +28,8 @@ _CORE_BYTES_US = 45e3
 _CHIP_BYTES_US = 1480e3
 """Bytes a microsecond that all cores read (gm.hbm_achieved_gbps of the chip files)."""
 _CACHE_BYTES = 192 * 2**20
+_UNEVEN = 1.1
+"""The share of the cores' time that parts may take which are not equally many on every core."""
 _LAUNCHES_US = 12.0
 """Of the two kernels more."""
 _LEAST_PART = 4096
@@ -128,7 +130,8 @@ def _planned(
             short = short or _Split(writer, x, outer, inner)
         if part >= _LEAST_PART and parts >= 2 * _CORES:
             found = _Split(writer, x, outer, inner)
-            if passes == 1 or part * _CORES <= _CACHE_BYTES // 2:  # read again, a part is still in cache
+            is_kept = passes == 1 or part * _CORES <= _CACHE_BYTES // 2  # a part that is read again
+            if is_kept and math.ceil(parts / _CORES) * _CORES <= _UNEVEN * parts:
                 return found
     return found or _cut(writer, x, dims, rows) or short
 
