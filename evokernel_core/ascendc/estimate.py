@@ -213,6 +213,8 @@ def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     if kernel.form is Form.STEPS:
         start, steps = chip.constants["vector.startup_cycles"], work.elements / work.rows
         fold = 2 * work.elements / 64 + start * (math.log2(steps) + 2)
+        if kernel.calls("Exp") and kernel.schedule.online:  # a maximum whose places stay as they are
+            fold += steps * start
         return work.tiles / work.tiles_of_a_row * len(kernel.plan.reductions) * fold
     if kernel.schedule.form is not Form.STREAM and kernel.form not in IN_PIECES:
         return 0.0
@@ -237,6 +239,8 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chi
         return _GET_VALUE
     if item.op == "shift":
         return (_row_reduction(work.elements, chip) + _GET_VALUE) / work.tiles_of_a_row
+    if item.op == "lane_shift":
+        return 4 * (start + repeats) / work.tiles_of_a_row
     if item.op == "expand_columns" and item.target is not None and item.target.name:
         return 0.0  # once for the whole kernel
     if item.domain is Domain.ROW:

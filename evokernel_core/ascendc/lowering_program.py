@@ -122,6 +122,14 @@ class Lowerer:
         self._spread.clear()
         self._fills.clear()
 
+    def shifted(self, source: Virtual, rows: Sequence[Virtual], running: Virtual) -> Virtual:
+        """The source less a number that the row's first tile gives. ``rows`` hold the sum and the squares in
+        the end, ``running`` is where the sum is accumulated."""
+        shift = f"{rows[1].name}Shift"
+        held = (rows[1], source, rows[0])
+        self.instructions.append(Instruction("shift", None, held, shift, "", self.origin))
+        return self.emit("Adds", self.virtual(Domain.FULL), source, scalar=f"-{shift}")
+
     def hold(self, value: Value) -> Virtual:
         """A row tensor that something outside the instructions fills (an accumulated reduction)."""
         self._tensors[value.index] = self.virtual(Domain.ROW, name=self.row_name(value))

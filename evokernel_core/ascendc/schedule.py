@@ -35,7 +35,7 @@ _MOST_STRIDED = 255 * 8
 _LEAST_LANES = 128
 """Whole lines of 512 bytes in float32."""
 
-_IN_PASSES = IN_PIECES | {Form.STREAM}
+_IN_PASSES = IN_PIECES | {Form.STREAM, Form.STEPS}
 """The forms that read a row once more for each pass."""
 _OVER_ALL_CORES = IN_LANES | {Form.SEGMENTS, Form.SHARED}
 """The forms that cut a row for all cores to have work."""
@@ -176,7 +176,7 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
         return
     if base.form is Form.STEPS:
         for lanes in _lane_runs(planned, task, chip):
-            yield evolve(base, columns=lanes, spread="columns")
+            yield evolve(base, columns=lanes, spread="columns", online=bool(online_pairs(planned)))
         return
     if base.form is not Form.PACKED:
         online = base.form in _IN_PASSES and online_pairs(planned)

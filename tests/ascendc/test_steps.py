@@ -89,6 +89,36 @@ def test_every_schedule_of_steps_gives_the_same(builder: Any, on_twin: Any, chip
             np.testing.assert_allclose(value, wanted, rtol=2e-4, atol=2e-4)
 
 
+def test_a_variance_far_from_zero_takes_one_pass(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Lanes whose first steps lie elsewhere, and whose mean is a thousand deviations from zero."""
+    task = _normalised(builder)
+    strategy = _in_steps(task, chip)
+    assert dict(strategy.settings)["online"]
+    for seed, (b, r, d) in enumerate(SIZES):
+        rng = np.random.default_rng(seed)
+        x = (1000 + rng.normal(size=(b, r, d))).astype("f4")
+        x[:, :3] -= 20
+        weight, bias = (rng.normal(size=d).astype("f4") for _ in range(2))
+        inputs = {"x": x, "weight": weight, "bias": bias}
+        found = on_twin(task, inputs, strategy=strategy, sizes={"b": b, "r": r, "d": d})
+        for value, wanted in zip(found, _expected(x, weight, bias), strict=True):
+            np.testing.assert_allclose(value, wanted, rtol=2e-3, atol=5e-3)
+
+
+def test_a_softmax_over_the_steps(builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("b", "r", "d"))
+    result = graph.call("_softmax.default", x, 1, False, shape=("b", "r", "d"))
+    task = graph.task(result, symbols={"b": 1, "r": 900, "d": 70})
+    strategy = _in_steps(task, chip)
+    assert dict(strategy.settings)["online"]
+    for seed, (b, r, d) in enumerate(SIZES):
+        values = np.random.default_rng(seed).normal(size=(b, r, d)).astype("f4") * 20
+        (found,) = on_twin(task, {"x": values}, strategy=strategy, sizes={"b": b, "r": r, "d": d})
+        powers = np.exp(values - values.max(1, keepdims=True), dtype="f8")
+        np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("op", "reduce"),
     [("amax.default", np.max), ("amin.default", np.min), ("sum.dim_IntList", np.sum)],

@@ -183,7 +183,8 @@ class Kernel:
     def narrow_ops(self) -> list[str]:
         """Operations with one value a row or a column, such as ``MulRows``."""
         found = (item.op for program in self.programs for item in program.instructions)
-        return sorted({op for op in found if op.endswith(("Rows", "Columns"))})
+        called = {"SubColumns"} if any("SubColumns(" in text for text in self.methods) else set()
+        return sorted(called | {op for op in found if op.endswith(("Rows", "Columns"))})
 
     @property
     def broadcasts_rows(self) -> bool:

@@ -2,9 +2,9 @@
 
 The maximum and the sum of a softmax: each lane rescales its sum when its maximum grows. The sum and the
 sum of squared deviations of a variance: both are taken of what is left when the mean of the row's first
-tile is subtracted. That tile is at least one of T equal parts of the row, so the mean of the whole lies
-within sqrt(T - 1) standard deviations of it, and the difference at the end loses no more digits than a sum
-of T numbers does.
+tile is subtracted (of the lane's, where tiles have several steps). That tile is at least one of T equal
+parts of the row, so the mean of the whole lies within sqrt(T - 1) standard deviations of it, and the
+difference at the end loses no more digits than a sum of T numbers does.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def online_pairs(plan: Plan) -> tuple[Pair, ...]:
 
 def row_length(plan: Plan) -> Extent:
     """How many elements of a row a reduction takes."""
+    if plan.family == "columnwise":
+        return plan.mid
     return product((plan.leading, plan.mid, plan.inner)) if plan.family == "piecewise" else plan.inner
 
 

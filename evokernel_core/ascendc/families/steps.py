@@ -20,10 +20,10 @@ from evokernel_core.ascendc.families.buffers import FLOATS_PER_BLOCK
 from evokernel_core.ascendc.families.columnwise import LaneLowerer, numbers
 from evokernel_core.ascendc.families.copies import method
 from evokernel_core.ascendc.families.programs import TileProgram
-from evokernel_core.ascendc.families.stream import COMBINE, IDENTITY, Pass, in_passes
+from evokernel_core.ascendc.families.stream import COMBINE, Accumulation, Pass, in_passes
 from evokernel_core.ascendc.families.text import instruction_lines
 from evokernel_core.ascendc.lowering import Domain, Operand, Value
-from evokernel_core.ascendc.lowering_program import Lowerer, Virtual
+from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, Virtual
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.schedule_settings import Schedule
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -64,6 +64,11 @@ class StepLowerer(LaneLowerer):
 
     def _mask(self, value: Operand, domain: Domain) -> Virtual:
         return Lowerer._mask(self, value, domain)
+
+    def shifted(self, source: Virtual, rows: Sequence[Virtual], running: Virtual) -> Virtual:
+        shift = self.virtual(Domain.ROW, name=f"{rows[1].name}Shift")
+        self.instructions.append(Instruction("lane_shift", shift, (source, running), "", "", self.origin))
+        return self.emit("SubColumns", self.virtual(Domain.FULL), source, shift)
 
     def _spread_row(self, row: Virtual) -> Virtual:
         return self.emit("expand_columns", self.virtual(Domain.FULL), row)
@@ -156,17 +161,43 @@ def _reducing_methods(kernel: Kernel, part: Pass) -> str:
     kernel.methods.append(method(f"Accumulate{part.number}", _TILE, [*body, *copies.release(inputs)]))
     lines = _lines(program.prologue, program)
     for item in part.accumulations:
-        start = IDENTITY[item.value.op]
-        lines.append(f"Duplicate({item.accumulator}, {start}, RowsAt(0) * pitch);")
+        lines.append(f"Duplicate({item.accumulator}, {part.start_of(item)}, RowsAt(0) * pitch);")
     lines += _loop(kernel, program, f"Accumulate{part.number}")
     for item in part.accumulations:
-        name = f"Fold{COMBINE[item.value.op]}"
-        lines.append(f"{name}({item.row}, {item.accumulator});")
-        fold = _fold(name, COMBINE[item.value.op])
-        if fold not in kernel.methods:
-            kernel.methods.append(fold)
+        lines += _combine(kernel, part, item)
     kernel.methods.append(method(f"Reduce{part.number}", "", lines))
     return f"Reduce{part.number}();"
+
+
+def _combine(kernel: Kernel, part: Pass, item: Accumulation) -> list[str]:
+    """Statements that bring the places of each lane together."""
+    op, pair = COMBINE[item.value.op], part.pair_of(item)
+    is_read_again = any(other.first is item.value and not other.is_moments for other in part.pairs)
+    name, fold = (f"{op}OfSteps", _kept_fold) if is_read_again else (f"Fold{op}", _fold)
+    text = fold(name, op)
+    if text not in kernel.methods:
+        kernel.methods.append(text)
+    lines = [f"{name}({item.row}, {item.accumulator});"]
+    if pair is None:
+        return lines
+    first = part.first_of(pair)
+    if not pair.is_moments:
+        rescaled = [
+            "// Bring the sums of a lane to its maximum.",
+            f"SubColumns({first.accumulator}, {first.accumulator}, {first.row}, RowsAt(0));",
+            f"Exp({first.accumulator}, {first.accumulator}, RowsAt(0) * pitch);",
+            f"Mul({item.accumulator}, {item.accumulator}, {first.accumulator}, RowsAt(0) * pitch);",
+        ]
+        return [*rescaled, *lines]
+    return [
+        *lines,
+        "// From sums around the shift to the sum and to squares around the mean.",
+        f"const float {item.row}Steps = static_cast<float>(tiling_.steps);",
+        f"Mul({first.accumulator}, {first.row}, {first.row}, pitch);",
+        f"Axpy({item.row}, {first.accumulator}, -1.0f / {item.row}Steps, pitch);",
+        f"Abs({item.row}, {item.row}, pitch); // rounding may leave it below zero",
+        f"Axpy({first.row}, {item.row}Shift, {item.row}Steps, pitch);",
+    ]
 
 
 def _fold(name: str, op: str) -> str:
@@ -181,6 +212,20 @@ __aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<f
         rows -= half;
     }}
     Adds(dst, src, 0.0f, pitch);
+}}
+"""
+
+
+def _kept_fold(name: str, op: str) -> str:
+    """The same for what is read once more."""
+    return f"""\
+// {op} the steps of a tile, which stay as they are.
+__aicore__ inline void {name}(const LocalTensor<float> &dst, const LocalTensor<float> &src)
+{{
+    Adds(dst, src, 0.0f, pitch);
+    for (uint32_t row = 1; row < RowsAt(0); ++row) {{
+        {op}(dst, dst, src[row * pitch], pitch);
+    }}
 }}
 """
 

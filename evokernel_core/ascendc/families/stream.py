@@ -18,7 +18,7 @@ from evokernel_core.ascendc.families.pairs import Levels, Pair, online_pairs
 from evokernel_core.ascendc.families.programs import TileProgram, finish
 from evokernel_core.ascendc.families.text import REDUCTION_NAMES, instruction_lines
 from evokernel_core.ascendc.lowering import Domain, Operand, Value, needed
-from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, used_inputs
+from evokernel_core.ascendc.lowering_program import Lowerer, used_inputs
 from evokernel_core.ascendc.plan import Plan, PlanInput
 from evokernel_core.ascendc.schedule_settings import Schedule
 
@@ -51,6 +51,11 @@ class Pass:
     def pair_of(self, item: Accumulation) -> Pair | None:
         """The pair whose second reduction this is."""
         return next((pair for pair in self.pairs if pair.total is item.value), None)
+
+    def start_of(self, item: Accumulation) -> str:
+        """What an accumulator holds before the first tile."""
+        pair = next((pair for pair in self.pairs if pair.first is item.value), None)
+        return _LOWEST if pair is not None and not pair.is_moments else IDENTITY[item.value.op]
 
     def first_of(self, pair: Pair) -> Accumulation:
         return next(item for item in self.accumulations if item.value is pair.first)
@@ -126,10 +131,7 @@ def _accumulate_moments(lowerer: Lowerer, pair: Pair, accumulations: list[Accumu
     rows = [lowerer.hold(value) for value in (pair.first, pair.total)]
     names = [f"accumulator{len(accumulations) + i}" for i in range(2)]
     running, squares = (lowerer.virtual(Domain.FULL, name=name) for name in names)
-    shift = f"{rows[1].name}Shift"
-    held = (rows[1], source, rows[0])
-    lowerer.instructions.append(Instruction("shift", None, held, shift, "", lowerer.origin))
-    apart = lowerer.emit("Adds", lowerer.virtual(Domain.FULL), source, scalar=f"-{shift}")
+    apart = lowerer.shifted(source, rows, running)
     lowerer.emit("Add", running, running, apart)
     square = lowerer.emit("Mul", lowerer.virtual(Domain.FULL), apart, apart)
     lowerer.emit("Add", squares, squares, square)
@@ -252,11 +254,9 @@ def _reducing_methods(writer: _Writer, step: Pass, copy_in: str, following: str)
 
 def starting_lines(step: Pass) -> list[str]:
     """Set the accumulators, all of their lanes, before a row's first tile."""
-    lines = []
-    for item in step.accumulations:
-        pair = next((pair for pair in step.pairs if pair.first is item.value), None)
-        start = _LOWEST if pair is not None and not pair.is_moments else IDENTITY[item.value.op]
-        lines.append(f"Duplicate({item.accumulator}, {start}, TILE_ELEMENTS);")
+    lines = [
+        f"Duplicate({item.accumulator}, {step.start_of(item)}, TILE_ELEMENTS);" for item in step.accumulations
+    ]
     shifts = (item.scalar for item in step.program.body if item.op == "shift")
     return lines + [f"{shift}Known = false;" for shift in shifts]
 

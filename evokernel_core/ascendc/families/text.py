@@ -152,6 +152,18 @@ def _cast(target: str, source: str, mode: str, count: str, packed: bool, item: I
     return f"Cast({target}, {source}, RoundMode::{mode}, {count});"
 
 
+def _lane_shift(_: Instruction, target: str, sources: list[str], count: str, __: bool) -> list[str]:
+    source, running = sources
+    return [
+        "if (step == 0) { // the mean of a lane's first tile: what is near zero sums without loss",
+        f"    Adds({running}, {source}, 0.0f, {count});",
+        f"    FoldAdd({target}, {running});",
+        f"    Muls({target}, {target}, 1.0f / static_cast<float>(rows), pitch);",
+        f"    Duplicate({running}, 0.0f, {count});",
+        "}",
+    ]
+
+
 def _expand_rows(_: Instruction, target: str, sources: list[str], __: str, ___: bool) -> list[str]:
     return [f"SpreadRows({target}, {sources[0]}, rows);"]
 
@@ -180,6 +192,7 @@ _SPECIAL: dict[str, _Writer] = {
     "Not": _mask_logic,
     "cast_in": _cast_in,
     "cast_out": _cast_out,
+    "lane_shift": _lane_shift,
     "expand_rows": _expand_rows,
     "expand_columns": _expand_columns,
     "reduce_sum": _reduce,
