@@ -121,20 +121,19 @@ def _lanes_work(kernel: Kernel, sizes: Mapping[str, int], cores: int, chip: Chip
     plan, schedule = kernel.plan, kernel.schedule
     steps, columns = plan.mid.evaluate(sizes), plan.inner.evaluate(sizes)
     outer = plan.rows.evaluate(sizes) // steps
-    if schedule.form is Form.LANES:
-        tile = min(schedule.tile, max(128.0, outer * columns / cores), columns)
-        units = outer * math.ceil(columns / tile)
-        moved, turns = _moved(int(tile), columns, 4, chip), math.ceil(units / cores)
-        return Work(turns * steps, tile, tile, math.ceil(units / turns), steps, moved)
-    step = 4 * lanes_per_block(plan)
+    several = schedule.form is Form.STEPS
+    width = 32 // lanes_per_block(plan) if several else ITEM_SIZE["float32"]
+    step = 128 // width if several else 128
     share = math.ceil(outer * columns / cores / step) * step
-    chunk = math.ceil(columns / math.ceil(columns / min(share, schedule.columns)) / step) * step
-    units = outer * math.ceil(columns / chunk)
-    lanes = min(chunk, columns)
-    tiles = math.ceil(steps / min(steps, schedule.tile // chunk, MOST_STEPS))
-    per_core = math.ceil(units / cores)
-    moved = _moved(lanes, columns, 32 // lanes_per_block(plan), chip)
-    return Work(per_core * tiles, steps / tiles * lanes, lanes, math.ceil(units / per_core), tiles, moved)
+    longest = min(share, schedule.columns if several else schedule.tile)
+    chunk = math.ceil(columns / math.ceil(columns / longest) / step) * step
+    chunks = math.ceil(columns / chunk)
+    per_core = math.ceil(outer * chunks / cores)
+    at_once = min(steps, schedule.tile // chunk, MOST_STEPS) if several else 1
+    tiles, lanes = math.ceil(steps / at_once), columns / chunks
+    moved = _moved(min(chunk, columns), columns, width, chip)
+    busy = math.ceil(outer * chunks / per_core)
+    return Work(per_core * tiles, steps / tiles * lanes, lanes, busy, tiles, moved)
 
 
 def _moved(lanes: int, columns: int, width: int, chip: Chip) -> float:
