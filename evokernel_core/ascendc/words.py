@@ -166,12 +166,16 @@ class Words:
         low, high, rest, upper = (self._make("part", whole, detail=name) for name in PARTS)
         return low, high, rest, upper
 
-    def scaled(self, a: Word, factor: float) -> Word:
-        """The product with a float, as float32 has it, without its fraction."""
-        return self._make("scaled", a, detail=literal(factor))
+    def parted(self, a: Word, divisor: Operand) -> Word:
+        """The quotient by a number or a size as float32 estimates it, without its fraction."""
+        if isinstance(divisor, int):
+            return self._make("scaled", a, detail=literal(1.0 / divisor))
+        return self._make("scaled", a, divisor)
 
     def sign(self, a: Operand) -> Operand:
         """-1 where it is negative, else 0."""
+        if isinstance(a, Word) and a.op == "size":
+            return 0
         return self.shift("sar", a, BITS - 1)
 
     # -- truth: -1 or 0 -----------------------------------------------------------------------

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from attrs import define
 
-from evokernel_core.ascendc.words import BITS, Operand
+from evokernel_core.ascendc.words import BITS, Operand, Word
 from evokernel_core.ascendc.words_whole import Arithmetic, Whole
+from evokernel_core.domain.errors import PlanError
 
 _MOST_BY_HALVES = 1 << 15
-_MOST_BY_DIGITS = 1 << 23
+MOST_BY_DIGITS = 1 << 23
 """Literal divisors up to which digits of 16 or of 8 bits are divided in float32."""
 
 
@@ -72,15 +73,17 @@ class Division:
     def _without_signs(self, a: Whole, b: Whole) -> tuple[Whole, Whole]:
         """A number without a sign by another's distance from zero."""
         value = self._literal(b)
-        if value is not None and 1 < abs(value) <= _MOST_BY_DIGITS:
+        if value is not None and 1 < abs(value) <= MOST_BY_DIGITS:
             return by_digits(self.numbers, a, abs(value))
+        if isinstance(b.low, Word) and b.low.op == "size":
+            return by_digits(self.numbers, a, b.low)
         return divided(self.numbers, a, self.numbers.abs(b))
 
 
-def by_digits(numbers: Arithmetic, a: Whole, divisor: int) -> tuple[Whole, Whole]:
+def by_digits(numbers: Arithmetic, a: Whole, divisor: Operand) -> tuple[Whole, Whole]:
     """Digit by digit from the highest one: with what remained before it, a digit is less than 2**31, and the
     float32 estimate of its quotient, less than 2**16, off by one at most."""
-    w, digit_bits = numbers.words, 16 if divisor <= _MOST_BY_HALVES else 8
+    w, digit_bits = numbers.words, 16 if isinstance(divisor, int) and divisor <= _MOST_BY_HALVES else 8
     quotients: list[Operand] = []
     rest: Operand = 0
     for word in (a.low,) if a.high is None else (a.high, a.low):
@@ -96,18 +99,22 @@ def by_digits(numbers: Arithmetic, a: Whole, divisor: int) -> tuple[Whole, Whole
     return Whole(quotients[1], quotients[0]), Whole(rest, 0)
 
 
-def _digit(numbers: Arithmetic, current: Operand, divisor: int) -> tuple[Operand, Operand]:
+def _digit(numbers: Arithmetic, current: Operand, divisor: Operand) -> tuple[Operand, Operand]:
     """The quotient and the remainder of a word without a sign that is less than 2**31."""
     if isinstance(current, int):
-        return current // divisor, current % divisor
-    w = numbers.words
-    guess = w.scaled(current, 1.0 / divisor)
-    rest = w.sub(current, w.mul(guess, divisor))
+        if isinstance(divisor, int):
+            return current // divisor, current % divisor
+        if current:
+            raise PlanError("A literal whole number divided by a size is not covered.")
+        return 0, 0
+    w, opposite = numbers.words, numbers.words.mul(divisor, -1)
+    guess = w.parted(current, divisor)
+    rest = w.add(current, w.mul(guess, opposite))
     below = w.sign(rest)
-    rest = w.add(rest, w.mul(below, -divisor))
-    above = w.sign(w.sub(divisor - 1, rest))
-    rest = w.add(rest, w.mul(above, divisor))
-    return w.sub(w.add(guess, below), above), rest
+    rest = w.add(rest, w.mul(below, opposite))
+    within = w.sign(w.add(rest, opposite))
+    rest = w.add(w.add(rest, opposite), w.mul(within, opposite))
+    return w.add(w.add(w.add(guess, below), within), 1), rest
 
 
 def divided(numbers: Arithmetic, a: Whole, b: Whole) -> tuple[Whole, Whole]:

@@ -58,6 +58,12 @@ class WordPlan:
         return tuple(dict.fromkeys(word.detail for word in words if word.op == "size"))
 
     @property
+    def divides_by_sizes(self) -> bool:
+        """Whether some of them is a divisor, of digits of 8 bits."""
+        words = needed(word for output in self.outputs for word in output.words)
+        return any(word.op == "scaled" and not word.detail for word in words)
+
+    @property
     def rows(self) -> Extent:
         return product(self.atoms[: self.row_atoms])
 

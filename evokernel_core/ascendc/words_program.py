@@ -169,7 +169,8 @@ class _Writer:
             return
         if word.op == "scaled":
             self.steps += 2
-            yield from ("ScaleWords", self._tensor(a, borrowed), word.detail)
+            factor = word.detail or f"1.0f / static_cast<float>({self._number(rest[0])})"
+            yield from ("ScaleWords", self._tensor(a, borrowed), factor)
             return
         if word.op == "not":
             yield from ("NotWords", self._tensor(a, borrowed))

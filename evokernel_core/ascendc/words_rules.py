@@ -62,8 +62,8 @@ class WordCall:
         """An operand converted to ``dtype``, in the width in which that one is computed."""
         numbers = self.arithmetic(dtype)
         if isinstance(arg, SymbolicInt):
-            size = Whole(self.words.read("size", extent(arg.expression).cpp()))
-            return narrowed(self.words, numbers.widened(size), dtype)
+            size = self.words.read("size", extent(arg.expression).cpp())
+            return narrowed(self.words, Whole(size, 0 if numbers.bits > BITS else None), dtype)
         if not isinstance(arg, ValueRef):
             return narrowed(self.words, numbers.number(self.whole_number(arg)), dtype)
         value = self.evaluate(arg)

@@ -246,6 +246,7 @@ def test_sizes_as_operands(builder: Any, on_twin: Any, chip: Any) -> None:
         b.call("remainder.Scalar", x, SymbolicInt("n"), **kind),
         b.call("add.Tensor", x, SymbolicInt("2*n"), **kind),
         b.call("lt.Scalar", x, SymbolicInt("n"), shape=("n",), dtype="bool"),
+        b.call("remainder.Scalar", b.call("full_like.default", x, 1000, **kind), 7, **kind),
     ]
     task = b.task(*results, symbols={"n": 700})
     strategy = initial(task, chip)
@@ -253,7 +254,7 @@ def test_sizes_as_operands(builder: Any, on_twin: Any, chip: Any) -> None:
         x = np.random.default_rng(n).integers(-2 * n, 2 * n, n)
         x[::7] = draw(np.random.default_rng(n), len(x[::7]), "int64")
         with np.errstate(over="ignore"):
-            right = [x % n, x + 2 * n, x < n]
+            right = [x % n, x + 2 * n, x < n, np.full(n, 1000 % 7)]
         for found, wanted in zip(on_twin(task, {"x": x}, strategy, {"n": n}), right, strict=True):
             np.testing.assert_array_equal(found, wanted)
 

@@ -18,7 +18,8 @@ from evokernel_core.ascendc.families.searching import SearchingFamily, Settings,
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_program import camel, size_field
 from evokernel_core.ascendc.lowering_views import VIEWS
-from evokernel_core.ascendc.words import BITS
+from evokernel_core.ascendc.words import BITS, SIGN
+from evokernel_core.ascendc.words_division import MOST_BY_DIGITS
 from evokernel_core.ascendc.words_graph import Read, WordPlan, plan_words, results_of
 from evokernel_core.ascendc.words_program import WordProgram, word_program
 from evokernel_core.ascendc.words_rules import RULES
@@ -211,6 +212,8 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
         extents=extents,
         rows=rows,
         columns=columns,
+        most_size=MOST_BY_DIGITS if found.plan.divides_by_sizes else -1 - SIGN,
+        divides_by_sizes=found.plan.divides_by_sizes,
         used_sizes={size_field(size): size for size in found.plan.sizes},
         nested=not found.plan.rows.is_one,
         numbers=any(not read["tile"] for read in reads),
