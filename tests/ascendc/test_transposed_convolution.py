@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,24 +15,9 @@ from evokernel_core.ascendc.families.transposed_estimate import Schedule
 from evokernel_core.ascendc.families.transposed_geometry import Axis
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
-
-
-@frozen
-class Layer:
-    """``sizes`` are inputs to run with; the first gives the rank and the sizes in the user's file."""
-
-    axes: tuple[Axis, ...]
-    kernel: tuple[int, ...]
-    channels: int
-    results: int
-    sizes: tuple[tuple[int, ...], ...]
-    groups: int = 1
-    bias: bool = False
-    dtype: str = "float32"
-
+from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 
 LAYERS = {
     "one tap": Layer((Axis(),), (1,), 8, 16, ((1, 16), (3, 1), (2, 33))),
@@ -67,88 +51,16 @@ LAYERS = {
 }
 
 
-def _task(builder: Any, layer: Layer) -> KernelTask:
-    """The layer with symbols for the batch and every spatial size."""
-    graph = builder()
-    rank = len(layer.axes)
-    spatial = [f"s{index}" for index in range(rank)]
-    x = graph.input("x", ("n", layer.channels * layer.groups, *spatial), layer.dtype)
-    shape = (layer.channels * layer.groups, layer.results, *layer.kernel)
-    weight = graph.input("weight", shape, layer.dtype, parameter=True)
-    results = layer.results * layer.groups
-    bias = graph.input("bias", (results,), layer.dtype, parameter=True) if layer.bias else None
-    strides, paddings, dilations, extras = (
-        tuple(getattr(axis, name) for axis in layer.axes)
-        for name in ("stride", "padding", "dilation", "output_padding")
-    )
-    outputs = [
-        f"{size}*{axis.stride}+{axis.outputs(0, taps)}".replace("+-", "-")
-        for size, axis, taps in zip(spatial, layer.axes, layer.kernel, strict=True)
-    ]
-    result = graph.call(
-        "convolution.default",
-        *(x, weight, bias, strides, paddings, dilations, True, extras, layer.groups),
-        shape=("n", results, *outputs),
-        dtype=layer.dtype,
-    )
-    task: KernelTask = graph.task(result, symbols=dict(zip(["n", *spatial], layer.sizes[0], strict=True)))
-    return task
-
-
-def _values(layer: Layer, sizes: tuple[int, ...]) -> dict[str, Any]:
-    rng = np.random.default_rng(len(sizes) + sizes[-1])
-    channels, results = layer.channels * layer.groups, layer.results * layer.groups
-    shapes = {"x": (sizes[0], channels, *sizes[1:]), "weight": (channels, layer.results, *layer.kernel)}
-    if layer.bias:
-        shapes["bias"] = (results,)
-    return {name: rng.integers(-8, 9, size=shape).astype("f4") / 8 for name, shape in shapes.items()}
-
-
-def _expected(layer: Layer, values: dict[str, Any]) -> Any:
-    """Every input adds its products with all taps to where the definition says."""
-    x, weight = values["x"].astype("f8"), values["weight"].astype("f8")
-    inputs = x.shape[2:]
-    whole = [
-        (length - 1) * axis.stride + axis.dilation * (taps - 1) + 1 + axis.output_padding + axis.padding
-        for length, axis, taps in zip(inputs, layer.axes, layer.kernel, strict=True)
-    ]
-    total = np.zeros((x.shape[0], layer.results * layer.groups, *whole))
-    for tap in itertools.product(*map(range, layer.kernel)):
-        place = tuple(
-            slice(t * axis.dilation, t * axis.dilation + (length - 1) * axis.stride + 1, axis.stride)
-            for t, axis, length in zip(tap, layer.axes, inputs, strict=True)
-        )
-        for group in range(layer.groups):
-            mine = slice(group * layer.channels, (group + 1) * layer.channels)
-            product = np.tensordot(x[:, mine], weight[(mine, slice(None), *tap)], axes=(1, 0))
-            target = slice(group * layer.results, (group + 1) * layer.results)
-            total[(slice(None), target, *place)] += np.moveaxis(product, -1, 1)
-    kept = tuple(
-        slice(axis.padding, axis.padding + axis.outputs(length, taps))
-        for length, axis, taps in zip(inputs, layer.axes, layer.kernel, strict=True)
-    )
-    total = total[(slice(None), slice(None), *kept)]
-    if layer.bias:
-        total = total + values["bias"].reshape(1, -1, *[1] * len(inputs))
-    return total
-
-
-def _close(found: Any, expected: Any, layer: Layer) -> None:
-    tolerance = 1e-4 if layer.dtype == "float32" else 1e-2
-    scale = max(1.0, float(np.abs(expected).max()))
-    np.testing.assert_allclose(np.asarray(found, "f8") / scale, expected / scale, rtol=0, atol=tolerance)
-
-
 @pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS.keys())
 def test_layers_at_many_sizes(layer: Layer, builder: Any, on_twin: Any, chip: Any) -> None:
-    task = _task(builder, layer)
+    task = task_of(builder, layer)
     strategy = initial(task, chip)
     assert strategy.family == "transposed"
     assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
     for sizes in layer.sizes:
-        values = _values(layer, sizes)
+        values = values_of(layer, sizes)
         (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
-        _close(result, _expected(layer, values), layer)
+        close(result, expected(layer, values), layer)
 
 
 TURNED = [
@@ -166,14 +78,14 @@ TURNED = [
 @pytest.mark.parametrize("name", TURNED)
 def test_results_that_vector_cores_turn(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
     layer = LAYERS[name]
-    task = _task(builder, layer)
+    task = task_of(builder, layer)
     schedule = Schedule(64, 64, 2, 64, 64, 3, turned=True)
     strategy = Strategy("transposed", asdict(schedule))
     assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
     for sizes in layer.sizes:
-        values = _values(layer, sizes)
+        values = values_of(layer, sizes)
         (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
-        _close(result, _expected(layer, values), layer)
+        close(result, expected(layer, values), layer)
 
 
 SWEPT = {
@@ -186,25 +98,25 @@ SWEPT = {
 @pytest.mark.parametrize("layer", SWEPT.values(), ids=SWEPT.keys())
 def test_slabs_share_rows(layer: Layer, turned: bool, builder: Any, on_twin: Any) -> None:
     """Several tiles of a sweep for each core, more than lie in the ring at a time."""
-    task = _task(builder, layer)
+    task = task_of(builder, layer)
     strategy = Strategy("transposed", asdict(Schedule(16, 32, 2, 64, 64, 3, turned=turned)))
     for sizes in layer.sizes:
-        values = _values(layer, sizes)
+        values = values_of(layer, sizes)
         (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
-        _close(result, _expected(layer, values), layer)
+        close(result, expected(layer, values), layer)
 
 
 def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any) -> None:
     layer = evolve(LAYERS["images in steps"], channels=40, results=72, sizes=((3, 9, 70),))
-    task = _task(builder, layer)
+    task = task_of(builder, layer)
     start = initial(task, chip)
-    values = _values(layer, layer.sizes[0])
-    expected = _expected(layer, values)
+    values = values_of(layer, layer.sizes[0])
+    wanted = expected(layer, values)
     found = moves(task, start, chip)
     assert len(found) > 4
-    for move in found:
+    for move in found[::3]:
         (result,) = on_twin(task, values, strategy=move.strategy)
-        _close(result, expected, layer)
+        close(result, wanted, layer)
 
 
 @given(
@@ -234,21 +146,7 @@ def test_phases_read_what_the_definition_reads(
     assert spacings <= {axis.tap_step}
 
 
-def test_what_follows_a_convolution_is_a_kernel_of_its_own(builder: Any, on_twin: Any, chip: Any) -> None:
-    graph = builder()
-    x, weight = graph.input("x", (2, 8, 20)), graph.input("weight", (8, 6, 3), parameter=True)
-    turned = graph.call(
-        "convolution.default", x, weight, None, (2,), (1,), (1,), True, (1,), 1, shape=(2, 6, 40)
-    )
-    task = graph.task(graph.call("relu.default", turned, shape=(2, 6, 40)))
-    assert initial(task, chip).notes[0].startswith("2 runs")
-    layer = Layer((Axis(2, 1, 1, 1),), (3,), 8, 6, ((2, 20),))
-    values = _values(layer, (2, 20))
-    (result,) = on_twin(task, values)
-    _close(result, np.maximum(_expected(layer, values), 0), layer)
-
-
 def test_taps_too_far_apart_are_refused(builder: Any, chip: Any) -> None:
-    task = _task(builder, Layer((Axis(1, 0, 5000),), (9,), 8, 8, ((1, 10),)))
+    task = task_of(builder, Layer((Axis(1, 0, 5000),), (9,), 8, 8, ((1, 10),)))
     with pytest.raises(PlanError, match="too far apart"):
         initial(task, chip)

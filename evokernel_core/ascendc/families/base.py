@@ -39,6 +39,10 @@ class Kernel:
     accumulators: int = 0
     methods: list[str] = field(factory=list)
     process: list[str] = field(factory=list)
+    handed: str = ""
+    """The tensor whose tiles lie in the unified buffer already, put there by another class."""
+    public: list[str] = field(factory=list)
+    """Methods that another class calls, instead of ``Process``."""
     layout: Layout = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -78,7 +82,9 @@ class Kernel:
     def queued(self) -> tuple[PlanInput, ...]:
         """Inputs that are loaded tile by tile."""
         others = {item.name for item in (*self.numbers, *self.invariants)}
-        return tuple(item for item in self.plan.inputs if item.name not in others)
+        return tuple(
+            item for item in self.plan.inputs if item.name not in others and item.source != self.handed
+        )
 
     @property
     def held(self) -> tuple[PlanInput, ...]:
@@ -96,7 +102,7 @@ class Kernel:
     @property
     def tensors(self) -> tuple[PlanInput | PlanOutput, ...]:
         """Every tensor in device memory, inputs first."""
-        return (*self.plan.inputs, *self.plan.outputs)
+        return (*(item for item in self.plan.inputs if item.source != self.handed), *self.plan.outputs)
 
     @property
     def queue_owners(self) -> tuple[PlanInput | PlanOutput, ...]:
@@ -221,7 +227,7 @@ class {class_name} {{
 public:
     __aicore__ inline {class_name}() {{}}
 {indent(self._init(), "    ")}
-{indent(self._process(), "    ")}
+{indent(chr(10).join(self.public) or self._process(), "    ")}
 private:
 {indent(chr(10).join(self.methods + self._helpers()), "    ")}
 {indent(self._members(), "    ")}}};
@@ -230,8 +236,8 @@ private:
     @property
     def used_tensors(self) -> tuple[str, ...]:
         """The tensors that the class takes, in order."""
-        names = [camel(item.source) for item in self.plan.inputs] + [camel(o.name) for o in self.plan.outputs]
-        return tuple(dict.fromkeys(names))
+        names = [item.source if isinstance(item, PlanInput) else item.name for item in self.tensors]
+        return tuple(dict.fromkeys(map(camel, names)))
 
     def constants(self) -> str:
         """The constants of the class that tiling.h does not have."""

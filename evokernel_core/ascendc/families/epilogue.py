@@ -161,25 +161,33 @@ def write(
     kernel.process += [*once, *process]
     kernel.methods += [
         *_walk(kernel),
-        method("CopyIn", "const Region &part", _copy_in(kernel, found.source, columns)),
-        method("Compute", "const Region &part", _compute(kernel, each)),
-        method("CopyOut", "const Region &part", _copy_out(kernel, columns)),
+        method("CopyIn", "const Region &part", operand_copies(kernel, found.source, columns)),
+        method("Compute", "const Region &part", steps(kernel, each, _DENSE_ROWS)),
+        method("CopyOut", "const Region &part", result_copies(kernel, columns)),
         _ROWS_OF,
-        _WHOLE,
     ]
-    text = _without_known(kernel.constants()) + _of_tile(kernel.class_text(class_name), kernel)
+    text = tile_text(kernel, class_name)
     fields, assignments = shape_fields(kernel.plan, kernel.schedule)
+    constants = tiling_constants(kernel, kernel.layout.total)
     arguments = [memory if name == camel(found.source) else name for name in kernel.used_tensors]
     return EpilogueText(
-        _tiling_constants(kernel), tuple(fields), tuple(assignments), f"{REGION}\n{text}", class_name,
+        constants, tuple(fields), tuple(assignments), f"{REGION}\n{text}", class_name,
         ", ".join(arguments), tuple(camel(item.name) for item in kernel.plan.outputs),
     )  # fmt: skip
 
 
-def _tiling_constants(kernel: Kernel) -> str:
+def tile_text(kernel: Kernel, class_name: str) -> str:
+    """The class of a kernel whose tiles differ in shape, behind its constants."""
+    kernel.methods.append(_WHOLE)
+    waiting = kernel.schedule.ahead and not kernel.public
+    return _without_known(kernel.constants()) + _of_tile(kernel.class_text(class_name), waiting)
+
+
+def tiling_constants(kernel: Kernel, ub_bytes: int) -> str:
+    """What tiling.h says of the tiles; ``ub_bytes``: what all of the kernel takes of the unified buffer."""
     schedule = kernel.schedule
     lines = [
-        f"constexpr uint64_t UB_BYTES_NEEDED = {kernel.layout.total};",
+        f"constexpr uint64_t UB_BYTES_NEEDED = {ub_bytes};",
         f"constexpr uint32_t TILE_ELEMENTS = {schedule.tile}; // of a vector core",
         f"constexpr uint32_t ROW_CAPACITY = {kernel.row_capacity};",
         f"constexpr uint32_t COLUMN_CAPACITY = {schedule.columns};",
@@ -195,14 +203,15 @@ def _without_known(constants: str) -> str:
     )
 
 
-def _of_tile(text: str, kernel: Kernel) -> str:
-    """Helpers of packed tiles, whose shape here differs from region to region."""
+def _of_tile(text: str, waiting: bool) -> str:
+    """Helpers of packed tiles, whose shape here differs from region to region; ``waiting``: one region is
+    copied in while another is computed."""
     members = "OpTiling tiling_;\n"
     shape = (
         f"{members}    Region waiting{{}}; // copied in and not yet computed\n    uint32_t tileColumns = 0;\n"
     )
     shape += "    uint32_t tilePitch = 0; // elements from row to row in the unified buffer\n"
-    if not kernel.schedule.ahead:
+    if not waiting:
         shape = shape.replace("    Region waiting{}; // copied in and not yet computed\n", "")
     text = text.replace(members, shape, 1)
     return text.replace("tiling_.columns", "tileColumns").replace("tiling_.pitch", "tilePitch")
@@ -253,7 +262,8 @@ def _walk(kernel: Kernel) -> list[str]:
     return found
 
 
-def _copy_in(kernel: Kernel, source: str, columns: str) -> list[str]:
+def operand_copies(kernel: Kernel, source: str, columns: str) -> list[str]:
+    """The statements that copy in what the tile ``part`` takes."""
     lines: list[str] = []
     for item in kernel.queued:
         stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
@@ -279,7 +289,8 @@ def _shape_in(item: PlanInput, cpp_type: str, columns: str) -> str:
     return f"RowsOf<{cpp_type}>(1, {elements}, {elements})"
 
 
-def _copy_out(kernel: Kernel, columns: str) -> list[str]:
+def result_copies(kernel: Kernel, columns: str) -> list[str]:
+    """The statements that copy the results of the tile ``part`` out."""
     lines: list[str] = []
     for item in kernel.plan.outputs:
         stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
@@ -293,17 +304,20 @@ def _copy_out(kernel: Kernel, columns: str) -> list[str]:
     return lines
 
 
-def _compute(kernel: Kernel, each: Sequence[str]) -> list[str]:
+def steps(kernel: Kernel, each: Sequence[str], shape: Sequence[str]) -> list[str]:
+    """The statements that compute a tile; ``shape``: those that say how its rows lie."""
     outputs: Sequence[PlanOutput] = kernel.plan.outputs
     program = kernel.programs[0]
-    lines = ["const uint32_t rows = part.rows;", "tileColumns = part.columns;"]
-    lines += ["tilePitch = Whole(part.columns, FLOATS_PER_BLOCK);"]
+    lines = ["const uint32_t rows = part.rows;", *shape]
     lines += [_place(line, "") for line in each]
     lines += [*copies.receive(kernel.queued), *copies.allocate(outputs)]
     if needs_count(kernel):
         lines.append("const uint32_t count = rows * tilePitch;")
     lines += instruction_lines(program.body, program.registers, packed=True)
     return [*lines, *copies.send(outputs), *copies.release(kernel.queued)]
+
+
+_DENSE_ROWS = ("tileColumns = part.columns;", "tilePitch = Whole(part.columns, FLOATS_PER_BLOCK);")
 
 
 def _place(text: str, columns: str) -> str:

@@ -14,11 +14,25 @@ from collections.abc import Iterator
 from attrs import asdict, evolve
 
 from evokernel_core.ascendc.families.family import StageText
-from evokernel_core.ascendc.families.rendering import addresses, kernel_text, symbols_in, tensors_of
+from evokernel_core.ascendc.families.rendering import (
+    addresses,
+    class_name,
+    kernel_text,
+    symbols_in,
+    tensors_of,
+)
 from evokernel_core.ascendc.families.searching import SearchingFamily, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
-from evokernel_core.ascendc.families.transposed_estimate import Schedule, estimate_us, plan
+from evokernel_core.ascendc.families.transposed_estimate import (
+    Schedule,
+    estimate_us,
+    memory_of,
+    plan,
+    turned_outputs,
+)
 from evokernel_core.ascendc.families.transposed_geometry import CONVOLUTION, Transposed, read_transposed
+from evokernel_core.ascendc.families.turned_epilogue import write
+from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -26,7 +40,9 @@ from evokernel_core.twin.chip import Chip
 
 _QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
 _MOST_TURNED = 16
-"""Outputs along W that alternate in one turn of results: more do not fit the unified buffer."""
+"""Outputs along W that alternate in one turn of results."""
+_LEAST_TURNED = 16
+"""Outputs of each phase along W in a turn of results."""
 _L1_BYTES = 512 * 1024 - 256
 _CONSTANT_BYTES = 8 * 1024
 """L1 for a block of biases and one of ones."""
@@ -34,7 +50,13 @@ _CONSTANT_BYTES = 8 * 1024
 
 def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) -> StageText:
     given = {found.x: "xAddress", found.weight: "weightAddress", found.bias: "biasAddress"}
-    names = {item: given.get(item, f"unused{index}") for index, item in enumerate(tensors_of(task))}
+    names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
+    epilogue = None
+    if found.behind is not None:
+        names = {item: camel(item) for item in names}  # the class behind takes tensors by these
+        epilogue = write(found.behind, class_name(name, "Steps"), "tiling_.volume")
+    outputs = epilogue.outputs if epilogue is not None else ("outputAddress",)
+    row_bytes, turn_bytes = memory_of(found, schedule)
     single = {key: getattr(found, key).cpp() for key in ("batch", "channels", "results")}
     several = {key: [item.cpp() for item in getattr(found, key)] for key in ("inputs", "kernel")}
     is_wide = found.dtype == "float32"
@@ -44,7 +66,15 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         s=schedule,
         groups=found.groups,
         axes=list(zip(found.axes, "DHW", strict=True)),
-        symbols=symbols_in(task, [*single.values(), *several["inputs"], *several["kernel"]]),
+        symbols=symbols_in(
+            task,
+            [
+                *single.values(),
+                *several["inputs"],
+                *several["kernel"],
+                *(epilogue.assignments if epilogue is not None else ()),
+            ],
+        ),
         element=CPP_TYPE[found.dtype],
         width=ITEM_SIZE[found.dtype],
         moved="float" if is_wide else "half",
@@ -54,7 +84,12 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         constant=found.needs_constant,
         sweeps_depth=found.sweeps_depth,
         turns=found.axes[2].stride // math.gcd(16, found.axes[2].stride),
-        parameters=addresses(*names.values(), "outputAddress"),
+        parameters=addresses(*names.values(), *outputs),
+        output=outputs[0],
+        epilogue=epilogue,
+        ahead=found.behind is not None and found.behind.buffers > 1,
+        row_bytes=row_bytes,
+        turn_bytes=turn_bytes,
         x=names[found.x],
         weight=names[found.weight],
         bias=names[found.bias] if found.bias is not None else "",
@@ -79,7 +114,10 @@ def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str
     broken = _broken_rule(item)
     if broken is not None:
         return broken
-    if item.turned and found.axes[2].stride > _MOST_TURNED:
+    if found.behind is not None and not item.turned:
+        return "What follows the convolution is done to results that are turned."
+    most = min(_MOST_TURNED, turned_outputs(found) // _LEAST_TURNED)
+    if item.turned and found.axes[2].stride > most:
         return "Too many outputs along W alternate in one turn of results."
     return "The taps do not fit a slab." if plan(found, item, sizes) is None else None
 

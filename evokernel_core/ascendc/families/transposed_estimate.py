@@ -10,8 +10,11 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.buffers import LANES
+from evokernel_core.ascendc.families.epilogue import Cost
 from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.ascendc.families.transposed_geometry import Sizes, Transposed
+from evokernel_core.ascendc.families.turned_epilogue import ROW_BYTES
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
@@ -31,6 +34,7 @@ _RAGGED_STORE = 256
 _RAGGED = {False: 0, True: 200}
 """The same for what goes back from L2 to device memory, turned or not; fitted to modelled kernels."""
 _TURN_BYTES = 22 * 1024
+"""Results in the unified buffer, one of two slots, before they are turned and after."""
 _ALIGNED = 128
 _RAGGED_READ = 512
 """Bytes that a row at any address moves over its own, unless it begins at a multiple of ``_ALIGNED``."""
@@ -98,7 +102,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     spread = 1 if item.turned else found.axes[2].stride
     pitch = slab[2] + _FRACTAL * spread
     load = _whole(-(-slab[2] // spread))
-    held = min(_ROW_BYTES // (2 if item.turned else 1) // ((pitch + load) * _BLOCK), slab[0] * slab[1])
+    held = min(memory_of(found, item)[0] // ((pitch + load) * _BLOCK), slab[0] * slab[1])
     if held < 1 or load > _MOST_ROW:
         return None
     new_rows = tile[0] * slab[1] if found.sweeps_depth else tile[1]
@@ -133,6 +137,20 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
         -(-shared // -(-shared // held)),
         anew * slab[0] * slab[1] + (1 - anew) * new_rows,
     )
+
+
+def memory_of(found: Transposed, item: Schedule) -> tuple[int, int]:
+    """Bytes of the unified buffer: of one slot of the input's rows and of one of turned results."""
+    if found.behind is not None:
+        return ROW_BYTES, found.behind.turn_bytes
+    return (_ROW_BYTES // 2, _TURN_BYTES) if item.turned else (_ROW_BYTES, 0)
+
+
+def turned_outputs(found: Transposed) -> int:
+    """Outputs of 16 channels that vector cores turn at a time, at most."""
+    if found.behind is not None:
+        return found.behind.outputs
+    return _TURN_BYTES // (_FRACTAL * ITEM_SIZE[found.dtype])
 
 
 def _whole(value: int, unit: int = _FRACTAL) -> int:
@@ -206,10 +224,13 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     width = ITEM_SIZE[found.dtype]
     tiles = -(-planned.tiles // min(chip.aic, planned.tiles))
     cube = _cube_cycles(found, planned, sizes, item, width)
-    vector = _vector_cycles(found, planned, sizes, item, width)
+    cost = found.behind.cost(chip) if found.behind is not None else None
+    vector = _vector_cycles(found, planned, sizes, item, width, cost)
     cycles = max(cube, vector) * tiles + min(cube, vector)
     read = _read_bytes(found, planned, sizes, item, width)
-    written = sizes.images * sizes.results * math.prod(sizes.outputs) * width
+    outputs = sizes.images * sizes.results * math.prod(sizes.outputs)
+    written = outputs * (width if cost is None else cost.written)
+    read += 0 if cost is None else outputs * cost.read
     back = max(0, read + written - chip.l2_bytes) * written / (read + written)
     back *= constants["gm.write_back_cost"] * (
         1 + _RAGGED[item.turned] / (_run(found, planned, item, width) * width)
@@ -238,7 +259,10 @@ def _run(found: Transposed, planned: Plan, item: Schedule, width: int) -> int:
     _, height, columns = planned.tile
     run = height * columns if planned.is_flat else columns
     phases = item.phases_w(found)
-    return min(run, _TURN_BYTES // (phases * _FRACTAL * width)) * phases if item.turned else run
+    if not item.turned:
+        return run
+    held = turned_outputs(found) // phases // _FRACTAL * _FRACTAL
+    return min(run, _whole(-(-run // -(-run // held)))) * phases
 
 
 def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
@@ -274,7 +298,9 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     return max(work, slab * reloads + weights, stored) + phases * 50
 
 
-def _vector_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
+def _vector_cycles(
+    found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int, cost: Cost | None
+) -> float:
     """Cycles of one tile on one of the two vector cores of a cube core."""
     spread = 1 if item.turned else found.axes[2].stride
     rows = planned.rows * planned.blocks / 2
@@ -290,5 +316,11 @@ def _vector_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedul
     run = _run(found, planned, item, width)
     pieces = outputs / run * planned.tiles_m * planned.tile_m / _FRACTAL / 2
     most = min(_FRACTAL, sizes.results)
-    piece = max(most * (run * width + _RAGGED_STORE) / 32, _FRACTAL * run * width / 70 + 2 * _VECTOR_CYCLES)
-    return laid_out + pieces * (piece + _VECTOR_CYCLES)
+    stored = most * (run * width + _RAGGED_STORE) / 32
+    turn = _FRACTAL * run * width / 70 + 2 * _VECTOR_CYCLES
+    if cost is None:
+        return laid_out + pieces * (max(stored, turn) + _VECTOR_CYCLES)
+    steps = _FRACTAL * run * cost.each + cost.tile + math.ceil(run / LANES) * cost.slab
+    loaded = most * sum(run * size + _RAGGED_STORE for size in cost.beside) / 32
+    stored = most * sum(run * size + _RAGGED_STORE for size in cost.made) / 32
+    return laid_out + pieces * (max(stored, loaded, turn / 2 + steps) + turn / 2)

@@ -11,12 +11,14 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from evokernel_core.ascendc.families.epilogue import read_epilogue
 from evokernel_core.ascendc.families.reading import below_views, input_below
+from evokernel_core.ascendc.families.turned_epilogue import Behind, fitted
 from evokernel_core.ascendc.lowering_sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 
 CONVOLUTION = "aten.convolution.default"
@@ -102,6 +104,8 @@ class Transposed:
     axes: tuple[Axis, Axis, Axis]
     groups: int
     dtype: str
+    behind: Behind | None = None
+    """What the vector cores do to the results."""
 
     @property
     def sweeps_depth(self) -> bool:
@@ -130,14 +134,23 @@ class Transposed:
 
 
 def read_transposed(task: KernelTask) -> Transposed:
-    """The one transposed convolution of a task. Raises PlanError where the task is anything else."""
+    """The one transposed convolution of a task and what follows it element by element. Raises PlanError
+    where the task is anything else."""
     graph = task.graph
     found = [node for node in graph.nodes if node.op == CONVOLUTION]
-    if len(found) != 1 or len(graph.outputs) != 1:
-        raise PlanError("The kernel has not exactly one convolution with one result.")
+    if len(found) != 1:
+        raise PlanError("The kernel has not exactly one convolution.")
     node = found[0]
-    if below_views(graph, graph.outputs[0]).name != node.name:
-        raise PlanError("The result is more than a convolution.")
+    convolution = _read_convolution(task, node)
+    if len(graph.outputs) == 1 and below_views(graph, graph.outputs[0]).name == node.name:
+        return convolution
+    shape = node.outputs[0].shape
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:2], shape[2:])
+    return evolve(convolution, behind=fitted(epilogue, convolution.dtype))
+
+
+def _read_convolution(task: KernelTask, node: Node) -> Transposed:
+    graph = task.graph
     x, weight, bias, strides, paddings, dilations, transposed, output_paddings, groups = node.args[:9]
     if transposed is not True:
         raise PlanError("The convolution is not transposed.")

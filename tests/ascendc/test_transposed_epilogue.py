@@ -1,0 +1,158 @@
+"""What follows a transposed convolution in the same kernel, against the same steps in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import asdict, frozen
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evokernel_core.ascendc.author import estimate_us, initial, write
+from evokernel_core.ascendc.families.transposed_estimate import Schedule
+from evokernel_core.ascendc.families.transposed_geometry import Axis
+from evokernel_core.ascendc.program import PROGRAM
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
+
+STEPS = {
+    "relu": lambda value, _: np.maximum(value, 0),
+    "tanh": lambda value, _: np.tanh(value),
+    "neg": lambda value, _: -value,
+    "scale": lambda value, _: value * 0.5,
+    "channels": lambda value, other: value + other,
+    "pixels": lambda value, other: value + other,
+    "other": lambda value, other: value + other,
+}
+"""``channels``, ``pixels`` and ``other`` add a number a channel, a number a pixel and another image."""
+
+
+@frozen
+class Case:
+    layer: Layer
+    chain: tuple[str, ...]
+
+
+def _task(builder: Any, case: Case) -> KernelTask:
+    """The layer, and behind it the steps of the chain; ``keep`` returns the value at that place too."""
+    plain = task_of(builder, case.layer)
+    graph = builder()
+    graph.inputs, graph.nodes = list(plain.graph.inputs), list(plain.graph.nodes)
+    made, dtype = plain.graph.outputs[0], case.layer.dtype
+    shape, kept = plain.graph.spec(made).shape, []
+    for step in case.chain:
+        if step == "keep":
+            kept.append(made)
+        elif step == "scale":
+            made = graph.call("mul.Tensor", made, 0.5, shape=shape, dtype=dtype)
+        elif step in ("channels", "pixels", "other"):
+            beside = {"channels": (shape[1], *[1] * (len(shape) - 2)), "pixels": shape[2:], "other": shape}
+            other = graph.input(step, beside[step], dtype)
+            made = graph.call("add.Tensor", made, other, shape=shape, dtype=dtype)
+        else:
+            made = graph.call(f"{step}.default", made, shape=shape, dtype=dtype)
+    task: KernelTask = graph.task(*kept, made, symbols=plain.sizes)
+    return task
+
+
+def _verify(case: Case, task: KernelTask, strategy: Strategy, on_twin: Any) -> None:
+    for sizes in case.layer.sizes:
+        values = values_of(case.layer, sizes)
+        wanted = [expected(case.layer, values)]
+        shape = wanted[0].shape
+        beside = {"channels": (shape[1], *[1] * (len(shape) - 2)), "pixels": shape[2:], "other": shape}
+        rng = np.random.default_rng(1)
+        made, results = wanted[0], []
+        for step in case.chain:
+            if step == "keep":
+                results.append(made)
+                continue
+            if step in beside:
+                values[step] = rng.integers(-8, 9, size=beside[step]).astype("f4") / 8
+            made = STEPS[step](made, values.get(step))
+        found = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
+        for result, each in zip(found, [*results, made], strict=True):
+            close(result, each, case.layer)
+
+
+CASES = {
+    "a row": Case(
+        Layer((Axis(3, 2, 1, 2),), (4,), 9, 20, ((2, 41), (1, 1), (1, 300)), bias=True), ("channels", "tanh")
+    ),
+    "images": Case(
+        Layer((Axis(2, 1, 1, 1), Axis(2, 1, 1, 1)), (3, 3), 12, 33, ((2, 9, 31), (1, 1, 1)), bias=True),
+        ("scale", "channels", "relu"),
+    ),
+    "images and others": Case(
+        Layer((Axis(), Axis()), (3, 3), 12, 20, ((2, 9, 31), (1, 1, 130))), ("other", "tanh", "pixels")
+    ),
+    "groups": Case(Layer((Axis(2, 1), Axis(3, 1)), (3, 4), 4, 6, ((2, 7, 9),), 3, True), ("channels", "neg")),
+    "volumes": Case(
+        Layer((Axis(2, 1, 1, 1), Axis(2), Axis(2, 1)), (3, 2, 3), 5, 12, ((1, 3, 4, 9), (2, 1, 1, 3))),
+        ("keep", "scale", "relu"),
+    ),
+    "halves": Case(
+        Layer((Axis(2, 1), Axis(2, 1)), (4, 4), 20, 40, ((2, 6, 21),), bias=True, dtype="float16"),
+        ("other", "channels", "relu"),
+    ),
+    "short floats": Case(
+        Layer((Axis(), Axis(2, 0, 1, 1)), (2, 2), 20, 16, ((2, 6, 9),), 2, True, "bfloat16"),
+        ("pixels", "tanh"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_steps_behind_a_transposed_convolution(case: Case, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = _task(builder, case)
+    start = initial(task, chip)
+    assert start.family == "transposed"  # one kernel for all of it
+    assert audit(task, write(task, start, chip)).status is GateStatus.PASSED
+    assert estimate_us(task, start, chip) > 0
+    _verify(case, task, start, on_twin)
+
+
+_AXES = st.builds(Axis, st.integers(1, 4), st.integers(0, 2), st.integers(1, 2))
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    dims=st.lists(st.tuples(_AXES, st.integers(3, 5)), min_size=1, max_size=3),
+    widths=st.tuples(st.integers(1, 30), st.integers(1, 40), st.integers(1, 2)),
+    chain=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=3, unique=True),
+    dtype=st.sampled_from(["float32", "float16", "bfloat16"]),
+    data=st.data(),
+)
+def test_any_steps_behind_any_layer(
+    dims: list[tuple[Axis, int]],
+    widths: tuple[int, int, int],
+    chain: list[str],
+    dtype: str,
+    data: st.DataObject,
+    builder: Any,
+    on_twin: Any,
+) -> None:
+    lengths = [st.integers(3, 40 // 3 ** (len(dims) - 1) + 3) for _ in dims]
+    sizes = data.draw(st.lists(st.tuples(st.integers(1, 2), *lengths), min_size=2, max_size=2))
+    axes, kernel = zip(*dims, strict=True)
+    layer = Layer(axes, kernel, widths[0], widths[1], tuple(sizes), widths[2], dtype=dtype)
+    case = Case(layer, tuple(chain))
+    most_m, most_n = data.draw(st.sampled_from([16, 64])), data.draw(st.sampled_from([32, 256]))
+    schedule = Schedule(most_m, most_n, 2, 64, 64, 3, turned=True)
+    _verify(case, _task(builder, case), Strategy("transposed", asdict(schedule)), on_twin)
+
+
+def test_steps_that_reduce_are_kernels_of_their_own(builder: Any, chip: Any) -> None:
+    task = _task(builder, CASES["images"])
+    graph = builder()
+    graph.inputs, graph.nodes = list(task.graph.inputs), list(task.graph.nodes)
+    made = task.graph.outputs[0]
+    shape = task.graph.spec(made).shape
+    total = graph.call("sum.dim_IntList", made, (1,), False, shape=(shape[0], *shape[2:]))
+    assert initial(graph.task(total, symbols=task.sizes), chip).family == PROGRAM
+    assert initial(task, chip).family != PROGRAM
