@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from attrs import evolve
 
+from evokernel_core.ascendc import chunking
+from evokernel_core.ascendc.chunking import Cut
 from evokernel_core.ascendc.emit import files, together
 from evokernel_core.ascendc.families.family import Family, Move, StageText
 from evokernel_core.ascendc.families.registry import family_for
 from evokernel_core.ascendc.program import (
+    CUT,
     ONE_LAUNCH,
     PROGRAM,
+    Program,
     family_of_task,
     joined,
     parted,
@@ -44,7 +48,10 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
     if family is not None:
         return family.initial(task, chip)
     program = plan_program(task, chip)
-    return joined(task, program, tuple(family.initial(part, chip) for part, family in program.kinds), "")
+    drafts = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
+    whole = joined(task, program, drafts, "")
+    found = (whole, *chunking.in_chunks(task, program, _texts(task, chip), chip))
+    return found[0] if len(found) == 1 else min(found, key=lambda item: _program_us(task, item, chip))
 
 
 def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
@@ -57,20 +64,46 @@ def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
 
 def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Move]:
     program, parts = program_of(task, strategy, chip), parted(strategy)
-    one_launch = bool(strategy.setting(ONE_LAUNCH, False))
+    one_launch, cut = bool(strategy.setting(ONE_LAUNCH, False)), Cut.of(strategy)
+    tasks = chunking.tasks_of(task, program, cut)
 
     def cost(kind: int) -> float:
-        part, family = program.kinds[kind]
-        return program.launches(kind) * family.estimate_us(part, parts[kind], chip)
+        return program.launches(kind) * program.kinds[kind][1].estimate_us(tasks[kind], parts[kind], chip)
 
+    yield from _other_cuts(task, program, parts, cut, chip)
     for kind in sorted(range(len(parts)), key=cost, reverse=True):
-        part, family = program.kinds[kind]
-        for move in family.moves(part, parts[kind], chip)[:_MOVES_PER_KIND]:
+        family = program.kinds[kind][1]
+        for move in family.moves(tasks[kind], parts[kind], chip)[:_MOVES_PER_KIND]:
             changed = (*parts[:kind], move.strategy, *parts[kind + 1 :])
-            whole = joined(task, program, changed, move.name, one_launch=one_launch)
+            if cut.chunks and not chunking.is_legal(task, program, _texts(task, chip)(program, changed), cut):
+                continue
+            whole = joined(
+                task, program, changed, move.name, one_launch=one_launch, chunks=cut.chunks, cut=cut.stages
+            )
             yield Move(move.name, whole, move.family)
+    if cut.chunks:
+        return
     name = "a launch for each kernel" if one_launch else "kernels in one launch"
     yield Move(name, joined(task, program, parts, name, one_launch=not one_launch), PROGRAM)
+
+
+def _other_cuts(
+    task: KernelTask, program: Program, parts: Sequence[Strategy], cut: Cut, chip: Chip
+) -> Iterator[Move]:
+    """The program with its images in other chunks, or all at once."""
+    if cut.chunks:
+        batch = chunking.chunked(task, program, _texts(task, chip)(program, parts), cut).batch
+        for name, other in chunking.steps(cut, batch):
+            if other.chunks > 1 and other != cut:
+                again = joined(task, program, tuple(parts), name, chunks=other.chunks, cut=other.stages)
+                yield Move(name, again, PROGRAM)
+        name = "all images at once"
+        whole = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
+        yield Move(name, joined(task, program, whole, name), PROGRAM)
+        return
+    for found in chunking.in_chunks(task, program, _texts(task, chip), chip):
+        name = f"images of {int(found.setting(CUT))} kernels in chunks"
+        yield Move(name, evolve(found, move=name), PROGRAM)
 
 
 def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
@@ -88,7 +121,16 @@ def estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
     task = legalised(task)
     if strategy.family != PROGRAM:
         return family_for(task, chip).estimate_us(task, strategy, chip)
-    program = program_of(task, strategy, chip)
+    return _program_us(task, strategy, chip)
+
+
+def _program_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
+    """Modelled microseconds of a program of a legalised task."""
+    program, cut = program_of(task, strategy, chip), Cut.of(strategy)
+    if cut.chunks:
+        chosen = parted(strategy)
+        found = chunking.chunked(task, program, _texts(task, chip)(program, chosen), cut)
+        return chunking.estimate_us(found, chosen, chip)
     kernels = sum(
         program.launches(kind) * family.estimate_us(part, chosen, chip)
         for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
@@ -103,14 +145,27 @@ def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
         stage = family_for(task, chip).text(task, strategy, chip, name)
         tensors = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
         return KernelSource(*files.single(stage, tensors + len(task.graph.outputs)), strategy)
-    program = program_of(task, strategy, chip)
-    stages = [
-        _text(ById(part), evolve(chosen, notes=(), move=""), f"{name}_stage{kind}", family, chip)
-        for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
-    ]
+    program, cut = program_of(task, strategy, chip), Cut.of(strategy)
+    stages = _texts(task, chip)(program, parted(strategy))
+    if cut.chunks:
+        found = chunking.chunked(task, program, stages, cut)
+        return KernelSource(*files.in_chunks(found, stages, name), strategy)
     one_launch = bool(strategy.setting(ONE_LAUNCH, False))
     text = files.program(task, program, stages, name, one_launch=one_launch)
     return KernelSource(*text, strategy)
+
+
+def _texts(task: KernelTask, chip: Chip) -> chunking.Texts:
+    """The kernels of a task's program."""
+    name = _identifier(task.name)
+
+    def write(program: Program, strategies: Sequence[Strategy]) -> Sequence[StageText]:
+        return [
+            _text(ById(part), evolve(chosen, notes=(), move=""), f"{name}_stage{kind}", family, chip)
+            for kind, ((part, family), chosen) in enumerate(zip(program.kinds, strategies, strict=True))
+        ]
+
+    return write
 
 
 @lru_cache(maxsize=512)

@@ -26,6 +26,9 @@ PROGRAM = "program"
 """The family of a strategy with several kernels."""
 ONE_LAUNCH = "one_launch"
 """The setting of a program whose kernels are parts of one launch."""
+CHUNKS, CUT = "chunks", "cut"
+"""Settings of a program: about how many chunks images come in, and how many of the stages that depend on
+their number take chunks; without them all come at once."""
 MOST_KERNELS = 400
 _MOST_TRIES = 12
 
@@ -220,18 +223,24 @@ def joined(
     move: str,
     *,
     one_launch: bool = True,
+    chunks: int = 0,
+    cut: int = 0,
 ) -> Strategy:
-    """The strategy of a program: the settings of each kind under its number, the cut, and whether the
-    kernels are parts of one launch."""
+    """The strategy of a program: the settings of each kind under its number, the cut, whether the kernels
+    are parts of one launch, and the chunks in which the first ``cut`` take images (0: all at once)."""
     order = {node.name: index for index, node in enumerate(task.graph.nodes)}
     groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
                       for group in program.groups)  # fmt: skip
     settings: dict[str, bool | int | float | str] = {"groups": groups, ONE_LAUNCH: one_launch}
+    if chunks:
+        settings |= {CHUNKS: chunks, CUT: cut}
     for kind, strategy in enumerate(strategies):
         settings[f"{kind}.family"] = strategy.family
         settings |= {f"{kind}.{key}": value for key, value in strategy.settings}
     longest = max(strategies, key=lambda item: item.descriptor.algorithm)
     notes = _notes(program, strategies, one_launch=one_launch)
+    if chunks:
+        notes = (f"Images come in about {chunks} chunks, so that L2 keeps what lies between kernels.", *notes)
     return Strategy(PROGRAM, settings, notes, longest.descriptor, move)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
-from evokernel_core.ascendc.emit import together
+from evokernel_core.ascendc.emit import chunked, together
+from evokernel_core.ascendc.emit.chunked import Chunked
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.program import Place, Program, Slot
 from evokernel_core.domain.task import KernelTask
@@ -53,6 +54,16 @@ def program(
     return _tiling(task, planned, stages, together.block_dim(parts)), text
 
 
+def in_chunks(cut: Chunked, stages: Sequence[StageText], name: str) -> tuple[str, str]:
+    """tiling.h and op_kernel.cpp of several kernels that take images in chunks."""
+    kernels, launch = chunked.launches(cut, name)
+    bodies = _namespaces([part.text for part in cut.parts])
+    text = "\n".join([_KERNEL_HEAD, *bodies, kernels, f"{_LAUNCHER}{{\n{launch}\n}}\n"])
+    slots = [_slot_bytes(slot) for slot in cut.planned.slots]
+    body = chunked.tiling_body(cut, slots, "Aligned")
+    return _tiling_text(cut.planned, stages, chunked.struct_fields(cut), body), text
+
+
 def _namespaces(texts: Sequence[str]) -> list[str]:
     return [
         f"namespace stage{kind} {{\n\n{text}\n}} // namespace stage{kind}\n"
@@ -82,6 +93,10 @@ def _place(place: Place) -> str:
 
 
 def _tiling(task: KernelTask, planned: Program, stages: Sequence[StageText], blocks: Sequence[str]) -> str:
+    return _tiling_text(planned, stages, [], _body(task, planned, len(stages), blocks))
+
+
+def _tiling_text(planned: Program, stages: Sequence[StageText], more: Sequence[str], body: str) -> str:
     parts = [
         f"namespace stage{kind} {{\n\n{stage.tiling}\n}} // namespace stage{kind}\n"
         for kind, stage in enumerate(stages)
@@ -89,7 +104,7 @@ def _tiling(task: KernelTask, planned: Program, stages: Sequence[StageText], blo
     fields = [f"stage{kind}::OpTiling stage{kind};" for kind in range(len(stages))]
     slots = [f"uint64_t slot{i}; // {_words(slot)}" for i, slot in enumerate(planned.slots)]
     struct = ["uint32_t blockDim;", "uint64_t workspaceBytes;", *fields,
-              *slots, "uint64_t scratch; // of the kernel that runs"]  # fmt: skip
+              *slots, "uint64_t scratch; // of the kernel that runs", *more]  # fmt: skip
     return f"""\
 {_tiling_head(stages)}
 {chr(10).join(parts)}
@@ -111,7 +126,7 @@ inline uint64_t Larger(uint64_t a, uint64_t b)
 inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum, uint64_t ubBytes,
                           OpTiling &tiling)
 {{
-{indent(_body(task, planned, len(stages), blocks), "    ")}
+{indent(body, "    ")}
 }}
 """
 

@@ -28,7 +28,7 @@ _CUBE_ENTRY, _VECTOR_ENTRY = 'extern "C" __global__ __cube__ void', 'extern "C" 
 _MIXED_ENTRY = 'extern "C" __global__ __mix__(1, 2) void'
 _WAITS = re.compile(r"\bSyncAll\b|\bCrossCoreSetFlag<0\b")  # mode 0: all cores of a kind
 _READS_NUMBERS = re.compile(r"Global(\[[^\]]*\])?\.GetValue\(")
-_FRESH_NUMBERS = """\
+FRESH_NUMBERS = """\
 // Numbers that the scalar unit has read may have changed since.
 __aicore__ inline void ForgetNumbers(GM_ADDR workspace)
 {
@@ -107,7 +107,7 @@ def _runs(planned: Program, parts: Sequence[Part]) -> Iterator[tuple[Stage, ...]
 
 def launches(task: KernelTask, planned: Program, parts: Sequence[Part], name: str) -> tuple[str, str]:
     """The kernels that run the parts, and the statements that launch them."""
-    names = _tensor_names(task)
+    names = tensor_names(task)
     mixed = any(part.on_cube for part in parts)
     kernels: list[str] = []
     calls: list[str] = []
@@ -123,7 +123,7 @@ def launches(task: KernelTask, planned: Program, parts: Sequence[Part], name: st
             passed = ", ".join((*(f"tensors[{i}]" for i in range(len(names))), "workspace", "tiling"))
         wrapped = fill(passed, _WIDTH, subsequent_indent=" " * 8)
         calls.append(f"    {entry}<<<{blocks}, nullptr, stream>>>(\n        {wrapped});")
-    fresh = f"{_FRESH_NUMBERS}\n" if any("ForgetNumbers" in kernel for kernel in kernels) else ""
+    fresh = f"{FRESH_NUMBERS}\n" if any("ForgetNumbers" in kernel for kernel in kernels) else ""
     return fresh + "\n".join(kernels), "\n".join(calls)
 
 
@@ -134,7 +134,14 @@ def saved_us(planned: Program, chip: Chip) -> float:
     return joints * max(0.0, launch_us(chip) - barrier)
 
 
-def _tensor_names(task: KernelTask) -> tuple[str, ...]:
+def declared(names: Sequence[str]) -> str:
+    """The parameters of a kernel that runs parts, over lines."""
+    parameters = ", ".join(f"GM_ADDR {name}" for name in (*names, "workspace"))
+    return fill(f"{parameters}, OpTiling tiling", _WIDTH, subsequent_indent=" " * 4)
+
+
+def tensor_names(task: KernelTask) -> tuple[str, ...]:
+    """Parameters for the tensors of a task."""
     inputs = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
     taken = [*inputs, *(f"output{number}" for number in range(len(task.graph.outputs)))]
     return tuple(f"{name}Memory" if taken.count(name) == 1 else f"memory{i}" for i, name in enumerate(taken))
@@ -143,20 +150,18 @@ def _tensor_names(task: KernelTask) -> tuple[str, ...]:
 def _kernel(
     entry: str, stages: Sequence[Stage], parts: Sequence[Part], names: Sequence[str], *, mixed: bool
 ) -> str:
-    order = _Order()
+    order = Order()
     lines: list[str] = []
     for number, stage in enumerate(stages):
         part = parts[stage.kind]
         lines += order.barrier_before(stage, part, mixed)
         lines += _call(stage, part, names, mixed=mixed, again=number > 0)
-    parameters = ", ".join(f"GM_ADDR {name}" for name in (*names, "workspace"))
-    parameters = fill(f"{parameters}, OpTiling tiling", _WIDTH, subsequent_indent=" " * 4)
     kind = "__mix__(1, 2)" if mixed else "__mix__(0, 1)"
     body = indent("\n".join(lines), "    ")
     return f"""\
 // One launch: a part begins when what it reads has been written.
 extern "C" __global__ {kind} void {entry}(
-    {parameters})
+    {declared(names)})
 {{
 {body}
 }}
@@ -206,7 +211,7 @@ class _Run:
 
 
 @define
-class _Order:
+class Order:
     """Which barriers a sequence of parts takes."""
 
     unordered: list[_Run] = field(factory=list)

@@ -1,0 +1,111 @@
+"""Programs whose images come in chunks: cube cores have one while vector cores go on with the one before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.ascendc.batches import batch_of
+from evokernel_core.ascendc.program import plan_program
+from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.verifier.gates.audit import audit
+
+CHANNELS, OUTPUTS = 5, 12
+LARGE = {"n": 40, "h": 258, "w": 258}
+"""Sizes of the user's file, for which L2 does not hold what lies between kernels."""
+
+
+def convolved(graph: Any, *, softmax_dim: int = 1) -> ValueRef:
+    """A convolution and a softmax: one kernel on cube cores, one behind."""
+    x = graph.input("x", ("n", CHANNELS, "h", "w"))
+    weight = graph.input("weight", (OUTPUTS, CHANNELS, 3, 3), parameter=True)
+    shape = ("n", OUTPUTS, "h - 2", "w - 2")
+    value = graph.call(
+        "convolution.default", x, weight, None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1, shape=shape
+    )
+    found: ValueRef = graph.call("_softmax.default", value, softmax_dim, False, shape=shape)
+    return found
+
+
+def pooled(graph: Any, value: ValueRef) -> ValueRef:
+    shape = ("n", OUTPUTS, "(h - 2) // 2", "(w - 2) // 2")
+    found: ValueRef = graph.call("avg_pool2d.default", value, (2, 2), (2, 2), shape=shape)
+    return found
+
+
+def expected(inputs: dict[str, Any]) -> Any:
+    x, weight = inputs["x"], inputs["weight"]
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    value = np.einsum("nchwij,ocij->nohw", windows, weight)
+    value = np.exp(value - value.max(1, keepdims=True))
+    value /= value.sum(1, keepdims=True)
+    rows, columns = (size // 2 * 2 for size in value.shape[2:])
+    value = value[:, :, :rows, :columns].reshape(*value.shape[:2], rows // 2, 2, columns // 2, 2)
+    return value.mean((3, 5))
+
+
+def task_of(builder: Any, *, sums: bool) -> KernelTask:
+    """With ``sums`` the last kernel takes all images: it sums them up."""
+    graph = builder()
+    value = pooled(graph, convolved(graph))
+    if sums:
+        value = graph.call("sum.dim_IntList", value, (0,), shape=(OUTPUTS, "(h - 2) // 2", "(w - 2) // 2"))
+    task: KernelTask = graph.task(value, symbols=LARGE)
+    return task
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_images_come_in_chunks(sums: bool, builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, sums=sums)
+    strategy = initial(task, chip)
+    assert strategy.setting("chunks") > 1
+    source = write(task, strategy, chip)
+    assert audit(task, source).status is GateStatus.PASSED
+    assert source.op_kernel_cpp.count("<<<") == 1
+    rng = np.random.default_rng(0)
+    weight = (rng.integers(-4, 5, size=(OUTPUTS, CHANNELS, 3, 3)) / 4).astype("f4")
+    chunks = int(strategy.setting("chunks"))
+    for images, height, width in ((1, 4, 5), (chunks - 1, 6, 7), (chunks + 3, 9, 20), (2 * chunks, 5, 4)):
+        x = (rng.integers(-4, 5, size=(images, CHANNELS, height, width)) / 4).astype("f4")
+        inputs = {"x": x, "weight": weight}
+        (found,) = on_twin(task, inputs, strategy, {"n": images, "h": height, "w": width})
+        wanted = expected(inputs)
+        np.testing.assert_allclose(found, wanted.sum(0) if sums else wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_other_chunks_are_moves(builder: Any, on_twin: Any, chip: Any) -> None:
+    task = task_of(builder, sums=False)
+    start = initial(task, chip)
+    found = {move.name: move.strategy for move in moves(task, start, chip)}
+    assert {"fewer chunks", "all images at once"} <= set(found)
+    whole = found["all images at once"]
+    assert estimate_us(task, whole, chip) > estimate_us(task, start, chip)
+    back = [move for move in moves(task, whole, chip) if "in chunks" in move.name]
+    assert back
+    for strategy in found.values():
+        assert write(task, strategy, chip).op_kernel_cpp
+    rng = np.random.default_rng(1)
+    inputs = {
+        "x": rng.normal(size=(7, CHANNELS, 6, 9)).astype("f4"),
+        "weight": rng.normal(size=(OUTPUTS, CHANNELS, 3, 3)).astype("f4"),
+    }
+    for strategy in (found["fewer chunks"], back[0].strategy):
+        (result,) = on_twin(task, inputs, strategy, {"n": 7, "h": 6, "w": 9})
+        np.testing.assert_allclose(result, expected(inputs), rtol=1e-4, atol=1e-4)
+
+
+def test_images_that_meet_are_not_cut(builder: Any, chip: Any) -> None:
+    """A softmax over images mixes them, and so does a sum of them."""
+    graph = builder()
+    task = legalised(graph.task(pooled(graph, convolved(graph, softmax_dim=0)), symbols=LARGE))
+    assert batch_of(task, plan_program(task, chip), 2) is None
+    task = legalised(task_of(builder, sums=True))
+    program = plan_program(task, chip)
+    assert batch_of(task, program, 2) is not None
+    assert batch_of(task, program, len(program.stages)) is None
