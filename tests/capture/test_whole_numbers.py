@@ -39,3 +39,17 @@ def test_wide_integers_are_of_every_size() -> None:
     sizes = values.abs().double().log2().clamp(0).long()
     assert values.min() < -(1 << 60) and values.max() > 1 << 60 and len(sizes.unique()) > 60
     assert draw_whole((4000,), "uint8", "wide", torch.Generator().manual_seed(0)).unique().numel() == 256
+
+
+def test_places_computed_from_masks_lie_in_their_tensors(agent: AgentClient, tmp_path: Any) -> None:
+    """The last word of each row, as a mask of its words says."""
+    head = "import torch\n\n\n# evokernel: mask=i64[3,9], x=f32[3,9]\n"
+    text = f"{head}def f(mask, x):\n    return x.gather(1, (mask.sum(1) - 1).unsqueeze(1)) + 1\n"
+    region, *_ = [
+        item
+        for item in agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+        if item.task is not None
+    ]
+    assert region.task is not None
+    for distribution in ("normal", "structured"):
+        agent.reference(region.task, dict(region.task.sizes), 0, distribution, tmp_path / distribution)

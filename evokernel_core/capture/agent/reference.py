@@ -36,8 +36,8 @@ _ROUNDINGS = 4
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
 """What becomes of a node: its op, both kinds of arguments, and result."""
 _EXTREME = 30.0
-_INTEGERS = Range(0, 8)
-"""Values of integer inputs that no operation reads as indices."""
+_INTEGERS = (Range(0, 8), Range(0, 2), Range(1, 2))
+"""Values of integer inputs that no operation reads as indices, and where the graph does not take those."""
 _EXTRA_SHARE = 1 / 8
 
 
@@ -45,24 +45,59 @@ def reference(
     graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, folder: str
 ) -> dict[str, Any]:
     """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files."""
+    with torch.no_grad(), _in_order():
+        sums: list[float] = []
+        values, results = _first_run(graph, sizes, seed, distribution, sums)
+        precise = run_widened(graph, values, sizes, results, sums)
+        rounded = run_rounded(graph, values, sizes, results, precise) if sums and precise else []
+    kinds = {item["name"]: item["kind"] for item in graph["inputs"]}
+    scalars = [float(value) for name, value in values.items() if kinds[name] == "scalar"]
+    tensors = [value for name, value in values.items() if kinds[name] != "scalar"]
+    inputs = [_write(value, Path(folder) / f"input_{index}.bin") for index, value in enumerate(tensors)]
+    outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
+    widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
+    moved = [_write(value, Path(folder) / f"rounded_{index}.bin") for index, value in enumerate(rounded)]
+    return {
+        "inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened, "rounded": moved,
+    }  # fmt: skip
+
+
+def _first_run(
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, sums: list[float]
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
+    """The inputs and the results. Indices that are computed from integers, such as the place of the last
+    word by a mask, may lie beyond a tensor: then those integers are truth values, or all ones."""
+    *others, last = _INTEGERS
+    for integers in others:
+        values = _drawn(graph, sizes, seed, distribution, integers)
+        try:
+            return values, _in_range(lambda: run(graph, values, sizes, _noting(sums)))  # noqa: B023
+        except AgentError:
+            sums.clear()
+    values = _drawn(graph, sizes, seed, distribution, last)
+    return values, _in_range(lambda: run(graph, values, sizes, _noting(sums)))
+
+
+def _drawn(
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, integers: Range
+) -> dict[str, Any]:
+    """The inputs by name; ``integers`` has the values of those that are neither indices nor free."""
     generator = torch.Generator().manual_seed(seed)
     values: dict[str, Any] = {}
     shapes = _shapes(graph, sizes)
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
     unbounded = free(graph) - limits.keys()
     of_layers = layers_take(graph)
-    inputs, scalars = [], []
     for item in graph["inputs"]:
         if item["kind"] == "scalar":
-            scalar = draw((), "float32", "uniform" if distribution == "normal" else distribution, generator)
-            values[item["name"]] = scalar
-            scalars.append(float(scalar))
+            spread = "uniform" if distribution == "normal" else distribution
+            values[item["name"]] = draw((), "float32", spread, generator)
             continue
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
         if item["name"] in unbounded and distribution != "structured":
             value = draw_whole(shape, item["spec"]["dtype"], distribution, generator)
         else:
-            limit = limits.get(item["name"], _INTEGERS)
+            limit = limits.get(item["name"], integers)
             value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
         if item["kind"] == "parameter" and distribution in ("normal", "wide"):
             value = _as_weights(value)
@@ -70,18 +105,7 @@ def reference(
             value = steadied(value)
         length = factors.get(item["name"], 0)
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
-        inputs.append(_write(values[item["name"]], Path(folder) / f"input_{len(inputs)}.bin"))
-    with torch.no_grad(), _in_order():
-        sums: list[float] = []
-        results = _in_range(lambda: run(graph, values, sizes, _noting(sums)))
-        precise = run_widened(graph, values, sizes, results, sums)
-        rounded = run_rounded(graph, values, sizes, results, precise) if sums and precise else []
-    outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
-    widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
-    moved = [_write(value, Path(folder) / f"rounded_{index}.bin") for index, value in enumerate(rounded)]
-    return {
-        "inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened, "rounded": moved,
-    }  # fmt: skip
+    return values
 
 
 @contextmanager
@@ -260,7 +284,7 @@ def draw(
     dtype: str,
     distribution: str,
     generator: torch.Generator,
-    limit: Range = _INTEGERS,
+    limit: Range = _INTEGERS[0],
 ) -> torch.Tensor:
     """One input. Values are drawn in float32 and rounded to ``dtype``; integers are within ``limit``."""
     target = getattr(torch, dtype)
