@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.families.buffers import LANES
 from evokernel_core.ascendc.families.epilogue import Cost
+from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.ascendc.families.transposed_geometry import Sizes, Transposed
 from evokernel_core.ascendc.families.turned_epilogue import ROW_BYTES

@@ -12,7 +12,6 @@ from attrs import frozen
 
 from evokernel_core.ascendc.families import copies
 from evokernel_core.ascendc.families.base import Kernel
-from evokernel_core.ascendc.families.buffers import LANES
 from evokernel_core.ascendc.families.copies import method
 from evokernel_core.ascendc.families.epilogue import (
     Cost,
@@ -25,6 +24,7 @@ from evokernel_core.ascendc.families.epilogue import (
     tile_text,
     tiling_constants,
 )
+from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.programs import whole_program
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.families.tiling import shape_fields
