@@ -6,8 +6,8 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import MappingProxyType, TracebackType
+from typing import Any, Literal
 
 from evokernel_core.capture import agent
 from evokernel_core.capture.calls import Calls
@@ -31,6 +31,7 @@ _ERRORS: Mapping[str, type[CaptureError]] = {
     for error in (AgentFailed, ImportFailed, InterpreterUnavailable, ShapesNeeded, UnsupportedRegion)
 }
 _CACHE_SIZE = 64
+Way = Literal["parts", "fixed"]
 _TIMES_WHOLE = 3
 """A trace of whole functions may take so many times as long as other calls."""
 REFERENCE_S = 900.0
@@ -71,13 +72,14 @@ class AgentClient:
         symbol: str | None = None,
         *,
         whole: bool = False,
-        apart: tuple[str, ...] = (),
+        ways: Mapping[str, Way] = MappingProxyType({}),
         group: int = 0,
     ) -> tuple[Region, ...]:
         """The regions of a file, in source order; ``text`` is the editor's text, None for the file's.
 
         A region is what one kernel can compute, or with ``whole`` what several in a row can;
-        of the functions named in ``apart`` then only parts. ``group`` is the number of the input group that
+        functions may be taken otherwise then: only in parts, or with all sizes but those of batches fixed.
+        ``group`` is the number of the input group that
         the file is called with, where it has several.
         Raises ShapesNeeded, ImportFailed, InterpreterUnavailable or AgentFailed.
         """
@@ -87,7 +89,7 @@ class AgentClient:
         params = {
             "path": str(path), "text": text, "fusible": dict(fusible),
             "annotations": outline.annotations, "symbol": symbol, "whole": whole,
-            "apart": list(apart), "group": group,
+            "ways": dict(ways), "group": group,
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from evokernel_core.capture.calls import Calls
-from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.client import AgentClient, Way
 from evokernel_core.capture.interpreter import find_interpreter
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.domain.region import Region
@@ -36,12 +37,12 @@ class SharedAgent:
         symbol: str | None = None,
         *,
         whole: bool = False,
-        apart: tuple[str, ...] = (),
+        ways: Mapping[str, Way] = MappingProxyType({}),
         group: int = 0,
     ) -> tuple[Region, ...]:
         """As AgentClient.capture."""
         with self._lock:
-            return self._open().capture(path, text, fusible, symbol, whole=whole, apart=apart, group=group)
+            return self._open().capture(path, text, fusible, symbol, whole=whole, ways=ways, group=group)
 
     def calls(self, path: Path) -> Calls:
         """As AgentClient.calls."""

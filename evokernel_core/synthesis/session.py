@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -17,6 +18,7 @@ from evokernel_core.ascendc.emit.package import import_root, kernel_name, write_
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fused_ops
+from evokernel_core.capture.client import Way
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import PlanError, StoreError, UsageError
 from evokernel_core.domain.job import JobKind
@@ -106,8 +108,8 @@ class Session:
         """The regions of a file; those that no family covers are unsupported, with the reason.
 
         A region is what one fused kernel computes. With ``programs`` it is as large as several kernels in
-        a row can compute; where the planner refuses one, the smaller ones inside it take its place, and it
-        says why.
+        a row can compute; where the planner refuses one, it is taken with all sizes but those of batches
+        fixed, or else the smaller ones inside it take its place, and it says why.
         """
         if not programs:
             return tuple(map(self._planned, self.agent.capture(path, text, fused_ops(), symbol, group=group)))
@@ -123,14 +125,22 @@ class Session:
         ]
         if not refused:
             return tuple(planned)
-        functions = tuple(sorted({region.symbol for region in refused}))
-        parts = agent.capture(path, text, covered_ops(), symbol, whole=True, apart=functions, group=group)
         found = [region for region in planned if region.task is not None]
+        fixed = agent.capture(
+            path, text, covered_ops(), symbol, whole=True, ways=_all_in(refused, "fixed"), group=group
+        )
+        _add(found, (region for region in map(self._planned, fixed) if region.task is not None))
+        refused = [region for region in refused if all(region.span != other.span for other in found)]
+        if not refused:
+            return tuple(sorted(found, key=_position))
+        parts = agent.capture(
+            path, text, covered_ops(), symbol, whole=True, ways=_all_in(refused, "parts"), group=group
+        )
         _add(found, (region for region in map(self._planned, parts) if region.task is not None))
         _add(found, self.regions(path, text, symbol, group=group))
         reasons = [*refused, *(region for region in captured if region.status is RegionStatus.UNSUPPORTED)]
         found += [region for region in reasons if all(region.span != other.span for other in found)]
-        return tuple(sorted(found, key=lambda region: (region.span.line, region.span.column)))
+        return tuple(sorted(found, key=_position))
 
     def single_offers(self, path: Path, text: str | None, symbol: str | None = None) -> tuple[Offer, ...]:
         """The regions of a file that one kernel computes, and why others have none."""
@@ -262,6 +272,15 @@ class Session:
         package = self._write(region, _task(region), candidate)
         _replace(path, edited)
         return package
+
+
+def _all_in(regions: Iterable[Region], way: Way) -> dict[str, Way]:
+    """The functions of regions, to be taken in one way."""
+    return {region.symbol: way for region in sorted(regions, key=attrgetter("symbol"))}
+
+
+def _position(region: Region) -> tuple[int, int]:
+    return region.span.line, region.span.column
 
 
 def _add(found: list[Region], more: Iterable[Region]) -> None:

@@ -531,6 +531,15 @@ def test_inputs_are_not_named_as_cpp_words_are(whole: Callable[[str], tuple[Regi
     assert_same_model(text, region)
 
 
+def test_what_the_tracer_cannot_follow_with_symbols_has_fixed_sizes(
+    whole: Callable[[str], tuple[Region, ...]],
+) -> None:
+    forward = 'return F.interpolate(x[:, :, ::2], size=x.shape[2:], mode="bilinear") + x'
+    text = model("", forward, "torch.randn(2, 3, 8, 9)")
+    (region,) = whole(text)
+    assert_same_model(text, region)
+
+
 WRITES = {
     "rows by index": ("x[i] = v\nreturn x", "x"),
     "a part, and another result": ("x[1:4] += v[:3]\nreturn x.sum(0)", "x"),

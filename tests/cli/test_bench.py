@@ -14,7 +14,7 @@ from evokernel_core.cli.bench import Journal, key_of, summary
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
-from evokernel_core.synthesis.problems import ProblemResult, level_of, problem_files
+from evokernel_core.synthesis.problems import ProblemResult, level_of, problem_files, solve
 from evokernel_core.synthesis.session import Session
 
 POINTWISE = """
@@ -172,6 +172,17 @@ def test_an_input_group_without_a_kernel_is_named(tmp_path: Path) -> None:
     assert (found["feasible"], found["served"]) == (False, 3)
     assert found["reason"].startswith("Input group 4: ")
     assert "float64" in found["reason"]
+
+
+def test_sizes_that_no_kernel_takes_as_symbols_are_fixed(tmp_path: Path) -> None:
+    text = POINTWISE.replace("torch.relu(x) + 1", "torch.nn.functional.adaptive_max_pool1d(x, 5) + 1")
+    file = tmp_path / "pool.py"
+    file.write_text(text.replace("torch.rand(40, 33)", "torch.rand(40, 3, 17)"))
+    with Session(Settings(), tmp_path) as session:
+        (region,) = session.regions(file, symbol="Model.forward", programs=True)
+        assert region.task is not None, region.reason
+        assert region.task.graph.inputs[0].spec.shape == ("s0", 3, 17)
+        assert solve(session, file, 1, "pool").feasible
 
 
 DONE = ProblemResult("2_early", True, 4, 20.0, 10.0, 40.0, 5.0, 0, "", "done", 1.5)

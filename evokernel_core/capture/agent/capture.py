@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,12 @@ _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "
 @dataclass(frozen=True)
 class Asked:
     """What a capture is to look at: only the definition ``symbol``, where one is named. ``whole`` lets a
-    region take several kernels; the functions in ``apart`` are then taken in parts. Of several input groups
-    the one with the number ``group`` is called."""
+    region take several kernels; ``ways`` names functions to be taken otherwise then, in ``parts`` or with
+    ``fixed`` sizes. Of several input groups the one with the number ``group`` is called."""
 
     symbol: str | None = None
     whole: bool = False
-    apart: frozenset[str] = frozenset()
+    ways: Mapping[str, str] = field(default_factory=dict)
     group: int = 0
 
 
@@ -69,12 +69,11 @@ def capture(
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
             entries = [entry_of(trial, source, module) for trial in calls] if whole else []
-            entries = [
-                item if item and item.function.qualname not in asked.apart else None for item in entries
-            ]
+            parts = {name for name, way in asked.ways.items() if way == "parts"}
+            entries = [item if item and item.function.qualname not in parts else None for item in entries]
             with stacks_kept() if whole else nullcontext():
                 failures = [_run(trial, recorder, source) for trial in calls]
-        request = _Request(source, module, recorder, fusibility)
+        request = _Request(source, module, recorder, fusibility, asked.ways)
         wanted = [item for item in source.functions if _matches(item, asked.symbol)]
         regions, covered = request.whole_regions(entries, failures, wanted) if whole else ([], frozenset())
         refused = {region["symbol"] for region in regions if region["graph"] is None}
@@ -156,12 +155,18 @@ def _statement_at(function: ast.FunctionDef, line: int) -> ast.stmt:
 
 class _Request:
     def __init__(
-        self, source: Source, module: types.ModuleType, recorder: Recorder, fusibility: Fusibility
+        self,
+        source: Source,
+        module: types.ModuleType,
+        recorder: Recorder,
+        fusibility: Fusibility,
+        ways: Mapping[str, str],
     ) -> None:
         self.source = source
         self.module = module
         self.recorder = recorder
         self.fusibility = fusibility
+        self.ways = ways
         self._done: dict[Any, dict[str, Any] | frozenset[int]] = {}
 
     def was_executed(self, function: Function) -> bool:
@@ -178,8 +183,9 @@ class _Request:
             if entry is None or failed or entry.function not in wanted:
                 continue
             body = statements_of(entry.function.node)
+            fixed = self.ways.get(entry.function.qualname) == "fixed"
             try:
-                region = {**maker.region(entry), "status": "candidate"}
+                region = {**maker.region(entry, fixed=fixed), "status": "candidate"}
                 covered.add(entry.function.qualname)
             except Refused as error:
                 region = {"reason": str(error)}

@@ -22,7 +22,7 @@ def _capture(params: dict[str, Any]) -> Any:
     asked = Asked(
         params.get("symbol"),
         params.get("whole", False),
-        frozenset(params.get("apart", ())),
+        params.get("ways", {}),
         params.get("group", 0),
     )
     return capture(params["path"], params["text"], params["fusible"], params["annotations"], asked)

@@ -31,17 +31,21 @@ Key = tuple[Any, ...]
 @dataclass(frozen=True)
 class Input:
     """One input of a traced function. Where parameters are many, those of equal size share a symbol, as
-    the sizes of a model's layers are chosen together; those of convolutions are numbers."""
+    the sizes of a model's layers are chosen together; those of convolutions are numbers. ``fixed``: only
+    the first size of what is no parameter is not a number."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     parameter: bool
     shares: bool = False
+    fixed: bool = False
 
     def key(self, index: int, dim: int) -> Key | None:
         """None where the size is always a number."""
         size = self.shape[dim]
         if size < 2 or (self.parameter and len(self.shape) > 2):
+            return None
+        if self.fixed and (dim > 0 or self.parameter):
             return None
         return (size,) if self.shares else (index, dim)
 
@@ -49,17 +53,17 @@ class Input:
 _FEW_PARAMETERS = 8
 
 
-def inputs_of(leaves: tuple[Leaf, ...]) -> tuple[Input, ...]:
+def inputs_of(leaves: tuple[Leaf, ...], fixed: bool = False) -> tuple[Input, ...]:
     """A Python number is traced as a tensor of no dimensions."""
     shares = sum(leaf.kind == PARAMETER for leaf in leaves) > _FEW_PARAMETERS
-    return tuple(_input(leaf, shares) for leaf in leaves)
+    return tuple(_input(leaf, shares, fixed) for leaf in leaves)
 
 
-def _input(leaf: Leaf, shares: bool) -> Input:
+def _input(leaf: Leaf, shares: bool, fixed: bool) -> Input:
     if leaf.kind == SCALAR:
         return Input((), torch.float32, False)
     parameter = leaf.kind == PARAMETER
-    return Input(tuple(leaf.value.shape), leaf.value.dtype, parameter, parameter and shares)
+    return Input(tuple(leaf.value.shape), leaf.value.dtype, parameter, parameter and shares, fixed)
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,10 @@ from .writing import conditions_of_writing
 _MAX_ROUNDS = 10
 
 
+class Untraceable(Refused):
+    """The tracer failed, as it may where an operation cannot take a size that is a symbol."""
+
+
 class WholeFunctions:
     """Makes regions of whole functions of one file. ``was_run`` tells whether an expression was
     evaluated while the file's calls were recorded."""
@@ -55,36 +59,45 @@ class WholeFunctions:
         table = {operation: rule for operation, rule in fusibility.table.items() if not _draws(operation)}
         self._table = table | TABLE
 
-    def region(self, entry: Entry) -> dict[str, Any]:
-        """``{"replacement", "graph", "symbols"}`` of the function's whole body. Raises Refused with the
-        reason where it cannot be one region."""
+    def region(self, entry: Entry, *, fixed: bool = False) -> dict[str, Any]:
+        """``{"replacement", "graph", "symbols"}`` of the function's whole body. With ``fixed`` only the first
+        sizes of its tensors, as those of batches, are symbols. Raises Refused with the reason where it cannot
+        be one region."""
         if entry.refusal:
             raise Refused(entry.refusal)
         run = [item for item in self.source.functions if any(map(self.was_run, ast.walk(item.node)))]
         if reason := outside_state(self.source, self.was_run, run):
             raise Refused(reason)
         self._run = run
-        region = self._region(entry)
+        region = self._region(entry, fixed)
         if built := entry.state.built():
             raise Refused(f"The first call sets {built}, which a kernel's would not: set it in __init__.")
         return region
 
-    def _region(self, entry: Entry) -> dict[str, Any]:
+    def _region(self, entry: Entry, fixed: bool) -> dict[str, Any]:
         call = call_of(entry, self.module, fix_numbers=False)
         try:
-            return self._traced(call)
+            return self._traced(call, fixed)
         except Refused:
             if not any(leaf.kind == SCALAR for leaf in call.leaves):
                 raise
-        return self._traced(call_of(entry, self.module, fix_numbers=True))
+        return self._traced(call_of(entry, self.module, fix_numbers=True), fixed)
 
-    def _traced(self, call: Call) -> dict[str, Any]:
-        inputs = inputs_of(call.leaves)
+    def _traced(self, call: Call, fixed: bool) -> dict[str, Any]:
+        inputs = inputs_of(call.leaves, fixed)
         pinned: set[Key] = set()
         for _ in range(_MAX_ROUNDS):
-            found, modes = self._trace(call, inputs, pinned)
             try:
+                found, modes = self._trace(call, inputs, pinned)
                 more = found.symbols_to_pin() - pinned
+            except Untraceable:
+                if not fixed:
+                    return self._traced(call, fixed=True)
+                more = {key for i, item in enumerate(inputs) for key in _keys(item, i)} - pinned
+                if not more:
+                    raise
+                pinned |= more
+                continue
             except Unsupported as error:  # a number that is an argument, where PyTorch takes no tensor
                 raise Refused(str(error)) from error
             if not more:
@@ -108,7 +121,7 @@ class WholeFunctions:
             raise Refused(str(error)) from error
         except Exception as error:
             line = line_of(error, self.source.path)
-            raise Refused(f"Line {line} could not be traced ({describe(error)}).") from error
+            raise Untraceable(f"Line {line} could not be traced ({describe(error)}).") from error
         if random.getstate() != state:
             random.setstate(state)
             raise Refused("It draws random numbers of Python, which change from call to call: use torch's.")
