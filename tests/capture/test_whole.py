@@ -247,6 +247,11 @@ SAME = {
         """,
         "torch.randn(3, 2, 5, 4)",
     ),
+    "rolls by more than the least sizes": (
+        "",
+        "return x.roll((2, -3), (0, 1)) * 2, x.roll(5), (x[:, 1:] + 1).roll(2, 1)",
+        X,
+    ),
     "blocks that are computed again for gradients": (
         "self.block = Block(6, 0.2)",
         """
@@ -420,6 +425,13 @@ def test_images_keep_their_sizes_and_windows_are_numbers(whole: Callable[[str], 
     (region,) = whole(model("self.conv = nn.Conv2d(3, 8, 3)", forward, "torch.randn(20, 3, 32, 48)"))
     assert region.task is not None
     assert [(item.size, item.minimum) for item in region.task.symbols] == [(20, 1), (32, 4), (48, 4)]
+
+
+def test_a_rolled_dimension_is_as_long_as_its_shift(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    text = model("", "return x.roll((2, -3), (0, 1)) * 2", "torch.randn(17, 29, 5)")
+    (region,) = whole(text)
+    assert region.task is not None
+    assert [(item.size, item.minimum) for item in region.task.symbols] == [(17, 2), (29, 3), (5, 1)]
 
 
 def test_draws_are_arguments_in_their_order(whole: Callable[[str], tuple[Region, ...]]) -> None:

@@ -310,7 +310,7 @@ def _symbols(converter: Converter, function: RegionFunction, graph: dict[str, An
     outputs = [specs[item["ref"]][item["index"]]["shape"] for item in graph["outputs"][:1]]
     specs_of_inputs = [_bound(spec, converter) for spec in converter.input_specs]
     least = least_sizes(function, specs_of_inputs, outputs, captured, traced)
-    return [{"name": name, "size": size, "minimum": least[name]} for name, size in captured.items()]
+    return sizes.symbols(least)
 
 
 def _bound(spec: dict[str, Any], converter: Converter) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -151,6 +152,8 @@ class Converter:
 
     def _emit(self, node: Any, name: str) -> None:
         _check_numbers(node, name)
+        if name == "aten.roll.default":
+            self._check_roll(*node.args)
         value = node.meta["val"]
         results = list(value) if isinstance(value, (tuple, list)) else [value]
         kwargs = {
@@ -201,6 +204,14 @@ class Converter:
             )
             found[position] = {"ref": label, "index": 0}
         return found
+
+    def _check_roll(self, x: Any, shifts: Any, dims: Any = ()) -> None:
+        """A roll is two slices joined, which takes dimensions as long as their shift."""
+        shape = x.meta["val"].shape
+        if not dims:  # of all elements as one dimension
+            shape, dims = [math.prod(shape)], [0]
+        for shift, dim in zip(shifts, dims, strict=True):
+            self.sizes.need(shape[dim], abs(self._argument(shift)))
 
     def _argument(self, value: Any) -> Any:  # noqa: PLR0911 - one return a kind of argument
         if isinstance(value, torch.fx.Node):

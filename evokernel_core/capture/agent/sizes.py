@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
@@ -25,11 +25,34 @@ class InexpressibleSize(Unsupported):
 
 @dataclass
 class Sizes:
-    """torch's symbols (s77, s27) under our names (s0, s1), by order of appearance in the inputs."""
+    """torch's symbols (s77, s27) under our names (s0, s1), by order of appearance in the inputs: their
+    sizes in the user's file, the least that tracing assumed, and the least that kernels need."""
 
     names: dict[Any, str]
     hints: dict[Any, int]
     minimums: dict[Any, int]
+    needed: dict[Any, int] = field(default_factory=dict)
+
+    def need(self, size: Any, least: int) -> None:
+        """Notes that kernels are right from a size on. Raises InexpressibleSize where that is no least
+        value of one symbol."""
+        if not isinstance(size, torch.SymInt) or not size.node.expr.free_symbols:
+            return
+        symbol = size.node.expr
+        if self.hints.get(symbol, 0) < least:
+            raise InexpressibleSize(f"The size {symbol} has to be at least {least}.", symbol.free_symbols)
+        self.needed[symbol] = max(least, self.needed.get(symbol, 1))
+
+    def symbols(self, least: dict[str, int]) -> list[dict[str, Any]]:
+        """The symbols of a task; ``least`` are the least sizes at which the function itself runs."""
+        return [
+            {
+                "name": name,
+                "size": self.hints[symbol],
+                "minimum": max(least[name], self.needed.get(symbol, 1)),
+            }
+            for symbol, name in self.names.items()
+        ]
 
     def text(self, size: Any) -> int | str:
         """A size as a number or an expression of + - * // %. Raises Unsupported for others."""

@@ -192,7 +192,7 @@ class WholeFunctions:
             least = least_sizes(
                 RegionFunction(run, call.leaves), converter.bound_specs(), shapes, captured, traced
             )
-        return [{"name": name, "size": size, "minimum": least[name]} for name, size in captured.items()]
+        return sizes.symbols(least)
 
 
 def _draws(operation: Any) -> bool:
