@@ -54,6 +54,8 @@ def check_result(node: Node, index: int, bool_results: frozenset[str], views: fr
     dtype = node.outputs[index].dtype
     if dtype in INTEGERS | SHORT and node.op in COUNTS | views:
         return
+    if dtype in INTEGERS | SHORT:
+        raise PlanError(f"{node.op} with these arguments is not covered for {dtype}.")
     if dtype not in COMPUTED:
         raise PlanError(
             f"{node.op} computes in {dtype}; only float32, float16, bfloat16 and masks are covered."

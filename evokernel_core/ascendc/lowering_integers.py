@@ -8,8 +8,8 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node
 
 INTEGERS = frozenset({"int32", "int64"})
-SHORT = frozenset({"int8", "uint8"})
-"""Integers that half holds exactly, through which they are loaded and stored."""
+SHORT = frozenset({"int16", "int8", "uint8"})
+"""Integers that float32 holds exactly."""
 COUNTS = frozenset({"aten._to_copy.default"})
 """Operations that may have integer results: those are whole numbers of float32 that nothing rounds."""
 _EXACT = 1 << 24

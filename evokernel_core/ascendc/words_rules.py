@@ -234,7 +234,7 @@ def _shift(name: str) -> Rule:
     def rule(call: WordCall) -> Value:
         bits = call.argument(1, "other")
         if isinstance(bits, ValueRef):
-            raise PlanError(f"{call.node.op} by a tensor of bits is not covered: A2 shifts by one number.")
+            return _shift_by_tensor(call, name, call.whole(bits, call.dtype))
         count = call.whole_number(bits)
         if not 0 <= count < WIDTHS[call.dtype]:
             raise PlanError(f"{call.node.op} by {count} bits means nothing for {call.dtype}.")
@@ -243,6 +243,21 @@ def _shift(name: str) -> Rule:
         return call.result(shifted)
 
     return rule
+
+
+def _shift_by_tensor(call: WordCall, name: str, bits: Whole) -> Value:
+    """A2 shifts by one number: here by each power of two that the number of bits has. What is shifted by
+    less than nothing or by its whole width leaves zeros, or signs on the way to the right."""
+    numbers, words, width = call.arithmetic(call.dtype), call.words, WIDTHS[call.dtype]
+    start = value = call.whole(call.node.args[0], call.dtype)
+    for place in range((numbers.bits - 1).bit_length()):
+        has = words.sign(words.shift("shl", bits.low, BITS - 1 - place))
+        value = numbers.chosen(has, getattr(numbers, name)(value, 1 << place), value)
+    within = words.both(words.complement(numbers.sign_of(bits)), numbers.is_less(bits, numbers.number(width)))
+    left = numbers.number(0)
+    if name == "shifted_right":
+        left = numbers.widened(Whole(numbers.sign_of(start)))
+    return call.result(numbers.chosen(within, value, left))
 
 
 def _where(call: WordCall) -> Value:

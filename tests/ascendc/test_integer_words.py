@@ -197,12 +197,32 @@ def test_random_graphs(seed: int, builder: Any, on_twin: Any, chip: Any) -> None
             np.testing.assert_array_equal(found, np.broadcast_to(values[k], (n, m)))
 
 
-def test_what_cannot_be_exact_is_refused(builder: Any, chip: Any) -> None:
+@pytest.mark.parametrize("dtype", ("int64", "int32", "uint8"))
+def test_shifts_by_tensors(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    b, kind, width = builder(), {"shape": ("n",), "dtype": dtype}, 8 * np.dtype(dtype).itemsize
+    x, bits = b.input("x", ("n",), dtype), b.input("bits", ("n",), dtype)
+    results = [b.call(f"bitwise_{side}_shift.Tensor", x, bits, **kind) for side in ("left", "right")]
+    task = b.task(*results, symbols={"n": 700})
+    strategy = initial(task, chip)
+    for n in (1, 700):
+        rng = np.random.default_rng(n)
+        x = draw(rng, n, dtype)
+        bits = rng.integers(0 if dtype == "uint8" else -2, width + 2, n).astype(dtype)
+        within = (bits >= 0) & (bits < width)
+        some = np.where(within, bits, 0).astype(dtype)
+        right = [np.where(within, x << some, 0), np.where(within, x >> some, np.where(x < 0, -1, 0))]
+        for found, wanted in zip(
+            on_twin(task, {"x": x, "bits": bits}, strategy, {"n": n}), right, strict=True
+        ):
+            np.testing.assert_array_equal(found, wanted.astype(dtype))
+
+
+@pytest.mark.parametrize("power", (-1, 9))
+def test_powers_that_are_refused(power: int, builder: Any, chip: Any) -> None:
     b = builder()
     x = b.input("x", (8,), "int64")
-    by = b.call("bitwise_left_shift.Tensor", x, x, shape=(8,), dtype="int64")
-    with pytest.raises(PlanError, match="by a tensor of bits"):
-        check(b.task(by), chip)
+    with pytest.raises(PlanError, match="not covered for int64"):
+        check(b.task(b.call("pow.Tensor_Scalar", x, power, shape=(8,), dtype="int64")), chip)
 
 
 @pytest.mark.parametrize("dtype", ("int64", "int32", "uint8"))
@@ -259,8 +279,10 @@ def test_sizes_as_operands(builder: Any, on_twin: Any, chip: Any) -> None:
             np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("dtype", ("uint8", "int8"))
-def test_bytes_become_floats_and_floats_bytes(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+@pytest.mark.parametrize("dtype", ("uint8", "int8", "int16"))
+def test_short_integers_become_floats_and_floats_those(
+    dtype: str, builder: Any, on_twin: Any, chip: Any
+) -> None:
     """As images and quantized tensors are read and written, in rows and element by element."""
     b, shape = builder(), ("n", "m")
     x, zero = b.input("x", shape, dtype), b.input("zero", ("m",), dtype)

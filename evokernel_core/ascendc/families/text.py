@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from evokernel_core.ascendc.lowering import Domain
-from evokernel_core.ascendc.lowering_integers import INTEGERS, SHORT
+from evokernel_core.ascendc.lowering_integers import INTEGERS
 from evokernel_core.ascendc.lowering_program import Instruction
 from evokernel_core.ascendc.lowering_registers import Registers
 
@@ -22,7 +22,7 @@ CPP_TYPE = {
 }
 STAGES = {"float16": "halfStage", "bool": "halfStage", "bfloat16": "bfloat16Stage"}
 """Tiles in a 16-bit type, through which tensors of one byte and rounded numbers pass."""
-ONE_BYTE = SHORT | {"bool"}
+ONE_BYTE = frozenset({"int8", "uint8", "bool"})
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
 _SCALAR = frozenset({"Adds", "Muls", "Maxs", "Mins", "LeakyRelu"})
 _UNARY = frozenset({"Exp", "Ln", "Sqrt", "Abs", "Relu"})

@@ -36,6 +36,8 @@ _ROUNDINGS = 4
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
 """What becomes of a node: its op, both kinds of arguments, and result."""
 _EXTREME = 30.0
+_BEYOND = ("out of range", "out of bounds", "out of DATA bounds")
+"""What PyTorch says of an index that a tensor does not have."""
 _INTEGERS = (Range(0, 8), Range(0, 2), Range(1, 2))
 """Values of integer inputs that no operation reads as indices, and where the graph does not take those."""
 _EXTRA_SHARE = 1 / 8
@@ -220,7 +222,7 @@ def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
     try:
         return compute()
     except (IndexError, RuntimeError) as error:
-        if "out of range" not in str(error) and "out of bounds" not in str(error):
+        if not any(words in str(error) for words in _BEYOND):
             raise
         message = f"The graph reads beyond a tensor at these sizes ({describe(error)})."
         raise AgentError("unsupported", message) from error
