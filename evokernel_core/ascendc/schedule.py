@@ -24,6 +24,8 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
+_ROOM = 32
+"""Sizes up to which those of the user's file may grow."""
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
 _MOST_TILE = 255 * LANES // _TILE_STEP * _TILE_STEP
@@ -80,7 +82,7 @@ def _text(planned: Plan, schedule: Schedule) -> StageText:
 
 def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware or of its family; None where it is legal."""
-    columns = planned.inner.evaluate(task.sizes)
+    columns = row_room(planned, task)
     if schedule.tile < _TILE_STEP or schedule.tile % _TILE_STEP:
         return f"A tile of {schedule.tile} elements is not a whole number of {_TILE_STEP}."
     if planned.reductions and schedule.tile > _MOST_TILE:
@@ -119,6 +121,13 @@ def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
 # -- the space ------------------------------------------------------------------------------------
 
 
+def row_room(planned: Plan, task: KernelTask) -> int:
+    """Columns that a kernel of whole rows has room for: those of the file's sizes, of which small ones may
+    grow, as a kernel that just fits them would decline the next call."""
+    sizes = {name: max(size, _ROOM) for name, size in task.sizes.items()}
+    return planned.inner.evaluate(sizes)
+
+
 def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
     """The tile forms that a plan may take."""
     if planned.family == "columnwise":
@@ -133,8 +142,7 @@ def forms(planned: Plan, columns: int) -> tuple[Form, ...]:
 
 
 def _starts(planned: Plan, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
-    columns = planned.inner.evaluate(task.sizes)
-    for form in forms(planned, columns):
+    for form in forms(planned, row_room(planned, task)):
         if form is Form.SHARED and not _is_worth_sharing(planned, task, chip):
             continue
         for buffers in (2, 1):
@@ -183,7 +191,7 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
         at_once = _at_once(chip) if base.form is Form.SHARED else 0
         yield evolve(base, online=bool(online), at_once=at_once)
         return
-    columns = planned.inner.evaluate(task.sizes)
+    columns = row_room(planned, task)
     capacity = -(-columns // LANES) * LANES
     rows = 64 if columns >= LANES * 2 else 192
     base = evolve(base, columns=capacity, rows=rows)
@@ -259,8 +267,7 @@ def _buffer_steps(planned: Plan, here: Schedule, chip: Chip) -> Iterator[tuple[s
 def _form_steps(
     planned: Plan, here: Schedule, task: KernelTask, chip: Chip
 ) -> Iterator[tuple[str, Schedule]]:
-    columns = planned.inner.evaluate(task.sizes)
-    for form in forms(planned, columns):
+    for form in forms(planned, row_room(planned, task)):
         if form is not here.form:
             base = Schedule(form, 0, here.buffers, cores=here.cores, eager_rounding=here.eager_rounding)
             for schedule in _tiled(planned, base, task, chip):

@@ -205,3 +205,14 @@ def test_two_outputs_of_different_rank(builder: Any, on_twin: Any) -> None:
     got_centred, got_mean = on_twin(task, {"x": array})
     np.testing.assert_allclose(got_mean, array.mean(1, keepdims=True), 1e-5, 1e-6)
     np.testing.assert_allclose(got_centred, array - array.mean(1, keepdims=True), 1e-5, 1e-6)
+
+
+def test_rows_of_small_sizes_have_room_to_grow(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("n", 9, "c"))
+    result = graph.call("sum.dim_IntList", x, (1, 2), False, shape=("n",))
+    task = graph.task(result, symbols={"n": 7, "c": 13})
+    for size in (1, 13, 17, 32):
+        values = np.random.default_rng(size).standard_normal((3, 9, size)).astype("f4")
+        (found,) = on_twin(task, {"x": values}, sizes={"n": 3, "c": size})
+        np.testing.assert_allclose(found, values.sum((1, 2)), rtol=1e-4, atol=1e-4)

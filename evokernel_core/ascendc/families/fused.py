@@ -54,7 +54,7 @@ class FusedFamily:
         planned = plan(task, chip.hbm_bytes)
         if strategy.family != planned.family:
             return None
-        columns = planned.inner.evaluate(task.sizes)
+        columns = schedules.row_room(planned, task)
         schedule = Schedule.of(strategy)
         if schedule.form not in schedules.forms(planned, columns):
             return None
