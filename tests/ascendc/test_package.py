@@ -215,6 +215,26 @@ def assert_binding_compiles(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+STRIDED = """
+import torch
+import evokernel_kernels.flat
+x = torch.randn(24, 5)
+torch.testing.assert_close(torch.ops.evokernel.flat(x.t()), x.t().reshape(-1).exp())
+print("fine")
+"""
+
+
+def test_the_reference_takes_tensors_that_are_not_contiguous(
+    tmp_path: Path, builder: Any, source: KernelSource
+) -> None:
+    b = builder()
+    x = b.input("x", ["s0", 24])
+    flat = b.call("view.default", x, (SymbolicInt("24 * s0"),), shape=["24 * s0"])
+    put(tmp_path, b.task(b.call("exp.default", flat, shape=["24 * s0"]), symbols={"s0": 5}), source, "flat")
+    result = run_python(tmp_path, STRIDED)
+    assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
+
+
 @pytest.fixture
 def long_task(builder: Any) -> KernelTask:
     """A product of 66 tensors and a number; a buffer keeps the product before, and calls are counted."""

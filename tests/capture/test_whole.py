@@ -267,6 +267,19 @@ SAME = {
         f"{X}, 0.9",
         "x, decay",
     ),
+    "unit matrices and grids of integers": (
+        """
+        self.register_buffer("scale", torch.rand(6) + 0.1)
+        self.register_buffer("zero", torch.arange(6, dtype=torch.int32))
+        """,
+        """
+        y = torch.fake_quantize_per_tensor_affine(x, 0.05, 128, 0, 255) + torch.eye(4, 6)
+        z = torch.fake_quantize_per_channel_affine(x, self.scale, self.zero, 1, -8, 7)
+        w = torch.fake_quantize_per_tensor_affine(x, self.scale[0], self.zero[0], -8, 7)
+        return y, z, w, torch.eye(4, dtype=torch.bool), torch.zeros(4, 3) @ torch.eye(3) + x[:, :3]
+        """,
+        X,
+    ),
     "memory filled piece by piece": (
         "self.scale = nn.Parameter(torch.rand(6))",
         """

@@ -91,7 +91,9 @@ def _node(node: Node, several: Mapping[str, bool], device: str) -> str:
             arguments.append(f"{key}={_argument(value, several)}")
     if packet in _MAKES_TENSORS:
         arguments.append(f"device={device}")
-    return f"{python_name(node.name)} = torch.ops.{node.op}({', '.join(arguments)})"
+    # what was traced on contiguous tensors is called with any, of which not all have every view
+    op = "aten.reshape.default" if packet in ("view", "_unsafe_view") else node.op
+    return f"{python_name(node.name)} = torch.ops.{op}({', '.join(arguments)})"
 
 
 def _argument(arg: Arg, several: Mapping[str, bool]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 aten = torch.ops.aten
@@ -99,7 +101,53 @@ def x_log_y(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return product if x is y else torch.where(is_nan(y), y, product)
 
 
+def identity(
+    rows: int, columns: int | None = None, *, dtype: torch.dtype | None = None, **others: Any
+) -> torch.Tensor:
+    """aten.eye, of the indices' own dtype: torch's takes the narrowest that the size fits in."""
+    across = torch.arange(rows if columns is None else columns)
+    return torch.eq(torch.arange(rows).unsqueeze(1), across).to(dtype or torch.get_default_dtype())
+
+
+def quantised(
+    x: torch.Tensor, scale: float, zero: int, least: int, most: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """aten.fake_quantize_per_tensor_affine_cachemask: rounded to a grid of integers, and what was inside."""
+    return _on_grid(x, 1.0 / scale, scale, zero, least, most)
+
+
+def quantised_by(
+    x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor, enabled: torch.Tensor, least: int, most: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same with a scale and a zero point in tensors, unless it is switched off."""
+    result, inside = _on_grid(x, 1.0 / scale, scale, zero.to(x.dtype), least, most)
+    return torch.where(enabled != 0, result, x), inside | (enabled == 0)
+
+
+def quantised_by_channel(
+    x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor, axis: int, least: int, most: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """aten.fake_quantize_per_channel_affine_cachemask: a scale and a zero point for each channel."""
+    shape = [-1 if dim == axis else 1 for dim in range(x.dim())]
+    scale, zero = scale.view(shape), zero.view(shape).to(x.dtype)
+    return _on_grid(x, 1.0 / scale, scale, zero, least, most)
+
+
+def _on_grid(
+    x: torch.Tensor, inverse: Any, scale: Any, zero: Any, least: int, most: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As PyTorch multiplies by the inverse of the scale and rounds halves to even numbers."""
+    number = torch.round(x * inverse) + zero
+    inside = (number >= least) & (number <= most)
+    return (torch.clamp(number, least, most) - zero) * scale, inside
+
+
 TABLE = {
+    aten.eye.default: identity,
+    aten.eye.m: identity,
+    aten.fake_quantize_per_tensor_affine_cachemask.default: quantised,
+    aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: quantised_by,
+    aten.fake_quantize_per_channel_affine_cachemask.default: quantised_by_channel,
     aten.isnan.default: is_nan,
     aten.xlogy.Tensor: x_log_y,
     aten.native_group_norm.default: group_norm,

@@ -161,6 +161,8 @@ class Converter:
             for key, item in sorted(node.kwargs.items())
             if key not in ("device", "layout", "pin_memory", "memory_format", "non_blocking")
         }
+        if _makes_of_default_dtype(node):
+            kwargs["dtype"] = self._argument(value.dtype)
         name, args = with_number(name, [self._argument(item) for item in node.args])
         args = self._with_tensors(node, args) if name == str(node.target) else args
         if name == "aten.expand.default" and not isinstance(args[0], dict):  # of a number, not of a tensor
@@ -242,6 +244,13 @@ class Converter:
                 wanted |= _names_read([node])
                 kept.append(node)
         self._nodes = kept[::-1]
+
+
+def _makes_of_default_dtype(node: Any) -> bool:
+    """Whether a node makes a tensor of nothing without saying of which dtype: the default one may change."""
+    asked = any(item.name == "dtype" for item in node.target._schema.arguments)
+    values = (item.meta["val"] for item in node.all_input_nodes)
+    return asked and node.kwargs.get("dtype") is None and not any(isinstance(v, torch.Tensor) for v in values)
 
 
 _NUMBERED: Mapping[str, tuple[int, ...]] = {
