@@ -180,6 +180,8 @@ def _whole_forward(session: Session, file: Path, symbol: str, group: int) -> tup
             if not reason:
                 return region, ""
             refused.append(reason)
+    # a call that fails may do so in a function that the symbol calls
+    refused = refused or [region.reason for region in found if region.task is None and region.reason]
     return None, " ".join(dict.fromkeys(refused)) or f"{symbol} has no code that a kernel could replace."
 
 

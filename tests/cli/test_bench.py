@@ -90,6 +90,10 @@ UNSUITABLE = {
     "double": (POINTWISE.replace("33)", "33, dtype=torch.float64)"), "float64: kernels give"),
     "missing": ("import no_such_package" + POINTWISE, "No module named 'no_such_package'"),
     "empty": ("import torch\n\ndef get_inputs():\n    return []\n", "no module class or function"),
+    "failing": (
+        POINTWISE.replace("torch.relu(x)", "inner(x)") + "\n\ndef inner(x):\n    return x.view(7, 7)\n",
+        "Line 19 raised",
+    ),
     "shapeless": (POINTWISE.replace("get_inputs", "inputs_of"), "get_inputs"),
 }
 
