@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial
+from evokernel_core.ascendc.families.integer_rows import FOLD
+from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.tensor import TensorSpec
 from tests.ascendc.test_integer_words import draw
 
@@ -69,3 +71,12 @@ def test_running_sums_of_truth_values(builder: Any, on_twin: Any, chip: Any) -> 
     counted = b.call("cumsum.default", real, 1, **int64)
     placed = b.call("add.Tensor", b.call("mul.Tensor", counted, real, **int64), 1, **int64)
     _check(on_twin, chip, b, [placed], "int64", lambda x: [np.cumsum(x != 1, 1) * (x != 1) + 1])
+
+
+def test_many_truth_values_are_not_counted_in_floats(builder: Any, chip: Any) -> None:
+    for count in (1 << 16, (1 << 24) + 1):
+        b = builder()
+        x = b.input("x", (count,), "bool")
+        task = b.task(b.call("sum.default", x, shape=(), dtype="int64"))
+        ops = {node.op for node in legalised(task).graph.nodes}
+        assert (FOLD in ops) == (count > 1 << 24) and initial(task, chip).family

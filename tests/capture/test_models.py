@@ -30,7 +30,7 @@ def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, .
     return capture
 
 
-@pytest.mark.parametrize("name", ["gpt_bf16", "llama_gqa", "t5", "unet"])
+@pytest.mark.parametrize("name", ["gpt_bf16", "llama_gqa", "roberta_positions", "t5", "unet"])
 def test_whole_models(
     name: str, whole: Callable[[str], tuple[Region, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

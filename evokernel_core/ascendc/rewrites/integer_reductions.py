@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evokernel_core.ascendc.families.integer_rows import DTYPES, FOLD, RUNNING
-from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.lowering_sizes import extent, product
 from evokernel_core.ascendc.rewrites.indexing import times
 from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
@@ -18,6 +18,7 @@ _PLACES = {"argmax": "max", "argmin": "min"}
 _BOTH = {"max": "max", "min": "min"}
 _RUNNING = {"cumsum": "sum", "cumprod": "prod"}
 _PACKETS = frozenset({*_FOLDS, *_PLACES, *_BOTH, *_RUNNING})
+_COUNTED = 1 << 22
 _OF_TWO = frozenset({"aten.max.other", "aten.min.other"})
 
 
@@ -35,6 +36,8 @@ def _rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     dtype, result = writer.spec(x).dtype, node.outputs[0].dtype
     if dtype == "bool" and packet in _RUNNING and result in WIDTHS:
         return (_running(node, writer, x, _RUNNING[packet]),)
+    if dtype == "bool" and packet == "sum" and result in WIDTHS and _is_long(node, writer, x):
+        dtype, x = result, _cast(writer, x, result)
     if dtype not in WIDTHS or (packet in (*_FOLDS, *_RUNNING) and result not in WIDTHS):
         return None
     if packet in _RUNNING:
@@ -49,6 +52,13 @@ def _rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     if packet in _PLACES or len(node.outputs) > 1:
         found.append(_shaped(node, writer, _place(writer, rows, best), shape, len(found)))
     return tuple(found)
+
+
+def _is_long(node: Node, writer: GraphWriter, x: ValueRef) -> bool:
+    """Whether float32, where shorter sums of truth values are counted, may not hold their number."""
+    shape = writer.shape(x)
+    gone = product(extent(shape[dim]) for dim in _dims(node, len(shape))) if shape else extent(1)
+    return gone.evaluate(writer.sizes) > _COUNTED
 
 
 def _converted(writer: GraphWriter, x: ValueRef, dtype: str) -> ValueRef:
