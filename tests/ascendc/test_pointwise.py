@@ -254,3 +254,15 @@ def test_powers_of_two_tensors(builder: Any, on_twin: Any) -> None:
         with np.errstate(all="ignore"):
             expected = np.power(rows.astype("f8"), columns.astype("f8")).astype("f4")
         np.testing.assert_allclose(found, expected, 3e-5, 1e-30, err_msg=str(seed))
+
+
+def test_numbers_are_kept_above_and_below_tensors(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x, low = graph.input("x", ("n", "c")), graph.input("low", ("n", 1))
+    above = graph.call("clamp_min.Tensor", x, low, shape=("n", "c"))
+    result = graph.call("clamp_max.Tensor", above, graph.input("high", ("c",)), shape=("n", "c"))
+    task = graph.task(result, symbols={"n": 6, "c": 50})
+    rng = np.random.default_rng(3)
+    values, least, most = (rng.standard_normal(shape).astype("f4") for shape in ((6, 50), (6, 1), (50,)))
+    (found,) = on_twin(task, {"x": values, "low": least, "high": most})
+    np.testing.assert_array_equal(found, np.minimum(np.maximum(values, least), most))
