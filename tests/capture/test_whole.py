@@ -565,6 +565,16 @@ def test_what_the_tracer_cannot_follow_with_symbols_has_fixed_sizes(
     assert_same_model(text, region)
 
 
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_steps_of_a_recurrent_layer_are_viewed_as_rows(
+    kind: str, whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    forward = "y = self.layer(x)[0]\nreturn y.reshape(-1, 5) @ y.reshape(-1, 5).t()"
+    text = model(f"self.layer = nn.{kind}(6, 5, batch_first=True)", forward, "torch.randn(3, 40, 6)")
+    (region,) = whole(text)
+    assert_same_model(text, region)
+
+
 WRITES = {
     "rows by index": ("x[i] = v\nreturn x", "x"),
     "a part, and another result": ("x[1:4] += v[:3]\nreturn x.sum(0)", "x"),

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from . import recurrent
 from .buffers import Buffers
 from .errors import Unsupported
 from .export import Traced
@@ -133,6 +134,8 @@ class Converter:
             return
         # where copies vanished, elements may lie in an order that only reshape takes
         self._emit(node, "aten.reshape.default" if self._moved and name in _VIEWS else name)
+        # a recurrent layer that has the batch first gives a view of its steps where PyTorch runs it
+        self._moved = self._moved or name in recurrent.ATEN_NAMES
 
     def _keeps_value(self, node: Any, name: str) -> bool:
         """A cast to the same dtype, a view to the same shape, or a slice of everything."""
