@@ -14,7 +14,6 @@ from evokernel_core.ascendc.emit import files, together
 from evokernel_core.ascendc.families.family import Family, Move, StageText
 from evokernel_core.ascendc.families.registry import family_for
 from evokernel_core.ascendc.program import (
-    CUT,
     ONE_LAUNCH,
     PROGRAM,
     Program,
@@ -100,10 +99,10 @@ def _other_cuts(
         name = "all images at once"
         whole = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
         yield Move(name, joined(task, program, whole, name), PROGRAM)
-        return
     for found in chunking.in_chunks(task, program, _texts(task, chip), chip):
-        name = f"images of {int(found.setting(CUT))} kernels in chunks"
-        yield Move(name, evolve(found, move=name), PROGRAM)
+        if Cut.of(found).stages != cut.stages:
+            name = f"images of {Cut.of(found).stages} kernels in chunks"
+            yield Move(name, evolve(found, move=name), PROGRAM)
 
 
 def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
