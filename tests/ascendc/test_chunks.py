@@ -33,8 +33,8 @@ def convolved(graph: Any, *, softmax_dim: int = 1) -> ValueRef:
     return found
 
 
-def pooled(graph: Any, value: ValueRef) -> ValueRef:
-    shape = ("n", OUTPUTS, "(h - 2) // 2", "(w - 2) // 2")
+def pooled(graph: Any, value: ValueRef, half: str = "({} - 2) // 2") -> ValueRef:
+    shape = ("n", OUTPUTS, half.format("h"), half.format("w"))
     found: ValueRef = graph.call("avg_pool2d.default", value, (2, 2), (2, 2), shape=shape)
     return found
 
@@ -45,6 +45,11 @@ def expected(inputs: dict[str, Any]) -> Any:
     value = np.einsum("nchwij,ocij->nohw", windows, weight)
     value = np.exp(value - value.max(1, keepdims=True))
     value /= value.sum(1, keepdims=True)
+    return means(value)
+
+
+def means(value: Any) -> Any:
+    """Of windows of 2 x 2."""
     rows, columns = (size // 2 * 2 for size in value.shape[2:])
     value = value[:, :, :rows, :columns].reshape(*value.shape[:2], rows // 2, 2, columns // 2, 2)
     return value.mean((3, 5))
@@ -77,6 +82,26 @@ def test_images_come_in_chunks(sums: bool, builder: Any, on_twin: Any, chip: Any
         (found,) = on_twin(task, inputs, strategy, {"n": images, "h": height, "w": width})
         wanted = expected(inputs)
         np.testing.assert_allclose(found, wanted.sum(0) if sums else wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_several_kernels_behind_take_all_images(builder: Any, on_twin: Any, chip: Any) -> None:
+    """A softmax over images, of which windows are averaged again."""
+    graph = builder()
+    value = pooled(graph, convolved(graph))
+    shape = ("n", OUTPUTS, "(h - 2) // 2", "(w - 2) // 2")
+    value = graph.call("_softmax.default", value, 0, False, shape=shape)
+    task = graph.task(pooled(graph, value, "({} - 2) // 4"), symbols=LARGE)
+    strategy = initial(task, chip)
+    assert strategy.setting("chunks") > 1
+    rng = np.random.default_rng(2)
+    for images in (1, 3, 2 * int(strategy.setting("chunks")) + 1):
+        inputs = {
+            "x": rng.normal(size=(images, CHANNELS, 12, 15)).astype("f4"),
+            "weight": rng.normal(size=(OUTPUTS, CHANNELS, 3, 3)).astype("f4"),
+        }
+        (found,) = on_twin(task, inputs, strategy, {"n": images, "h": 12, "w": 15})
+        wanted = np.exp(expected(inputs))
+        np.testing.assert_allclose(found, means(wanted / wanted.sum(0)), rtol=1e-4, atol=1e-4)
 
 
 def test_other_chunks_are_moves(builder: Any, on_twin: Any, chip: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import indent
 
 from attrs import frozen
@@ -112,19 +113,23 @@ def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> st
         )
         for place, spec in program.steps().items()
     }
-    texts = [*slot_bytes, *steps.values()]
-    used = {word for text in texts for word in text.replace("(", " ").replace(")", " ").split()}
-    names = [symbol.name for symbol in task.symbols]
-    lines += [f"const int64_t {name} = chunk[{i}];" for i, name in enumerate(names) if name in used]
+    cut = {slot: text for slot, text in enumerate(slot_bytes) if slot in program.cut_slots()}
+    whole = {slot: text for slot, text in enumerate(slot_bytes) if slot not in cut}
     lines.append("uint64_t offset = 0;")
-    for slot, size in enumerate(slot_bytes):
-        if slot in program.cut_slots():
-            step, times = f"tiling.slot{slot}Step", "2" if slot in program.rings() else "tiling.chunks"
-            bytes_ = f"{aligned}({size})" if slot in program.rings() else size
-            lines += [f"tiling.slot{slot} = offset;", f"{step} = {bytes_};"]
-            lines += [f"offset += {aligned}({times} * {step});"]
-        else:
-            lines += [f"tiling.slot{slot} = offset;", f"offset += {aligned}({size});"]
+    if whole:
+        lines += [
+            "{ // what kernels write that take all images",
+            *_indented(_symbols(task, "sizes", whole.values()), 1),
+        ]
+        for slot, text in whole.items():
+            lines += _indented([f"tiling.slot{slot} = offset;", f"offset += {aligned}({text});"], 1)
+        lines.append("}")
+    lines += _symbols(task, "chunk", [*cut.values(), *steps.values()])
+    for slot, text in cut.items():
+        step, times = f"tiling.slot{slot}Step", "2" if slot in program.rings() else "tiling.chunks"
+        lines += [f"tiling.slot{slot} = offset;"]
+        lines += [f"{step} = {f'{aligned}({text})' if slot in program.rings() else text};"]
+        lines += [f"offset += {aligned}({times} * {step});"]
     lines += [f"{field} = {text};" for field, text in steps.items()]
     behind = {stage.kind for stage in program.groups()[2]}
     lines += ["uint64_t scratch = 0;", "uint64_t scratchBehind = 0;", "uint64_t blocks = 1;"]
@@ -142,6 +147,13 @@ def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> st
             "return true;",
         ]
     )
+
+
+def _symbols(task: KernelTask, sizes: str, texts: Iterable[str]) -> list[str]:
+    """Variables for the symbols that expressions mention."""
+    used = {word for text in texts for word in re.findall(r"\w+", text)}
+    names = enumerate(symbol.name for symbol in task.symbols)
+    return [f"const int64_t {name} = {sizes}[{i}];" for i, name in names if name in used]
 
 
 def launches(program: Chunked, name: str) -> tuple[str, str]:
