@@ -80,3 +80,16 @@ def test_many_truth_values_are_not_counted_in_floats(builder: Any, chip: Any) ->
         task = b.task(b.call("sum.default", x, shape=(), dtype="int64"))
         ops = {node.op for node in legalised(task).graph.nodes}
         assert (FOLD in ops) == (count > 1 << 24) and initial(task, chip).family
+
+
+def test_short_rows_on_the_scalar_unit(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Rows that end inside of tiles, and tiles inside of rows."""
+    b = builder()
+    x = b.input("x", ("n", "m"), "int64")
+    task = b.task(b.call("amax.default", x, (1,), shape=("n",), dtype="int64"), symbols={"n": 65536, "m": 16})
+    strategy = initial(task, chip)
+    assert dict(strategy.settings)["scalar"]
+    for n, m in ((1, 1), (3, 700), (400, 9), (100, 60)):
+        values = draw(np.random.default_rng(m), (n, m), "int64")
+        (found,) = on_twin(task, {"x": values}, strategy, {"n": n, "m": m})
+        np.testing.assert_array_equal(found, values.max(1))

@@ -74,10 +74,12 @@ class IntegerRows:
 
 @frozen
 class RowsSchedule(Settings):
-    """``tile`` elements at a time, ``buffers`` of the input."""
+    """``tile`` elements at a time, ``buffers`` of the input; ``scalar``: on the scalar unit, as running ones
+    are and short rows may be."""
 
     tile: int
     buffers: int = 2
+    scalar: bool = False
 
 
 @cache
@@ -114,15 +116,17 @@ def _read(task: KernelTask) -> IntegerRows:
 
 def _ub_bytes(found: IntegerRows, item: RowsSchedule) -> int:
     size = ITEM_SIZE[found.dtype]
-    if found.running:
+    if item.scalar:
         return 2 * 2 * item.tile * size
     words = found.program.words + 2 * size // 4
     return item.tile * (item.buffers * size + 4 * words) + _RESULTS
 
 
 def _refusal(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    if item.tile not in _TILES or item.buffers not in (1, 2) or (found.running and item.buffers != 2):
+    if item.tile not in _TILES or item.buffers not in (1, 2) or (item.scalar and item.buffers != 2):
         return "The tile or the number of buffers is another one."
+    if found.running and not item.scalar:
+        return "What runs along a row takes one element after the other."
     if _ub_bytes(found, item) > chip.ub_bytes - _USABLE:
         return "The buffers do not fit the unified buffer."
     return None
@@ -133,7 +137,7 @@ def _cost_us(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -
     rows, columns = found.rows.evaluate(sizes), found.columns.evaluate(sizes)
     share = math.ceil(rows / chip.aiv)
     tiles, size = math.ceil(columns / item.tile), ITEM_SIZE[found.dtype]
-    if found.running:
+    if item.scalar:
         cycles = share * columns * _SCALAR + math.ceil(share * columns / item.tile) * _COPY
     else:
         steps, width = found.program.steps + 4, min(item.tile, columns)
@@ -147,6 +151,7 @@ def _starts(found: IntegerRows, sizes: Sizes, chip: Chip) -> Iterator[RowsSchedu
     for tile in _TILES:
         yield RowsSchedule(tile, 2)
         yield RowsSchedule(tile, 1)
+        yield RowsSchedule(tile, 2, True)
 
 
 def _steps(
@@ -154,11 +159,12 @@ def _steps(
 ) -> Iterator[tuple[str, RowsSchedule]]:
     yield "double tile", evolve(here, tile=here.tile * 2)
     yield "halve tile", evolve(here, tile=here.tile // 2)
+    yield "lanes" if here.scalar else "scalar unit", evolve(here, scalar=not here.scalar)
     yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
 
 
 def _strategy(found: IntegerRows, item: RowsSchedule, move: str) -> Strategy:
-    way = "Element after element, on scalar units." if found.running else "Lanes, then halves of them."
+    way = "Element after element, on scalar units." if item.scalar else "Lanes, then halves of them."
     notes = (way, f"Tiles of {item.tile} elements, {item.buffers} buffer(s).")
     return Strategy("integer_rows", asdict(item), notes, Descriptor(1 + item.buffers, 1, 1), move)
 
@@ -182,6 +188,7 @@ def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -
         "type": CPP_TYPE[found.dtype],
         "wide": found.dtype == "int64",
         "running": found.running,
+        "scalar": item.scalar,
         "what": _WORDS[found.kind],
         "combined": _combined(found.kind, found.dtype),
         "program": found.program,
@@ -193,7 +200,7 @@ def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -
         "parameters": parameters_of(task),
         **sizes,
     }
-    kernel = render(f"integer_{'running' if found.running else 'fold'}_kernel", **context)
+    kernel = render(f"integer_{'scalar' if item.scalar else 'fold'}_kernel", **context)
     return StageText(render("integer_rows_tiling", **context), kernel, f"{name}_kernel")
 
 
