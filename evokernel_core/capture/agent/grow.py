@@ -268,5 +268,8 @@ def _obstacle_reason(obstacles: list[OpCall], line: int) -> str:
     if any(torch.Tag.nondeterministic_seeded in item.func.tags for item in obstacles):
         return f"Line {line} draws random numbers, which a kernel cannot repeat."
     if call.mutates:
-        return f"{call.name} at line {line} changes a tensor in place: use the out-of-place form."
+        return (
+            f"Line {line} writes in place ({call.name}), which a kernel of that line alone cannot: "
+            "use the form that gives a new tensor, or a kernel of the whole function."
+        )
     return uncovered(call.name, line)
