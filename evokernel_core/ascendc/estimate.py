@@ -126,6 +126,8 @@ def _lanes_work(kernel: Kernel, sizes: Mapping[str, int], cores: int, chip: Chip
     step = 128 // width if several else 128
     share = math.ceil(outer * columns / cores / step) * step
     longest = min(share, schedule.columns if several else schedule.tile)
+    if schedule.whole:
+        longest = min(longest, schedule.tile // steps // step * step)
     chunk = math.ceil(columns / math.ceil(columns / longest) / step) * step
     chunks = math.ceil(columns / chunk)
     per_core = math.ceil(outer * chunks / cores)
@@ -209,7 +211,7 @@ def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
 
 def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     """What a row takes beside its tiles where it has several: lanes are set, combined and reduced."""
-    if kernel.form is Form.STEPS:
+    if kernel.form is Form.STEPS and not kernel.schedule.whole:
         start, steps = chip.constants["vector.startup_cycles"], work.elements / work.rows
         fold = 2 * work.elements / 64 + start * (math.log2(steps) + 2)
         if kernel.calls("Exp") and kernel.schedule.online:  # a maximum whose places stay as they are
@@ -238,8 +240,9 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chi
         return _GET_VALUE
     if item.op == "shift":
         return (_row_reduction(work.elements, chip) + _GET_VALUE) / work.tiles_of_a_row
-    if item.op == "lane_shift":
-        return 4 * (start + repeats) / work.tiles_of_a_row
+    if item.op in ("fold_steps", "lane_shift"):  # one half to the other, until one is left
+        instructions = 2 + math.log2(max(work.elements / work.rows, 1.0))
+        return (repeats + start * instructions) * (1 if item.op == "fold_steps" else 3 / work.tiles_of_a_row)
     if item.op == "expand_columns" and item.target is not None and item.target.name:
         return 0.0  # once for the whole kernel
     if item.domain is Domain.ROW:

@@ -41,6 +41,7 @@ _IN_PASSES = IN_PIECES | {Form.STREAM, Form.STEPS}
 """The forms that read a row once more for each pass."""
 _OVER_ALL_CORES = IN_LANES | {Form.SEGMENTS, Form.SHARED}
 """The forms that cut a row for all cores to have work."""
+_READ_AGAIN = 0.02
 _LEAST_SHARED = 2**18
 """Bytes of a row that are worth sharing: less than it takes for the cores to meet."""
 
@@ -55,8 +56,10 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
         )
 
     def rank(item: Schedule) -> tuple[int, int, float]:
-        """Estimates within 2 % of each other are equal: then the larger tile is better."""
-        estimate = estimate_us(build(planned, item), task.sizes, chip)
+        """Estimates within 2 % of each other are equal: then the larger tile is better. Lanes that are read
+        again may have left L2 by then, however little the estimate makes of it."""
+        again = passes(planned, item.online) - 1 if item.form in IN_LANES and not item.whole else 0
+        estimate = estimate_us(build(planned, item), task.sizes, chip) * (1 + _READ_AGAIN * again)
         return round(math.log(estimate) / 0.02), -item.tile, estimate
 
     best = min(legal, key=rank)
@@ -87,13 +90,27 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
         return f"A tile of {schedule.tile} elements is not a whole number of {_TILE_STEP}."
     if planned.reductions and schedule.tile > _MOST_TILE:
         return f"A reduced tile has at most {_MOST_TILE} elements."
-    if schedule.packed and (reason := _packed_refusal(schedule, columns)):
-        return reason
-    if schedule.form is Form.STEPS and schedule.columns > schedule.tile:
+    reason = None
+    if schedule.packed:
+        reason = _packed_refusal(schedule, columns)
+    elif schedule.form is Form.STEPS:
+        reason = _steps_refusal(planned, schedule)
+    elif schedule.form is Form.RESIDENT and columns > schedule.tile:
+        reason = f"A row of {columns} elements does not fit a tile of {schedule.tile}."
+    return reason or _buffer_refusal(build(planned, schedule), chip)
+
+
+def _steps_refusal(planned: Plan, schedule: Schedule) -> str | None:
+    if schedule.columns > schedule.tile:
         return f"A step of {schedule.columns} lanes does not fit a tile of {schedule.tile}."
-    if schedule.form is Form.RESIDENT and columns > schedule.tile:
-        return f"A row of {columns} elements does not fit a tile of {schedule.tile}."
-    return _buffer_refusal(build(planned, schedule), chip)
+    if not schedule.whole:
+        return None
+    count = planned.mid.constant
+    if count is None or count > steps.MOST_STEPS:
+        return f"Of a lane's steps, {planned.mid}, not all are known to fit a tile."
+    if schedule.tile < 4 * steps.lanes_per_block(planned) * count:
+        return f"All {count} steps of a few lanes do not fit a tile of {schedule.tile}."
+    return None
 
 
 def _packed_refusal(schedule: Schedule, columns: int) -> str | None:
@@ -185,6 +202,8 @@ def _variants(planned: Plan, base: Schedule, task: KernelTask, chip: Chip) -> It
     if base.form is Form.STEPS:
         for lanes in _lane_runs(planned, task, chip):
             yield evolve(base, columns=lanes, spread="columns", online=bool(online_pairs(planned)))
+            if planned.mid.constant is not None:
+                yield evolve(base, columns=lanes, spread="columns", whole=True)
         return
     if base.form is not Form.PACKED:
         online = base.form in _IN_PASSES and online_pairs(planned)
@@ -243,7 +262,10 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
         yield "half the lanes", _fitted(planned, evolve(here, columns=half), chip)
     if here.packed:
         yield from _packed_steps(planned, here, chip)
-    if here.form in _IN_PASSES and online_pairs(planned):
+    if here.form is Form.STEPS and planned.mid.constant is not None:
+        name = "a pass for each reduction" if here.whole else "all steps in a tile"
+        yield name, _fitted(planned, evolve(here, whole=not here.whole, online=False), chip)
+    if here.form in _IN_PASSES and not here.whole and online_pairs(planned):
         name = "a pass for each reduction" if here.online else "reductions in pairs, one pass a pair"
         yield name, _fitted(planned, evolve(here, online=not here.online), chip)
     if here.form is Form.SHARED:
@@ -322,7 +344,7 @@ def _notes(planned: Plan, schedule: Schedule) -> tuple[str, ...]:
         f"Tile of {schedule.tile} elements, {schedule.buffers} buffer(s) a queue.",
         _FORM_NOTES[schedule.form],
     ]
-    if schedule.form in _IN_PASSES:
+    if schedule.form in _IN_PASSES and not schedule.whole:
         notes.append(f"{passes(planned, schedule.online)} passes over a row.")
     if planned.family in ("rowwise", "piecewise") and schedule.form is not Form.SHARED:
         notes.append("A row stays on one core; with fewer rows than cores some cores idle.")
@@ -333,7 +355,7 @@ def _descriptor(planned: Plan, schedule: Schedule) -> Descriptor:
     memory = 3 if schedule.buffers > 1 else 2
     algorithm = 0
     if planned.reductions:
-        again = schedule.form in _IN_PASSES or schedule.form in IN_LANES
+        again = not schedule.whole and schedule.form in _IN_PASSES | IN_LANES
         algorithm = min(passes(planned, schedule.online), 3) if again else 1
     parallelism = 3 if schedule.form in _OVER_ALL_CORES else 2 if schedule.form is Form.FLAT else 1
     return Descriptor(memory, algorithm, parallelism)

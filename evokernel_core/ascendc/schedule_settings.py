@@ -52,7 +52,8 @@ class Schedule:
     ``bypass_l2``: do not keep in L2 what is read once. ``columns``: capacity of column tensors, or
     most lanes of a tile of several steps.
     ``eager_rounding``: round intermediate results to 16 bits where PyTorch does, op by op.
-    ``at_once``: bytes of the rows that cores share at a time, which L2 should keep."""
+    ``at_once``: bytes of the rows that cores share at a time, which L2 should keep.
+    ``whole``: a tile has all the steps of its lanes, which are read once."""
 
     form: Form
     tile: int
@@ -68,6 +69,7 @@ class Schedule:
     eager_rounding: bool = False
     keep_columns: bool = False
     at_once: int = 0
+    whole: bool = False
 
     @property
     def packed(self) -> bool:

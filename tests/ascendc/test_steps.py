@@ -120,6 +120,38 @@ def test_a_softmax_over_the_steps(builder: Any, on_twin: Any, chip: Any) -> None
 
 
 @pytest.mark.parametrize(
+    ("steps", "dtype"), [(2, "float32"), (3, "bfloat16"), (7, "float32"), (64, "float16"), (121, "float32")]
+)
+def test_all_steps_in_a_tile(steps: int, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    """A weighted softmax of every lane, its sum of squares, and a shift for each lane and outer iteration."""
+    graph = builder()
+    shape, row = ("b", steps, "d"), ("b", 1, "d")
+    x, gain = graph.input("x", shape, dtype), graph.input("gain", ("b", 1, 1), dtype)
+    shift = graph.input("shift", ("d",), dtype)
+    powers = graph.call("_softmax.default", x, 1, False, shape=shape, dtype=dtype)
+    moved = graph.call("add.Tensor", powers, shift, shape=shape, dtype=dtype)
+    result = graph.call("mul.Tensor", moved, gain, shape=shape, dtype=dtype)
+    square = graph.call("mul.Tensor", x, x, shape=shape, dtype=dtype)
+    total = graph.call("sum.dim_IntList", square, (1,), True, shape=row, dtype=dtype)
+    task = graph.task(result, total, symbols={"b": 3, "d": 700})
+    start = _in_steps(task, chip)
+    found = [start, *(move.strategy for move in moves(task, start, chip))]
+    strategy = next(item for item in found if dict(item.settings)["whole"])
+    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
+    exact = 1e-4 if dtype == "float32" else 2e-2
+    for seed, (b, _, d) in enumerate(SIZES):
+        rng = np.random.default_rng(seed)
+        values = {"x": (b, steps, d), "gain": (b, 1, 1), "shift": (d,)}
+        inputs = {name: (rng.integers(-8, 9, size=size) / 4).astype("f4") for name, size in values.items()}
+        wide = inputs["x"].astype("f8")
+        exponents = np.exp(wide - wide.max(1, keepdims=True))
+        right = (exponents / exponents.sum(1, keepdims=True) + inputs["shift"]) * inputs["gain"]
+        results = on_twin(task, inputs, strategy=strategy, sizes={"b": b, "d": d})
+        for value, wanted in zip(results, (right, (wide**2).sum(1, keepdims=True)), strict=True):
+            np.testing.assert_allclose(np.asarray(value, "f8"), wanted, rtol=exact, atol=exact)
+
+
+@pytest.mark.parametrize(
     ("op", "reduce"),
     [("amax.default", np.max), ("amin.default", np.min), ("sum.dim_IntList", np.sum)],
 )

@@ -89,14 +89,15 @@ class Kernel:
     @property
     def held(self) -> tuple[PlanInput, ...]:
         """Inputs with one number a lane, which stay loaded while a unit's steps pass."""
-        if self.form not in IN_LANES:
+        if self.form not in IN_LANES or self.schedule.whole:
             return ()
         return tuple(item for item in self.queued if item.domain is Domain.ROW)
 
     def buffers_of(self, item: PlanInput | PlanOutput) -> int:
         """Buffers of a tensor's queue: one where it is not fetched ahead, since it stays for a whole unit
         or kernel."""
-        once = item in self.invariants or (self.form in IN_LANES and item.domain is Domain.ROW)
+        stays = self.form in IN_LANES and item.domain is Domain.ROW and not self.schedule.whole
+        once = item in self.invariants or stays
         return 1 if once else self.schedule.buffers
 
     @property

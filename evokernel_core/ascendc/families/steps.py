@@ -3,8 +3,8 @@ fill one.
 
 A tile holds a run of lanes of several steps, one below another. A reduction keeps a partial result for
 every place of a tile, so that its instructions are as long as the tile; at the end of a pass the places of
-a lane are folded together. What a lane comes to is read by the steps of a tile in turn, with a repeat
-stride of 0.
+a lane are folded together. Where a tile has room for all the steps of its lanes, they are read once. What
+a lane comes to is read by the steps of a tile in turn, with a repeat stride of 0.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.buffers import FLOATS_PER_BLOCK
 from evokernel_core.ascendc.families.columnwise import LaneLowerer, numbers
 from evokernel_core.ascendc.families.copies import method
-from evokernel_core.ascendc.families.programs import TileProgram
+from evokernel_core.ascendc.families.programs import TileProgram, finish
 from evokernel_core.ascendc.families.stream import COMBINE, Accumulation, Pass, in_passes
 from evokernel_core.ascendc.families.text import instruction_lines
-from evokernel_core.ascendc.lowering import Domain, Operand, Value
-from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, Virtual
+from evokernel_core.ascendc.lowering import REDUCTIONS, Domain, Operand, Value, needed
+from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, Virtual, used_inputs
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.schedule_settings import Schedule
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -74,6 +74,17 @@ class StepLowerer(LaneLowerer):
         return self.emit("expand_columns", self.virtual(Domain.FULL), row)
 
 
+@define
+class WholeLowerer(StepLowerer):
+    """All steps of a lane are in the tile: what they come to is known without another pass."""
+
+    def _make(self, value: Value) -> Virtual:
+        if value.op not in REDUCTIONS:
+            return StepLowerer._make(self, value)
+        source = self.at(value.args[0], Domain.FULL)
+        return self.emit("fold_steps", self._new(Domain.ROW, value), source, detail=COMBINE[value.op])
+
+
 def refusal(plan: Plan) -> str | None:
     """Why the steps of a plan cannot lie one below another."""
     if any(item.mid and not item.inner for item in plan.inputs):
@@ -94,6 +105,8 @@ def lanes_per_block(plan: Plan) -> int:
 
 def build(plan: Plan, schedule: Schedule) -> Kernel:
     """The kernel whose tiles have several steps."""
+    if schedule.whole:
+        return _build_whole(plan, schedule)
     kernel, steps, final = in_passes(plan, schedule, StepLowerer(plan, True, schedule.eager_rounding))
     once, unit, _ = numbers(kernel)
     kernel.methods.append(_ROWS_AT)
@@ -104,11 +117,7 @@ def build(plan: Plan, schedule: Schedule) -> Kernel:
         kernel.methods.append(method("LoadLanes", "", copies.copy_in(kernel, kernel.held)))
         loads = ["LoadLanes();", *(line.partition(" ")[2] for line in copies.receive(kernel.held))]
     lines = [
-        "outer = unit / tiling_.chunks;",
-        "column = unit % tiling_.chunks * tiling_.chunkElements;",
-        "const uint64_t left = tiling_.columns - column;",
-        "lanes = left < tiling_.chunkElements ? left : tiling_.chunkElements;",
-        "pitch = (lanes + LANES_PER_BLOCK - 1) / LANES_PER_BLOCK * LANES_PER_BLOCK;",
+        *_PLACE,
         *unit,
         *loads,
         *calls,
@@ -118,6 +127,74 @@ def build(plan: Plan, schedule: Schedule) -> Kernel:
     loop = ["for (uint64_t unit = begin; unit < end; ++unit) {", "    Unit(unit);", "}"]
     kernel.process += [*loops.core_range("units", "unitsPerCore"), *once, *loop]
     return kernel
+
+
+def _build_whole(plan: Plan, schedule: Schedule) -> Kernel:
+    """The kernel whose tiles have all steps of their lanes."""
+    lowerer = WholeLowerer(plan, True, schedule.eager_rounding)
+    roots = [output.value for output in plan.outputs]
+    lowerer.lower(roots)
+    program = finish(lowerer, used_inputs(plan, needed(roots)), plan.outputs)
+    kernel = Kernel(plan, schedule, (program,), accumulators=1)
+    once, unit, _ = numbers(kernel)
+    inputs = [item for item in program.inputs if item in kernel.queued]
+    at_unit = ["Place(unit);", "const uint32_t rows = tiling_.steps;"]
+    body = [*at_unit, "const uint32_t count = rows * pitch;", *unit]
+    body += [*copies.receive(inputs), *copies.allocate(plan.outputs), *_lines(program.body, program)]
+    body += [*copies.send(plan.outputs), *copies.release(inputs)]
+    from_first = [*at_unit, "constexpr uint64_t step = 0; // and all others"]
+    out = copies.copy_out(kernel, plan.outputs)
+    folds = (item.detail for item in program.body if item.op == "fold_steps")
+    kernel.methods += [
+        method("Place", "uint64_t unit", _PLACE),
+        method("CopyIn", "uint64_t unit", [*from_first, *copies.copy_in(kernel, inputs)]),
+        *(_whole_fold(op) for op in dict.fromkeys(folds)),
+        method("Compute", "uint64_t unit", body),
+        method("CopyOut", "uint64_t unit", [*_used(from_first, out), *out]),
+    ]
+    loop = loops.counted(schedule.ahead, "unit", "unit")
+    kernel.process += [*loops.core_range("units", "unitsPerCore"), *once, *loop]
+    return kernel
+
+
+def _used(declarations: list[str], lines: list[str]) -> list[str]:
+    """The first declaration, and those whose names the lines mention."""
+    text = " ".join(lines)
+    return [declarations[0], *(line for line in declarations[1:] if line.split(" = ")[0].split()[-1] in text)]
+
+
+_PLACE = [
+    "outer = unit / tiling_.chunks;",
+    "column = unit % tiling_.chunks * tiling_.chunkElements;",
+    "const uint64_t left = tiling_.columns - column;",
+    "lanes = left < tiling_.chunkElements ? left : tiling_.chunkElements;",
+    "pitch = (lanes + LANES_PER_BLOCK - 1) / LANES_PER_BLOCK * LANES_PER_BLOCK;",
+]
+
+
+def _whole_fold(op: str) -> str:
+    """The method that brings all steps together and leaves them as they are."""
+    return f"""\
+// {op} the steps of a tile, which stay as they are: one half to the other, until one is left.
+__aicore__ inline void Fold{op}(const LocalTensor<float> &dst, const LocalTensor<float> &src)
+{{
+    uint32_t rows = tiling_.steps / 2;
+    if (rows == 0) {{
+        Adds(dst, src, 0.0f, pitch);
+        return;
+    }}
+    {op}(accumulator0, src, src[(tiling_.steps - rows) * pitch], rows * pitch);
+    if (tiling_.steps % 2 > 0) {{ // the one in the middle
+        {op}(accumulator0, accumulator0, src[rows * pitch], pitch);
+    }}
+    while (rows > 1) {{
+        const uint32_t half = rows / 2;
+        {op}(accumulator0, accumulator0, accumulator0[(rows - half) * pitch], half * pitch);
+        rows -= half;
+    }}
+    Adds(dst, accumulator0, 0.0f, pitch);
+}}
+"""
 
 
 # -- text -----------------------------------------------------------------------------------------

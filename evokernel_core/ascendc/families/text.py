@@ -164,6 +164,10 @@ def _lane_shift(_: Instruction, target: str, sources: list[str], count: str, __:
     ]
 
 
+def _fold_steps(item: Instruction, target: str, sources: list[str], _: str, __: bool) -> list[str]:
+    return [f"Fold{item.detail}({target}, {sources[0]});"]
+
+
 def _expand_rows(_: Instruction, target: str, sources: list[str], __: str, ___: bool) -> list[str]:
     return [f"SpreadRows({target}, {sources[0]}, rows);"]
 
@@ -193,6 +197,7 @@ _SPECIAL: dict[str, _Writer] = {
     "cast_in": _cast_in,
     "cast_out": _cast_out,
     "lane_shift": _lane_shift,
+    "fold_steps": _fold_steps,
     "expand_rows": _expand_rows,
     "expand_columns": _expand_columns,
     "reduce_sum": _reduce,

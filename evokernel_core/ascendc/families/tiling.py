@@ -13,6 +13,7 @@ from evokernel_core.ascendc.plan import Plan
 from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.domain.tensor import ITEM_SIZE
 
+_PART_OF_STEPS = "uint32_t stepsPerTile"
 _FIELDS = {
     Form.FLAT: ("uint64_t elements", "uint64_t elementsPerCore", "uint32_t tileElements"),
     Form.PACKED: (
@@ -57,7 +58,7 @@ _FIELDS = {
         "uint64_t unitsPerCore",
         "uint64_t chunks",
         "uint32_t chunkElements",
-        "uint32_t stepsPerTile",
+        _PART_OF_STEPS,
     ),
     Form.STREAM: ("uint64_t rows", "uint64_t rowsPerCore", "uint64_t columns"),
     Form.SEGMENTS: (
@@ -167,6 +168,13 @@ tiling.stepsPerTile = static_cast<uint32_t>(CeilDiv(tiling.steps, CeilDiv(tiling
 """
 )
 
+_WHOLE = """\
+const uint64_t most = TILE_ELEMENTS / tiling.steps / STEP * STEP; // lanes of which a tile has all steps
+if (most == 0 || static_cast<uint64_t>(columnCount) > MOST_COLUMNS) {
+    return false;
+}
+""" + _LANES.replace("share < ROW_CAPACITY ? share : ROW_CAPACITY", "Least(Least(share, ROW_CAPACITY), most)")
+
 _BODY = {
     Form.LANES: _LANES.replace("ROW_CAPACITY", "TILE_ELEMENTS"),
     Form.STEPS: _STEPS,
@@ -206,10 +214,10 @@ def tiling_text(kernel: Kernel) -> str:
     """What a kernel needs in tiling.h: its constants, the struct and the host function."""
     plan, schedule = kernel.plan, kernel.schedule
     extra, assignments = shape_fields(plan, schedule)
-    fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *_FIELDS[schedule.form], *extra]
-    body = "\n".join(
-        [*_sizes(plan, assignments), *_checks(schedule), *assignments, _BODY[schedule.form].rstrip()]
-    )
+    own = [item for item in _FIELDS[schedule.form] if item != _PART_OF_STEPS or not schedule.whole]
+    fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *own, *extra]
+    text = _WHOLE if schedule.whole else _BODY[schedule.form]
+    body = "\n".join([*_sizes(plan, assignments), *_checks(schedule), *assignments, text.rstrip()])
     body += f"\ntiling.workspaceBytes = {_WORKSPACE if kernel.exchanged else 0};\nreturn true;"
     helpers = _CEIL_DIV + ("\n" + _ROUND_UP if "RoundUp(" in body else "")
     helpers += "\n" + _LEAST if "Least(" in body else ""
@@ -261,10 +269,11 @@ def _constants(kernel: Kernel, body: str) -> str:
 
 def _steps_constants(kernel: Kernel) -> list[str]:
     block = lanes_per_block(kernel.plan)
+    most_steps = f"constexpr uint64_t MOST_STEPS = {MOST_STEPS}; // repeats of one instruction"
     return [
         f"constexpr uint32_t LANES_PER_BLOCK = {block};",
         f"constexpr uint64_t STEP = {4 * block}; // lanes in 128 bytes",
-        f"constexpr uint64_t MOST_STEPS = {MOST_STEPS}; // repeats of one instruction",
+        *([] if kernel.schedule.whole else [most_steps]),
         f"constexpr uint64_t MOST_COLUMNS = UINT32_MAX / {32 // block}; // what a copy can step over",
     ]
 
