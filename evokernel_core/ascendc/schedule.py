@@ -55,12 +55,13 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
             "The region needs more unified buffer than a vector core has, even for the smallest tile."
         )
 
-    def rank(item: Schedule) -> tuple[int, int, float]:
-        """Estimates within 2 % of each other are equal: then the larger tile is better. Lanes that are read
-        again may have left L2 by then, however little the estimate makes of it."""
+    def rank(item: Schedule) -> tuple[int, int, int, float]:
+        """Estimates within 2 % of each other are equal: then longer runs of memory are better, and larger
+        tiles. Lanes that are read again may have left L2 by then, however little the estimate makes of it."""
         again = passes(planned, item.online) - 1 if item.form in IN_LANES and not item.whole else 0
         estimate = estimate_us(build(planned, item), task.sizes, chip) * (1 + _READ_AGAIN * again)
-        return round(math.log(estimate) / 0.02), -item.tile, estimate
+        run = item.columns if item.form is Form.STEPS and not item.whole else item.tile
+        return round(math.log(estimate) / 0.02), -run, -item.tile, estimate
 
     best = min(legal, key=rank)
     return strategy_of(planned, best, "")
