@@ -43,6 +43,7 @@ LAYERS = {
     "volumes whose axes differ": Layer(
         (Axis(3, 1, 2, 2), Axis(1, 2, 3), Axis(4, 0, 1, 3)), (2, 3, 2), 20, 5, ((1, 4, 5, 7),), bias=True
     ),
+    "planes in steps, rows together": Layer((Axis(2), Axis(), Axis()), (3, 2, 3), 6, 5, ((2, 3, 4, 9),)),
     "planes that no tap reaches": Layer(
         (Axis(1, 0, 4), Axis(), Axis(1, 1)), (3, 2, 3), 9, 5, ((1, 2, 4, 9), (2, 1, 1, 3))
     ),
@@ -71,6 +72,7 @@ TURNED = [
     "groups of halves",
     "cut off at the borders",
     "volumes whose axes differ",
+    "planes in steps, rows together",
     "many results",
 ]
 

@@ -73,6 +73,7 @@ class Plan:
     plane: int
     tiles: int
     is_flat: bool
+    is_dense: bool
     blocks: int
     chunks: int
     panel_taps: int
@@ -90,7 +91,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     blocks = -(-sizes.channels // (_BLOCK // ITEM_SIZE[found.dtype]))
     padded = _whole(sizes.results)
     tile_m = _whole(-(-padded // -(-padded // item.most_m)))
-    tile, is_flat = _first_tile(found, item, sizes, tile_m)
+    tile, is_flat, is_dense = _first_tile(found, item, sizes, tile_m)
     while True:
         slab, plane = _slab(found, item, sizes, tile, is_flat)
         if plane * _BLOCK <= item.slab_kb * 1024:
@@ -120,7 +121,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     # A sweep begins anew where the core before leaves off.
     sweeps = max(tiles / counts[0 if found.sweeps_depth else 1], _CORES)
     anew = min(1.0, sweeps / tiles)
-    fractals = _fractals(tile, is_flat)
+    fractals = _fractals(tile, slab[2], is_flat or is_dense)
     return Plan(
         tile_m,
         rows,
@@ -129,6 +130,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
         plane,
         tiles,
         is_flat,
+        is_dense,
         blocks,
         chunks,
         min(taps, panel // chunk),
@@ -157,14 +159,17 @@ def _whole(value: int, unit: int = _FRACTAL) -> int:
     return -(-value // unit) * unit
 
 
-def _fractals(tile: tuple[int, int, int], is_flat: bool) -> int:
+def _fractals(tile: tuple[int, int, int], pitch: int, is_dense: bool) -> int:
+    """Of pixels in a tile, whose rows lie ``pitch`` apart in the slab and, where it is dense, in L0."""
     depth, height, width = tile
-    return _whole(height * width) // _FRACTAL if is_flat else depth * height * (_whole(width) // _FRACTAL)
+    plane = _whole((height - 1) * pitch + width) if is_dense else height * _whole(width)
+    return depth * plane // _FRACTAL
 
 
 def _first_tile(
     found: Transposed, item: Schedule, sizes: Sizes, tile_m: int
-) -> tuple[tuple[int, int, int], bool]:
+) -> tuple[tuple[int, int, int], bool, bool]:
+    """The largest tile, whether it is flat and whether it is dense."""
     held = _L0C_BYTES // (item.c_slots * tile_m * 4) // _FRACTAL * _FRACTAL
     most = min(item.most_n, held, _L0_BYTES // _BLOCK)
     out_d, out_h, out_w = sizes.outputs
@@ -173,11 +178,20 @@ def _first_tile(
     shares_zeros = axis_w.padding == axis_w.output_padding == 0
     phases = item.phases_w(found)
     is_flat = shares_zeros and axis_h.stride == phases == 1 and out_w * 2 <= most
-    width = out_w if is_flat else _width(-(-out_w // phases), heights, most)
-    rows = most // width
+    is_dense = is_flat and item.turned
+    if is_flat:
+        width = out_w
+    elif item.turned:
+        halo = axis_w.highest - axis_w.lowest(sizes.kernel[2])
+        width, is_dense = _turned_width(-(-out_w // phases), heights, most, halo)
+    else:
+        width = _width(out_w, heights, most)
+    pitch = width + halo if is_dense and not is_flat else width
+    rows = (most - width) // pitch + 1
     height = -(-heights // -(-heights // min(rows, heights)))
-    planes = 1 if is_flat else min(rows // height, depths)
-    return (-(-depths // -(-depths // planes)), height, width), is_flat
+    plane = _fractals((1, height, width), pitch, is_dense) * _FRACTAL
+    planes = 1 if is_flat else min(most // plane, depths)
+    return (-(-depths // -(-depths // planes)), height, width), is_flat, is_dense
 
 
 def _width(out_w: int, heights: int, most: int) -> int:
@@ -189,6 +203,23 @@ def _width(out_w: int, heights: int, most: int) -> int:
         return count * (width + 32) * (pixels + 64) * 64 // pixels
 
     return _whole(-(-out_w // min(range(fewest, 2 * fewest + 8), key=waste)))
+
+
+def _turned_width(columns: int, heights: int, most: int, halo: int) -> tuple[int, bool]:
+    """The width that wastes least, and whether rows are dense."""
+    fewest = -(-columns // most)
+
+    def waste(item: tuple[int, bool]) -> int:
+        count, dense = item
+        width = -(-columns // count) if dense else _whole(-(-columns // count))
+        pitch = width + halo if dense else width
+        rows = min((most - width) // pitch + 1, heights)
+        pixels = _whole((rows - 1) * pitch + width)
+        return count * -(-heights // rows) * (pixels + rows * (32 if dense else 48) + 64)
+
+    options = [(count, dense) for count in range(fewest, 2 * fewest + 8) for dense in (False, True)]
+    count, is_dense = min(options, key=waste)
+    return -(-columns // count) if is_dense else _whole(-(-columns // count)), is_dense
 
 
 def _slab(
@@ -269,8 +300,8 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     """Cycles of one tile on the cube core, all phases and tiles of channels."""
     axis_d, axis_h, _ = found.axes
     rows = planned.tile_m // _FRACTAL
-    fractals = _fractals(planned.tile, planned.is_flat)
-    runs = 1 if planned.is_flat else planned.tile[0] * planned.tile[1]
+    fractals = _fractals(planned.tile, planned.slab[2], planned.is_flat or planned.is_dense)
+    runs = 1 if planned.is_flat else planned.tile[0] * (1 if planned.is_dense else planned.tile[1])
     taps = math.prod(sizes.kernel)
     phases = axis_d.stride * axis_h.stride * item.phases_w(found)
     # Taps whose planes are padding are left out, the others are of all phases together.
