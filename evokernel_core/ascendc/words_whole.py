@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from attrs import define, frozen
 
-from evokernel_core.ascendc.words import BITS, SIGN, Operand, Words, wrapped
+from evokernel_core.ascendc.words import BITS, Operand, Words, wrapped
 
 WIDTHS = {"int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8}
 """Bits of what this module computes with."""
@@ -48,8 +48,8 @@ class Arithmetic:
     def _carry(self, a: Operand, b: Operand, total: Operand) -> Operand:
         """1 where the unsigned sum of two words is more than a word."""
         w = self.words
-        all_or_one = w.either(w.both(a, b), w.both(w.either(a, b), w.complement(total)))
-        return w.shift("shr", all_or_one, BITS - 1)
+        carries = w.either(w.both(a, b), w.both(w.either(a, b), w.complement(total)))
+        return w.shift("shr", carries, BITS - 1)
 
     def _borrow(self, a: Operand, b: Operand, rest: Operand) -> Operand:
         """1 where a is less than b, both unsigned; ``rest`` is their difference."""
@@ -199,6 +199,3 @@ def narrowed(words: Words, a: Whole, dtype: str) -> Whole:
 def truth_as_whole(words: Words, truth: Operand) -> Whole:
     """0 or 1 of a truth value."""
     return Whole(words.mul(truth, -1))
-
-
-__all__ = ["SIGN", "WIDTHS", "Arithmetic", "Whole", "narrowed", "truth_as_whole"]

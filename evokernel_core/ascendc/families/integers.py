@@ -34,6 +34,8 @@ from evokernel_core.twin.roofline import launch_us
 _TILES = (256, 512, 1024, 2048, 4096, 8192)
 _USABLE = 256
 """Bytes of the unified buffer that no kernel may use."""
+_LEAST_UB = 180 * 1024
+"""Bytes that the unified buffer of every chip has for a kernel."""
 _MOST_QUEUED = 8
 """Buffers that the queues of one position may have."""
 _MOST_STEPS = 600
@@ -88,7 +90,7 @@ def _planned(key: ById) -> Integers:
         raise PlanError(
             f"The region takes {found.program.steps} instructions on integers, more than {_MOST_STEPS}."
         )
-    if _ub_bytes(found, IntegerSchedule(_TILES[0], 1)) > 180 * 1024:
+    if _ub_bytes(found, IntegerSchedule(_TILES[0], 1)) > _LEAST_UB:
         raise PlanError("The integers of the region do not fit the unified buffer.")
     return found
 
