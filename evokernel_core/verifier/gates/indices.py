@@ -21,14 +21,15 @@ Indices = tuple[tuple[int, bytes], ...]
 
 
 def index_inputs(task: KernelTask, sizes: Mapping[str, int]) -> Iterator[tuple[int, TensorSpec, Range]]:
-    """The inputs that the graph reads as indices: position among the tensors, spec, and values."""
+    """The integer inputs that the graph reads as indices: position among the tensors, spec, and values."""
     specs = {(item.name, 0): item.spec for item in task.graph.inputs}
     specs |= {(node.name, i): spec for node in task.graph.nodes for i, spec in enumerate(node.outputs)}
     shapes = {key: spec.sizes(sizes) for key, spec in specs.items()}
     found = ranges(to_data(task.graph), shapes)
     tensors = [item for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
     for position, item in enumerate(tensors):
-        if item.name in found and item.spec.nbytes(sizes) <= _MOST_BYTES:
+        integer = item.spec.dtype.startswith(("int", "uint"))
+        if integer and item.name in found and item.spec.nbytes(sizes) <= _MOST_BYTES:
             yield position, item.spec, found[item.name]
 
 

@@ -1,0 +1,36 @@
+"""Indices of a timed launch are drawn for integers only: a float that becomes an index has no such dtype."""
+
+from __future__ import annotations
+
+from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, InputKind, Node, ValueRef
+from evokernel_core.domain.task import KernelTask, Tolerance
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.verifier.gates.indices import drawn_indices
+
+
+def test_a_float_that_becomes_an_index_is_left_out() -> None:
+    table, places, index = (
+        TensorSpec((9, 4), "float32"),
+        TensorSpec((5,), "float32"),
+        TensorSpec((5,), "int64"),
+    )
+    inputs = tuple(
+        GraphInput(name, spec, InputKind.TENSOR, name)
+        for name, spec in (("table", table), ("places", places), ("index", index))
+    )
+    cast = Node(
+        "cast", "aten._to_copy.default", (ValueRef("places"),), (("dtype", DTypeArg("int64")),), (index,)
+    )
+    rows = [
+        Node(
+            name,
+            "aten.index_select.default",
+            (ValueRef("table"), 0, ValueRef(of)),
+            (),
+            (TensorSpec((5, 4), "float32"),),
+        )
+        for name, of in (("first", "cast"), ("second", "index"))
+    ]
+    graph = Graph(inputs, (cast, *rows), (ValueRef("first"), ValueRef("second")))
+    task = KernelTask("take", graph, (), Tolerance(0.0, 0.0), "index")
+    assert [position for position, _ in drawn_indices(task, {})] == [2]
