@@ -20,6 +20,11 @@ class Call:
     tensors: Mapping[str, TensorSpec] = field(converter=dict)
     values: Mapping[str, str] = field(converter=dict)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no tensor has elements, so that there is nothing to compute from."""
+        return bool(self.tensors) and all(0 in spec.shape for spec in self.tensors.values())
+
 
 @frozen
 class Calls:

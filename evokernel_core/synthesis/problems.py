@@ -93,6 +93,7 @@ def solve(
 ) -> ProblemResult:
     """Spends the budget on the one region that covers the problem's forward; of a file with several input
     groups, on one region after the other until their kernels serve all groups, or ``most`` are verified.
+    A group of empty tensors needs no kernel: a call of one gives it to PyTorch.
 
     Failures of the problem are results; VerifierUnavailable and errors of the product are raised.
     """
@@ -109,7 +110,8 @@ def _attempted(
     except CaptureError as error:
         return ProblemResult(file.stem, False, failed_gate="capture", reason=str(error))
     solved: list[ProblemResult] = []
-    waiting = list(range(len(calls.groups)))
+    waiting = [number for number, call in enumerate(calls.groups) if not call.is_empty]
+    waiting = waiting or [0]
     while waiting and (not most or len(solved) < most):
         number = waiting[0]
         try:

@@ -136,11 +136,12 @@ def get_input_groups():
         [torch.rand(2, 40, width), -1],
         [torch.rand(40, 33), -1, torch.rand(33)],
         [torch.rand(41, 34), -1, torch.rand(34)],
+        [torch.rand(0, 34), -1],
     ]
 
 
 def get_init_inputs():
-    return [[2.0]] * 6
+    return [[2.0]] * 7
 """
 FUNCTION = """
 import torch
@@ -162,10 +163,10 @@ def test_input_groups_take_the_kernels_that_they_need(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["bench", str(tmp_path), "--budget", "1", "--json", "-"])
     assert result.exit_code == 0, result.output
     function, groups = json.loads(result.stdout)["problems"]
-    assert (groups["feasible"], groups["attempts"], groups["served"], groups["groups"]) == (True, 4, 6, 6)
+    assert (groups["feasible"], groups["attempts"], groups["served"], groups["groups"]) == (True, 4, 7, 7)
     assert (function["feasible"], function["attempts"], function["served"]) == (True, 1, 2)
     few = CliRunner().invoke(cli, ["bench", str(tmp_path), "--budget", "1", "--groups", "1", "--json", "-"])
-    assert json.loads(few.stdout)["problems"][1]["served"] == 2
+    assert json.loads(few.stdout)["problems"][1]["served"] == 3
 
 
 def test_an_input_group_without_a_kernel_is_named(tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ def test_an_input_group_without_a_kernel_is_named(tmp_path: Path) -> None:
     (tmp_path / "groups.py").write_text(text)
     result = CliRunner().invoke(cli, ["bench", str(tmp_path), "--budget", "1", "--json", "-"])
     (found,) = json.loads(result.stdout)["problems"]
-    assert (found["feasible"], found["served"]) == (False, 3)
+    assert (found["feasible"], found["served"]) == (False, 4)
     assert found["reason"].startswith("Input group 4: ")
     assert "float64" in found["reason"]
 
