@@ -34,3 +34,25 @@ def test_a_float_that_becomes_an_index_is_left_out() -> None:
     graph = Graph(inputs, (cast, *rows), (ValueRef("first"), ValueRef("second")))
     task = KernelTask("take", graph, (), Tolerance(0.0, 0.0), "index")
     assert [position for position, _ in drawn_indices(task, {})] == [2]
+
+
+def test_indices_of_a_narrow_type_stay_within_it() -> None:
+    table, index, wide = TensorSpec((900, 4), "float32"), TensorSpec((5,), "int8"), TensorSpec((5,), "int64")
+    inputs = tuple(
+        GraphInput(name, spec, InputKind.TENSOR, name) for name, spec in (("table", table), ("index", index))
+    )
+    cast = Node(
+        "cast", "aten._to_copy.default", (ValueRef("index"),), (("dtype", DTypeArg("int64")),), (wide,)
+    )
+    rows = Node(
+        "rows",
+        "aten.index_select.default",
+        (ValueRef("table"), 0, ValueRef("cast")),
+        (),
+        (TensorSpec((5, 4), "float32"),),
+    )
+    graph = Graph(inputs, (cast, rows), (ValueRef("rows"),))
+    task = KernelTask("take", graph, (), Tolerance(0.0, 0.0), "index")
+    ((position, raw),) = drawn_indices(task, {})
+    assert position == 1
+    assert len(raw) == 5

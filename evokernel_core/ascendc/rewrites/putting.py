@@ -115,6 +115,8 @@ def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if len(indices) != 1:
         raise PlanError(f"{node.op} with indices of several dimensions is not covered.")
     (dim, index), shape = indices[0], writer.shape(x)
+    if not shape:
+        raise PlanError(f"{node.op} on a tensor without dimensions is not covered.")
     if writer.spec(index).dtype == "bool":
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
     chosen = writer.shape(index)

@@ -38,7 +38,9 @@ def drawn_indices(task: KernelTask, sizes: Mapping[str, int]) -> Indices:
     random = np.random.default_rng(_SEED)
     drawn = []
     for position, spec, limit in index_inputs(task, sizes):
-        high = max(limit.high, limit.low + 1)
-        values = random.integers(limit.low, high, spec.sizes(sizes), spec.dtype)
+        known = np.iinfo(spec.dtype)  # a range may be wider than the type
+        low = max(limit.low, int(known.min))
+        high = min(max(limit.high, low + 1), int(known.max) + 1)
+        values = random.integers(low, high, spec.sizes(sizes), spec.dtype)
         drawn.append((position, values.tobytes()))
     return tuple(drawn)
