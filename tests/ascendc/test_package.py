@@ -276,12 +276,13 @@ model, x = Model(), torch.randn(5, 24, requires_grad=True)
 kept = model.kept.clone()
 expected = x * 2.0 * torch.stack(list(model.weights)).prod(0) + kept
 result = model(x)
-torch.testing.assert_close(result, expected)
+torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
 torch.testing.assert_close((model.kept, model.before), (expected.sum(0).detach(), -kept))
 assert model.calls == 1
 wanted = torch.autograd.grad(expected.square().sum(), [x, model.weights[7], model.weights[65]])
 found = torch.autograd.grad(result.square().sum(), [x, model.weights[7], model.weights[65]])
-torch.testing.assert_close(found, wanted)
+# products of 66 weights in another order
+torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 program = torch.export.export(Model(), (torch.randn(5, 24),))
 assert any("evokernel" in str(node.target) for node in program.graph.nodes)
 print("fine")

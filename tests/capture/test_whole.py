@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
@@ -15,6 +15,7 @@ from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.agent.reference import run
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
+from evokernel_core.domain.arguments import lists, takes_lists
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
@@ -67,12 +68,25 @@ def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, .
     return capture
 
 
+def by_name(task: KernelTask, given: Sequence[Any]) -> dict[str, Any]:
+    """The arguments of a call of the operator by the names of the graph's inputs."""
+    graph = task.graph
+    names = [item.name for item in (*graph.inputs, *graph.counters)]
+    if takes_lists(graph):
+        parts = lists(graph)
+        names = [item.name for item in (*parts.read, *parts.written, *parts.numbers)]
+        given = [item for part in given for item in (part if isinstance(part, list) else [part])]
+    return dict(zip(names, given, strict=True))
+
+
 def kernel(task: KernelTask) -> Callable[..., Any]:
     """The captured graph as the operator that takes its place: it allocates results of its own."""
     graph = to_data(task.graph)
 
-    def call(*arguments: Any) -> Any:
-        inputs = dict(zip([item.name for item in task.graph.inputs], arguments, strict=False))
+    def call(*given: Any) -> Any:
+        passed = by_name(task, given)
+        inputs = {item.name: passed[item.name] for item in task.graph.inputs}
+        counters = {item.name: passed[item.name] for item in task.graph.counters}
         sizes = {
             dim: int(inputs[item.name].shape[axis])
             for item in task.graph.inputs
@@ -80,9 +94,6 @@ def kernel(task: KernelTask) -> Callable[..., Any]:
             if isinstance(dim, str) and dim.isidentifier()
         }
         results = [value.clone() for value in run(graph, inputs, sizes)]
-        counters = dict(
-            zip([item.name for item in task.graph.counters], arguments[len(inputs) :], strict=True)
-        )
         for update in task.graph.updates:
             if update.output is None:
                 counters[update.name].add_(update.step)

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -167,8 +168,7 @@ def package(params: dict[str, object]) -> dict[str, object]:
         verdict = memory.verdict(region.task.task_id, str(params["source_id"]), VERIFIER, CHIP)
     assert source is not None
     folder.parent.mkdir(exist_ok=True)
-    temporary = folder.with_name(f".{name}.{os.getpid()}")
-    temporary.mkdir()
+    temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent))
     manifest = {"verdict": to_data(verdict), "name": name}
     (temporary / "op_kernel.cpp").write_text(source.op_kernel_cpp)
     (temporary / "__init__.py").write_text("")

@@ -24,6 +24,7 @@ from .grow import OWN_OPS, grow
 from .inputs import Annotations, Trial, trials
 from .kept import kept_whole
 from .lazy import lazy_modules
+from .library import WithoutWrites
 from .load import execute, isolation, line_of, parsed
 from .modes import guarded
 from .ones import least_sizes
@@ -62,7 +63,7 @@ def capture(
     whole = asked.whole
     source = parsed(path, text)
     recorder = Recorder(source)
-    with isolation(Path(path)), lazy_modules(), ExitStack() as kept:
+    with isolation(Path(path)), lazy_modules(), WithoutWrites(), ExitStack() as kept:
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations, asked.group)

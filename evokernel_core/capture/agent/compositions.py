@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -47,6 +48,24 @@ def group_norm(  # noqa: PLR0913, PLR0917 - as its op
     normal = ((grouped - mean) * scale).view(x.shape)
     shape = (x.shape[0], groups)
     return _affine(normal, weight, bias, x.dtype), mean.view(shape), scale.view(shape)
+
+
+def rms_norm(
+    input: torch.Tensor,
+    normalized_shape: Sequence[int],
+    weight: torch.Tensor | None = None,
+    eps: float | None = None,
+) -> torch.Tensor:
+    """torch.rms_norm, with its own names of arguments: the roots of mean squares of the last dimensions."""
+    x, last = input, len(normalized_shape)
+    if list(x.shape[x.dim() - last :]) != list(normalized_shape):
+        raise RuntimeError(f"the last dimensions of {tuple(x.shape)} are not {tuple(normalized_shape)}")
+    wide = _wide(x)
+    least = torch.finfo(wide.dtype).eps if eps is None else eps
+    squares = wide.square().mean(list(range(-last, 0)), keepdim=True)
+    normal = wide * torch.rsqrt(squares + least)
+    normal = normal if weight is None else normal * weight
+    return normal.to(x.dtype) if normal.dtype != x.dtype else normal
 
 
 def batch_norm(  # noqa: PLR0913, PLR0917 - as its op
