@@ -77,12 +77,12 @@ def plan_words(task: KernelTask) -> WordPlan:
     integers and truth values."""
     for item in task.graph.inputs:
         if item.kind is not InputKind.SCALAR and item.spec.dtype not in DTYPES:
-            raise PlanError(f"Input {item.name} has dtype {item.spec.dtype}; integers are computed apart.")
+            raise PlanError(f"Input {item.name} has dtype {item.spec.dtype}; integers take none.")
     for node in task.graph.nodes:
         if node.op not in RULES and node.op not in VIEWS:
             raise PlanError(f"The operation {node.op} on integers is not covered by any schedule family.")
         if node.outputs[0].dtype not in DTYPES:
-            raise PlanError(f"{node.op} makes {node.outputs[0].dtype} of integers, which is computed apart.")
+            raise PlanError(f"{node.op} makes {node.outputs[0].dtype} of integers, which is none.")
     specs = task.graph.output_specs()
     if not specs or not any(node.op in RULES for node in task.graph.nodes):
         raise PlanError("The region computes nothing.")

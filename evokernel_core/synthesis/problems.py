@@ -112,7 +112,7 @@ def _attempted(
     solved: list[ProblemResult] = []
     waiting = [number for number, call in enumerate(calls.groups) if not call.is_empty]
     waiting = waiting or [0]
-    while waiting and (not most or len(solved) < most):
+    while waiting and (not most or len(solved) < most) and not (solved and cancelled()):
         number = waiting[0]
         try:
             region, reason = _whole_forward(session, file, calls.symbol, number)

@@ -13,6 +13,7 @@ from functools import cache
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.machine import LANES, RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.families.reading import input_below, only_node
 from evokernel_core.ascendc.families.rendering import (
     class_name,
@@ -36,20 +37,15 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
 FOLD = "evokernel.fold_integers.default"
-"""``fold_integers(x, kind)``: of the last dimension, which goes; ``kind`` is a key of KINDS."""
+"""``fold_integers(x, kind)``: of the last dimension, which goes; ``kind`` is sum, prod, max or min."""
 RUNNING = "evokernel.running_integers.default"
 """``running_integers(x, kind)``: the same of every element and those before it."""
-KINDS = ("sum", "prod", "max", "min")
 DTYPES = ("int64", "int32")
 _METHODS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 _WORDS = {"sum": "sum", "prod": "product", "max": "maximum", "min": "minimum"}
 _TILES = (256, 512, 1024, 2048, 4096)
-_USABLE = 256
-"""Bytes of the unified buffer that no kernel may use."""
 _RESULTS = 64 * 8
 """Bytes of the results that are stored at a time."""
-_START, _REPEAT = 22.0, 64
-"""Cycles of an instruction before its first repeat, and the words of one repeat."""
 _SCALAR = 20.0
 """Cycles of an element that passes through the scalar unit."""
 _COPY = 400.0
@@ -127,7 +123,7 @@ def _refusal(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -
         return "The tile or the number of buffers is another one."
     if found.running and not item.scalar:
         return "What runs along a row takes one element after the other."
-    if _ub_bytes(found, item) > chip.ub_bytes - _USABLE:
+    if _ub_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return None
 
@@ -142,8 +138,8 @@ def _cost_us(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -
     else:
         steps, width = found.program.steps + 4, min(item.tile, columns)
         halves = max(math.ceil(math.log2(width)) - 3, 0)
-        passes = tiles * (steps * (_START + width / _REPEAT) + _COPY / item.buffers + width * size / 32)
-        cycles = share * (passes + halves * steps * _START + steps * width / _REPEAT + 16 * _SCALAR)
+        passes = tiles * (steps * (VECTOR_START + width / LANES) + _COPY / item.buffers + width * size / 32)
+        cycles = share * (passes + halves * steps * VECTOR_START + steps * width / LANES + 16 * _SCALAR)
     return cycles / chip.mhz + launch_us(chip, math.ceil(rows / share))
 
 

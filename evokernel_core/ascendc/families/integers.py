@@ -13,6 +13,7 @@ from functools import lru_cache
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.families.family import StageText
+from evokernel_core.ascendc.families.machine import LANES, RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.families.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.families.searching import SearchingFamily, Settings, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
@@ -32,16 +33,12 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
 _TILES = (256, 512, 1024, 2048, 4096, 8192)
-_USABLE = 256
-"""Bytes of the unified buffer that no kernel may use."""
 _LEAST_UB = 180 * 1024
 """Bytes that the unified buffer of every chip has for a kernel."""
 _MOST_QUEUED = 8
 """Buffers that the queues of one position may have."""
 _MOST_STEPS = 600
 """Instructions of a tile: more would not fit the instruction cache."""
-_START, _REPEAT = 22.0, 64
-"""Cycles of an instruction before its first repeat, and the words of one repeat."""
 _COPY = 189.0
 """Cycles of a copy before its first byte."""
 _JOINED = 5.0
@@ -112,7 +109,7 @@ def _refusal(found: Integers, item: IntegerSchedule, sizes: Sizes, chip: Chip) -
         return "The tile has another size."
     if item.buffers * max(len(found.queued), len(found.results)) > _MOST_QUEUED:
         return "The queues have more buffers than a position may have."
-    if _ub_bytes(found, item) > chip.ub_bytes - _USABLE:
+    if _ub_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return None
 
@@ -121,15 +118,15 @@ def _cost_us(found: Integers, item: IntegerSchedule, sizes: Sizes, chip: Chip) -
     """Modelled microseconds: the slower of the busiest core's copies and instructions."""
     rows, columns = found.plan.rows.evaluate(sizes), found.plan.columns.evaluate(sizes)
     wanted = math.ceil(chip.aiv / rows)
-    length = min(item.tile, columns, max(math.ceil(math.ceil(columns / wanted) / _REPEAT) * _REPEAT, _REPEAT))
+    length = min(item.tile, columns, max(math.ceil(math.ceil(columns / wanted) / LANES) * LANES, LANES))
     units = rows * math.ceil(columns / length)
     cores = min(units, chip.aiv)
     program = found.program
-    vector = program.steps * _START + (program.steps + program.picks * 3) * length / _REPEAT
+    vector = program.steps * VECTOR_START + (program.steps + program.picks * 3) * length / LANES
     vector += program.joins * 2 * length / _JOINED
     if found.step is not None:
         steps = program.divides * program.divided_bits * found.step.steps
-        vector += steps * (_START + length / _REPEAT)
+        vector += steps * (VECTOR_START + length / LANES)
     moved = [read.dtype for read in found.queued] + [output.dtype for output in found.plan.outputs]
     traffic = _COPY * len(moved) / item.buffers + length * sum(ITEM_SIZE[dtype] for dtype in moved) / 32.0
     cycles = max(vector, traffic) if item.buffers == 2 else vector + traffic

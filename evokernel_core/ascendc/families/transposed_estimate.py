@@ -76,7 +76,6 @@ class Plan:
     is_dense: bool
     blocks: int
     chunks: int
-    panel_taps: int
     is_resident: bool
     step_blocks: int
     row_batch: int
@@ -133,7 +132,6 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
         is_dense,
         blocks,
         chunks,
-        min(taps, panel // chunk),
         chunks == 1 and rows == 1 and taps * blocks <= 2 * panel,
         _L0_BYTES // (_FRACTAL * _BLOCK) // max(fractals, tile_m // _FRACTAL),
         -(-shared // -(-shared // held)),
