@@ -13,6 +13,14 @@ from evokernel_core.ascendc.plan import Plan
 from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.domain.tensor import ITEM_SIZE
 
+_OF_LANES = (
+    "uint64_t steps",
+    "uint64_t columns",
+    "uint64_t units",
+    "uint64_t unitsPerCore",
+    "uint64_t chunks",
+    "uint32_t chunkElements",
+)
 _PART_OF_STEPS = "uint32_t stepsPerTile"
 _FIELDS = {
     Form.FLAT: ("uint64_t elements", "uint64_t elementsPerCore", "uint32_t tileElements"),
@@ -43,23 +51,8 @@ _FIELDS = {
         "uint64_t tilesPerShare",
         "uint32_t sharers",
     ),
-    Form.LANES: (
-        "uint64_t steps",
-        "uint64_t columns",
-        "uint64_t units",
-        "uint64_t unitsPerCore",
-        "uint64_t chunks",
-        "uint32_t chunkElements",
-    ),
-    Form.STEPS: (
-        "uint64_t steps",
-        "uint64_t columns",
-        "uint64_t units",
-        "uint64_t unitsPerCore",
-        "uint64_t chunks",
-        "uint32_t chunkElements",
-        _PART_OF_STEPS,
-    ),
+    Form.LANES: _OF_LANES,
+    Form.STEPS: (*_OF_LANES, _PART_OF_STEPS),
     Form.STREAM: ("uint64_t rows", "uint64_t rowsPerCore", "uint64_t columns"),
     Form.SEGMENTS: (
         "uint64_t columns",
