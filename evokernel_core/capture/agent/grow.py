@@ -265,7 +265,7 @@ def _obstacle_reason(obstacles: list[OpCall], line: int) -> str:
     call = _telling(obstacles)
     if call is None:
         return ""
-    if any(torch.Tag.nondeterministic_seeded in item.func.tags for item in obstacles):
+    if any(item.draws for item in obstacles):
         return f"Line {line} draws random numbers, which a kernel cannot repeat."
     if call.mutates:
         return (

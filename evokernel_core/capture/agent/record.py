@@ -45,6 +45,15 @@ class OpCall:
     def mutates(self) -> bool:
         return self.func._schema.is_mutable
 
+    @property
+    def draws(self) -> bool:
+        """Whether it takes random numbers; attention without dropout is one that might."""
+        if torch.Tag.nondeterministic_seeded not in self.func.tags:
+            return False
+        names = [item.name for item in self.func._schema.arguments]
+        given = {**dict(zip(names, self.args)), **self.kwargs}  # noqa: B905 - defaults are left out
+        return "dropout_p" not in names or given.get("dropout_p", 0.0) != 0.0
+
 
 @dataclass
 class Evaluation:
