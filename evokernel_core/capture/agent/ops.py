@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from . import compositions
+from . import compositions, indexed
 from .mutations import counts, updates
 from .record import Evaluation, OpCall
 
@@ -67,7 +67,8 @@ class Fusibility:
     def __init__(self, categories: Mapping[str, str], whole: bool = False) -> None:
         self.categories = categories
         self.whole = whole
-        self.table = {func: rule for func, rule in decompositions().items() if not self.fits(str(func))}
+        table = {func: rule for func, rule in decompositions().items() if not self.fits(str(func))}
+        self.table = table | indexed.TABLE
         self._known: dict[str, tuple[CoreOp, ...]] = {}
 
     def fits(self, name: str) -> bool:

@@ -1,0 +1,58 @@
+"""Writing by index said so that sizes which must agree are compared while a region is traced.
+
+PyTorch looks at some of them only when it runs: traced as they are, they would stay symbols of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+
+
+def put(x: torch.Tensor, indices: Any, values: torch.Tensor, accumulate: bool = False) -> Any:
+    """aten.index_put as it is, once the sizes of the values are those of what is written: PyTorch looks at
+    them only when it runs. One value for all places of a mask needs no count of them."""
+    if any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices):
+        # how much a mask chooses is known only when it runs
+        return NotImplemented if accumulate or values.dim() else _chosen(x, list(indices), values)
+    written = aten.index.Tensor(x, indices).shape
+    if not values.dim() and written:
+        return aten.index_put(x, indices, values.expand(written), accumulate)
+    for given, wanted in zip(reversed(values.shape), reversed(written)):  # noqa: B905 - values may be fewer
+        if given not in (1, wanted):
+            raise RuntimeError(f"values of {tuple(values.shape)} do not fit {tuple(written)}")
+    return NotImplemented
+
+
+def _chosen(x: torch.Tensor, indices: list[torch.Tensor | None], value: torch.Tensor) -> Any:
+    """``x[:, mask] = value``, for a mask over neighbouring dimensions."""
+    places = [place for place, index in enumerate(indices) if index is not None]
+    mask = indices[places[0]]
+    if len(places) > 1 or mask is None:
+        return NotImplemented
+    behind = x.shape[places[0] :]
+    if list(mask.shape) != list(behind[: mask.dim()]):
+        raise RuntimeError(f"a mask of {tuple(mask.shape)} does not fit {tuple(behind)}")
+    for _ in behind[mask.dim() :]:
+        mask = mask.unsqueeze(-1)
+    return torch.where(mask.bool(), value.expand(x.shape), x)
+
+
+def added(
+    x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1
+) -> torch.Tensor:
+    """aten.index_add: nothing of the source is repeated."""
+    dim %= max(x.dim(), 1)
+    sizes = [index.numel() if axis == dim else size for axis, size in enumerate(x.shape)]
+    if list(source.shape) != sizes:
+        raise RuntimeError(f"a source of {tuple(source.shape)} does not fit {tuple(sizes)}")
+    values = source if alpha == 1 else source * alpha
+    if not x.dim():
+        return x + values.sum()
+    return aten.index_put(x, [*[None] * dim, index], values, True)
+
+
+TABLE = {aten.index_put.default: put, aten.index_add.default: added}
