@@ -14,6 +14,7 @@ from evokernel_core.capture.calls import Calls
 from evokernel_core.capture.channel import Channel
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
+from evokernel_core.capture.text import read_python
 from evokernel_core.domain.errors import (
     AgentFailed,
     CaptureError,
@@ -84,7 +85,7 @@ class AgentClient:
         Raises ShapesNeeded, ImportFailed, InterpreterUnavailable or AgentFailed.
         """
         path = path.absolute()
-        text = path.read_text(encoding="utf-8") if text is None else text
+        text = read_python(path) if text is None else text
         outline = Outline.of(text)
         params = {
             "path": str(path), "text": text, "fusible": dict(fusible),
@@ -102,7 +103,7 @@ class AgentClient:
     def calls(self, path: Path) -> Calls:
         """The calls that a file supplies inputs for. Raises as ``capture``."""
         path = path.absolute()
-        answer = self._call("calls", {"path": str(path), "text": path.read_text(encoding="utf-8")})
+        answer = self._call("calls", {"path": str(path), "text": read_python(path)})
         return from_data(answer, Calls)
 
     def reference(

@@ -4,12 +4,38 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core.domain.errors import ImportFailed
 from evokernel_core.domain.region import Span
 
+LARGEST_BYTES = 1 << 22
+"""No Python file that a person or a model writes is larger; one that is holds data."""
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def read_python(path: Path) -> str:
+    """The text of a Python file, whose mark of UTF-8 is no part of it. Raises ImportFailed."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_BYTES:
+            raise ImportFailed(
+                f"{path.name} has {size >> 20} MiB of text, and at most {LARGEST_BYTES >> 20} are read: move "
+                "its data into another file."
+            )
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ImportFailed(
+            f"{path.name} cannot be read ({error.strerror}): correct it and try again."
+        ) from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ImportFailed(
+            f"Line {line} of {path.name} is not UTF-8: save the file in that encoding and try again."
+        ) from error
 
 
 @frozen

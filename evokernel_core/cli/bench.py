@@ -7,19 +7,20 @@ import json
 import math
 import statistics
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-from attrs import asdict, define, evolve, field
+from attrs import asdict, evolve
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from evokernel_core import __version__
+from evokernel_core.cli.journal import Journal
 from evokernel_core.cli.options import OutputFile, settings_from, synthesis_options
 from evokernel_core.cli.tables import column, figure, print_table
 from evokernel_core.domain.errors import UsageError, VerifierUnavailable
@@ -27,59 +28,18 @@ from evokernel_core.domain.serial import canonical_json
 from evokernel_core.domain.settings import Settings
 from evokernel_core.logs import get_logger
 from evokernel_core.memory.store import Memory
-from evokernel_core.paths import data_dir, memory_path
-from evokernel_core.synthesis.problems import ProblemResult, level_of, problem_files, solve
+from evokernel_core.paths import memory_path
+from evokernel_core.synthesis.problems import ProblemResult, solve
 from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.session import Session
+from evokernel_core.synthesis.suite import Problem, labels, suite_of
 
 log = get_logger(__name__)
 
 
-@define
-class Journal:
-    """The problems of a run that are done, one JSON object a line, kept until the run is complete.
-
-    The same command with the same options goes on with it; ``run`` names the jobs, so that a problem
-    that was interrupted keeps its attempts too.
-    """
-
-    path: Path
-    run: str
-    done: dict[str, ProblemResult] = field(factory=dict)
-    _lock: threading.Lock = field(factory=threading.Lock)
-
-    @classmethod
-    def open(cls, key: str) -> Journal:
-        folder = data_dir() / "bench"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{key}.jsonl"
-        lines = path.read_text().split("\n")[:-1] if path.exists() else []  # a cut last line goes
-        if not lines:
-            lines = [json.dumps({"run": f"{key}-{_next_number(folder)}"})]
-        path.write_text("".join(f"{line}\n" for line in lines))
-        results = (ProblemResult(**json.loads(line)) for line in lines[1:])
-        return cls(path, json.loads(lines[0])["run"], {result.key: result for result in results})
-
-    def add(self, result: ProblemResult) -> None:
-        with self._lock, self.path.open("a") as file:
-            file.write(json.dumps(asdict(result)) + "\n")
-            self.done[result.key] = result
-
-    def close(self) -> None:
-        """The run is complete: the next one starts anew."""
-        self.path.unlink()
-
-
-def _next_number(folder: Path) -> int:
-    counter = folder / "runs"
-    number = int(counter.read_text()) + 1 if counter.exists() else 1
-    counter.write_text(str(number))
-    return number
-
-
 @click.command("bench", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("suite_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--levels", default="", metavar="N,N", help="Levels of the suite, all if not given.")
+@click.argument("suite", type=click.Path(exists=True, path_type=Path))
+@click.option("--levels", default="", metavar="N,N", help="Folders such as level1 only.")
 @click.option("--filter", "pattern", default="*", metavar="GLOB", help="Only problems with such a file name.")
 @click.option(
     "--groups",
@@ -93,7 +53,7 @@ def _next_number(folder: Path) -> int:
 @click.option("--json", "out", type=OutputFile(), metavar="OUT",
               help="Write the result to this file, - for standard output.", )  # fmt: skip
 def command(
-    suite_dir: Path,
+    suite: Path,
     levels: str,
     pattern: str,
     groups: int,
@@ -101,23 +61,42 @@ def command(
     out: Path | None,
     **options: Any,
 ) -> None:
-    """Synthesise kernels for every problem of SUITE_DIR, or of the folders in it.
+    """Synthesise kernels for every problem in the folder SUITE and the folders below it, or for one file.
 
     A problem is a file with a module, Model or the last one, or a function, and its inputs: get_inputs() and
     get_init_inputs() as in KernelBench, or get_input_groups() with those of several calls. It counts as
     feasible when one verified kernel does all the tensor work of the forward; where input groups need
-    kernels of their own, when all of them do.
+    kernels of their own, when all of them do. Helpers, which have neither inputs nor a module, and names
+    that begin with an underscore are left out.
     An interrupted run goes on where it stopped when the same command is given again.
     """
     settings = settings_from(options)
     open_proposer(settings)  # wrong settings are wrong usage, whatever the suite holds
-    files = problem_files(suite_dir, _levels(levels), pattern)
-    key = key_of(settings, files, groups)
-    journal = Journal.open(key)
-    _solve_all(suite_dir, files, settings, journal, jobs, groups)
-    results = [journal.done[_file_key(file, suite_dir)] for file in files]
-    _report(results, settings.chip, out)
+    found = suite_of(suite, _levels(levels), pattern)
+    problems, names = found.problems, labels(found.problems)
+    if found.helpers:
+        _say(f"Left out, for want of inputs and of a module: {_listed(found.helpers, suite)}.")
+    journal = Journal.open(key_of(settings, (problem.file for problem in problems), groups))
+    try:
+        if journal.done:
+            _say(f"{len(journal.done)} of {len(problems)} problems are done already.")
+        _solve_all(problems, names, settings, journal, jobs, groups)
+        results = [journal.done[problem.key] for problem in problems]
+        _report(results, names, settings.chip, out)
+    except BaseException:
+        journal.release()
+        _say(f"{len(journal.done)} of {len(problems)} problems are done; the same command does the rest.")
+        raise
     journal.close()
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _listed(files: Sequence[Path], suite: Path, most: int = 5) -> str:
+    names = ", ".join(str(file.relative_to(suite)) for file in files[:most])
+    return names if len(files) <= most else f"{names} and {len(files) - most} more"
 
 
 def _said(result: ProblemResult) -> str:
@@ -138,7 +117,7 @@ def key_of(settings: Settings, files: Iterable[Path], groups: int = 0) -> str:
     part of it."""
     asked = {
         "version": __version__,
-        "files": [[str(file.absolute()), hashlib.sha256(file.read_bytes()).hexdigest()] for file in files],
+        "files": [[str(file.absolute()), _digest(file)] for file in files],
         "groups": groups,
         "settings": [settings.budget, settings.patience, settings.proposer, settings.policy,
                      settings.retrieval, settings.chip, settings.seed, settings.verifier_url,
@@ -147,38 +126,44 @@ def key_of(settings: Settings, files: Iterable[Path], groups: int = 0) -> str:
     return hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
 
 
-def _file_key(file: Path, suite: Path) -> str:
-    """That of the file's ProblemResult."""
-    return f"{level_of(file, suite)}/{file.stem}"
+def _digest(file: Path) -> str:
+    """One that cannot be read is a problem too, which says so."""
+    try:
+        with file.open("rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _solve_all(
-    suite: Path, files: Iterable[Path], settings: Settings, journal: Journal, jobs: int, groups: int
-) -> None:
-    waiting = [file for file in files if _file_key(file, suite) not in journal.done]
+    problems: Iterable[Problem], names: Mapping[str, str], settings: Settings, journal: Journal, jobs: int,
+    groups: int,
+) -> None:  # fmt: skip
+    waiting = [problem for problem in problems if problem.key not in journal.done]
     local = threading.local()
     stopped = threading.Event()
     sessions: list[Session] = []
     with Memory(memory_path()) as memory, _progress(len(waiting)) as (progress, bar):
 
-        def work(file: Path) -> ProblemResult:
+        def work(problem: Problem) -> ProblemResult:
             if not hasattr(local, "session"):
-                local.session = Session(settings, file.parent, memory)
+                local.session = Session(settings, problem.file.parent, memory)
                 sessions.append(local.session)
-            job_id = f"bench-{journal.run}-{_file_key(file, suite)}"
-            result = _solved(local.session, file, settings.budget, job_id, groups, stopped.is_set)
-            return evolve(result, level=level_of(file, suite))
+            job_id = f"bench-{journal.run}-{problem.key}"
+            result = _solved(local.session, problem.file, settings.budget, job_id, groups, stopped.is_set)
+            return evolve(result, level=problem.level)
 
         try:
             with ThreadPoolExecutor(jobs, "bench") as pool:
-                futures = [pool.submit(work, file) for file in waiting]
+                futures = [pool.submit(work, problem) for problem in waiting]
                 try:
                     for future in as_completed(futures):
                         result = future.result()
                         journal.add(result)
-                        progress.update(bar, advance=1, last=_line(result))
+                        line = _line(result, names[result.key])
+                        progress.update(bar, advance=1, last=line)
                         if progress.disable:
-                            click.echo(_line(result), err=True)
+                            _say(line)
                 except BaseException:
                     stopped.set()  # what runs ends with its attempt, which the next run begins behind
                     pool.shutdown(wait=False, cancel_futures=True)
@@ -211,10 +196,10 @@ def _progress(total: int) -> Iterator[tuple[Progress, Any]]:
         yield progress, progress.add_task("", total=total, last="")
 
 
-def _line(result: ProblemResult) -> str:
+def _line(result: ProblemResult, name: str) -> str:
     if result.best_latency_us is None:
-        return f"{result.name}: {result.reason}"
-    return f"{result.name}: {result.best_latency_us:,.1f} us in {result.attempts} attempts"
+        return f"{name}: {result.reason}"
+    return f"{name}: {result.best_latency_us:,.1f} us in {result.attempts} attempts"
 
 
 def summary(results: Iterable[ProblemResult]) -> dict[str, Any]:
@@ -243,7 +228,7 @@ def _geomean(numbers: list[float]) -> float | None:
     return statistics.geometric_mean(numbers) if numbers else None
 
 
-def _report(results: list[ProblemResult], chip: str, out: Path | None) -> None:
+def _report(results: list[ProblemResult], labelled: Mapping[str, str], chip: str, out: Path | None) -> None:
     counted = summary(results)
     data = {"problems": [asdict(result) for result in results], "summary": counted}
     if str(out) == "-":
@@ -258,7 +243,7 @@ def _report(results: list[ProblemResult], chip: str, out: Path | None) -> None:
     for row in results:
         latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
         table.add_row(
-            row.name,
+            labelled[row.key],
             str(row.attempts),
             *map(figure, latencies),
             f"{row.seconds:.1f}",

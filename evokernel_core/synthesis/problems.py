@@ -1,10 +1,8 @@
-"""Benchmark problems: a folder of files with a module and its inputs, one whole forward each."""
+"""Benchmark problems: files with a module and its inputs, one whole forward each."""
 
 from __future__ import annotations
 
-import fnmatch
 import math
-import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,7 +10,8 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from evokernel_core.capture.calls import serves
-from evokernel_core.domain.errors import CaptureError, UsageError, VerifierError, VerifierUnavailable
+from evokernel_core.capture.text import read_python
+from evokernel_core.domain.errors import CaptureError, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region
 from evokernel_core.synthesis.coverage import uncovered
 from evokernel_core.synthesis.engine import SynthesisResult
@@ -24,8 +23,8 @@ from evokernel_core.verifier.base import never
 class ProblemResult:
     """One problem; latencies in microseconds, ``latency_source`` says whether they are modelled or measured,
     None where there is none. ``failed_gate`` is ``capture`` where no region covers
-    the forward, else the verifier's gate of the last failure. ``level`` is the problem's folder in a suite
-    of several, ``category`` that of the task, both empty where there is none. A file may have several input
+    the forward, else the verifier's gate of the last failure. ``level`` is the problem's folder in its suite,
+    ``category`` that of the task, both empty where there is none. A file may have several input
     ``groups``, of which the verified kernels serve ``served``; latencies are then sums over the kernels."""
 
     name: str
@@ -49,38 +48,6 @@ class ProblemResult:
     def key(self) -> str:
         """Tells it from a problem of the same name in another level."""
         return f"{self.level}/{self.name}"
-
-
-def problem_files(suite: Path, levels: Iterable[int], pattern: str) -> tuple[Path, ...]:
-    """The problems of a suite in the order of their numbers: ``level<N>/*.py``, or ``*.py`` in a folder
-    without levels, or else those in the folders below it. Names with an underscore in front are no
-    problems. Raises UsageError where there is none."""
-    folders = sorted(folder for folder in suite.glob("level*") if folder.is_dir())
-    wanted = {f"level{level}" for level in levels}
-    if wanted:
-        folders = [folder for folder in folders if folder.name in wanted]
-    elif not folders:
-        folders = [suite] if _in_folder(suite) else sorted(item for item in suite.iterdir() if item.is_dir())
-    files = [file for folder in folders for file in _in_folder(folder)]
-    chosen = [file for file in files if fnmatch.fnmatch(file.name, pattern) or file.stem == pattern]
-    if not chosen:
-        raise UsageError(f"{suite} has no problem that matches {pattern!r}; check --levels and --filter.")
-    return tuple(sorted(chosen, key=lambda file: (file.parent.name, _number(file), file.name)))
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    return [file for file in folder.glob("*.py") if not file.name.startswith("_")]
-
-
-def level_of(file: Path, suite: Path) -> str:
-    """The folder of a suite that a problem lies in, such as ``level1``; empty where it is the suite."""
-    folder = file.parent
-    return folder.name if folder != suite or folder.name.startswith("level") else ""
-
-
-def _number(file: Path) -> int:
-    found = re.match(r"\d+", file.name)
-    return int(found.group()) if found else 0
 
 
 def solve(
@@ -172,7 +139,7 @@ def _solve_region(
 
 def _whole_forward(session: Session, file: Path, symbol: str, group: int) -> tuple[Region | None, str]:
     """The region that is all of the function's work, or why there is none."""
-    text = file.read_text(encoding="utf-8")
+    text = read_python(file)
     found = session.regions(file, symbol=symbol, programs=True, group=group)
     regions = [region for region in found if region.symbol == symbol]
     refused = [region.reason for region in regions if region.task is None]

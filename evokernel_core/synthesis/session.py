@@ -5,6 +5,7 @@ The command line and the language server's worker use the same session, so that 
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import threading
 from collections.abc import Callable, Iterable
@@ -267,10 +268,11 @@ class Session:
         as it was."""
         if not candidate.verdict.feasible:
             raise UsageError("Only a verified kernel can be applied; this one failed.")
-        text = path.read_bytes().decode("utf-8")  # bytes: the file keeps its line ends
-        edited = plan_edit(text, region, kernel_name(_task(region)))
+        data = path.read_bytes()  # bytes: the file keeps its line ends, and a mark of UTF-8
+        mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+        edited = plan_edit(data.decode("utf-8-sig"), region, kernel_name(_task(region)))
         package = self._write(region, _task(region), candidate)
-        _replace(path, edited)
+        _replace(path, mark + edited.encode())
         return package
 
 
@@ -294,10 +296,10 @@ def _write_below(root: Path, task: KernelTask, candidate: Candidate) -> Package:
     return Package(name, write_package(root, name, task, candidate.source, candidate.verdict))
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, data: bytes) -> None:
     """Puts a new text in place of a file's at once, so that no crash leaves half of it."""
     staged = path.with_name(f".{path.name}.evokernel")
-    staged.write_bytes(text.encode("utf-8"))
+    staged.write_bytes(data)
     shutil.copymode(path, staged)
     staged.replace(path)
 

@@ -10,11 +10,12 @@ import pytest
 from attrs import evolve
 from click.testing import CliRunner
 
-from evokernel_core.cli.bench import Journal, key_of, summary
+from evokernel_core.cli.bench import key_of, summary
+from evokernel_core.cli.journal import Journal
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
-from evokernel_core.synthesis.problems import ProblemResult, level_of, problem_files, solve
+from evokernel_core.synthesis.problems import ProblemResult, solve
 from evokernel_core.synthesis.session import Session
 
 POINTWISE = """
@@ -53,38 +54,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-@pytest.mark.parametrize(
-    ("levels", "pattern", "names"),
-    [
-        ((), "*", ["2_early", "10_late", "1_other"]),
-        ((1,), "*", ["2_early", "10_late"]),
-        ((), "*_o*", ["1_other"]),
-        ((), "2_early", ["2_early"]),
-    ],
-)
-def test_problems_come_in_the_order_of_their_numbers(
-    suite: Path, levels: tuple[int, ...], pattern: str, names: list[str]
-) -> None:
-    assert [file.stem for file in problem_files(suite, levels, pattern)] == names
-
-
-def test_a_plain_folder_is_a_suite(suite: Path) -> None:
-    assert [file.stem for file in problem_files(suite / "level2", (), "*")] == ["1_other"]
-    with pytest.raises(UsageError, match="no problem"):
-        problem_files(suite, (7,), "*")
-
-
-def test_a_folder_of_folders_is_a_suite(tmp_path: Path) -> None:
-    for name in ("math/cumsum", "math/__init__", "index/gather", "index/_shared", "notes/readme"):
-        path = tmp_path / f"{name}{'.txt' if name.startswith('notes') else '.py'}"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(POINTWISE)
-    found = problem_files(tmp_path, (), "*")
-    assert [level_of(file, tmp_path) + "/" + file.stem for file in found] == ["index/gather", "math/cumsum"]
-    assert level_of(tmp_path / "cumsum.py", tmp_path) == ""
-    assert level_of(tmp_path / "level2" / "1_a.py", tmp_path / "level2") == "level2"
-
-
 UNSUITABLE = {
     "broken": (POINTWISE + "def f(:", "not valid Python"),
     "double": (POINTWISE.replace("33)", "33, dtype=torch.float64)"), "float64: kernels give"),
@@ -95,6 +64,10 @@ UNSUITABLE = {
         "Line 19 raised",
     ),
     "shapeless": (POINTWISE.replace("get_inputs", "inputs_of"), "get_inputs"),
+    "latin": (POINTWISE + "# caf\xe9\n", "Line 16 of latin.py is not UTF-8"),
+    "link": ("", "link.py cannot be read"),
+    "data": ("#" * (5 << 20), "5 MiB of text"),
+    "nulls": (POINTWISE + "\0", "not valid Python"),
 }
 
 
@@ -103,7 +76,9 @@ def test_files_that_are_no_problems_are_said_so_and_the_rest_goes_on(tmp_path: P
     for name, (text, _) in {**UNSUITABLE, "good": (POINTWISE, "")}.items():
         path = suite / "mixed" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="latin-1")
+    (suite / "mixed" / "link.py").unlink()
+    (suite / "mixed" / "link.py").symlink_to("nowhere.py")
     result = CliRunner().invoke(cli, ["bench", str(suite), "--budget", "1", "--json", "-"])
     assert result.exit_code == 0, result.output
     found = {item["name"]: item for item in json.loads(result.stdout)["problems"]}
@@ -208,7 +183,10 @@ def test_the_journal_outlives_an_interruption() -> None:
     journal.add(FAILED)
     with journal.path.open("a") as file:
         file.write('{"name": "cut sho')  # the process was killed in the middle of a line
-    Journal.open("key").add(evolve(DONE, name="3_next"))
+    journal.release()
+    journal = Journal.open("key")
+    journal.add(evolve(DONE, name="3_next"))
+    journal.release()
     again = Journal.open("key")
     assert again.run == journal.run
     assert set(again.done) == {"/2_early", "/10_late", "/3_next"}
@@ -217,10 +195,33 @@ def test_the_journal_outlives_an_interruption() -> None:
     assert Journal.open("key").run != journal.run
 
 
+def test_a_journal_is_of_one_process_at_a_time(suite: Path) -> None:
+    arguments = ["bench", str(suite), "--levels", "2", "--budget", "1"]
+    problem = suite / "level2" / "1_other.py"
+    with_budget = Settings(budget=1, patience=3)
+    journal = Journal.open(key_of(with_budget, [problem]))
+    done = CliRunner().invoke(cli, arguments)
+    assert isinstance(done.exception, UsageError)
+    assert "is running already" in str(done.exception)
+    journal.release()
+    Journal.open(journal.path.stem).release()
+
+
+def test_lines_of_a_journal_that_were_cut_are_solved_again() -> None:
+    journal = Journal.open("key")
+    journal.add(DONE)
+    journal.release()
+    lines = journal.path.read_text().splitlines()
+    cut = json.dumps({"name": "x"})[:-3]
+    journal.path.write_text("\n".join([lines[0], cut, lines[1]]) + "\n")
+    assert set(Journal.open("key").done) == {"/2_early"}
+
+
 def test_the_same_name_in_two_levels_is_two_problems() -> None:
     journal = Journal.open("key")
     journal.add(evolve(DONE, level="level1"))
     journal.add(evolve(DONE, level="level2", feasible=False))
+    journal.release()
     assert [item.feasible for item in Journal.open("key").done.values()] == [True, False]
 
 
@@ -259,6 +260,7 @@ def test_an_interruption_ends_the_problems_that_run(suite: Path, monkeypatch: py
     watch.cancel()
     assert ended.is_set()
     assert (done.exit_code, done.stdout) == (1, "")
+    assert "0 of 2 problems are done; the same command does the rest." in done.stderr
     assert "Aborted!" in done.stderr
 
 
