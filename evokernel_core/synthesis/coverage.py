@@ -68,20 +68,28 @@ def _plain(node: ast.expr) -> bool:
 
 
 _DRAWING = ("rand", "randn", "randint")
-_DROPPING = ("dropout", "feature_dropout")
+_DROPPING = ("dropout", "feature_dropout", "rrelu")
+"""Layers that leave of a tensor of ones the factors that they draw."""
 _DRAWING_IN_PLACE = ("bernoulli_", "uniform_", "normal_", "exponential_")
 
 
 def _draws(node: ast.expr) -> bool:
     """A call that makes a new tensor of random numbers, from nothing but a size, a dtype and a device."""
+    node = _without_sign(node)
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Call() as made, attr=name)) if name in _DRAWING_IN_PLACE:
             return _makes(made, ("empty",))
-        case ast.Call(
-            func=ast.Attribute(attr=("dropout" | "feature_dropout")), args=[ast.Call() as made, *_]
-        ):
-            return _makes(made, ("ones",))
+        case ast.Call(func=ast.Attribute(attr=name), args=[made, *_]) if name in _DROPPING:
+            made = _without_sign(made)
+            return isinstance(made, ast.Call) and _makes(made, ("ones",))
     return isinstance(node, ast.Call) and _makes(node, _DRAWING)
+
+
+def _without_sign(node: ast.expr) -> ast.expr:
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return operand
+    return node
 
 
 def _makes(call: ast.Call, names: tuple[str, ...]) -> bool:

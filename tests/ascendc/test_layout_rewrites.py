@@ -111,6 +111,36 @@ def test_a_part_that_is_replaced(builder: Any, on_twin: Any) -> None:
     _checked(on_twin, graph, [result], expected)
 
 
+@pytest.mark.parametrize(
+    ("dim", "start", "step"),
+    [(1, None, 2), (1, 1, 2), (1, -3, 2), (1, 4, 5), (2, 1, 3), (2, 0, 7), (2, 6, 7)],
+)
+def test_every_other_element_is_replaced(
+    builder: Any, on_twin: Any, dim: int, start: int | None, step: int
+) -> None:
+    """As positions are encoded: sines at even places, cosines at odd ones."""
+    shape, first = (3, 6, 7), start or 0
+    values, count = _x({"a": 3, "b": 6, "c": 7}), len(range(shape[dim])[first::step])
+    graph = builder()
+    x = graph.input("x", ("a", *shape[1:]))
+    narrow = tuple(count if axis == dim else size for axis, size in enumerate(("a", *shape[1:])))
+    part = graph.input("part", narrow)
+    result = graph.call("slice_scatter.default", x, part, dim, start, 1 << 62, step, shape=("a", *shape[1:]))
+    given = _x(dict(enumerate((3, *narrow[1:]))), 1)
+    wanted = values.copy()
+    wanted[(slice(None),) * dim + (slice(first, None, step),)] = given
+    (found,) = on_twin(graph.task(result, symbols={"a": 3}), {"x": values, "part": given})
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_steps_along_a_dimension_of_any_size_are_refused(builder: Any, chip: Any) -> None:
+    graph = builder()
+    x, part = graph.input("x", (3, "a")), graph.input("part", (3, "(a + 1)//2"))
+    result = graph.call("slice_scatter.default", x, part, 1, 0, 1 << 62, 2, shape=(3, "a"))
+    with pytest.raises(PlanError, match="differs from call to call"):
+        check(graph.task(result, symbols={"a": 8}), chip)
+
+
 @pytest.mark.parametrize("sizes", [{"a": 1, "b": 1}, {"a": 3, "b": 1}, {"a": 5, "b": 9}])
 def test_a_column_that_becomes_a_number(builder: Any, on_twin: Any, sizes: dict[str, int]) -> None:
     """Where nothing but the column is left of a row, it is written nevertheless."""

@@ -342,6 +342,11 @@ SAME = {
         "return self.block(self.drop(x) + 1)",
         "torch.randn(2, 4, 5, 3)",
     ),
+    "slopes that are drawn": (
+        "self.first, self.last = nn.RReLU(0.1, 0.4), nn.RReLU(inplace=True)",
+        "return self.last(self.first(-x.exp()) * 2)",
+        X,
+    ),
     "draws that nothing reads": (
         "self.drop = nn.Dropout(0.5)",
         "y = self.drop(x.exp())\nz = torch.rand(3)\nreturn x.sin() + torch.rand_like(x)",

@@ -88,6 +88,7 @@ def test_not_covered(lines: str) -> None:
         ("torch.randn((x.shape[0] * 2, 4), dtype=torch.float32, device=x.device)", True),
         ("torch.nn.functional.dropout(torch.ones((x.shape[0],), device=x.device), 0.1)", True),
         ("torch.empty((3,), device=x.device).bernoulli_(0.5)", True),
+        ("-torch.nn.functional.rrelu(-torch.ones((3,), device=x.device), 0.1, 0.3, True)", True),
         ("x @ y", False),
         ("f(x)", False),
         ("x[0].exp()", False),
@@ -95,6 +96,7 @@ def test_not_covered(lines: str) -> None:
         ("torch.relu(x)", False),
         ("torch.randn((x.sum(), 4))", False),
         ("torch.nn.functional.dropout(x, 0.1)", False),
+        ("-torch.nn.functional.rrelu(-x, 0.1, 0.3, True)", False),
         ("torch.nn.functional.dropout(torch.ones(f(x)), 0.1)", False),
     ],
 )

@@ -219,13 +219,43 @@ def _slice_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x, part = _whole_and_part(node)
     shape = writer.shape(x)
     dim = int(str(_argument(node, 2, "dim", 0))) % len(shape)
-    start, step = _argument(node, 3, "start", None), _argument(node, 5, "step", 1)
-    if step != 1:
-        raise PlanError("slice_scatter with a step is not covered.")
+    start, step = _argument(node, 3, "start", None), int(str(_argument(node, 5, "step", 1)))
     first = 0 if start is None else _as_dim(start)
     if isinstance(first, int) and first < 0:
         first = _sum(shape[dim], first)
+    if step != 1:
+        return (_interleaved(writer, x, part, dim, first, step),)
     return (_replaced(writer, x, part, dim, first, writer.shape(part)[dim]),)
+
+
+def _interleaved(
+    writer: GraphWriter, x: ValueRef, part: ValueRef, dim: int, first: Dim, step: int
+) -> ValueRef:
+    """Every ``step``-th element of a dimension from ``first`` on is replaced: those of whole steps are
+    columns of a matrix with a row for each step."""
+    shape, count = writer.shape(x), writer.shape(part)[dim]
+    length = shape[dim]
+    if not (isinstance(length, int) and isinstance(count, int) and isinstance(first, int)):
+        raise PlanError(
+            "Writing every second or later element of a dimension whose size differs from call to call is "
+            "not covered: join the parts with torch.stack and flatten them instead."
+        )
+    whole = count if first + count * step <= length else count - 1
+    before, behind = shape[:dim], shape[dim + 1 :]
+    pieces = [_slice(writer, x, dim, 0, first)] if first else []
+    if whole:
+        rows = viewed(writer, _slice(writer, x, dim, first, whole * step), (*before, whole, step, *behind))
+        kept = _slice(writer, rows, dim + 1, 1, step - 1)
+        column = viewed(writer, _slice(writer, part, dim, 0, whole), (*before, whole, 1, *behind))
+        joined = _cat(writer, [column, kept], dim + 1, step)
+        pieces.append(viewed(writer, joined, (*before, whole * step, *behind)))
+    end = first + whole * step
+    if whole < count:
+        pieces.append(_slice(writer, part, dim, whole, 1))
+        end += 1
+    if end < length:
+        pieces.append(_slice(writer, x, dim, end, length - end))
+    return _cat(writer, pieces, dim, length)
 
 
 def _select_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:

@@ -15,6 +15,7 @@ import torch
 from torch._dispatch.python import enable_python_dispatcher
 
 from . import attention, compositions, draws, indexed, recurrent
+from .errors import Unsupported
 
 aten = torch.ops.aten
 _KEY = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -63,6 +64,21 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
         _note(modes, p, train)
         return draws.feature_dropout(x, p, train)
 
+    def rrelu(
+        x: torch.Tensor,
+        lower: float = 1 / 8,
+        upper: float = 1 / 3,
+        training: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> torch.Tensor:
+        if generator is not None:
+            raise Unsupported("rrelu draws from a generator of its own: leave that argument out.")
+        modes.training.add(training)
+        return draws.rrelu(x, lower, upper, training)
+
+    def rrelu_in_place(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return x.copy_(rrelu(x, *args, **kwargs))
+
     def batch_norm(  # noqa: PLR0913, PLR0917 - as its op
         x: torch.Tensor,
         weight: torch.Tensor | None,
@@ -83,6 +99,8 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
         aten.dropout.default: dropout,
         aten.dropout_.default: dropout_in_place,
         aten.feature_dropout.default: feature_dropout,
+        aten.rrelu.default: rrelu,
+        aten.rrelu_.default: rrelu_in_place,
         aten.batch_norm.default: batch_norm,
         aten.scaled_dot_product_attention.default: attention.rule(fits),
     }

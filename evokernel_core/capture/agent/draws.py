@@ -31,6 +31,16 @@ def feature_dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     return _scaled(x, size, f"torch.feature_dropout({{ones}}, {p}, True)") if train and p else x
 
 
+def rrelu(x: torch.Tensor, lower: float, upper: float, train: bool) -> torch.Tensor:
+    """aten.rrelu: a slope for each element that is not positive. A slope is drawn for every element, as
+    devices do; PyTorch on a CPU draws only those that it reads."""
+    if not train:
+        return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
+    text = f"-torch.nn.functional.rrelu(-{{ones}}, {lower!r}, {upper!r}, True)"
+    slopes = torch.ops.evokernel_capture.draw(x, list(x.shape), text)
+    return torch.where(x <= 0, x * slopes, x)
+
+
 def _scaled(x: torch.Tensor, size: list[Any], text: str) -> torch.Tensor:
     factors = torch.ops.evokernel_capture.draw(x, size, text)
     return x * factors
