@@ -139,18 +139,26 @@ void Pipeline::RunMove(const Move &move, const char *name, int line, const char 
 
 double Port::Take(double start, double cycles)
 {
-    if (start < gap_end_) {
-        const double begin = std::max(start, gap_start_);
-        const double used = std::min(cycles, gap_end_ - begin);
-        gap_start_ = begin + used;
-        cycles -= used;
-        if (cycles <= 0) {
-            return gap_start_;
-        }
+    if (cycles <= 0) {
+        return start;
     }
-    if (start > free_) {
-        gap_start_ = free_;
-        gap_end_ = start;
+    if (start < free_) {
+        for (uint32_t i = 0; i < kGaps; ++i) {
+            Gap &gap = gaps_[(oldest_ + i) % kGaps];
+            if (start >= gap.end) {
+                continue;
+            }
+            const double begin = std::max(start, gap.start);
+            const double used = std::min(cycles, gap.end - begin);
+            gap.start = begin + used;
+            cycles -= used;
+            if (cycles <= 0) {
+                return gap.start;
+            }
+        }
+    } else if (start > free_) {
+        gaps_[oldest_] = {free_, start};
+        oldest_ = (oldest_ + 1) % kGaps;
         free_ = start;
     }
     free_ += cycles;

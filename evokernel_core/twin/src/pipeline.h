@@ -53,16 +53,22 @@ struct Move {
 };
 
 // The core's share of device memory or of L2. Instructions reach it in program order, not in the
-// order in which they start, so the last stretch that it stood idle can still be used.
+// order in which they start, so the last stretches that it stood idle can still be used.
 class Port {
 public:
     // Reserves `cycles` from `start` on and returns when they are over.
     double Take(double start, double cycles);
 
 private:
+    struct Gap {
+        double start = 0;
+        double end = 0;
+    };
+    static constexpr uint32_t kGaps = 8;  // a power of two; more idle stretches than pipes run ahead of each other
+
     double free_ = 0;
-    double gap_start_ = 0;
-    double gap_end_ = 0;
+    Gap gaps_[kGaps];  // a ring in the order of time
+    uint32_t oldest_ = 0;
 };
 
 class Pipeline {

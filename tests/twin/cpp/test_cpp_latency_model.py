@@ -71,6 +71,28 @@ ADD = """
     }
     for (uint32_t i = 0; i < buffers; ++i) { WaitFlag<HardEvent::V_MTE2>(i); WaitFlag<HardEvent::MTE3_V>(i); }
 """
+BESIDE_WRITES = """
+    // sizes: writes that leave a full L2, whether a tile that L2 holds is loaded and computed beside them
+    using T = half;
+    const uint32_t tile = 32768, filling = 80;
+    GlobalTensor<T> x, z;
+    x.SetGlobalBuffer((__gm__ T *)t[0]);
+    z.SetGlobalBuffer((__gm__ T *)t[1]);
+    LocalTensor<T> a(TPosition::VECCALC, 0, tile);
+    LocalTensor<T> b(TPosition::VECCALC, 65536, tile);
+    const uint64_t start = GetBlockIdx() * (uint64_t)tile * 128;
+    for (uint32_t i = 0; i < filling; ++i) { DataCopy(z[start + (uint64_t)i * tile], a, tile); }
+    PipeBarrier<PIPE_ALL>();
+    DataCopy(b, x, tile);
+    PipeBarrier<PIPE_ALL>();
+    for (uint32_t i = 0; i < tiling.size[0]; ++i) { DataCopy(z[start + (uint64_t)(filling + i) * tile], a, tile); }
+    if (tiling.size[1]) {
+        DataCopy(b, x, tile);
+        SetFlag<HardEvent::MTE2_V>(0);
+        WaitFlag<HardEvent::MTE2_V>(0);
+        for (uint32_t i = 0; i < 20; ++i) { Exp(b, b, tile); }
+    }
+"""
 READ, TWICE, SHARED, BYPASSING, WRITE = range(5)
 
 
@@ -129,6 +151,20 @@ def test_writes_that_l2_can_hold_do_not_reach_memory_in_time(copy_us) -> None:
     rate = load_chip().constants["gm.hbm_achieved_gbps"] * 1e3
     assert copy_us(WRITE, tiles=40) < small / rate
     assert copy_us(WRITE, 49152, 60) > (large - load_chip().l2_bytes) / rate
+
+
+def test_a_load_that_hits_l2_does_not_wait_for_writes_to_device_memory(compile_kernel, zeros_of) -> None:
+    kernel = compile_kernel(BESIDE_WRITES, sizes=2, blocks=48)
+    big = zeros_of(48 * 32768 * 128 * 2)
+
+    def run(writes: int, beside: int) -> float:
+        ran = kernel.run_files([big], [big], [writes, beside], Mode.TIME)
+        assert not ran.codes(), ran.result.hazards
+        return ran.result.latency_us
+
+    neither, writes, beside = run(0, 0), run(8, 0), run(0, 1)
+    assert min(writes, beside) > neither + 10
+    assert run(8, 1) < max(writes, beside) + 0.1 * (min(writes, beside) - neither)
 
 
 @pytest.mark.parametrize(
