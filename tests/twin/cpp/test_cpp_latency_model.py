@@ -85,7 +85,8 @@ BESIDE_WRITES = """
     PipeBarrier<PIPE_ALL>();
     DataCopy(b, x, tile);
     PipeBarrier<PIPE_ALL>();
-    for (uint32_t i = 0; i < tiling.size[0]; ++i) { DataCopy(z[start + (uint64_t)(filling + i) * tile], a, tile); }
+    const uint64_t next = start + (uint64_t)filling * tile;
+    for (uint32_t i = 0; i < tiling.size[0]; ++i) { DataCopy(z[next + (uint64_t)i * tile], a, tile); }
     if (tiling.size[1]) {
         DataCopy(b, x, tile);
         SetFlag<HardEvent::MTE2_V>(0);
