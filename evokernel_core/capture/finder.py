@@ -32,15 +32,16 @@ _FROM_IMPORT = re.compile(
 )
 _COMMENT_OR_BRACKET = re.compile(r"#.*|[()\\]")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_INPUTS = frozenset({"get_inputs", "get_input_groups"})
-_SUPPLIERS = _INPUTS | {"get_init_inputs"}
+INPUTS = frozenset({"get_inputs", "get_input_groups", "get_inputs_dyn_list"})
+"""Functions by which a file says what it is called with."""
+_SUPPLIERS = INPUTS | {"get_init_inputs"}
 
 
 @frozen
 class Definition:
     """A class or function with tensor code. ``span`` covers it with its decorators, ``name_span``
-    its name. ``has_inputs`` says that the file has get_inputs() or get_input_groups(); ``annotation`` is the
-    text of its ``# evokernel:`` comment, empty without one."""
+    its name. ``has_inputs`` says that the file has get_inputs() or its like; ``annotation`` is the text
+    of its ``# evokernel:`` comment, empty without one."""
 
     qualname: str
     kind: Literal["class", "function"]
@@ -129,7 +130,7 @@ def find(document: Document) -> tuple[Definition, ...]:
         return ()
     pattern = re.compile(rb"(?<![\w.])(?:" + b"|".join(sorted(names)) + rb")\b")
     nodes = list(_definitions(document.tree.root_node, ""))
-    has_inputs = any(name in _INPUTS for _, name in nodes)
+    has_inputs = any(name in INPUTS for _, name in nodes)
     found = []
     for node, qualname in nodes:
         annotation = _annotation(document, node)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core.capture.finder import INPUTS
 from evokernel_core.capture.text import read_python
 from evokernel_core.domain.errors import ImportFailed, UsageError
 
@@ -151,7 +152,7 @@ def _supplies(statement: ast.stmt) -> bool:
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
-    return bool(names & {"get_inputs", "get_input_groups", "*"})
+    return bool(names & (INPUTS | {"*"}))
 
 
 def labels(problems: Iterable[Problem]) -> dict[str, str]:

@@ -98,6 +98,76 @@ def test_modules_are_built_for_each_group(calls: Any, agent: AgentClient, fusibl
         agent.capture(tmp_path / "model.py", None, fusible, group=2)
 
 
+BUILT = """
+    class Net(nn.Module):
+        def __init__(self, {parameters}):
+            super().__init__()
+            self.by = ({by})
+
+        def forward(self, x, scale=1, options=None):
+            return torch.relu(x) * self.by
+
+    def get_inputs():
+        return {inputs}
+
+    def get_init_inputs():
+        return {init}
+"""
+
+
+@pytest.mark.parametrize(
+    ("texts", "scale"),
+    [
+        (("by=3", "by", "[[], {'by': 5}]", "[torch.rand(4)]"), None),
+        (("by=3, more=None", "by", "[[], {}]", "([torch.rand(4)], {})"), None),
+        (("a, b", "a + b", "[[2], {'b': 3}]", "([torch.rand(4)], {'scale': 2})"), "2"),
+        (("widths, options", "widths[1] + options['b']", "[[2, 3], {'b': 3}]", "[torch.rand(4), 5]"), "5"),
+        (("widths, options", "widths[1]", "[[2, 3], {}]", "{'x': torch.rand(4), 'scale': 2}"), "2"),
+        (("widths", "widths[0][0]", "[[[2, 3], {'b': 3}]]", "torch.rand(4)"), None),
+    ],
+)
+def test_positional_and_keyword_arguments(
+    calls: Any, agent: AgentClient, fusible: dict[str, str], tmp_path: Path,
+    texts: tuple[str, str, str, str], scale: str | None,
+) -> None:  # fmt: skip
+    found = calls(BUILT.format(**dict(zip(("parameters", "by", "init", "inputs"), texts, strict=True))))
+    assert shapes(found) == [{"x": (4,)}]
+    assert found.groups[0].values.get("scale") == scale
+    regions = agent.capture(tmp_path / "model.py", None, fusible, whole=True)
+    assert regions[0].task, regions[0].reason
+
+
+def test_groups_may_be_a_list_of_dynamic_inputs(calls: Any) -> None:
+    found = calls(MODULE + "def get_inputs_dyn_list(): return [[torch.rand(n, 3)] for n in (4, 6)]")
+    assert shapes(found) == [{"x": (4, 3)}, {"x": (6, 3)}]
+
+
+NPU = """
+    import torch_npu
+    from torch_npu.contrib import transfer_to_npu
+    torch.npu.set_device(0)
+    torch_npu.npu.set_compile_mode(jit_compile=False)
+    DEVICE = torch.device("npu:0" if torch.npu.is_available() else "cpu")
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return {value}
+
+    def get_inputs(): return [torch.rand(4, 4, device=DEVICE).npu()]
+"""
+
+
+def test_a_file_may_import_torch_npu_where_it_is_not_installed(
+    calls: Any, agent: AgentClient, fusible: dict[str, str], tmp_path: Path
+) -> None:
+    calls(NPU.format(value="torch.relu(x) * 2"))
+    (region,) = agent.capture(tmp_path / "model.py", None, fusible, whole=True)
+    assert region.task, region.reason
+    calls(NPU.format(value="torch_npu.npu_swiglu(x)"))
+    (region,) = agent.capture(tmp_path / "model.py", None, fusible, whole=True)
+    assert "torch_npu.npu_swiglu needs torch_npu, which is not installed" in region.reason
+
+
 FUNCTIONAL = """
 def scaled(x, weight):
     return torch.relu(x * weight)

@@ -11,8 +11,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from .devices import on_host
-from .groups import Group, groups_of
-from .inputs import main_definition, split_keywords
+from .groups import Group, groups_of, split_keywords
+from .inputs import main_definition
 from .lazy import lazy_modules
 from .load import execute, isolation, parsed
 from .record import Recorder, is_plain
@@ -35,7 +35,7 @@ def calls(path: str, text: str) -> dict[str, Any]:
 
 
 def _described(function: Any, group: Group, method: bool) -> dict[str, Any]:
-    args, kwargs = split_keywords(group.inputs)
+    args, kwargs = split_keywords(group.inputs, function, method)
     try:
         bound = inspect.signature(function).bind(*([None] * method), *args, **kwargs).arguments
     except TypeError:  # the call itself will say what is wrong with it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,13 +11,15 @@ import torch
 import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
+from . import npu
+
 _ACCELERATOR = re.compile(r"(cuda|npu|xpu|hpu|mps|privateuseone)(:\d+)?")
 _MOVES = ("cuda", "npu", "xpu", "hpu")
 
 
 def learn_npu() -> None:
     """Without torch_npu, "npu" is no device to torch: give its reserved device that name."""
-    if importlib.util.find_spec("torch_npu") is None and torch._C._get_privateuse1_backend_name() != "npu":
+    if not npu.installed() and torch._C._get_privateuse1_backend_name() != "npu":
         torch.utils.rename_privateuse1_backend("npu")
 
 
@@ -50,6 +51,7 @@ def on_host() -> Iterator[None]:
         return to(self, *(_to_host(value) for value in args), **moved)
 
     with ExitStack() as patches:
+        patches.enter_context(npu.stand_in())
         patches.enter_context(_patched(module, "to", to_host))
         patches.enter_context(_patched(module, "_apply", _apply))
         patches.enter_context(_patched(torch.utils.checkpoint, "checkpoint", _checkpoint))

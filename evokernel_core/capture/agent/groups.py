@@ -1,15 +1,16 @@
 """What a file's suppliers give: the arguments of one call, or of several, which are its input groups.
 
 Suppliers are ``get_inputs()``, which returns the arguments of one call or yields those of several;
-``get_input_groups()``, which returns those of several; and ``get_init_inputs()``, what the module is built
-with, for all groups or, beside ``get_input_groups()``, one entry for each.
+``get_input_groups()`` or ``get_inputs_dyn_list()``, which return those of several; and ``get_init_inputs()``,
+what the module is built with, for all groups or, beside those of several calls, one entry for each.
+Arguments are a list, a dict of keywords, one tensor, or a list and a dict.
 """
 
 from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,9 @@ from .load import failure
 from .small import SmallTensors
 from .source import Source
 
-INPUTS, GROUPS, INIT = "get_inputs", "get_input_groups", "get_init_inputs"
-SUPPLIERS = frozenset({INPUTS, GROUPS, INIT})
+INPUTS, INIT = "get_inputs", "get_init_inputs"
+GROUPS = ("get_input_groups", "get_inputs_dyn_list")
+SUPPLIERS = frozenset({INPUTS, *GROUPS, INIT})
 NOTHING = (
     "Nothing in the file says the input shapes: add get_inputs(), or a comment such as "
     "'# evokernel: x=f16[32,1024]' above the class or function."
@@ -44,19 +46,20 @@ class Group:
 
 def supplies_inputs(module: types.ModuleType) -> bool:
     """Whether a file says the arguments of a call by a function of its own."""
-    return any(callable(getattr(module, name, None)) for name in (GROUPS, INPUTS))
+    return any(callable(getattr(module, name, None)) for name in (*GROUPS, INPUTS))
 
 
 def groups_of(module: types.ModuleType, source: Source) -> list[Group]:
     """The calls in the file's order; its tensors are fake, whatever their size. Raises AgentError."""
     if not supplies_inputs(module):
         raise AgentError("needs_shapes", NOTHING)
-    several = callable(getattr(module, GROUPS, None))
-    found = _supplied(module, source, GROUPS if several else INPUTS)
+    several = [name for name in GROUPS if callable(getattr(module, name, None))]
+    supplier = several[0] if several else INPUTS
+    found = _supplied(module, source, supplier)
     init = _supplied(module, source, INIT) if callable(getattr(module, INIT, None)) else []
     groups = list(found) if several or _yields(found) else [found]
     if not groups:
-        raise AgentError("needs_shapes", f"{GROUPS if several else INPUTS}() gives no inputs: add a group.")
+        raise AgentError("needs_shapes", f"{supplier}() gives no inputs: add a group.")
     inits = list(init) if several and _is_one_each(init, len(groups)) else [init] * len(groups)
     defaults = {} if several else _defaults(getattr(module, INPUTS))
     return [Group(first, given, defaults) for first, given in zip(inits, groups, strict=True)]
@@ -109,6 +112,50 @@ def _required(supplier: Callable[..., Any]) -> dict[str, Any]:
 def _defaults(supplier: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(supplier).parameters.values()
     return {item.name: item.default for item in parameters if item.default is not item.empty}
+
+
+def split_keywords(
+    values: Any, callee: Callable[..., Any], receiver: int = 0
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The positional and keyword arguments that a supplier gives for a call; of the callee's parameters
+    the first ``receiver`` are given by others. A list and a dict are both kinds where the callee takes
+    them so and would not rather take them as two arguments."""
+    if isinstance(values, dict):
+        return (), dict(values)
+    if not isinstance(values, (list, tuple)):
+        return (values,), {}
+    if _is_both_kinds(values) and not _takes_both(callee, receiver, values):
+        return tuple(values[0]), dict(values[1])
+    return tuple(values), {}
+
+
+def _takes_both(callee: Callable[..., Any], receiver: int, values: Sequence[Any]) -> bool:
+    """Whether a list and a dict are two arguments: the callee cannot take their items, or it needs two and
+    the names in the dict are none of its own."""
+    if not _takes(callee, receiver, values[0], values[1]):
+        return True
+    named = bool(values[1]) and values[1].keys() <= inspect.signature(callee).parameters.keys()
+    needs_two = _takes(callee, receiver, values, {}) and not _takes(callee, receiver, values[:1], {})
+    return bool(values[0]) and needs_two and not named
+
+
+def _is_both_kinds(values: Sequence[Any]) -> bool:
+    return (
+        len(values) == 2
+        and isinstance(values[0], (list, tuple))
+        and isinstance(values[1], dict)
+        and all(isinstance(name, str) for name in values[1])
+    )
+
+
+def _takes(
+    callee: Callable[..., Any], receiver: int, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> bool:
+    try:
+        inspect.signature(callee).bind(*([None] * receiver), *args, **keywords)
+    except TypeError:
+        return False
+    return True
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .errors import AgentError
-from .groups import NOTHING, SUPPLIERS, Group, groups_of, supplies_inputs
+from .groups import NOTHING, SUPPLIERS, Group, groups_of, split_keywords, supplies_inputs
 from .lazy import first_called
 from .load import failure
 from .small import SmallTensors
@@ -70,7 +70,7 @@ def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
     name = target.__name__
     if isinstance(target, type):
         target = _build(target, *_init_arguments(target, group), source)
-    args, kwargs = split_keywords(group.inputs)
+    args, kwargs = split_keywords(group.inputs, getattr(target, "forward", target))
     return _trial(name, target, args, kwargs)
 
 
@@ -84,20 +84,13 @@ def _trial(what: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 def _init_arguments(target: type, group: Group) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the class is built with. Arguments that nothing gives are those of the inputs: a feature count is
     then a parameter of both, ``__init__(self, features)`` and ``get_inputs(features=64)``."""
-    args, kwargs = split_keywords(group.init)
+    args, kwargs = split_keywords(group.init, target)
     parameters = list(inspect.signature(target).parameters.values())[len(args) :]
     missing = [
         item.name for item in parameters
         if item.default is item.empty and item.name not in kwargs and item.name in group.defaults
     ]  # fmt: skip
     return args, {**kwargs, **{name: group.defaults[name] for name in missing}}
-
-
-def split_keywords(values: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """get_inputs() may give a list, a tuple, a dict, or one tensor."""
-    if isinstance(values, dict):
-        return (), dict(values)
-    return (tuple(values), {}) if isinstance(values, (list, tuple)) else ((values,), {})
 
 
 def main_definition(module: types.ModuleType, source: Source) -> Any:
