@@ -13,13 +13,12 @@ from evokernel_core.ascendc.families.conv_geometry import (
     read_convolution,
 )
 from evokernel_core.ascendc.families.epilogue import (
-    Cost,
     Epilogue,
     EpilogueText,
-    cost_of,
     read_epilogue,
     write,
 )
+from evokernel_core.ascendc.families.epilogue_cost import Cost, cost_of
 from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef

@@ -11,7 +11,7 @@ from evokernel_core.ascendc.families.conv_frame import framed_sizes, framing_of
 from evokernel_core.ascendc.families.conv_geometry import Convolution
 from evokernel_core.ascendc.families.conv_rows import RowsSchedule, halo, tiles_of
 from evokernel_core.ascendc.families.conv_schedule import FRACTAL, ConvolutionSchedule, whole
-from evokernel_core.ascendc.families.epilogue import Cost
+from evokernel_core.ascendc.families.epilogue_cost import Cost
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 

@@ -15,13 +15,12 @@ from attrs import field, frozen
 
 from evokernel_core.ascendc.families import matmul_schedule as schedules
 from evokernel_core.ascendc.families.epilogue import (
-    Cost,
     Epilogue,
     EpilogueText,
-    cost_of,
     read_epilogue,
     write,
 )
+from evokernel_core.ascendc.families.epilogue_cost import Cost, cost_of
 from evokernel_core.ascendc.families.family import Move, StageText
 from evokernel_core.ascendc.families.matmul_schedule import MOST_HANDED, MatmulSchedule, strategy_of
 from evokernel_core.ascendc.families.products import (

@@ -9,7 +9,7 @@ from itertools import product
 
 from attrs import asdict, evolve, frozen
 
-from evokernel_core.ascendc.families.epilogue import Cost
+from evokernel_core.ascendc.families.epilogue_cost import Cost
 from evokernel_core.ascendc.families.products import Product, Side, Triangle
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.families.epilogue import Cost
+from evokernel_core.ascendc.families.epilogue_cost import Cost
 from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.ascendc.families.transposed_geometry import Sizes, Transposed

@@ -14,16 +14,15 @@ from evokernel_core.ascendc.families import copies
 from evokernel_core.ascendc.families.base import Kernel
 from evokernel_core.ascendc.families.copies import method
 from evokernel_core.ascendc.families.epilogue import (
-    Cost,
     Epilogue,
     EpilogueText,
-    cost_of,
     operand_copies,
     result_copies,
     steps,
     tile_text,
     tiling_constants,
 )
+from evokernel_core.ascendc.families.epilogue_cost import Cost, cost_of
 from evokernel_core.ascendc.families.machine import LANES
 from evokernel_core.ascendc.families.programs import whole_program
 from evokernel_core.ascendc.families.text import CPP_TYPE
