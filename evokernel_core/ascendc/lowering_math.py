@@ -140,6 +140,14 @@ def softplus(b: Builder, x: Operand, beta: float, threshold: float) -> Operand:
     return b.select(b.compare("GT", z, threshold), x, result)
 
 
+def mish(b: Builder, x: Operand) -> Operand:
+    """x * tanh(ln(1 + e)) with e = exp(x), which is x * n / (n + 2) with n = e * (e + 2): no digits cancel
+    where e is small. Beyond 20 the quotient is 1 in float32."""
+    exponential = b.exp(b.min(x, 20.0))
+    n = b.mul(b.add(exponential, 2.0), exponential)
+    return b.mul(b.div(n, b.add(n, 2.0)), x)
+
+
 def elu(b: Builder, x: Operand, alpha: float, scale: float, input_scale: float) -> Operand:
     exponential = b.add(b.exp(b.mul(b.min(x, 0.0), input_scale)), -1.0)
     return b.add(b.mul(b.relu(x), scale), b.mul(exponential, scale * alpha))

@@ -105,10 +105,6 @@ def _softplus(call: Call) -> Operand:
     return numerics.softplus(call.b, call.x(), beta, threshold)
 
 
-def _mish(b: Builder, x: Operand) -> Operand:
-    return b.mul(x, numerics.tanh(b, numerics.softplus(b, x, 1.0, 20.0)))
-
-
 def _where(call: Call) -> Operand:
     mask, a, c = call.mask(0), call.raw(1), call.raw(2)
     if call.node.outputs[0].dtype != "bool":
@@ -239,7 +235,7 @@ POINTWISE: dict[str, Rule] = {
     "aten.masked_fill.Tensor": _masked_fill,
     "aten.maximum.default": _binary("max"),
     "aten.minimum.default": _binary("min"),
-    "aten.mish.default": _unary(_mish),
+    "aten.mish.default": _unary(numerics.mish),
     "aten.mul.Scalar": _binary("mul"),
     "aten.mul.Tensor": _product,
     "aten.ne.Scalar": _compare("NE"),

@@ -164,7 +164,7 @@ def _starts(planned: Plan, task: KernelTask, chip: Chip) -> Iterator[Schedule]:
         if form is Form.SHARED and not _is_worth_sharing(planned, task, chip):
             continue
         for buffers in (2, 1):
-            base = Schedule(form, 0, buffers, eager_rounding=planned.rounds)
+            base = Schedule(form, 0, buffers)  # which rounds less often than PyTorch, and takes less time
             yield from _tiled(planned, base, task, chip)
 
 

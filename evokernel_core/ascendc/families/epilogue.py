@@ -108,7 +108,6 @@ class Epilogue:
                 rows=-(-height // LANES) * LANES,
                 columns=width,
                 spread="columns",
-                eager_rounding=self.plan.rounds,
             )
             kernel = self._fitted(schedule, chip)
             if kernel is not None and kernel.schedule.tile >= width:

@@ -96,7 +96,6 @@ def _kernel(epilogue: Epilogue, outputs: int, buffers: int) -> Kernel:
         rows=LANES,
         columns=outputs,
         spread="columns",
-        eager_rounding=epilogue.plan.rounds,
     )
     return Kernel(epilogue.plan, schedule, (whole_program(epilogue.plan, schedule),), handed=epilogue.source)
 

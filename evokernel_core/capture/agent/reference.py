@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import precision, settled
+from . import halves, precision, settled
 from .errors import AgentError, describe
 from .factors import lengths, near_one
 from .indices import Range, ranges
@@ -236,7 +236,7 @@ def run(
     for node in graph["nodes"]:
         args = [_argument(item, values, sizes) for item in node["args"]]
         kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
-        compute = _RULES.get(node["op"]) or _operator(node["op"])
+        compute = _RULES.get(node["op"]) or halves.computed(_operator(node["op"]))
         result = compute(*args, **kwargs)
         values[node["name"]] = after(node["op"], args, kwargs, result) if after is not None else result
     return [_argument(item, values, sizes) for item in graph["outputs"]]
