@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.domain.errors import PlanError
 
 RANDOM = np.random.default_rng(13)
 
@@ -88,8 +87,35 @@ def test_long_rows_are_put_in_parts(builder: Any, chip: Any, on_twin: Any) -> No
         np.testing.assert_array_equal(found, scattered(source, places, given, 1, False))
 
 
-def test_scatters_of_part_of_a_tensor_are_refused(builder: Any, chip: Any) -> None:
+@pytest.mark.parametrize("adds", [False, True])
+def test_fewer_indices_reach_the_first_part(builder: Any, on_twin: Any, adds: bool) -> None:
     b = builder()
-    x, index = b.input("x", (4, 9)), b.input("index", (3, 9), "int64")
-    with pytest.raises(PlanError, match="fewer indices"):
-        initial(b.task(b.call("scatter.value", x, 1, index, 1.0, shape=(4, 9))), chip)
+    x, index, values = b.input("x", (4, 9, 5)), b.input("index", (3, 7, 2), "int64"), b.input("v", (4, 8, 3))
+    op = "scatter_add.default" if adds else "scatter.src"
+    task = b.task(b.call(op, x, 1, index, values, shape=(4, 9, 5)))
+    source, given = (RANDOM.normal(size=shape).astype(np.float32) for shape in ((4, 9, 5), (4, 8, 3)))
+    places = RANDOM.integers(0, 9, (3, 7, 2))
+    (found,) = on_twin(task, {"x": source, "index": places, "v": given})
+    expected = scattered(source, places, given[:3, :7, :2], 1, adds)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("run", "adds"), [(1, True), (1, False), (40, True), (40, False)])
+def test_indices_of_several_dimensions(builder: Any, on_twin: Any, run: int, adds: bool) -> None:
+    b = builder()
+    shape = (3, 11, 7) if run == 1 else (3, 11, 7, run)
+    values = ("n",) if run == 1 else ("n", run)
+    x, v = b.input("x", shape), b.input("v", (3, *values))
+    i, j = b.input("i", ("n",), "int64"), b.input("j", (1,), "int32")
+    put = b.call("index_put.default", x, (None, i, j), v, adds, shape=shape)
+    task = b.task(put, symbols={"n": 50})
+    for n in (1, 50):
+        source = RANDOM.integers(-9, 9, shape).astype(np.float32)
+        given = RANDOM.integers(-9, 9, (3, n, *values[1:])).astype(np.float32)
+        rows, column = RANDOM.integers(-11, 11, n), RANDOM.integers(-7, 7, 1).astype(np.int32)
+        (found,) = on_twin(task, {"x": source, "v": given, "i": rows, "j": column}, sizes={"n": n})
+        expected = source.copy()
+        for place, row in enumerate(rows):
+            new = given[:, place]
+            expected[:, row, column[0]] = expected[:, row, column[0]] + new if adds else new
+        np.testing.assert_array_equal(found, expected)

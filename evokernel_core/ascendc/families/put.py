@@ -3,6 +3,9 @@
 No two cores write the same elements, and a core writes in the order of the indices: of several values for
 one place the last one stays, and sums are added in the same order each time. PyTorch raises for an index
 outside of its dimension; runs then go to the nearest place, single elements nowhere.
+
+Where one core would have to write nearly everything, the entries are dealt out in parts: each part is put
+into neutral elements of its own, and a reduction over the parts follows.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from evokernel_core.ascendc.families.reading import input_below, only_node
 from evokernel_core.ascendc.families.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.families.searching import SearchingFamily, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
-from evokernel_core.ascendc.lowering_sizes import Extent, extent
+from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -34,61 +37,107 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
 PUT = "evokernel.put.default"
-"""``put(source, index, values, adds, wraps)``: source [outer, size, run], index [outer or 1, count], values
-[outer, count, run]; ``adds`` sums instead of replacing, ``wraps``: negative indices count from the end."""
-_WORDS = "a write where indices say so"
-_SUMS = {"float32": "float", "int32": "int32_t"}
+"""``put(source, (index, ...), values, kind, wraps)``: source [outer, size of each index, run], indices
+[outer or 1, count], values [outer, count, run]; ``kind`` is one of LAST and KINDS, ``wraps``: negative
+indices count from the end."""
+PUT_PARTS = "evokernel.put_parts.default"
+"""``put_parts((size, ...), (index, ...), values, kind, wraps, parts)``: [parts, outer, size of each index,
+run] of float32, each with the values of its share of the entries put into what changes nothing; sums and
+extremes only."""
+LAST = "last"
+KINDS = ("add", "mul", "max", "min")
+SUMMED = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
+"""What is combined with what is there, and its C++ type; int64 only element by element."""
+_ATOMICS = {"add": "SetAtomicAdd", "max": "SetAtomicMax", "min": "SetAtomicMin"}
+_COMBINED = {
+    "add": "kept + value",
+    "mul": "kept * value",
+    "max": "value > kept || value != value ? value : kept",
+    "min": "value < kept || value != value ? value : kept",
+}
+_NEUTRAL = {"add": "0.0f", "max": "-__builtin_inff()", "min": "__builtin_inff()"}
+"""What changes nothing, of the kinds that parts have, as C++ says it."""
+_WORDS = {
+    LAST: "replaced by",
+    "add": "added to",
+    "mul": "multiplied by",
+    "max": "compared with larger",
+    "min": "compared with smaller",
+}
+_READER = "a write where indices say so"
 _WRITE = 110.0
 """Cycles of one write that the next one waits for."""
+_UNWAITED = 30.0
+"""The same where none waits."""
 
 
 @frozen
 class Put:
-    """See PUT. ``source``, ``index`` and ``values`` are inputs of the task."""
+    """See PUT and PUT_PARTS. ``source``, which parts have none of, ``places`` with what they count, and
+    ``values`` are inputs of the task."""
 
-    source: str
-    index: str
+    source: str | None
+    places: tuple[tuple[str, str, Extent], ...]
     values: str
     dtype: str
-    index_dtype: str
+    kind: str
     outer: Extent
-    size: Extent
     count: Extent
     run: Extent
     shared: bool
-    adds: bool
     wraps: bool
+    parts: int = 0
 
     @property
     def elements(self) -> bool:
         """Whether single elements are put, which the scalar unit does in the unified buffer."""
         return self.run.is_one
 
+    @property
+    def size(self) -> Extent:
+        return product(size for _, _, size in self.places)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the result depends on the order of the entries."""
+        return self.kind == LAST or (self.kind in ("add", "mul") and self.dtype == "float32")
+
 
 def read_put(task: KernelTask) -> Put:
     """The one put of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    node = only_node(task, {PUT}, "The kernel does more than write where indices say so.")
-    source, index, values, adds, wraps = node.args
-    assert isinstance(source, ValueRef) and isinstance(index, ValueRef) and isinstance(values, ValueRef)
-    spec, places = graph.spec(source), graph.spec(index)
-    if adds and spec.dtype not in _SUMS:
-        raise PlanError(f"Sums of {spec.dtype} at indices are not covered; float32 and int32 are.")
-    outer, size, run = map(extent, spec.shape)
+    node = only_node(task, {PUT, PUT_PARTS}, "The kernel does more than write where indices say so.")
+    in_parts = node.op == PUT_PARTS
+    source, indices, values, kind, wraps = node.args[:5]
+    assert isinstance(indices, tuple) and isinstance(values, ValueRef)
+    spec, places = graph.spec(values), graph.spec(indices[0])
+    if kind != LAST and spec.dtype not in SUMMED:
+        raise PlanError(f"{spec.dtype} combined at indices is not covered; float32, int32 and int64 are.")
+    outer, count, run = map(extent, spec.shape)
+    if kind != LAST and not run.is_one and (kind == "mul" or spec.dtype == "int64"):
+        raise PlanError("Runs of int64, and products of runs, are put element by element.")
+    sizes = node.outputs[0].shape[2:-1] if in_parts else node.outputs[0].shape[1:-1]
     return Put(
-        source=input_below(graph, source, _WORDS),
-        index=input_below(graph, index, _WORDS),
-        values=input_below(graph, values, _WORDS),
+        source=None if in_parts else _input(task, source),
+        places=tuple(
+            (_input(task, ref), index_dtype(graph, ref), extent(size))
+            for ref, size in zip(indices, sizes, strict=True)
+        ),
+        values=_input(task, values),
         dtype=spec.dtype,
-        index_dtype=index_dtype(graph, index),
+        kind=str(kind),
         outer=outer,
-        size=size,
-        count=extent(places.shape[1]),
+        count=count,
         run=run,
         shared=extent(places.shape[0]).is_one and not outer.is_one,
-        adds=bool(adds),
         wraps=bool(wraps),
+        parts=int(str(node.args[5])) if in_parts else 0,
     )
+
+
+def _input(task: KernelTask, ref: object) -> str:
+    assert isinstance(ref, ValueRef)
+    return input_below(task.graph, ref, _READER)
 
 
 def _refusal(found: Put, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> str | None:
@@ -96,10 +145,10 @@ def _refusal(found: Put, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> str
 
 
 def _ub_bytes(found: Put, item: IndexedSchedule) -> int:
-    indices = item.runs * ITEM_SIZE[found.index_dtype]
+    indices = sum(item.runs * ITEM_SIZE[dtype] for _, dtype, _ in found.places)
     if found.elements:
         return item.bytes + 32 + indices + item.runs * ITEM_SIZE[found.dtype]
-    return 2 * item.bytes + indices
+    return (3 if found.parts else 2) * item.bytes + indices
 
 
 def _cost_us(found: Put, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> float:
@@ -107,24 +156,39 @@ def _cost_us(found: Put, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> flo
     outer, size, count, run = (
         getattr(found, key).evaluate(sizes) for key in ("outer", "size", "count", "run")
     )
-    width = ITEM_SIZE[found.dtype]
-    copied = 2 * outer * size * run * width + outer * count * run * width
+    width, parts = ITEM_SIZE[found.dtype], max(found.parts, 1)
+    copied = (1 + parts) * outer * size * run * width + outer * count * run * width
     rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
+    share = math.ceil(count / parts)
+    reads = len(found.places) * ACCESS_CYCLES
     if found.elements:
         tiles = math.ceil(size * width / item.bytes)
-        cores = min(outer * tiles, chip.aiv)
-        accesses = 4 if found.adds else 3
-        work = math.ceil(outer * tiles / cores) * (count * (accesses * ACCESS_CYCLES + 8) + 800.0)
+        rows = _rows_of_tile(found, item, outer, size, count, chip)
+        units = parts * math.ceil(outer / rows) * tiles
+        cores = min(units, chip.aiv)
+        accesses = (2 if found.kind == LAST else 3) * ACCESS_CYCLES + reads
+        work = math.ceil(units / cores) * (rows * share * (accesses + 8) + 800.0)
     else:
         segments = math.ceil(run * width / item.bytes)
-        cores = min(outer * segments * math.ceil(chip.aiv / min(outer, chip.aiv)), chip.aiv)
-        work = math.ceil(outer * segments / cores) * count * (ACCESS_CYCLES + _WRITE)
+        wanted = math.ceil(chip.aiv / min(outer, chip.aiv))
+        segments = max(segments, min(wanted, math.ceil(run * width / 512)))
+        cores = min(parts * outer * segments, chip.aiv)
+        work = math.ceil(parts * outer * segments / cores) * share
+        work *= reads + (_WRITE if found.in_order else _UNWAITED)
     moved = max(copied / rate, copied / cores / 32.0 / chip.mhz)
     return float(moved + work / chip.mhz + launch_us(chip, cores))
 
 
+def _rows_of_tile(found: Put, item: IndexedSchedule, outer: int, size: int, count: int, chip: Chip) -> int:
+    """Whole rows of elements that one core takes at a time, as ComputeTiling has them."""
+    if found.parts:
+        return 1
+    fitting = min(item.bytes // (max(size, 1) * ITEM_SIZE[found.dtype]), item.runs // max(count, 1))
+    return max(min(fitting, math.ceil(outer / chip.aiv)), 1)
+
+
 def _starts(found: Put, sizes: Sizes, chip: Chip) -> Iterator[IndexedSchedule]:
-    for runs in (256, 1024):
+    for runs in (256, 1024, 4080):
         for size in (16384, 32768, 65536):
             yield IndexedSchedule(runs, size)
 
@@ -136,9 +200,11 @@ def _steps(
 
 
 def _strategy(found: Put, item: IndexedSchedule, move: str) -> Strategy:
+    dealt = (f"Entries in {found.parts} parts, each with a result of its own.",) if found.parts else ()
     notes = (
         f"Tiles of {item.bytes} bytes, {item.runs} indices at a time.",
         "Writes in the order of indices.",
+        *dealt,
     )
     return Strategy("put", asdict(item), notes, Descriptor(2, 1, 2), move)
 
@@ -147,27 +213,36 @@ def _text(found: Put, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
     """Two forms: runs are written by copies, elements by the scalar unit."""
     sizes = {key: getattr(found, key).cpp() for key in ("outer", "size", "count", "run")}
     width = ITEM_SIZE[found.dtype]
+    indices = [{"type": CPP_TYPE[dtype], "size": size.cpp()} for _, dtype, size in found.places]
+    read = [] if found.source is None else [found.source]
+    arguments = [*read, *(ref for ref, _, _ in found.places), found.values]
     return kernel_text(
         "put_elements" if found.elements else "put_rows",
         name,
         s=item,
-        type=_SUMS[found.dtype] if found.adds else RAW[width],
+        type=RAW[width] if found.kind == LAST else SUMMED[found.dtype],
         width=width,
-        index_type=CPP_TYPE[found.index_dtype],
+        indices=indices,
         shared=found.shared,
-        adds=found.adds,
+        kind=found.kind,
+        combined=_COMBINED.get(found.kind),
+        atomic=_ATOMICS.get(found.kind),
+        what=_WORDS[found.kind],
+        in_order=found.in_order,
         wraps=found.wraps,
+        parts=found.parts,
+        neutral=_NEUTRAL[found.kind] if found.parts else "",
         ub_bytes=_ub_bytes(found, item),
-        symbols=symbols_in(task, sizes.values()),
+        symbols=symbols_in(task, [*sizes.values(), *(index["size"] for index in indices)]),
         parameters=parameters_of(task),
-        arguments=", ".join(map(parameter, (found.source, found.index, found.values))),
+        arguments=", ".join(map(parameter, arguments)),
         **sizes,
     )
 
 
 FAMILY = SearchingFamily(
     name="put",
-    ops={PUT: "kernel"},
+    ops={PUT: "kernel", PUT_PARTS: "kernel"},
     read=read_put,
     starts=_starts,
     steps=_steps,

@@ -105,6 +105,40 @@ def without_expansion(writer: GraphWriter, index: ValueRef, dim: int) -> tuple[V
     return below.args[0], behind
 
 
+def places_of(writer: GraphWriter, index: ValueRef, dim: int) -> tuple[ValueRef, int]:
+    """Indices along ``dim`` as [outer or 1, count], and where the dimensions begin along which they are the
+    same: where that is right behind ``dim``, whole runs move with one index."""
+    chosen = writer.shape(index)
+    bare, behind = _without_repeats(writer, index, dim), dim + 1
+    if bare is None:
+        bare, behind = without_expansion(writer, index, dim)
+    if behind != dim + 1:
+        return index, behind
+    leading = times(writer.shape(bare)[:dim])
+    return view(writer, bare, (leading, chosen[dim])), behind
+
+
+def _without_repeats(writer: GraphWriter, index: ValueRef, dim: int) -> ValueRef | None:
+    """Indices that are the same along all other dimensions, without those; None for any others."""
+    below = producer(writer, index)
+    if below is None or below.op != "aten.expand.default" or not isinstance(below.args[0], ValueRef):
+        return None
+    shape, chosen = writer.shape(below.args[0]), writer.shape(index)
+    whole = (1,) * (len(chosen) - len(shape)) + tuple(shape)
+    sizes = (*whole[:dim], *whole[dim + 1 :])
+    if extent(whole[dim]) != extent(chosen[dim]) or not all(extent(size).is_one for size in sizes):
+        return None
+    return view(writer, below.args[0], whole)
+
+
+def permuted(writer: GraphWriter, x: ValueRef, order: Sequence[int]) -> ValueRef:
+    """The dimensions in another order."""
+    if list(order) == sorted(order):
+        return x
+    shape = tuple(writer.shape(x)[axis] for axis in order)
+    return writer.call("aten.permute.default", x, tuple(order), shape=shape, dtype=writer.spec(x).dtype)
+
+
 def _index_select(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x, index = tensor(node, 0), tensor(node, 2)
     shape = writer.shape(x)
@@ -127,8 +161,10 @@ def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     indices = [item for item in given if isinstance(item, ValueRef)]
     if any(writer.spec(item).dtype not in _INDICES for item in indices):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
-    if places != list(range(places[0], places[0] + len(places))):
-        raise PlanError(f"{node.op} with indices of dimensions that are not neighbours is not covered.")
+    if places != list(range(places[0], places[0] + len(places))):  # what they choose comes first then
+        others = (axis for axis in range(len(writer.shape(x))) if axis not in places)
+        x = permuted(writer, x, (*places, *others))
+        places = list(range(len(places)))
     rank = len(node.outputs[0].shape) - (len(writer.shape(x)) - len(places))
     shape = node.outputs[0].shape[places[0] : places[0] + rank]
     spread = [expanded(writer, item, shape) for item in indices]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.families.put import PUT
-from evokernel_core.ascendc.lowering_sizes import extent
-from evokernel_core.ascendc.rewrites.indexing import expanded, tensor, times, without_expansion
+from evokernel_core.ascendc.families.put import LAST, PUT, PUT_PARTS, SUMMED
+from evokernel_core.ascendc.lowering_sizes import extent, product
+from evokernel_core.ascendc.rewrites.elementwise import cast
+from evokernel_core.ascendc.rewrites.indexing import expanded, permuted, places_of, tensor, times
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
@@ -14,55 +15,186 @@ from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.tensor import Dim
 
 _HALVES = frozenset({"float16", "bfloat16"})
+_CORES = 48
+"""Vector cores of the largest chip."""
+_CLOCK = 1850.0
+_RATE = 3e3
+"""Bytes a nanosecond, between those of device memory and of what L2 keeps."""
+_STEP_US = 3.0
+_RUN_CYCLES, _ELEMENT_CYCLES = 122.0, 45.0
+_LEAST_SEGMENT = 512
+_TILE = 65536
+"""Bytes of a row of elements that one core holds."""
+_REDUCTIONS = {"add": "sum.dim_IntList", "max": "amax.default", "min": "amin.default"}
+_COMBINATIONS = {"add": "add.Tensor", "max": "maximum.default", "min": "minimum.default"}
 
 
-def _put(
-    writer: GraphWriter, source: ValueRef, index: ValueRef, values: ValueRef, adds: bool, wraps: bool
+def put(
+    writer: GraphWriter,
+    source: ValueRef,
+    indices: Sequence[ValueRef],
+    values: ValueRef,
+    kind: str,
+    wraps: bool,
 ) -> ValueRef:
-    """PUT; sums of half types are formed in float32 and rounded once."""
+    """PUT; half types are combined in float32 and rounded once. Raises PlanError for other small types."""
     spec = writer.spec(source)
-    if not (adds and spec.dtype in _HALVES):
-        return writer.call(PUT, source, index, values, adds, wraps, shape=spec.shape, dtype=spec.dtype)
-    wide = [
-        writer.call("aten._to_copy.default", item, shape=writer.shape(item), dtype="float32")
-        for item in (source, values)
-    ]
-    total = writer.call(PUT, wide[0], index, wide[1], adds, wraps, shape=spec.shape, dtype="float32")
-    return writer.call("aten._to_copy.default", total, shape=spec.shape, dtype=spec.dtype)
+    if kind == LAST:
+        shape = spec.shape
+        return writer.call(PUT, source, tuple(indices), values, kind, wraps, shape=shape, dtype=spec.dtype)
+    if spec.dtype in _HALVES:
+        wide = [cast(writer, item, "float32") for item in (source, values)]
+        return cast(writer, put(writer, wide[0], indices, wide[1], kind, wraps), spec.dtype)
+    if spec.dtype not in SUMMED:
+        raise PlanError(f"Values of {spec.dtype} are not combined at indices: convert them to int32.")
+    if (kind == "mul" or spec.dtype == "int64") and not extent(spec.shape[-1]).is_one:
+        return _by_element(writer, source, indices, values, kind, wraps)
+    parts = _parts(writer, source, values) if spec.dtype == "float32" and kind in _REDUCTIONS else 1
+    if parts > 1:
+        return _in_parts(writer, source, indices, values, kind, wraps, parts)
+    shape = spec.shape
+    return writer.call(PUT, source, tuple(indices), values, kind, wraps, shape=shape, dtype=spec.dtype)
 
 
-def _scatter(adds: bool) -> Rewrite:
-    """``x.scatter(dim, index, src)``: one index for each element of src."""
+def _by_element(
+    writer: GraphWriter,
+    source: ValueRef,
+    indices: Sequence[ValueRef],
+    values: ValueRef,
+    kind: str,
+    wraps: bool,
+) -> ValueRef:
+    """The same with the elements of runs as rows of their own."""
+    outer, *sizes, run = writer.shape(source)
+    count, rank = writer.shape(values)[1], len(sizes)
+    rows = times((outer, run))
+    turned = permuted(writer, source, (0, rank + 1, *range(1, rank + 1)))
+    spread = [_for_each(writer, index, (outer, run, count)) for index in indices]
+    given = view(writer, permuted(writer, values, (0, 2, 1)), (rows, count, 1))
+    found = put(writer, view(writer, turned, (rows, *sizes, 1)), spread, given, kind, wraps)
+    return permuted(writer, view(writer, found, (outer, run, *sizes)), (0, *range(2, rank + 2), 1))
 
+
+def _for_each(writer: GraphWriter, index: ValueRef, shape: tuple[Dim, Dim, Dim]) -> ValueRef:
+    """Indices of [outer, count] for each element of a run; those of all rows stay shared."""
+    outer, run, count = shape
+    if extent(writer.shape(index)[0]).is_one and not extent(outer).is_one:
+        return index
+    middle = view(writer, index, (outer, 1, count))
+    return view(writer, expanded(writer, middle, shape), (times((outer, run)), count))
+
+
+def _parts(writer: GraphWriter, source: ValueRef, values: ValueRef) -> int:
+    """Into how many parts the entries are dealt at the sizes of the user's file: where few cores would
+    write everything, more of them write results of their own, which takes memory traffic."""
+    outer, count, run = (extent(dim).evaluate(writer.sizes) for dim in writer.shape(values))
+    size = product(map(extent, writer.shape(source)[1:-1])).evaluate(writer.sizes)
+    by_element = extent(writer.shape(values)[2]).is_one
+    cuts = -(-size * 4 // _TILE) if by_element else -(-run * 4 // _LEAST_SEGMENT)
+    cycles = _ELEMENT_CYCLES if by_element else _RUN_CYCLES
+
+    def cost(parts: int) -> float:
+        more = _STEP_US + 2 * parts * outer * size * run * 4 / (_RATE * 1e3) if parts > 1 else 0.0
+        return count / parts * cycles / _CLOCK + more
+
+    return min(range(1, max(_CORES // max(outer * cuts, 1), 1) + 1), key=cost)
+
+
+def _in_parts(
+    writer: GraphWriter,
+    source: ValueRef,
+    indices: Sequence[ValueRef],
+    values: ValueRef,
+    kind: str,
+    wraps: bool,
+    parts: int,
+) -> ValueRef:
+    """Each part of the entries is put into a result of its own; these are then combined in order."""
+    spec = writer.spec(source)
+    sizes = tuple(map(as_arg, spec.shape[1:-1]))
+    args = (sizes, tuple(indices), values, kind, wraps, parts)
+    found = writer.call(PUT_PARTS, *args, shape=(parts, *spec.shape), dtype=spec.dtype)
+    total = writer.call(f"aten.{_REDUCTIONS[kind]}", found, (0,), False, shape=spec.shape, dtype=spec.dtype)
+    return writer.call(f"aten.{_COMBINATIONS[kind]}", source, total, shape=spec.shape, dtype=spec.dtype)
+
+
+def scattered(
+    writer: GraphWriter, x: ValueRef, dim: int, index: ValueRef, values: ValueRef, kind: str
+) -> ValueRef:
+    """``x.scatter(dim, index, values)``: one index for each value; those of expanded indices move in runs.
+    Fewer indices than the other dimensions have reach the first part of these."""
+    shape, chosen = writer.shape(x), writer.shape(index)
+    for axis, size in enumerate(chosen):
+        if axis != dim and extent(size) != extent(shape[axis]):
+            return _into_first(writer, x, dim, index, values, kind, axis)
+    places, behind = places_of(writer, index, dim)
+    if behind == dim + 1:
+        run = times(shape[behind:])
+        sizes = (times(shape[:dim]), shape[dim], chosen[dim], run)
+        return _placed(writer, x, places, values, sizes, kind)
+    order = (*(axis for axis in range(len(shape)) if axis != dim), dim)
+    back = tuple(order.index(axis) for axis in range(len(shape)))
+    turned, given = permuted(writer, x, order), permuted(writer, values, order)
+    rows = times(writer.shape(turned)[:-1])
+    places = view(writer, permuted(writer, index, order), (rows, chosen[dim]))
+    sizes = (rows, shape[dim], chosen[dim], 1)
+    return permuted(writer, _placed(writer, turned, places, given, sizes, kind), back)
+
+
+def _into_first(
+    writer: GraphWriter, x: ValueRef, dim: int, index: ValueRef, values: ValueRef, kind: str, axis: int
+) -> ValueRef:
+    """What has as many elements along ``axis`` as there are indices, in the place of what it comes from."""
+    spec, size = writer.spec(x), writer.shape(index)[axis]
+    shape = (*spec.shape[:axis], size, *spec.shape[axis + 1 :])
+    first = writer.call("aten.slice.Tensor", x, axis, 0, as_arg(size), shape=shape, dtype=spec.dtype)
+    found = scattered(writer, first, dim, index, values, kind)
+    return writer.call(
+        "aten.slice_scatter.default", x, found, axis, 0, as_arg(size), shape=spec.shape, dtype=spec.dtype
+    )
+
+
+def _placed(
+    writer: GraphWriter,
+    x: ValueRef,
+    places: ValueRef,
+    values: ValueRef,
+    sizes: tuple[Dim, Dim, Dim, Dim],
+    kind: str,
+) -> ValueRef:
+    """Into ``x`` as [outer, size, run] the values as [outer, count, run]; ``sizes`` are outer, size, count
+    and run."""
+    outer, size, count, run = sizes
+    whole, given = view(writer, x, (outer, size, run)), view(writer, values, (outer, count, run))
+    return view(writer, put(writer, whole, [places], given, kind, False), writer.shape(x))
+
+
+def _scatter(kind: str) -> Rewrite:
     def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-        x, index = tensor(node, 0), tensor(node, 2)
-        shape, chosen = writer.shape(x), writer.shape(index)
-        if not shape:
-            raise PlanError(f"{node.op} of a tensor without dimensions is not covered.")
-        dim = int(str(node.args[1])) % len(shape)
-        if any(
-            axis != dim and extent(a) != extent(b)
-            for axis, (a, b) in enumerate(zip(shape, chosen, strict=True))
-        ):
-            raise PlanError(f"{node.op} with fewer indices than the other dimensions have is not covered.")
-        values = _values(node, writer, x, chosen)
-        index, behind = without_expansion(writer, index, dim)
-        if behind == len(shape) and dim != len(shape) - 1:
-            return (_turned(writer, x, index, values, dim, adds),)
-        outer, run = times(shape[:dim]), times(shape[behind:])
-        if behind != dim + 1:
-            raise PlanError(f"{node.op} with indices of this layout is not covered.")
-        return (_placed(writer, x, index, values, (outer, shape[dim], chosen[dim], run), adds),)
+        x, index, dim = scatter_arguments(node, writer)
+        values = values_of(writer, node.args[3], index, writer.spec(x).dtype)
+        return (scattered(writer, x, dim, index, values, kind),)
 
     return rewrite
 
 
-def _values(node: Node, writer: GraphWriter, x: ValueRef, chosen: tuple[Dim, ...]) -> ValueRef:
-    """What is written, in the shape of the indices."""
-    given, dtype = node.args[3], writer.spec(x).dtype
+def scatter_arguments(node: Node, writer: GraphWriter) -> tuple[ValueRef, ValueRef, int]:
+    """The tensor, the indices and the dimension. Raises PlanError for a tensor without dimensions."""
+    x, index = tensor(node, 0), tensor(node, 2)
+    rank = len(writer.shape(x))
+    if not rank:
+        raise PlanError(f"{node.op} of a tensor without dimensions is not covered.")
+    return x, index, int(str(node.args[1])) % rank
+
+
+def values_of(writer: GraphWriter, given: object, index: ValueRef, dtype: str) -> ValueRef:
+    """What is written, a tensor or a number, in the shape of the indices."""
+    chosen = writer.shape(index)
     if not isinstance(given, ValueRef):
         sizes = tuple(map(as_arg, chosen))
-        return writer.call("aten.full.default", sizes, given, shape=chosen, dtype=dtype)
+        return writer.call("aten.full.default", sizes, _number(given), shape=chosen, dtype=dtype)
+    if not writer.shape(given):
+        return expanded(writer, given, chosen)
     for axis, size in enumerate(chosen):
         shape = writer.shape(given)
         if extent(size) != extent(shape[axis]):
@@ -71,67 +203,50 @@ def _values(node: Node, writer: GraphWriter, x: ValueRef, chosen: tuple[Dim, ...
     return given
 
 
-def _placed(
-    writer: GraphWriter,
-    x: ValueRef,
-    index: ValueRef,
-    values: ValueRef,
-    sizes: tuple[Dim, Dim, Dim, Dim],
-    adds: bool,
-) -> ValueRef:
-    """Into ``x`` as [outer, size, run] the values as [outer, count, run]; ``sizes`` are outer, size, count
-    and run."""
-    outer, size, count, run = sizes
-    found = _put(
-        writer, view(writer, x, (outer, size, run)), view(writer, index, (outer, count)),
-        view(writer, values, (outer, count, run)), adds, False,
-    )  # fmt: skip
-    return view(writer, found, writer.shape(x))
-
-
-def _turned(
-    writer: GraphWriter, x: ValueRef, index: ValueRef, values: ValueRef, dim: int, adds: bool
-) -> ValueRef:
-    """The same with the written dimension turned to be the last one, and back."""
-    rank = len(writer.shape(x))
-    order = (*(axis for axis in range(rank) if axis != dim), dim)
-    back = tuple(order.index(axis) for axis in range(rank))
-    x, index, values = (_permuted(writer, item, order) for item in (x, index, values))
-    shape, chosen = writer.shape(x), writer.shape(index)
-    sizes = (times(shape[:-1]), shape[-1], chosen[-1], 1)
-    return _permuted(writer, _placed(writer, x, index, values, sizes, adds), back)
-
-
-def _permuted(writer: GraphWriter, x: ValueRef, order: tuple[int, ...]) -> ValueRef:
-    shape = tuple(writer.shape(x)[axis] for axis in order)
-    return writer.call("aten.permute.default", x, order, shape=shape, dtype=writer.spec(x).dtype)
+def _number(given: object) -> bool | int | float:
+    if not isinstance(given, bool | int | float):
+        raise PlanError("A value that is written by index is neither a tensor nor a number.")
+    return given
 
 
 def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    """``x[:, index] = values``, or ``+=``."""
+    """``x[:, i, j] = values``, or ``+=``: indices of neighbouring dimensions, broadcast to each other."""
     x, given, values = tensor(node, 0), node.args[1], tensor(node, 2)
-    places = list(enumerate(given)) if isinstance(given, tuple) else []
-    indices = [(axis, item) for axis, item in places if isinstance(item, ValueRef)]
-    if len(indices) != 1:
-        raise PlanError(f"{node.op} with indices of several dimensions is not covered.")
-    (dim, index), shape = indices[0], writer.shape(x)
-    if not shape:
-        raise PlanError(f"{node.op} on a tensor without dimensions is not covered.")
-    if writer.spec(index).dtype == "bool":
+    if not isinstance(given, tuple):
+        raise PlanError(f"{node.op} has indices that are not a list.")
+    dims = [axis for axis, item in enumerate(given) if isinstance(item, ValueRef)]
+    indices = [item for item in given if isinstance(item, ValueRef)]
+    if any(writer.spec(index).dtype == "bool" for index in indices):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
-    chosen = writer.shape(index)
-    values = expanded(writer, values, (*shape[:dim], *chosen, *shape[dim + 1 :]))
-    outer, count, run = times(shape[:dim]), times(chosen), times(shape[dim + 1 :])
-    found = _put(
-        writer, view(writer, x, (outer, shape[dim], run)), view(writer, index, (1, count)),
-        view(writer, values, (outer, count, run)), bool(argument(node, 3, "accumulate", False)), True,
+    shape = writer.shape(x)
+    first, behind = dims[0], dims[-1] + 1
+    if dims != list(range(first, behind)):
+        raise PlanError(f"{node.op} with indices of dimensions that are not neighbours is not covered.")
+    chosen = _broadcast(writer, indices)
+    spread = [view(writer, expanded(writer, item, chosen), (1, times(chosen))) for item in indices]
+    values = expanded(writer, values, (*shape[:first], *chosen, *shape[behind:]))
+    outer, count, run = times(shape[:first]), times(chosen), times(shape[behind:])
+    kind = "add" if argument(node, 3, "accumulate", False) else LAST
+    found = put(
+        writer, view(writer, x, (outer, *shape[first:behind], run)), spread,
+        view(writer, values, (outer, count, run)), kind, True,
     )  # fmt: skip
     return (view(writer, found, shape),)
 
 
+def _broadcast(writer: GraphWriter, indices: Sequence[ValueRef]) -> tuple[Dim, ...]:
+    """The shape that the indices have together."""
+    shapes = [writer.shape(index) for index in indices]
+    rank = max(map(len, shapes))
+    whole = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(
+        next((dim for dim in dims if not extent(dim).is_one), 1) for dims in zip(*whole, strict=True)
+    )
+
+
 REWRITES: Mapping[str, Rewrite] = {
     "aten.index_put.default": _index_put,
-    "aten.scatter.src": _scatter(False),
-    "aten.scatter.value": _scatter(False),
-    "aten.scatter_add.default": _scatter(True),
+    "aten.scatter.src": _scatter(LAST),
+    "aten.scatter.value": _scatter(LAST),
+    "aten.scatter_add.default": _scatter("add"),
 }

@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 
 from evokernel_core.ascendc.rewrites import (
     attention,
+    combining,
     comparing,
     convolution,
     counting,
@@ -64,6 +65,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     counting.REWRITES,
     comparing.REWRITES,
     putting.REWRITES,
+    combining.REWRITES,
     resizing.REWRITES,
     sorting.REWRITES,
     sampling.REWRITES,

@@ -46,13 +46,59 @@ def added(
 ) -> torch.Tensor:
     """aten.index_add: nothing of the source is repeated."""
     dim %= max(x.dim(), 1)
-    sizes = [index.numel() if axis == dim else size for axis, size in enumerate(x.shape)]
-    if list(source.shape) != sizes:
-        raise RuntimeError(f"a source of {tuple(source.shape)} does not fit {tuple(sizes)}")
+    _check_source(x, dim, index, source)
     values = source if alpha == 1 else source * alpha
     if not x.dim():
         return x + values.sum()
     return aten.index_put(x, [*[None] * dim, index], values, True)
 
 
-TABLE = {aten.index_put.default: put, aten.index_add.default: added}
+def reduced(
+    x: torch.Tensor,
+    dim: int,
+    index: torch.Tensor,
+    source: torch.Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> torch.Tensor:
+    """aten.index_reduce: every index is that of a whole slice of the source."""
+    dim %= max(x.dim(), 1)
+    _check_source(x, dim, index, source)
+    if not x.dim():
+        return aten.scatter_reduce(x, dim, index, source, reduce, include_self=include_self)
+    sizes = [-1 if axis == dim else 1 for axis in range(x.dim())]
+    places = index.view(sizes).expand(source.shape)
+    return aten.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
+
+
+def _check_source(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> None:
+    sizes = [index.numel() if axis == dim else size for axis, size in enumerate(x.shape)]
+    if list(source.shape) != sizes:
+        raise RuntimeError(f"a source of {tuple(source.shape)} does not fit {tuple(sizes)}")
+
+
+def written(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False) -> Any:
+    """aten.put: indices count through all elements."""
+    if not x.dim():
+        return NotImplemented
+    found = aten.index_put(x.flatten(), [index.flatten()], source.flatten(), accumulate)
+    return found.view(x.shape)
+
+
+def taken_by_mask(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """aten.masked_scatter: the elements of the source, one after the other, where the mask holds."""
+    whole = torch.broadcast_shapes(x.shape, mask.shape)
+    chosen = mask.expand(whole)
+    order = torch.cumsum(chosen.flatten(), 0) - 1
+    found = source.flatten().index_select(0, torch.clamp(order, 0, source.numel() - 1))
+    return torch.where(chosen, found.view(whole), x)
+
+
+TABLE = {
+    aten.index_put.default: put,
+    aten.index_add.default: added,
+    aten.index_reduce.default: reduced,
+    aten.masked_scatter.default: taken_by_mask,
+    aten.put.default: written,
+}
