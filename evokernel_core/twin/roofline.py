@@ -121,9 +121,13 @@ def _copied_us(from_memory: int, read: int, written: int, chip: Chip) -> float:
 
 
 def _left_in_l2(ref: ValueRef, size: int, graph: Graph, chip: Chip) -> bool:
-    """Whether an earlier op has left the operand in L2."""
-    is_input = any(item.name == ref.name for item in graph.inputs)
-    return not is_input and size <= chip.l2_bytes // 2
+    """Whether an earlier op has left the operand in L2; a view of an input is where the input is."""
+    makers = {node.name: node for node in graph.nodes}
+    maker = makers.get(ref.name)
+    while maker is not None and op_name(maker.op) in FREE_OPS:
+        viewed = next(maker.operands(), None)
+        maker = makers.get(viewed.name) if viewed else None
+    return maker is not None and size <= chip.l2_bytes // 2
 
 
 def _l2_rate(chip: Chip) -> float:

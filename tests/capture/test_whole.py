@@ -475,6 +475,12 @@ def test_draws_are_arguments_in_their_order(whole: Callable[[str], tuple[Region,
     ]
 
 
+def test_a_forward_may_be_a_cast_and_nothing_else(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    (region,) = whole(model("self.a = 1", "return x.half()", X))
+    assert region.task is not None
+    assert [node.op for node in region.task.graph.nodes] == ["aten._to_copy.default"]
+
+
 REFUSED = [
     ("self.a = 1", "return x.view(-1)", "nothing to compute"),
     ("self.a = 1", "y = x.exp()\nreturn y, x.diagonal()", "view of x"),

@@ -110,6 +110,7 @@ def test_eager_pays_for_each_op_and_views_are_free(chip: Chip) -> None:
     assert one > launch_us(chip) + roofline_us(task_of("relu"), chip)
     assert two > one + launch_us(chip)
     assert eager_us(task_of("relu", "view"), chip) == one
+    assert eager_us(task_of("view", "relu"), chip) == one
 
 
 @pytest.mark.parametrize("rows", [4096, 40_000, 400_000])

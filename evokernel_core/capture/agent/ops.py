@@ -30,7 +30,7 @@ UNFILLED = frozenset({
 """Ops that give memory of any content: zeros are as good, and vanish where everything is written over."""
 
 CASTS = frozenset({"aten._to_copy.default"})
-"""Ops that alone are not worth a kernel."""
+"""Ops that alone are not worth a kernel, unless they are all that a forward does."""
 
 
 @lru_cache(maxsize=1)

@@ -24,7 +24,7 @@ from .lazy import was_called
 from .load import line_of
 from .modes import SENSITIVE, mode
 from .ones import least_sizes
-from .ops import Fusibility
+from .ops import CASTS, Fusibility
 from .parts import SCALAR
 from .results import Results
 from .sizes import InexpressibleSize
@@ -172,7 +172,7 @@ class WholeFunctions:
         missing = [node for node in graph["nodes"] if not self.fusibility.fits(node["op"])]
         if missing:
             raise Refused(" ".join(dict.fromkeys(uncovered(node["op"], node["line"]) for node in missing)))
-        if not any(self.fusibility.computes(node["op"]) for node in graph["nodes"]):
+        if not any(self.fusibility.computes(node["op"]) or node["op"] in CASTS for node in graph["nodes"]):
             raise Refused("Nothing is left to compute after simplification.")
 
     def _symbols(
