@@ -295,7 +295,7 @@ def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
     specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
     for position, output in enumerate(graph["outputs"]):
         if not isinstance(output, dict) or output.get("ref") not in specs:
-            raise Unsupported("The result is an input, a view of one or a constant, so there is nothing to compute.")
+            raise Unsupported("The result is an input, a view or a constant, so there is nothing to compute.")
         dtype = specs[output["ref"]][output["index"]]["dtype"]
         if dtype not in _OUTPUT_DTYPES:
             raise Unsupported(f"The result is {dtype}: kernels give {', '.join(_OUTPUT_DTYPES)}.")

@@ -44,7 +44,7 @@ class Results:
         for position, (value, node) in enumerate(zip(values, found.outputs, strict=False)):
             texts.append(self._text(position, value, node))
         if not self.wanted and not self.written:
-            raise Refused("The result is an input, a view of one or a constant, so there is nothing to compute.")
+            raise Refused("The result is an input, a view or a constant, so there is nothing to compute.")
         self._result, self._set = pytree.tree_unflatten(texts, found.spec)
 
     def _text(self, position: int, value: Any, node: Any) -> str:
