@@ -24,6 +24,7 @@ ITEM_SIZE: Mapping[str, int] = {
     "int8": 1,
     "uint8": 1,
     "bool": 1,
+    "complex64": 8,
 }
 """Bytes of one element, by dtype name (torch's names without the module)."""
 

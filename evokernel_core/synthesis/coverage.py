@@ -54,7 +54,7 @@ def _idle(statement: ast.stmt, span: Span, text: str) -> bool:
     return False
 
 
-def _plain(node: ast.expr) -> bool:
+def _plain(node: ast.expr) -> bool:  # noqa: PLR0911 - one return a kind of expression
     match node:
         case ast.Name() | ast.Constant():
             return True
@@ -64,6 +64,11 @@ def _plain(node: ast.expr) -> bool:
             return _plain(value)
         case ast.Tuple(elts=items) | ast.List(elts=items):
             return all(_plain(item) for item in items)
+        # views of complex numbers, which compute nothing
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="view_as_real"), args=[value]):
+            return _plain(value)
+        case ast.Call(func=ast.Attribute(value=value, attr="resolve_conj"), args=[]):
+            return _plain(value)
     return False
 
 

@@ -13,6 +13,9 @@ from evokernel_core.domain.task import KernelTask
 _MAKES_TENSORS = frozenset({"full", "scalar_tensor", "arange", "zeros", "ones", "empty"})
 """Operations without a tensor argument: they need to be told the device."""
 
+_SEEN_OTHERWISE = {"view_as_complex": ".contiguous()", "view_as_real": ".resolve_conj()"}
+"""What is called first where a tensor may not lie in memory as PyTorch's operation wants it."""
+
 
 def python_name(name: str) -> str:
     """A graph name as a Python identifier."""
@@ -86,6 +89,8 @@ def _expressions(task: KernelTask) -> list[str]:
 def _node(node: Node, several: Mapping[str, bool], device: str) -> str:
     packet = node.op.removeprefix("aten.").split(".")[0]
     arguments = [_argument(arg, several) for arg in node.args]
+    if packet in _SEEN_OTHERWISE:
+        arguments[0] += _SEEN_OTHERWISE[packet]
     for key, value in node.kwargs:
         if key not in ("device", "pin_memory", "layout"):
             arguments.append(f"{key}={_argument(value, several)}")

@@ -26,6 +26,7 @@ from evokernel_core.ascendc.families.fused import FusedFamily
 from evokernel_core.ascendc.families.layout import LayoutFamily
 from evokernel_core.ascendc.families.matmul import MatmulFamily
 from evokernel_core.ascendc.families.recurrent import RecurrentFamily
+from evokernel_core.ascendc.rewrites.complexes import offered
 from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
@@ -60,7 +61,7 @@ def covered_ops() -> Mapping[str, str]:
     found: dict[str, str] = {}
     for family in FAMILIES:
         found = {**family.ops, **found}
-    return dict.fromkeys(rewrites(), "kernel") | found
+    return dict.fromkeys(rewrites(), "kernel") | found | dict(offered())
 
 
 def view_ops() -> frozenset[str]:

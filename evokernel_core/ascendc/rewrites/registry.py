@@ -9,6 +9,7 @@ from evokernel_core.ascendc.rewrites import (
     attention,
     combining,
     comparing,
+    complexes,
     convolution,
     counting,
     indexing,
@@ -40,6 +41,7 @@ from evokernel_core.domain.task import ById, KernelTask
 Pass = Callable[[KernelTask], KernelTask]
 
 PASSES: tuple[Pass, ...] = (
+    complexes.complex_in_parts,
     integers.integers_in_float32,
     integer_reductions.integer_reductions,
     recognise_cells,
@@ -72,6 +74,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     measuring.REWRITES,
     attention.REWRITES,
     recurrent.REWRITES,
+    complexes.REWRITES,
 )
 
 

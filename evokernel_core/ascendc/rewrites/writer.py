@@ -39,6 +39,10 @@ class GraphWriter:
         """The sizes of the symbols in the user's file, to choose between right rewrites by."""
         return self.task.sizes
 
+    def at(self, line: int) -> None:
+        """The source line of the nodes that follow."""
+        self._line = line
+
     def spec(self, ref: ValueRef) -> TensorSpec:
         return self._specs[ref]
 

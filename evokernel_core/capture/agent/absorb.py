@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
+from . import complexes
 from .ops import Fusibility
-from .parts import PARAMETER, SCALAR, TENSOR, Leaf, ModuleCall, Parts, total
+from .parts import PARAMETER, SCALAR, TENSOR, ModuleCall, Parts, total
 from .record import Evaluation
 from .source import OPAQUE, Function, Source, number_of
 
@@ -110,7 +111,7 @@ class Absorber:
     def _argument(self, node: ast.expr, kind: str, value: Any, owner: int) -> Parts:
         text = self.source.segment(node)
         text = text if "\n" not in text else ast.unparse(node)
-        return Parts(leaves=(Leaf(node, kind, text, value, owner),))
+        return Parts(leaves=(complexes.leaf(node, kind, text, value, owner),))
 
     def _name(self, node: ast.Name, evaluation: Evaluation) -> Parts | None:
         if isinstance(evaluation.value, torch.Tensor):
@@ -218,7 +219,7 @@ class Absorber:
             expression = member(text, path)
             if not expression:
                 return None
-            leaves.append(Leaf(func, PARAMETER, expression, tensor, number_of(func), path))
+            leaves.append(complexes.leaf(func, PARAMETER, expression, tensor, number_of(func), path))
         return Parts(tuple(leaves), (ModuleCall(func, module, tuple(leaves)),))
 
 

@@ -14,6 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .absorb import Absorber
+from .complex_names import names_in
 from .composites import stacks_kept
 from .convert import Converter
 from .devices import on_host
@@ -284,9 +285,9 @@ def _scalar_owners(plan: Plan) -> frozenset[int]:
 
 
 def _check_ops(graph: dict[str, Any], fusibility: Fusibility) -> None:
-    for node in graph["nodes"]:
-        if not fusibility.fits(node["op"]):
-            raise Unsupported(uncovered(node["op"], node["line"]))
+    for name, line in names_in(graph["nodes"]):
+        if not fusibility.fits(name):
+            raise Unsupported(uncovered(name, line))
     if not any(fusibility.computes(node["op"]) for node in graph["nodes"]):
         raise Unsupported("Nothing is left to compute after simplification.")
 

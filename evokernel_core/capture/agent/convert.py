@@ -14,7 +14,7 @@ from . import recurrent
 from .buffers import Buffers
 from .errors import Unsupported
 from .export import Traced
-from .folding import joined, numbers
+from .folding import complex_number, joined, numbers
 from .mutations import changed, counts, updates
 from .names import input_name
 from .ops import NO_OPS, UNFILLED
@@ -25,6 +25,7 @@ IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sy
 _MOST_JOINED = 16
 """Elements of a constant tensor that a kernel writes one by one."""
 _COPIES = ("aten.clone.default", "aten.contiguous.default")
+_FILLED = ("aten.full.default", "aten.full_like.default", "aten.scalar_tensor.default")
 _VIEWS = ("aten.view.default", "aten._unsafe_view.default")
 
 
@@ -104,7 +105,8 @@ class Converter:
                 self._nodes += joined(name, value)
                 self._values[name] = {"ref": self._nodes[-1]["name"], "index": 0}
             else:
-                self._values[name] = _constant(value, name)
+                number = _constant(value, name)
+                self._values[name] = self._complex(number) if isinstance(number, complex) else number
 
     def _call(self, node: Any) -> None:
         name = str(node.target)
@@ -155,6 +157,7 @@ class Converter:
 
     def _emit(self, node: Any, name: str) -> None:
         _check_numbers(node, name)
+        _check_complex(node)
         if name == "aten.roll.default":
             self._check_roll(*node.args)
         value = node.meta["val"]
@@ -171,6 +174,9 @@ class Converter:
         if name == "aten.expand.default" and not isinstance(args[0], dict):  # of a number, not of a tensor
             name, args = "aten.full.default", [[self._argument(size) for size in value.shape], args[0]]
             kwargs = {"dtype": self._argument(value.dtype)}
+        if name in _FILLED and isinstance(args[-1], dict):  # with a complex number, of which no kernel fills
+            name, args = "aten.expand.default", [args[-1], [self._argument(size) for size in value.shape]]
+            kwargs = {}
         if name in UNFILLED:
             name, args = "aten.full.default", [[self._argument(size) for size in value.shape], 0]
             kwargs = {"dtype": self._argument(value.dtype)}
@@ -233,11 +239,18 @@ class Converter:
             return [self._argument(item) for item in value]
         if isinstance(value, torch.dtype):
             return {"dtype": str(value).removeprefix("torch.")}
+        if isinstance(value, complex):
+            return self._complex(value)
         if isinstance(value, float) and value - value != 0:
             return {"float": str(value)}
         if isinstance(value, (bool, int, float, str, type(None))):
             return value
         return str(value)
+
+    def _complex(self, value: complex) -> Any:
+        """A complex number as a tensor of no dimensions."""
+        self._nodes += complex_number(f"complex_{len(self._nodes)}", value)
+        return {"ref": self._nodes[-1]["name"], "index": 0}
 
     def _drop_dead(self, outputs: list[Any]) -> None:
         wanted = {item["ref"] for item in outputs if isinstance(item, dict) and "ref" in item}
@@ -280,6 +293,13 @@ def _check_numbers(node: Any, name: str) -> None:
     symbols = frozenset().union(*(item.node.expr.free_symbols for item in sizes))
     if symbols:
         raise InexpressibleSize(f"{name} is given a size where it needs a number.", symbols)
+
+
+def _check_complex(node: Any) -> None:
+    """Raises Unsupported for a complex number where PyTorch takes no tensor in its place."""
+    for wanted, item in zip(node.target._schema.arguments, node.args, strict=False):
+        if isinstance(item, complex) and "Tensor" not in str(wanted.type) and str(node.target) not in _FILLED:
+            raise Unsupported(f"{node.target} is given the complex number {item}: make it a tensor.")
 
 
 def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from . import complexes
 from .arguments import argument_of
 from .held import Held, Holder, Watch, holders_of, put, replaced, tensors_in
 from .inputs import Trial
@@ -99,7 +100,8 @@ class Call:
     """An entry as a function of tensors: ``leaves`` say what each is at the call site.
 
     ``conditions`` are Python texts that must hold for the call to do what it did when it was traced.
-    ``changes`` are the entries of the module, or of what is below it, that the last run set anew.
+    ``changes`` are the entries of the module, or of what is below it, that the last run set anew;
+    ``complex_results`` the flat positions of results that were complex tensors.
     """
 
     entry: Entry
@@ -108,11 +110,13 @@ class Call:
     places: tuple[Held, ...]
     holders: tuple[Holder, ...]
     changes: list[Any] = field(default_factory=list)
+    complex_results: list[int] = field(default_factory=list)
 
     def __call__(self, *values: Any) -> tuple[Any, list[Any]]:
-        """The function's result, and the tensors that it set as attributes."""
+        """The function's result, and the tensors that it set as attributes; of complex ones their parts."""
+        values = tuple(map(complexes.restored, self.leaves, values))
         by_name = {leaf.expression: value for leaf, value in zip(self.leaves, values, strict=True)}
-        by_tensor = {id(leaf.value): value for leaf, value in zip(self.leaves, values, strict=True)}
+        by_tensor = {id(leaf.known_as): value for leaf, value in zip(self.leaves, values, strict=True)}
         bound = self.entry.bound
         kept = dict(bound.arguments)
         bound.arguments.update(
@@ -125,7 +129,9 @@ class Call:
                 self.changes = watch.changes()
         finally:
             bound.arguments.update(kept)
-        return result, [item.value for item in self.changes if isinstance(item.value, torch.Tensor)]
+        changed = [item.value for item in self.changes if isinstance(item.value, torch.Tensor)]
+        real, self.complex_results = complexes.real_results((result, changed))
+        return real
 
 
 def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Call:
@@ -144,7 +150,7 @@ def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Cal
         leaves += [_leaf(text, SCALAR, number) for text, number in found.numbers]
         conditions += found.conditions
         arguments += found.holders
-    given = {id(leaf.value) for leaf in leaves}
+    given = {id(leaf.known_as) for leaf in leaves}
     holders = _holders(entry.function, entry.receiver, module)
     places = tensors_in(holders)
     first = {id(place.tensor): place for place in reversed(places) if id(place.tensor) not in given}
@@ -163,7 +169,7 @@ def _functions(entry: Entry, module: types.ModuleType) -> dict[Any, str]:
 
 
 def _leaf(expression: str, kind: str, value: Any) -> Leaf:
-    return Leaf(_NOWHERE, kind, expression, value, -1)
+    return complexes.leaf(_NOWHERE, kind, expression, value, -1)
 
 
 def _holders(function: Function, receiver: Any, module: types.ModuleType) -> list[Holder]:

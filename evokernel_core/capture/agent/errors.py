@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .complex_names import OF_COMPLEX
+
 
 class AgentError(Exception):
     """``reason`` is one of domain.errors' reason codes; the message is for the person."""
@@ -28,6 +30,7 @@ _PLAIN_WORDS = {
     "attention": ("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu"),
     "a batch normalisation": ("native_batch_norm", "_native_batch_norm_legit_functional", "batch_norm"),
     "pooling": ("max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "max_pool3d_with_indices"),
+    "a Fourier transform": ("_fft_r2c", "_fft_c2c", "_fft_c2r"),
     "a table look-up": ("embedding", "index", "gather", "index_select"),
 }
 
@@ -36,6 +39,9 @@ def uncovered(op: str, line: int) -> str:
     """Why a line has no kernel, from the overload name of the op that stands in the way."""
     if op.startswith("evokernel."):
         return f"Line {line} already calls a generated kernel."
+    if op.endswith(OF_COMPLEX):
+        name = ".".join(op.removesuffix(OF_COMPLEX).split(".")[:2])
+        return f"Line {line} uses {name} on complex numbers, which the kernels on offer do not compute."
     name = ".".join(op.split(".")[:2])
     for words, ops in _PLAIN_WORDS.items():
         if name.removeprefix("aten.") in ops:

@@ -19,12 +19,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils._sympy.numbers import int_oo
 
+from .complexes import restored
 from .errors import Unsupported
 from .guards import Settled, settle
 from .parts import SCALAR, Leaf, ModuleCall, Plan
 from .source import number_of
 
 _MAX_ROUNDS = 8
+_RESTORE = "__view_as_complex__"
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,11 @@ class _Wrapper(torch.nn.Module):
 def region_function(plan: Plan, module: types.ModuleType, receiver: Any, path: str) -> RegionFunction:
     """Compile the region with its leaves as arguments; line numbers are the file's."""
     inputs, names = _inputs(plan)
-    scope = dict(module.__dict__)
+    scope = {**module.__dict__, _RESTORE: torch.view_as_complex}
     replaced: dict[int, ast.expr] = {}
     for leaf in plan.parts.leaves:
         if not leaf.member:
-            replaced[number_of(leaf.node)] = ast.Name(names[leaf.key], ast.Load())
+            replaced[number_of(leaf.node)] = _given(names[leaf.key], leaf)
     for index, call in enumerate(plan.parts.modules):
         scope[f"__module_{index}__"] = _module_caller(call)
         replaced[number_of(call.node)] = _bound_module(index, call, names)
@@ -61,6 +63,14 @@ def region_function(plan: Plan, module: types.ModuleType, receiver: Any, path: s
     exec(compile(tree, path, "exec", dont_inherit=True), scope)
     holder = scope[_class_name(plan)]
     return RegionFunction(holder.__dict__["forward"], inputs)
+
+
+def _given(name: str, leaf: Leaf) -> ast.expr:
+    """What the region reads for a leaf: its argument, which holds the parts of complex numbers."""
+    argument = ast.Name(name, ast.Load())
+    if leaf.original is None:
+        return argument
+    return ast.Call(ast.Name(_RESTORE, ast.Load()), [argument], [])
 
 
 def _inputs(plan: Plan) -> tuple[tuple[Leaf, ...], dict[Any, str]]:
@@ -77,7 +87,7 @@ def _module_caller(call: ModuleCall) -> Callable[..., Any]:
     members = [leaf.member for leaf in call.leaves]
 
     def run(*values: Any) -> Callable[..., Any]:
-        state = dict(zip(members, values, strict=True))
+        state = dict(zip(members, map(restored, call.leaves, values), strict=True))
         return lambda *args, **kwargs: torch.func.functional_call(call.module, state, args, kwargs)
 
     return run

@@ -48,6 +48,23 @@ def joined(name: str, value: torch.Tensor) -> list[dict[str, Any]]:
     return nodes
 
 
+def complex_number(name: str, value: complex) -> list[dict[str, Any]]:
+    """Nodes in the same form that make a tensor of no dimensions; the last one is the tensor."""
+
+    def node(label: str, op: str, args: list[Any], made: str, **kwargs: Any) -> dict[str, Any]:
+        outputs = [{"shape": [], "dtype": made, "contiguous": True}]
+        return {"name": label, "op": op, "args": args, "kwargs": [[*item] for item in kwargs.items()],
+                "outputs": outputs, "line": 0}  # fmt: skip
+
+    numbers = {f"{name}_real": value.real, f"{name}_imag": value.imag}
+    parts = [
+        node(label, "aten.full.default", [[], number], "float32", dtype={"dtype": "float32"})
+        for label, number in numbers.items()
+    ]
+    refs = [{"ref": label, "index": 0} for label in numbers]
+    return [*parts, node(name, "aten.complex.default", refs, "complex64")]
+
+
 def _is_pure(node: torch.fx.Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload) or not node.all_input_nodes:
         return False

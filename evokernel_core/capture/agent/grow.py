@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from .absorb import Absorber, names_in
+from .complex_names import name_for
 from .errors import uncovered
 from .liveness import Place, is_live
 from .parts import Parts, Plan, Refusal, total
@@ -23,12 +25,13 @@ _BLOCKS = ("body", "orelse", "finalbody")
 
 @dataclass(frozen=True)
 class _Step:
-    """A statement that a run may hold: the names it assigns and the parts of its value."""
+    """A statement that a run may hold: the names it assigns and the parts of its value; ``real``: that is
+    a tensor a kernel can give."""
 
     statement: ast.stmt
     assigns: frozenset[str]
     parts: Parts
-    tensor: bool
+    real: bool
 
 
 def grow(absorber: Absorber) -> Iterator[Plan | Refusal]:
@@ -91,7 +94,11 @@ def _step(absorber: Absorber, statement: ast.stmt, assigned: frozenset[str]) -> 
     parts = absorber.absorb(value, assigned) if assigns is not None else None
     if parts is None or assigns is None:
         return None
-    return _Step(statement, assigns, parts, isinstance(absorber.value(value), torch.Tensor))
+    return _Step(statement, assigns, parts, _is_real(absorber.value(value)))
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.is_complex()
 
 
 def _assigned_names(statement: ast.stmt) -> frozenset[str] | None:
@@ -114,7 +121,7 @@ def _is_closed(
     """Exactly the last statement's value leaves the run, and every other name is used inside it."""
     last, function = steps[-1], absorber.function.node
     returns = isinstance(last.statement, ast.Return)
-    if not last.tensor or (not returns and len(last.assigns) != 1):
+    if not last.real or (not returns and len(last.assigns) != 1):
         return False
     for position, step in enumerate(steps[:-1]):
         later = steps[position + 1 :]
@@ -204,7 +211,7 @@ def _expressions(absorber: Absorber, node: ast.AST) -> Iterator[Plan]:
 
 def _expression_plan(absorber: Absorber, node: ast.expr) -> Plan | None:
     value = absorber.value(node)
-    if not isinstance(value, torch.Tensor):
+    if not _is_real(value):
         return None
     parts = absorber.absorb(node)
     if parts is None or not _worthwhile(absorber, parts):
@@ -272,4 +279,4 @@ def _obstacle_reason(obstacles: list[OpCall], line: int) -> str:
             f"Line {line} writes in place ({call.name}), which a kernel of that line alone cannot: "
             "use the form that gives a new tensor, or a kernel of the whole function."
         )
-    return uncovered(call.name, line)
+    return uncovered(name_for(call.name, call.args, call.kwargs), line)

@@ -18,10 +18,15 @@ _CPP_WORDS = """
 """Words that C++ keeps, and names that every kernel's file has."""
 
 
+def without_view(expression: str) -> str:
+    """The text of the complex tensor that an expression is the real view of; itself for others."""
+    return re.sub(r"^torch\.view_as_real\((.*?)(?:\.resolve_conj\(\))?\)$", r"\1", expression)
+
+
 def input_name(expression: str, taken: set[str]) -> str:
-    """A short identifier for an expression: ``self.ln.weight`` gives ``ln_weight``. It becomes a name in
-    C++ too."""
-    text = re.sub(r"^self\.", "", expression)
+    """A short identifier for an expression: ``self.ln.weight`` gives ``ln_weight``, and so does
+    the real view of it. It becomes a name in C++ too."""
+    text = re.sub(r"^self\.", "", without_view(expression))
     words = re.findall(r"[A-Za-z_][A-Za-z0-9_]*|\d+", text)
     name = "_".join(words) if len(words) <= 3 and "(" not in text else "operand"
     is_free = name.isidentifier() and name not in _CPP_WORDS.split() and not re.fullmatch(r"s\d+", name)

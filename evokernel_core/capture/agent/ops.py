@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from . import compositions, indexed
+from .complex_names import OF_COMPLEX, name_for
 from .mutations import counts, updates
 from .record import Evaluation, OpCall
 
@@ -73,7 +74,8 @@ class Fusibility:
 
     def fits(self, name: str) -> bool:
         """Whether an op can be in a kernel as it is."""
-        return name in self.categories or name in NO_OPS or name in UNFILLED
+        plain = name.removesuffix(OF_COMPLEX)
+        return name in self.categories or plain in NO_OPS or plain in UNFILLED
 
     def computes(self, name: str) -> bool:
         """Whether the op is work for a kernel, rather than a view, a cast or nothing at all."""
@@ -83,7 +85,8 @@ class Fusibility:
         """The core-ATen ops that a call decomposes into; itself where nothing is known."""
         key = _key(call)
         if key not in self._known:
-            direct = self.fits(call.name) or call.func not in self.table
+            name = name_for(call.name, call.args, call.kwargs)
+            direct = self.fits(name) or call.func not in self.table
             self._known[key] = (
                 (self._core_op(call.name, call.args, call.kwargs),) if direct else (self._decomposed(call))
             )
@@ -102,6 +105,7 @@ class Fusibility:
         return tuple(found)
 
     def _core_op(self, name: str, args: Any, kwargs: Any) -> CoreOp:
+        name = name_for(name, args, kwargs)
         reduces = self.categories.get(name) == "reduction"
         reads = any(isinstance(value, torch.Tensor) for value in pytree.tree_leaves((args, kwargs)))
         return CoreOp(name, _rows(name, args, kwargs) if reduces else None, reads)

@@ -19,7 +19,8 @@ class Leaf:
 
     ``owner`` is the number of the expression that uses it, to be kept out of the region if the leaf
     cannot be an argument after all. ``member`` is the path below the module for a parameter of a
-    module that the region calls, else empty.
+    module that the region calls, else empty. ``original`` is the complex tensor that ``value`` is the real
+    view of.
     """
 
     node: ast.expr
@@ -28,6 +29,12 @@ class Leaf:
     value: Any
     owner: int
     member: str = ""
+    original: Any = None
+
+    @property
+    def known_as(self) -> Any:
+        """The object that the user's code has."""
+        return self.value if self.original is None else self.original
 
     @property
     def key(self) -> Any:

@@ -24,12 +24,19 @@ def wider(graph: dict[str, Any]) -> dict[str, str]:
     specs += [spec for node in graph["nodes"] for spec in node["outputs"]]
     if any(spec["dtype"] in HALF for spec in specs):
         return dict.fromkeys(HALF, "float32")
-    return {"float32": "float64"} if any(node["op"] in SUMS for node in graph["nodes"]) else {}
+    return (
+        {"float32": "float64", "complex64": "complex128"}
+        if any(node["op"] in SUMS for node in graph["nodes"])
+        else {}
+    )
 
 
 def magnitude(values: Any) -> float:
     """The root mean square of the finite elements of a tensor of floats, 0 where there are none."""
-    if not isinstance(values, torch.Tensor) or not values.is_floating_point():
+    if not isinstance(values, torch.Tensor):
+        return 0.0
+    values = values.abs() if values.is_complex() else values
+    if not values.is_floating_point():
         return 0.0
     finite = values[values.isfinite()].double()
     return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
@@ -105,7 +112,8 @@ def attention(  # noqa: PLR0913 - as its op
 def _product_rounded(
     left: torch.Tensor, right: torch.Tensor, result: torch.Tensor, generator: torch.Generator
 ) -> torch.Tensor:
-    return _moved(left.square() @ right.square(), left.shape[-1], result, generator)
+    squares = left.abs().square() @ right.abs().square()
+    return _moved(squares, left.shape[-1], result, generator)
 
 
 def rounded(
@@ -131,5 +139,11 @@ def _moved(
     """Each of n terms moves the sum so far, which is about as large as the result or as the terms' root sum
     of squares, by half a unit in the last place."""
     moved = _SIGMAS * _ROUNDING * math.sqrt(terms) * (result.abs() + squares.sqrt())
-    signs = torch.randint(0, 2, result.shape, generator=generator, dtype=torch.int8) * 2 - 1
-    return result + moved * signs
+    if result.is_complex():
+        moved = torch.complex(*(moved * _signs(result.shape, generator) for _ in range(2)))
+        return result + moved
+    return result + moved * _signs(result.shape, generator)
+
+
+def _signs(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    return torch.randint(0, 2, shape, generator=generator, dtype=torch.int8) * 2 - 1

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import halves, precision, settled
+from . import complexes, halves, precision, settled
 from .errors import AgentError, describe
 from .factors import lengths, near_one
 from .indices import Range, ranges
@@ -242,7 +242,7 @@ def run(
     return [_argument(item, values, sizes) for item in graph["outputs"]]
 
 
-_RULES = {precision.CONVOLUTION: precision.convolution, **settled.RULES}
+_RULES = {precision.CONVOLUTION: precision.convolution, **settled.RULES, **complexes.RULES}
 """Operations that are computed here otherwise than by PyTorch's kernel for a CPU."""
 
 

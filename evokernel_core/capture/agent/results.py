@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from .drawn import DrawingConverter
 from .entry import Call
 from .errors import Refused
+from .names import without_view
 from .parts import TENSOR
 from .source import Source
 from .trace import WholeTrace
@@ -62,7 +63,7 @@ class Results:
         memory = results[position]
         text: str | None
         if memory in inputs:
-            owner = self._call.leaves[inputs.index(memory)].expression
+            owner = without_view(self._call.leaves[inputs.index(memory)].expression)
             text = self._known(value) or self._view(node, self._known)
         elif any(other is not node for other in self._sharing(memory)):
             owner = "another result"
@@ -75,7 +76,7 @@ class Results:
         if memory not in inputs:
             self.positions.append(position)
             self.shapes.append(self._converter.shape_of(node))
-        return text
+        return f"torch.view_as_complex({text})" if position in self._call.complex_results else text
 
     def _sharing(self, memory: int) -> list[Any]:
         """The results in that memory."""

@@ -9,6 +9,7 @@ import sympy
 import torch
 from torch.utils._sympy.functions import CleanDiv, FloorDiv, Mod, PythonMod
 
+from .complex_names import refusal
 from .errors import Unsupported
 from .export import Traced
 from .parts import SCALAR, Leaf
@@ -114,8 +115,8 @@ def spec(value: Any, sizes: Sizes) -> dict[str, Any]:
     """TensorSpec. Raises Unsupported for layouts and dtypes without a name in the domain."""
     if value.layout is not torch.strided:
         raise Unsupported("A sparse tensor is outside what the kernels take.")
-    if value.dtype.is_complex:
-        raise Unsupported("A complex tensor is outside what the kernels take.")
+    if reason := refusal(value.dtype):
+        raise Unsupported(reason)
     shape = [sizes.text(size) for size in value.shape]
     dtype = str(value.dtype).removeprefix("torch.")
     return {"shape": shape, "dtype": dtype, "contiguous": _is_contiguous(value, sizes)}

@@ -32,18 +32,22 @@ Key = tuple[Any, ...]
 class Input:
     """One input of a traced function. Where parameters are many, those of equal size share a symbol, as
     the sizes of a model's layers are chosen together; those of convolutions are numbers. ``fixed``: only
-    the first size of what is no parameter is not a number."""
+    the first size of what is no parameter is not a number. ``of_complex``: the last one is of the two parts
+    of complex numbers."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     parameter: bool
     shares: bool = False
     fixed: bool = False
+    of_complex: bool = False
 
     def key(self, index: int, dim: int) -> Key | None:
         """None where the size is always a number."""
         size = self.shape[dim]
         if size < 2 or (self.parameter and len(self.shape) > 2):
+            return None
+        if self.of_complex and dim == len(self.shape) - 1:
             return None
         if self.fixed and (dim > 0 or self.parameter):
             return None
@@ -63,7 +67,10 @@ def _input(leaf: Leaf, shares: bool, fixed: bool) -> Input:
     if leaf.kind == SCALAR:
         return Input((), torch.float32, False)
     parameter = leaf.kind == PARAMETER
-    return Input(tuple(leaf.value.shape), leaf.value.dtype, parameter, parameter and shares, fixed)
+    of_complex = leaf.original is not None
+    return Input(
+        tuple(leaf.value.shape), leaf.value.dtype, parameter, parameter and shares, fixed, of_complex
+    )
 
 
 @dataclass(frozen=True)

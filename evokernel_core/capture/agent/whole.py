@@ -13,6 +13,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .absorb import member
+from .complex_names import name_for, names_in
 from .composites import ATEN_NAMES, TABLE, Modes, overridden, stacks_kept
 from .convert import IGNORED, line_in
 from .devices import on_host
@@ -33,6 +34,8 @@ from .trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
 from .writing import conditions_of_writing
 
 _MAX_ROUNDS = 10
+_LINEAR_ALGEBRA = "aten._linalg_check_errors"
+"""What PyTorch calls behind each solver and factorisation of matrices, to raise an error at once."""
 
 
 class Untraceable(Refused):
@@ -121,6 +124,8 @@ class WholeFunctions:
             raise Refused(str(error)) from error
         except Exception as error:
             line = line_of(error, self.source.path)
+            if _LINEAR_ALGEBRA in str(error):
+                raise Refused(f"Line {line} solves or factors matrices, which no kernel does.") from error
             raise Untraceable(f"Line {line} could not be traced ({describe(error)}).") from error
         if random.getstate() != state:
             random.setstate(state)
@@ -158,7 +163,7 @@ class WholeFunctions:
     def _missing(self, found: WholeTrace) -> str:
         """The operations that no family covers; empty where all are covered."""
         nodes = [item for item in found.traced.graph.nodes if str(item.target).startswith("aten.")]
-        names = [(ATEN_NAMES.get(str(item.target), str(item.target)), item) for item in nodes]
+        names = [(_name(item), item) for item in nodes]
         ignored = (*IGNORED, "aten.sym_")
         return " ".join(
             dict.fromkeys(
@@ -169,9 +174,9 @@ class WholeFunctions:
         )
 
     def _check(self, graph: dict[str, Any]) -> None:
-        missing = [node for node in graph["nodes"] if not self.fusibility.fits(node["op"])]
+        missing = [item for item in names_in(graph["nodes"]) if not self.fusibility.fits(item[0])]
         if missing:
-            raise Refused(" ".join(dict.fromkeys(uncovered(node["op"], node["line"]) for node in missing)))
+            raise Refused(" ".join(dict.fromkeys(uncovered(name, line) for name, line in missing)))
         if not any(self.fusibility.computes(node["op"]) or node["op"] in CASTS for node in graph["nodes"]):
             raise Refused("Nothing is left to compute after simplification.")
 
@@ -193,6 +198,11 @@ class WholeFunctions:
                 RegionFunction(run, call.leaves), converter.bound_specs(), shapes, captured, traced
             )
         return sizes.symbols(least)
+
+
+def _name(node: torch.fx.Node) -> str:
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: item.meta["val"])
+    return name_for(ATEN_NAMES.get(str(node.target), str(node.target)), args, kwargs)
 
 
 def _draws(operation: Any) -> bool:
