@@ -9,7 +9,8 @@ from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 _FIRST_OPERAND = frozenset(
-    """gather index_select embedding index _unsafe_index take nll_loss_forward nll_loss2d_forward""".split()  # noqa: SIM905
+    """gather index_select embedding index _unsafe_index take nll_loss_forward nll_loss2d_forward
+    _embedding_bag _embedding_bag_forward_only""".split()  # noqa: SIM905
 )
 """Operations that read of their first operand what indices in another one say."""
 
@@ -41,7 +42,10 @@ def _triangle_bytes(node: Node, sizes: Mapping[str, int]) -> int:
 
 
 def _choices(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
-    """Elements of the results; of a loss those of its target, which are reduced afterwards."""
+    """Elements of the results; of a loss those of its target, which are reduced afterwards; of bags all rows
+    that they take."""
+    if node.op.split(".")[1].startswith("_embedding_bag") and isinstance(node.args[1], ValueRef):
+        return math.prod((*graph.spec(node.args[1]).sizes(sizes), node.outputs[0].sizes(sizes)[-1]))
     if node.op.split(".")[1].startswith("nll_loss") and isinstance(node.args[1], ValueRef):
         return math.prod(graph.spec(node.args[1]).sizes(sizes))
     return math.prod(node.outputs[0].sizes(sizes))

@@ -8,6 +8,7 @@ from functools import cache
 from evokernel_core.ascendc.families import (
     arg,
     attention,
+    bag,
     integer_rows,
     integers,
     iota,
@@ -48,6 +49,7 @@ FAMILIES: tuple[Family, ...] = (
     integer_rows.FAMILY,
     take.FAMILY,
     put.FAMILY,
+    bag.FAMILY,
     scan.FAMILY,
     sort.FAMILY,
     RecurrentFamily(),

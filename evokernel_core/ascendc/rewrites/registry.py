@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 
 from evokernel_core.ascendc.rewrites import (
     attention,
+    bags,
     combining,
     comparing,
     complexes,
@@ -47,6 +48,7 @@ PASSES: tuple[Pass, ...] = (
     recognise_cells,
     recognise_scans,
     attention.recognise_attention,
+    bags.recognise_bags,
     related_variances,
     split_reductions,
 )
@@ -68,6 +70,7 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     comparing.REWRITES,
     putting.REWRITES,
     combining.REWRITES,
+    bags.REWRITES,
     resizing.REWRITES,
     sorting.REWRITES,
     sampling.REWRITES,

@@ -15,6 +15,7 @@ import torch
 from torch._dispatch.python import enable_python_dispatcher
 
 from . import attention, compositions, draws, indexed, recurrent
+from .bags import BagsOfRows
 from .errors import Unsupported
 
 aten = torch.ops.aten
@@ -36,6 +37,7 @@ def overridden(fits: Callable[[str], bool]) -> Iterator[Modes]:
     with ExitStack() as stack:
         for operation, rule in _rules(modes, fits).items():
             stack.enter_context(_override(operation, rule))
+        stack.enter_context(BagsOfRows())
         yield modes
 
 

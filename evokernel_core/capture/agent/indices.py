@@ -13,16 +13,18 @@ Shapes = Mapping[tuple[str, int], tuple[int, ...]]
 @dataclass(frozen=True)
 class Range:
     """Values from ``low`` up to and without ``high``; ``extra`` is a further one with a meaning of its
-    own, such as the class that a loss ignores."""
+    own, such as the class that a loss ignores. ``offsets``: in order, and the first one is ``low``."""
 
     low: int
     high: int
     extra: int | None = None
+    offsets: bool = False
 
     def meet(self, other: Range) -> Range:
         """What both take."""
         extra = self.extra if self.extra == other.extra else None
-        return Range(max(self.low, other.low), min(self.high, other.high), extra)
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return Range(low, high, extra, self.offsets or other.offsets)
 
 
 _SAME_VALUES = frozenset(
@@ -120,6 +122,12 @@ def _margin_classes(node: Node, shapes: Shapes) -> _Limits:
     yield node["args"][1], Range(0, _shape(node, 0, shapes)[-1])
 
 
+def _bags(node: Node, shapes: Shapes) -> _Limits:
+    """Rows of a table, and where the bags of them begin."""
+    yield node["args"][1], Range(0, _shape(node, 0, shapes)[0])
+    yield node["args"][2], Range(0, _shape(node, 1, shapes)[0] + 1, offsets=True)
+
+
 _MOST_DIVISOR = 1 << 15
 
 
@@ -137,6 +145,7 @@ _READERS: Mapping[str, _Reader] = {
     ),
     **dict.fromkeys(("index", "index_put", "_unsafe_index", "_unsafe_index_put"), _per_dimension),
     "embedding": _rows,
+    **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), _bags),
     "one_hot": _one_hot,
     "nll_loss_forward": _classes(4),
     "nll_loss2d_forward": _classes(4),

@@ -17,6 +17,7 @@ from . import complexes, halves, precision, settled
 from .errors import AgentError, describe
 from .factors import lengths, near_one
 from .indices import Range, ranges
+from .ordered import boundaries
 from .steady import layers_take, steadied
 from .whole_numbers import draw_whole, free
 
@@ -89,7 +90,7 @@ def _drawn(
     shapes = _shapes(graph, sizes)
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
     unbounded = free(graph) - limits.keys()
-    of_layers = layers_take(graph)
+    of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
     for item in graph["inputs"]:
         if item["kind"] == "scalar":
             spread = "uniform" if distribution == "normal" else distribution
@@ -105,6 +106,8 @@ def _drawn(
             value = _as_weights(value)
         if item["name"] in of_layers:
             value = steadied(value)
+        if item["name"] in in_order and shape:
+            value = value.sort(-1).values
         length = factors.get(item["name"], 0)
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
     return values
@@ -311,8 +314,13 @@ def _draw_integers(
     """Uniform; the structured distribution has the same value everywhere, the last one there is."""
     low, high = min(limit.low, limit.high - 1), max(limit.high, 1)
     if distribution == "structured":
-        return torch.full(shape, high - 1, dtype=torch.int64)
+        values = torch.full(shape, high - 1, dtype=torch.int64)
+        values[..., :1] = low if limit.offsets else high - 1
+        return values
     values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)
+    if limit.offsets:
+        values = values.sort(-1).values
+        values[..., :1] = low
     if limit.extra is None:
         return values
     chosen = torch.rand(shape, generator=generator) < _EXTRA_SHARE

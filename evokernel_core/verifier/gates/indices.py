@@ -42,5 +42,8 @@ def drawn_indices(task: KernelTask, sizes: Mapping[str, int]) -> Indices:
         low = max(limit.low, int(known.min))
         high = min(max(limit.high, low + 1), int(known.max) + 1)
         values = random.integers(low, high, spec.sizes(sizes), spec.dtype)
+        if limit.offsets:
+            values.sort(-1)
+            values[..., :1] = low
         drawn.append((position, values.tobytes()))
     return tuple(drawn)
