@@ -224,7 +224,7 @@ _SHAPES = (
 def _starts(found: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSchedule]:
     size = ITEM_SIZE[found.dtype]
     base_k = 128 // size
-    for queries in (128, 64, 32):
+    for queries in (256, 128, 64, 32):
         for keys, chunk in _SHAPES:
             for base_n in (256, 128):
                 slots = 2 if 2 * queries * base_n * 4 <= _L0C_BYTES else 1
@@ -310,13 +310,13 @@ def _cost_us(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip
     tiles = math.ceil(queries / item.queries)
     units = found.matrices.evaluate(sizes) * tiles
     cores = min(units, chip.aic)
-    steps = float(math.ceil(keys / item.keys))
-    if found.causal:
-        steps = max(1.0, steps * (tiles + 1) / (2 * tiles))
-    step = _Step(min(queries, item.queries), min(keys, item.keys), depth, width, keys > item.keys)
+    seen = [min(keys, (tile + 1) * item.queries) if found.causal else keys for tile in range(tiles)]
+    steps = sum(math.ceil(each / item.keys) for each in seen) / tiles
+    columns = math.ceil(sum(seen) / tiles / steps)
+    step = _Step(min(queries, item.queries), columns, depth, width, keys > item.keys)
     share = min(chip.constants["gm.l2_gbps"] * 1e3 / chip.mhz / cores, _LOAD_BYTES)
     cube = _cube_cycles(found.dtype, item, step, share)
-    vector = _vector_cycles(found, item, step)
+    vector = _vector_cycles(found, item, step, 1 / steps if found.causal else 0.0)
     busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector
     return float(busy / chip.mhz + launch_us(chip, cores))
 
@@ -334,15 +334,15 @@ def _cube_cycles(dtype: str, item: AttentionSchedule, step: _Step, share: float)
     return max(macs + starts, size * (left + right) / share, stored)
 
 
-def _vector_cycles(found: Attention, item: AttentionSchedule, step: _Step) -> float:
+def _vector_cycles(found: Attention, item: AttentionSchedule, step: _Step, hiding: float) -> float:
+    """``hiding``: the share of steps in which some rows see fewer keys than others."""
     mine, size = math.ceil(step.rows / 2), ITEM_SIZE[found.dtype]
     height = min(item.chunk, mine)
     flat = height * step.columns / 64
     slabs = math.ceil(step.columns / 64) * (VECTOR_START + height)
     passes = 3 + (size < 4) + (found.mask is not None)  # scaling, and exp at half rate
     chunk = passes * flat + (3 if step.online else 4) * slabs + 14 * height + 14 * VECTOR_START
-    if found.causal:
-        chunk += 2 * VECTOR_START * height
+    chunk += 2 * (VECTOR_START + item.queries / 64) * height * hiding
     cycles = math.ceil(mine / item.chunk) * chunk
     copied = mine * step.columns * (4 + size) / _COPY_BYTES
     if step.online:
