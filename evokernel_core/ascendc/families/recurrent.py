@@ -1,7 +1,9 @@
-"""Family recurrent: all steps of a layer of LSTM, GRU or plain RNN in one launch, in both directions.
+"""Family recurrent: all steps of layers of LSTM, GRU or plain RNN in one launch.
 
 In each step the cube cores multiply the states of the step before with weights that stay in L1 where they
-fit, and the vector cores turn the sums into new states. All cores meet once a step.
+fit, and the vector cores turn the sums into new states. All cores meet once a step. Both directions of a
+layer go side by side, and so do layers above each other, each two steps behind the one below: while the
+vector cores are at one step, the cube cores multiply what the layers take from each other in the next.
 """
 
 from __future__ import annotations
@@ -13,8 +15,14 @@ from attrs import field, frozen
 
 from evokernel_core.ascendc.families import recurrent_schedule as schedules
 from evokernel_core.ascendc.families.family import Move, StageText
-from evokernel_core.ascendc.families.recurrent_problem import RECURRENCE, Recurrence, read_recurrence
-from evokernel_core.ascendc.families.recurrent_schedule import RecurrentSchedule, refusal, strategy_of
+from evokernel_core.ascendc.families.recurrent_estimate import LAG, estimate_us
+from evokernel_core.ascendc.families.recurrent_problem import (
+    RECURRENCE,
+    Recurrence,
+    RecurrentSchedule,
+    read_recurrence,
+)
+from evokernel_core.ascendc.families.recurrent_schedule import refusal, strategy_of
 from evokernel_core.ascendc.families.rendering import (
     addresses,
     class_name,
@@ -22,9 +30,11 @@ from evokernel_core.ascendc.families.rendering import (
     symbols_in,
     tensors_of,
 )
+from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
 _RESULTS = ("outputs", "last_states", "last_cells")
@@ -45,26 +55,27 @@ class RecurrentFamily:
         read_recurrence(task)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        return strategy_of(schedules.best(read_recurrence(task), task.sizes, chip), "")
+        found = read_recurrence(task)
+        return strategy_of(found, schedules.best(found, task.sizes, chip), "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_recurrence(task), RecurrentSchedule.of(strategy)
+        found, here = read_recurrence(task), schedules.of(strategy)
         legal: dict[RecurrentSchedule, str] = {}
         for name, item in schedules.steps(found, here, task.sizes):
             if item != here and refusal(found, item, chip) is None:
                 legal.setdefault(item, name)
-        ranked = sorted(legal, key=lambda item: schedules.estimate_us(found, item, task.sizes, chip))
-        return tuple(Move(legal[item], strategy_of(item, legal[item]), self.name) for item in ranked)
+        ranked = sorted(legal, key=lambda item: estimate_us(found, item, task.sizes, chip))
+        return tuple(Move(legal[item], strategy_of(found, item, legal[item]), self.name) for item in ranked)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        schedule = RecurrentSchedule.of(strategy)
-        return strategy_of(schedule, "") if refusal(read_recurrence(task), schedule, chip) is None else None
+        found, schedule = read_recurrence(task), schedules.of(strategy)
+        return strategy_of(found, schedule, "") if refusal(found, schedule, chip) is None else None
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return schedules.estimate_us(read_recurrence(task), RecurrentSchedule.of(strategy), task.sizes, chip)
+        return estimate_us(read_recurrence(task), schedules.of(strategy), task.sizes, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        found, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
+        found, schedule = read_recurrence(task), schedules.of(strategy)
         if refusal(found, schedule, chip) is not None:
             raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
         context = {
@@ -72,7 +83,11 @@ class RecurrentFamily:
             "s": schedule,
             "kind": found.kind,
             "gates": found.gates,
-            "directions": found.directions,
+            "chains": found.chains,
+            "stacked": found.stacked,
+            "lag": LAG if found.stacked else 0,
+            "type": CPP_TYPE[found.dtype],
+            "item_bytes": ITEM_SIZE[found.dtype],
             "first": found.first,
             "carries": found.carries,
             "batch_first": found.batch_first,
@@ -93,6 +108,7 @@ def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
     carried = {"lstm": found.cell_input, "gru": found.hidden_input}.get(found.kind, "")
     roles = {
         "weight": found.weights,
+        "inputWeight": found.upper,
         "projectedInput": found.projections,
         "inputBias": found.input_biases,
         "hiddenBias": found.hidden_biases,
@@ -106,12 +122,15 @@ def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:
     results = {_RESULTS[index]: f"result{index}" for index in found.results}
     listed = [names.get(item, f"unused{index}") for index, item in enumerate(tensors_of(task))]
     listed += [results[_RESULTS[index]] for index in found.results]
-    cube = [*found.weights, found.hidden_input]
-    vector = [*found.projections, *found.input_biases, *found.hidden_biases, carried]
+    cube = [*found.weights, *found.upper]
+    vector = [
+        *found.projections, *found.input_biases, *found.hidden_biases, found.hidden_input, carried
+    ]  # fmt: skip
     on_cube = [names[item] for item in dict.fromkeys(cube) if item]
     on_vector = [*(names[item] for item in dict.fromkeys(vector) if item), *results.values()]
     return {
         "weights": [names[item] for item in found.weights],
+        "upper": [names[item] for item in found.upper],
         "projections": [names[item] for item in found.projections],
         "input_biases": [names[item] for item in found.input_biases],
         "hidden_biases": [names[item] for item in found.hidden_biases],

@@ -13,21 +13,27 @@ from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 
 RECURRENCE = "evokernel.recurrence.default"
-"""Arguments: the kind, for each direction the projected inputs [steps * batch, gates * hidden] and the
-weights of the hidden states [gates * hidden, hidden], the biases of both products (none, or one for each
-direction), the hidden and the cell states before the first step ([any, batch, hidden], None for zeros),
-the place of the first direction in those, and whether inputs and outputs go batch by batch. The second
-direction goes from the last step to the first. Results: the states of all steps, the last hidden states,
-and of LSTM the last cell states."""
+"""Chains of states: the directions of one layer, or layers above each other. Arguments: the kind, for each
+direction (of layers: for the lowest one) the projected inputs [steps * batch, gates * hidden], for each
+chain the weights of the hidden states [gates * hidden, hidden], the biases of both products (none, or one
+for each chain), the hidden and the cell states before the first step ([any, batch, hidden], None for
+zeros), the place of the first chain in those, whether inputs and outputs go batch by batch, and the
+weights [gates * hidden, hidden] by which each layer above the lowest one takes the states of the one
+below (of directions: none). The second direction goes from the last step to the first. Results: the
+states of all steps (of the topmost layer), the last hidden states of all chains, and of LSTM the last
+cell states."""
 
 GATES: Mapping[str, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 """Kinds of layers, and how many sums of products each hidden unit of them takes."""
+DTYPES = ("float32", "float16", "bfloat16")
+"""Of operands and states; sums, and what is done with them, are float32."""
 
 
 @frozen
 class Recurrence:
-    """One layer. Operands are names of inputs; ``hidden_input`` and ``cell_input`` are empty for zeros.
-    ``results`` are the numbers of the node's results that the kernel's outputs are, in order."""
+    """One layer, or several above each other. Operands are names of inputs; ``hidden_input`` and
+    ``cell_input`` are empty for zeros. ``results`` are the numbers of the node's results that the kernel's
+    outputs are, in order."""
 
     kind: str
     projections: tuple[str, ...]
@@ -42,19 +48,39 @@ class Recurrence:
     batch: Extent
     hidden: Extent
     results: tuple[int, ...]
+    upper: tuple[str, ...] = ()
+    dtype: str = "float32"
 
     @property
     def gates(self) -> int:
         return GATES[self.kind]
 
     @property
-    def directions(self) -> int:
-        return len(self.projections)
+    def chains(self) -> int:
+        return len(self.weights)
+
+    @property
+    def stacked(self) -> bool:
+        """Whether the chains are layers above each other."""
+        return bool(self.upper)
 
     @property
     def carries(self) -> bool:
         """Whether a unit's new state takes more of its old one than products."""
         return self.kind in ("lstm", "gru")
+
+
+@frozen
+class RecurrentSchedule:
+    """Units of ``batch`` sequences and ``hidden`` hidden units; steps of ``base_k`` in L0; L1 holds
+    ``panels`` panels of weights, ``panel_k`` deep, and two of states, ``states_k`` deep."""
+
+    batch: int
+    hidden: int
+    base_k: int
+    panel_k: int
+    states_k: int
+    panels: int
 
 
 def read_recurrence(task: KernelTask) -> Recurrence:
@@ -68,9 +94,11 @@ def read_recurrence(task: KernelTask) -> Recurrence:
     bases = [_base(ref, nodes) for ref in graph.outputs]
     if any(base.name != node.name for base in bases):
         raise PlanError("The result is more than a recurrence.")
-    kind, projections, weights, input_biases, hidden_biases, hidden, cell, first, batch_first = node.args
-    if node.outputs[0].dtype != "float32":
-        raise PlanError(f"A recurrent layer in {node.outputs[0].dtype} is not covered; use float32.")
+    kind, projections, weights, input_biases, hidden_biases, *states, first, batch_first, upper = node.args
+    hidden, cell = states
+    dtype = node.outputs[0].dtype
+    if dtype not in DTYPES:
+        raise PlanError(f"A recurrent layer in {dtype} is not covered; use float32, float16 or bfloat16.")
 
     def names(arg: Arg) -> tuple[str, ...]:
         given = arg if isinstance(arg, tuple) else () if arg is None else (arg,)
@@ -91,6 +119,8 @@ def read_recurrence(task: KernelTask) -> Recurrence:
         shape[0 if batch_first else 1],
         extent(node.outputs[1].shape[-1]),
         tuple(base.index for base in bases),
+        names(upper),
+        dtype,
     )
 
 

@@ -1,7 +1,8 @@
 """Recurrent layers: one product for the inputs of all steps, then a recurrence over the hidden states.
 
 A layer's products with its input do not wait for anything, so that one matrix product does all steps at
-once. What is left is ``evokernel.recurrence.default``, one node for both directions of a layer.
+once. What is left is ``evokernel.recurrence.default``, one node for both directions of a layer, or for
+layers above each other that go side by side, each some steps behind the one below.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.ascendc.families.recurrent_problem import GATES, RECURRENCE
+from evokernel_core.ascendc.families.recurrent_schedule import layers_together
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef
-from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.domain.tensor import Dim, TensorSpec, evaluate_dim
 
 _ZEROS = frozenset({"aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"})
 _GIVEN_FILLS = frozenset({"aten.full.default", "aten.full_like.default", "aten.new_full.default"})
@@ -59,35 +61,47 @@ def _rewrite_stack(kind: str, node: Node, writer: GraphWriter) -> tuple[ValueRef
     initial = tuple(None if _is_zero(ref, writer) else ref for ref in stack.states)
     layers = []
     x = stack.x
-    for layer in range(stack.layers):
-        layers.append(_layer(stack, x, initial, layer, writer))
+    together = _together(stack, writer)
+    for first in range(0, stack.layers, together):
+        layers.append(_layers(stack, x, initial, range(first, min(stack.layers, first + together)), writer))
         x = layers[-1][0]
     last = (_joined([results[i] for results in layers], writer) for i in range(1, len(layers[0])))
     return (x, *last)
 
 
-def _layer(
-    stack: _Stack, x: ValueRef, initial: tuple[Arg, ...], layer: int, writer: GraphWriter
+def _together(stack: _Stack, writer: GraphWriter) -> int:
+    """How many layers one kernel computes: two directions meet at the end of each layer."""
+    hidden = writer.shape(stack.parameters[0][1])[1]
+    if stack.directions == 2 or stack.layers == 1 or not isinstance(hidden, int):
+        return 1
+    *lengths, _ = (evaluate_dim(dim, writer.sizes) for dim in writer.shape(stack.x))
+    steps, batch = reversed(lengths) if stack.batch_first else lengths
+    return layers_together(stack.kind, stack.layers, steps, batch, hidden, writer.spec(stack.x).dtype)
+
+
+def _layers(
+    stack: _Stack, x: ValueRef, initial: tuple[Arg, ...], layers: range, writer: GraphWriter
 ) -> tuple[ValueRef, ...]:
-    """The outputs of all steps and the last states of one layer."""
-    first = layer * stack.directions
-    parameters = stack.parameters[first : first + stack.directions]
+    """The outputs of all steps of the last one of some layers, and the last states of all."""
+    first = layers[0] * stack.directions
+    parameters = stack.parameters[first : (layers[-1] + 1) * stack.directions]
     *lengths, _ = writer.shape(x)
     batch, hidden = lengths[0 if stack.batch_first else 1], writer.shape(parameters[0][1])[1]
     dtype = writer.spec(x).dtype
-    state = TensorSpec((stack.directions, batch, hidden), dtype)
+    state = TensorSpec((len(parameters), batch, hidden), dtype)
     width = hidden * stack.directions if isinstance(hidden, int) else f"{hidden}*{stack.directions}"
     states = 2 if stack.kind == "lstm" else 1
     return writer.call_many(
         RECURRENCE,
         stack.kind,
-        tuple(projected(x, own[0], writer) for own in parameters),
+        tuple(projected(x, own[0], writer) for own in parameters[: stack.directions]),
         tuple(own[1] for own in parameters),
         tuple(own[2] for own in parameters if len(own) == 4),
         tuple(own[3] for own in parameters if len(own) == 4),
         *(initial if states == 2 else (*initial, None)),
         first,
         stack.batch_first,
+        tuple(own[0] for own in parameters[stack.directions :]),
         outputs=(TensorSpec((*lengths, width), dtype), *(state,) * states),
     )
 
@@ -119,8 +133,8 @@ def _joined(states: list[ValueRef], writer: GraphWriter) -> ValueRef:
     """The last states of all layers: [layers * directions, batch, hidden]."""
     if len(states) == 1:
         return states[0]
-    directions, *rest = writer.shape(states[0])
-    shape = (int(directions) * len(states), *rest)
+    shapes = [writer.shape(item) for item in states]
+    shape = (sum(int(item[0]) for item in shapes), *shapes[0][1:])
     return writer.call("aten.cat.default", tuple(states), 0, shape=shape, dtype=writer.spec(states[0]).dtype)
 
 

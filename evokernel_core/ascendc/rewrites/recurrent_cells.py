@@ -11,7 +11,7 @@ from functools import partial
 
 from attrs import frozen
 
-from evokernel_core.ascendc.families.recurrent_problem import RECURRENCE
+from evokernel_core.ascendc.families.recurrent_problem import DTYPES, RECURRENCE
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.recurrent import flat, projected
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
@@ -97,7 +97,7 @@ def _recurrence(node: Node, cell: _Cell, writer: GraphWriter) -> ValueRef:
     lengths = writer.shape(cell.x)[:-1]
     weights = part(state_at, hidden)
     return writer.call_many(
-        RECURRENCE, _KINDS[node.op], (inputs,), (weights,), (), (), before, None, 0, cell.dim == 1,
+        RECURRENCE, _KINDS[node.op], (inputs,), (weights,), (), (), before, None, 0, cell.dim == 1, (),
         outputs=(TensorSpec((*lengths, hidden), dtype), TensorSpec(state, dtype)),
     )[0]  # fmt: skip
 
@@ -160,7 +160,7 @@ class _Search:
         return None
 
     def _cell(self, node: Node) -> _Cell | None:
-        if node.op not in _KINDS or node.outputs[0].rank != 2 or node.outputs[0].dtype != "float32":
+        if node.op not in _KINDS or node.outputs[0].rank != 2 or node.outputs[0].dtype not in DTYPES:
             return None
         below, bias = self._below(node), None
         if below is not None and below.op == _ADD and not below.kwargs:
