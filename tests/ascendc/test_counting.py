@@ -71,3 +71,19 @@ def test_a_mask_is_given_as_integers(builder: Any, on_twin: Any) -> None:
     values = RANDOM.normal(size=(3, 50)).astype(np.float32)
     (found,) = on_twin(task, {"x": values})
     np.testing.assert_array_equal(found, values > 0)
+
+
+@pytest.mark.parametrize(("op", "filled"), [("ones_like", ()), ("zeros_like", ()), ("full_like", (True,))])
+def test_truth_values_that_are_all_alike(
+    builder: Any, on_twin: Any, op: str, filled: tuple[bool, ...]
+) -> None:
+    b = builder()
+    x = b.input("x", ("a", "b"))
+    same = b.call(f"{op}.default", x, *filled, shape=("a", "b"), dtype="bool")
+    below = b.call("tril.default", same, -2, shape=("a", "b"), dtype="bool")
+    chosen = b.call("where.ScalarSelf", below, -1e4, x, shape=("a", "b"))
+    task = b.task(chosen, symbols={"a": 40, "b": 90})
+    given = RANDOM.normal(size=(40, 90)).astype(np.float32)
+    expected = np.where(np.tril(np.full((40, 90), op != "zeros_like"), -2), np.float32(-1e4), given)
+    (found,) = on_twin(task, {"x": given})
+    np.testing.assert_array_equal(found, expected)

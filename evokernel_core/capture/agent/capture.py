@@ -22,6 +22,7 @@ from .entry import Entry, entry_of
 from .errors import AgentError, Refused, Unsupported, describe, uncovered
 from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
+from .initial import initial_values
 from .inputs import Annotations, Trial, trials
 from .kept import kept_whole
 from .lazy import lazy_modules
@@ -64,7 +65,7 @@ def capture(
     whole = asked.whole
     source = parsed(path, text)
     recorder = Recorder(source)
-    with isolation(Path(path)), lazy_modules(), WithoutWrites(), ExitStack() as kept:
+    with isolation(Path(path)), lazy_modules(), initial_values(), WithoutWrites(), ExitStack() as kept:
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations, asked.group)

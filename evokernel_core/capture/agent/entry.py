@@ -16,6 +16,7 @@ from . import complexes
 from .arguments import argument_of
 from .held import Held, Holder, Watch, holders_of, put, replaced, tensors_in
 from .inputs import Trial
+from .opened import opened
 from .parts import PARAMETER, SCALAR, TENSOR, Leaf
 from .source import Function, Source
 
@@ -130,7 +131,7 @@ class Call:
         finally:
             bound.arguments.update(kept)
         changed = [item.value for item in self.changes if isinstance(item.value, torch.Tensor)]
-        real, self.complex_results = complexes.real_results((result, changed))
+        real, self.complex_results = complexes.real_results((opened(result), changed))
         return real
 
 

@@ -13,6 +13,7 @@ from .drawn import DrawingConverter
 from .entry import Call
 from .errors import Refused
 from .names import without_view
+from .opened import Opened
 from .parts import TENSOR
 from .source import Source
 from .trace import WholeTrace
@@ -157,21 +158,33 @@ def _rendered(value: Any, names: Mapping[str, Any]) -> str:
         return value
     kind = type(value)
     if isinstance(value, (tuple, list)):
-        items = [_rendered(item, names) for item in value]
-        joined = ", ".join(items)
-        if kind is list:
-            return f"[{joined}]"
-        closed = f"({joined}{',' * (len(items) == 1)})"
-        if kind is tuple:
-            return closed
-        if kind.__module__ == "torch.return_types":
-            return f"torch.return_types.{kind.__name__}({closed})"
-        if names.get(kind.__name__) is kind and hasattr(kind, "_fields"):
-            return f"{kind.__name__}({joined})"
+        text = _sequence(kind, [_rendered(item, names) for item in value], names)
+        if text:
+            return text
     if kind is dict:
         entries = (f"{key!r}: {_rendered(item, names)}" for key, item in value.items())
         return "{" + ", ".join(entries) + "}"
+    if isinstance(value, Opened):
+        name = value.kind.__name__
+        if names.get(name) is not value.kind:
+            raise Refused(f"The result is a {name}, a name that the file does not have: import the class.")
+        return f"{name}({', '.join(f'{key}={_rendered(item, names)}' for key, item in value.fields.items())})"
     raise Refused(f"The result is a {kind.__name__}: return tensors, tuples, lists or dictionaries.")
+
+
+def _sequence(kind: type, items: list[str], names: Mapping[str, Any]) -> str:
+    """Empty for classes that are not made of their items, or that the function has no name for."""
+    joined = ", ".join(items)
+    if kind is list:
+        return f"[{joined}]"
+    closed = f"({joined}{',' * (len(items) == 1)})"
+    if kind is tuple:
+        return closed
+    if kind.__module__ == "torch.return_types":
+        return f"torch.return_types.{kind.__name__}({closed})"
+    if names.get(kind.__name__) is kind and hasattr(kind, "_fields"):
+        return f"{kind.__name__}({joined})"
+    return ""
 
 
 def escaped(text: str) -> str:
