@@ -69,7 +69,18 @@ def _plain(node: ast.expr) -> bool:  # noqa: PLR0911 - one return a kind of expr
             return _plain(value)
         case ast.Call(func=ast.Attribute(value=value, attr="resolve_conj"), args=[]):
             return _plain(value)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="tensor"), args=[value]):
+            return _is_written_out(value) and all(_plain(item.value) for item in node.keywords)
     return False
+
+
+def _is_written_out(node: ast.expr) -> bool:
+    """Numbers, and lists of them."""
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return False
+    return True
 
 
 _DRAWING = ("rand", "randn", "randint")

@@ -40,7 +40,8 @@ UNAVOIDABLE = frozenset(
 
 FREE_OPS = frozenset(
     """view _unsafe_view reshape expand permute transpose unsqueeze squeeze t alias detach slice select
-    as_strided sym_size split split_with_sizes getitem unbind diagonal""".split()  # noqa: SIM905
+    as_strided sym_size split split_with_sizes getitem unbind diagonal view_as_complex view_as_real _conj
+    _neg_view""".split()  # noqa: SIM905
 )
 """Ops that eager PyTorch answers with a view: no launch, no bytes."""
 
@@ -171,8 +172,9 @@ def _read_bytes(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
     return graph.spec(ref).nbytes(sizes)
 
 
-_DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16, "int8": 32}
-"""16 x 16 results of one cycle of a cube core are this deep; "Cube instruction theoretical performance"."""
+_DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16, "int8": 32, "complex64": 4 / 3}
+"""16 x 16 results of one cycle of a cube core are this deep; "Cube instruction theoretical performance".
+A product of complex numbers takes at least three of real ones."""
 
 
 def _product_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:

@@ -15,10 +15,11 @@ from .buffers import Buffers
 from .errors import Unsupported
 from .export import Traced
 from .folding import complex_number, joined, numbers
+from .literals import device_of, is_table, table
 from .mutations import changed, counts, updates
 from .names import input_name
 from .ops import NO_OPS, UNFILLED
-from .parts import SCALAR, Leaf
+from .parts import SCALAR, TENSOR, Leaf
 from .sizes import InexpressibleSize, sizes_of, spec
 
 IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
@@ -50,7 +51,7 @@ class Converter:
     def convert(self) -> dict[str, Any]:
         """``{"inputs", "nodes", "outputs", "updates"}``. Raises Unsupported."""
         inputs = self._inputs()
-        self._constants()
+        self._constants(inputs)
         outputs: list[Any] = []
         for node in self._traced.graph.nodes:
             if node.op == "call_function":
@@ -96,17 +97,39 @@ class Converter:
             )
         return inputs
 
-    def _constants(self) -> None:
+    def _constants(self, inputs: list[dict[str, Any]]) -> None:
         """Captured tensors: one element becomes a number, few are joined where the region may have several
-        kernels, and larger ones have no place in it."""
+        kernels, and larger tables join the inputs."""
         constants = self._traced.constants
         for name, value in (constants | numbers(self._traced.graph, constants)).items():
-            if self.joins and isinstance(value, torch.Tensor) and 1 < value.numel() <= _MOST_JOINED:
+            if self._is_joined(value):
                 self._nodes += joined(name, value)
                 self._values[name] = {"ref": self._nodes[-1]["name"], "index": 0}
+            elif is_table(value) and value.numel() > 1 and (device := device_of(inputs)):
+                self._pass_table(name, value, device, inputs)
             else:
                 number = _constant(value, name)
                 self._values[name] = self._complex(number) if isinstance(number, complex) else number
+
+    def _is_joined(self, value: Any) -> bool:
+        few = isinstance(value, torch.Tensor) and 1 < value.numel() <= _MOST_JOINED
+        return self.joins and few and not value.is_complex()
+
+    def _pass_table(self, name: str, value: torch.Tensor, device: str, inputs: list[dict[str, Any]]) -> None:
+        """An input that the call itself makes; of complex numbers, their parts."""
+        taken = {item["name"] for item in inputs} | {node.name for node in self._traced.graph.nodes}
+        label = input_name("table", taken)
+        given = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
+        made = {**spec(given, self.sizes), "contiguous": True}
+        text = table(given, device)
+        inputs.append({"name": label, "spec": made, "kind": TENSOR, "expression": text})
+        self._values[name] = {"ref": label, "index": 0}
+        if value.is_complex():
+            outputs = [{**spec(value, self.sizes), "contiguous": True}]
+            whole = f"{label}_complex"
+            self._nodes.append({"name": whole, "op": "aten.view_as_complex.default", "kwargs": [],
+                                "args": [self._values[name]], "outputs": outputs, "line": 0})  # fmt: skip
+            self._values[name] = {"ref": whole, "index": 0}
 
     def _call(self, node: Any) -> None:
         name = str(node.target)
@@ -363,7 +386,9 @@ def _constant(value: Any, name: str) -> Any:
         raise Unsupported(f"The constant {name} is not a tensor.")
     if value.numel() != 1:
         shape = list(value.shape)
-        raise Unsupported(f"A constant tensor of shape {shape} is built in the region: pass it as a buffer.")
+        raise Unsupported(
+            f"A constant tensor of shape {shape} is built in the region: make it a buffer, in __init__."
+        )
     try:
         return value.item()
     except RuntimeError as error:

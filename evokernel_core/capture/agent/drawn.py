@@ -25,7 +25,7 @@ class DrawingConverter(Converter):
         self._buffers = Buffers(self._traced.inputs, self._leaves, arguments=True)
         self._given = self._inputs()
         self._drawn: list[dict[str, Any]] = []
-        self._constants()
+        self._constants(self._given)
         for node in self._traced.graph.nodes:
             if node.op == "call_function":
                 self._call(node)
