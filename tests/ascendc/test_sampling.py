@@ -123,29 +123,3 @@ def test_cross_products(builder: Any, on_twin: Any) -> None:
     one, other = (RANDOM.normal(size=(5, 3, 4)).astype(np.float32) for _ in range(2))
     (found,) = on_twin(task, {"x": one, "y": other})
     np.testing.assert_allclose(found, np.cross(one, other, axis=1), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "dilation", "padding", "stride"),
-    [((3, 2), (1, 1), (0, 0), (1, 2)), ((3, 3), (2, 1), (1, 2), (2, 1))],
-)
-def test_windows_as_columns(
-    builder: Any, on_twin: Any, kernel: Any, dilation: Any, padding: Any, stride: Any
-) -> None:
-    x = RANDOM.normal(size=(2, 3, 9, 10)).astype(np.float32)
-    framed = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
-    count = [(framed.shape[2 + i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
-    columns = [
-        framed[
-            :, :,
-            i * dilation[0] : i * dilation[0] + stride[0] * (count[0] - 1) + 1 : stride[0],
-            j * dilation[1] : j * dilation[1] + stride[1] * (count[1] - 1) + 1 : stride[1],
-        ]
-        for i in range(kernel[0]) for j in range(kernel[1])
-    ]  # fmt: skip
-    wanted = np.stack(columns, 2).reshape(2, 3 * len(columns), -1)
-    b = builder()
-    values = b.input("x", x.shape)
-    task = b.task(b.call("im2col.default", values, kernel, dilation, padding, stride, shape=wanted.shape))
-    (found,) = on_twin(task, {"x": x})
-    np.testing.assert_array_equal(found, wanted)

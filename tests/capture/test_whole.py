@@ -347,6 +347,35 @@ SAME = {
         "return self.last(self.first(-x.exp()) * 2)",
         X,
     ),
+    "windows that begin where samples say": (
+        "self.flat = nn.FractionalMaxPool2d((3, 2), output_ratio=0.5, return_indices=True)\n"
+        "self.deep = nn.FractionalMaxPool3d(2, output_size=(1, 3, 4))",
+        "return self.flat(x), self.deep(x[:, None])",
+        "torch.randn(2, 5, 9, 11)",
+    ),
+    "windows side by side and back": (
+        "self.linear = nn.Linear(12, 12)",
+        "y = self.linear(F.unfold(x, (2, 3), stride=(2, 3)).transpose(1, 2))\n"
+        "return F.fold(y.transpose(1, 2), x.shape[2:], (2, 3), stride=(2, 3))",
+        "torch.randn(3, 2, 8, 9)",
+    ),
+    "windows that overlap": (
+        "self.scale = 2.0",
+        "y = F.unfold(x, 3, dilation=2, padding=1, stride=2)\n"
+        "return y, F.fold(y * 2, (9, 11), 3, dilation=2, padding=1, stride=2)",
+        "torch.randn(3, 2, 9, 11)",
+    ),
+    "windows beyond the image": (
+        "self.scale = 2.0",
+        "y = F.unfold(x, (5, 1), padding=(4, 0), stride=(2, 3))\n"
+        "return F.fold(y, (6, 8), (5, 1), padding=(4, 0), stride=(2, 3)), F.fold(x[0], (4, 2), 1, stride=1)",
+        "torch.randn(2, 6, 8)",
+    ),
+    "two vectors and a matrix for each result": (
+        "self.both = nn.Bilinear(6, 5, 4)",
+        "return self.both(x, x[..., 1:]), F.bilinear(x[0], x[1, :, :3], self.both.weight[..., :3])",
+        "torch.randn(2, 3, 6)",
+    ),
     "draws that nothing reads": (
         "self.drop = nn.Dropout(0.5)",
         "y = self.drop(x.exp())\nz = torch.rand(3)\nreturn x.sin() + torch.rand_like(x)",

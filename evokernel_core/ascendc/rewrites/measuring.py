@@ -11,7 +11,6 @@ from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
-from evokernel_core.domain.tensor import Dim
 
 _FEW = 25
 """Points up to which PyTorch, too, measures Euclidean distances one by one."""
@@ -131,62 +130,10 @@ def _product(writer: GraphWriter, x: ValueRef, y: ValueRef, dtype: str) -> Value
     return apply(writer, "mul.Tensor", x, y, dtype=dtype)
 
 
-def _unfolded(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    """Windows of an image as columns: windows along both dimensions, their pixels in front."""
-    x, spec = tensor(node, 0), node.outputs[0]
-    kernel, dilation, padding, stride = (_pair(arg) for arg in node.args[1:5])
-    shape = writer.shape(x)
-    x = view(writer, x, (1, *shape)) if len(shape) == 3 else x
-    if any(padding):
-        x = _padded(writer, x, padding)
-    for axis in range(2):
-        size = (kernel[axis] - 1) * dilation[axis] + 1
-        x = _windows(writer, x, 2 + axis, size, stride[axis], dilation[axis])
-    order = (0, 1, 4, 5, 2, 3)
-    sizes = tuple(writer.shape(x)[i] for i in order)
-    turned = writer.call("aten.permute.default", x, order, shape=sizes, dtype=spec.dtype)
-    return (view(writer, turned, spec.shape),)
-
-
-def _pair(arg: object) -> tuple[int, int]:
-    if not isinstance(arg, tuple) or not all(isinstance(item, int) for item in arg):
-        raise PlanError("Windows of sizes that are not literals are not covered.")
-    return (int(str(arg[0])), int(str(arg[-1])))
-
-
-def _padded(writer: GraphWriter, x: ValueRef, padding: tuple[int, int]) -> ValueRef:
-    *front, high, wide = writer.shape(x)
-    shape = (*front, _more(high, 2 * padding[0]), _more(wide, 2 * padding[1]))
-    around = (padding[1], padding[1], padding[0], padding[0])
-    return writer.call(
-        "aten.constant_pad_nd.default", x, around, 0.0, shape=shape, dtype=writer.spec(x).dtype
-    )
-
-
-def _more(dim: Dim, by: int) -> Dim:
-    if not isinstance(dim, int):
-        raise PlanError("Windows of images whose size differs from call to call are not covered.")
-    return dim + by
-
-
-def _windows(writer: GraphWriter, x: ValueRef, dim: int, size: int, step: int, dilation: int) -> ValueRef:
-    """A window for each place of a dimension; its elements become the last dimension."""
-    shape, dtype = writer.shape(x), writer.spec(x).dtype
-    count = (int(str(_more(shape[dim], 0))) - size) // step + 1
-    whole = (*shape[:dim], count, *shape[dim + 1 :], size)
-    found = writer.call("aten.unfold.default", x, dim, size, step, shape=whole, dtype=dtype)
-    if dilation == 1:
-        return found
-    kept = (*whole[:-1], (size - 1) // dilation + 1)
-    last = len(whole) - 1
-    return writer.call("aten.slice.Tensor", found, last, 0, size, dilation, shape=kept, dtype=dtype)
-
-
 REWRITES: Mapping[str, Rewrite] = {
     "aten._cdist_forward.default": _cdist,
     "aten.bucketize.Tensor": _bucketize,
     "aten.histc.default": _histc,
-    "aten.im2col.default": _unfolded,
     "aten.linalg_cross.default": _cross,
     "aten.searchsorted.Tensor": _searchsorted,
 }

@@ -103,6 +103,7 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
         aten.feature_dropout.default: feature_dropout,
         aten.rrelu.default: rrelu,
         aten.rrelu_.default: rrelu_in_place,
+        aten.bilinear.default: compositions.bilinear,
         aten.batch_norm.default: batch_norm,
         aten.scaled_dot_product_attention.default: attention.rule(fits),
     }

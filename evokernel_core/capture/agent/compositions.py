@@ -109,6 +109,18 @@ def scaled_sum(
     return product + (added if beta == 1 else added * beta)
 
 
+def bilinear(
+    left: torch.Tensor, right: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """aten.bilinear: a matrix for each output between both vectors. The right one's products with all rows
+    of all matrices are one matrix product; the left one weighs them."""
+    outputs, depth, others = weight.shape
+    rows = torch.mm(right.reshape(-1, others), weight.reshape(outputs * depth, others).t())
+    weighed = rows.view(-1, outputs, depth) * left.reshape(-1, 1, depth)
+    result = weighed.sum(-1).view([*left.shape[:-1], outputs])
+    return result if bias is None else result + bias
+
+
 def is_nan(x: torch.Tensor) -> torch.Tensor:
     """aten.isnan: only what is no number differs from itself."""
     return torch.ne(x, x)

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from . import compositions, indexed
+from . import compositions, indexed, windows
 from .complex_names import OF_COMPLEX, name_for
 from .mutations import counts, updates
 from .record import Evaluation, OpCall
@@ -36,7 +36,7 @@ CASTS = frozenset({"aten._to_copy.default"})
 
 @lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Any]:
-    return {**torch.export.default_decompositions(), **compositions.TABLE}
+    return {**torch.export.default_decompositions(), **compositions.TABLE, **windows.TABLE}
 
 
 @dataclass(frozen=True)
