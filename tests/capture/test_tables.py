@@ -25,8 +25,8 @@ def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, .
 
 SAME = {
     "a fixed kernel": (
-        "k = torch.tensor([[[-1., 0, 1], [-2, 0, 2], [-1, 0, 1]], [[-1., -2, -1], [0, 0, 0], [1, 2, 1]]])[:, None]\n"
-        "return F.conv2d(x, k, padding=1).abs()",
+        "k = torch.tensor([[[-1., 0, 1], [-2, 0, 2], [-1, 0, 1]], [[-1., -2, -1], [0, 0, 0], [1, 2, 1]]])\n"
+        "k = k[:, None]\nreturn F.conv2d(x, k, padding=1).abs()",
         "torch.randn(2, 1, 9, 9)",
     ),
     "a table that is computed in Python, in another type": (

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from . import recurrent
 from .buffers import Buffers
+from .checks import FILLED, check_complex, check_numbers
 from .errors import Unsupported
 from .export import Traced
 from .folding import complex_number, joined, numbers
@@ -26,7 +25,6 @@ IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sy
 _MOST_JOINED = 16
 """Elements of a constant tensor that a kernel writes one by one."""
 _COPIES = ("aten.clone.default", "aten.contiguous.default")
-_FILLED = ("aten.full.default", "aten.full_like.default", "aten.scalar_tensor.default")
 _VIEWS = ("aten.view.default", "aten._unsafe_view.default")
 
 
@@ -179,8 +177,8 @@ class Converter:
         )
 
     def _emit(self, node: Any, name: str) -> None:
-        _check_numbers(node, name)
-        _check_complex(node)
+        check_numbers(node, name)
+        check_complex(node)
         if name == "aten.roll.default":
             self._check_roll(*node.args)
         value = node.meta["val"]
@@ -197,7 +195,7 @@ class Converter:
         if name == "aten.expand.default" and not isinstance(args[0], dict):  # of a number, not of a tensor
             name, args = "aten.full.default", [[self._argument(size) for size in value.shape], args[0]]
             kwargs = {"dtype": self._argument(value.dtype)}
-        if name in _FILLED and isinstance(args[-1], dict):  # with a complex number, of which no kernel fills
+        if name in FILLED and isinstance(args[-1], dict):  # with a complex number, of which no kernel fills
             name, args = "aten.expand.default", [args[-1], [self._argument(size) for size in value.shape]]
             kwargs = {}
         if name in UNFILLED:
@@ -290,39 +288,6 @@ def _makes_of_default_dtype(node: Any) -> bool:
     asked = any(item.name == "dtype" for item in node.target._schema.arguments)
     values = (item.meta["val"] for item in node.all_input_nodes)
     return asked and node.kwargs.get("dtype") is None and not any(isinstance(v, torch.Tensor) for v in values)
-
-
-_NUMBERED: Mapping[str, tuple[int, ...]] = {
-    "aten.constant_pad_nd.default": (1,),
-    "aten.convolution.default": (3, 4, 5, 7, 8),
-    "aten.roll.default": (1,),
-    "aten.topk.default": (1,),
-    "aten.kthvalue.default": (1,),
-    "aten.im2col.default": (1, 2, 3, 4),
-    "aten.col2im.default": (1, 2, 3, 4, 5),
-    **dict.fromkeys((f"aten.avg_pool{n}d.default" for n in (1, 2, 3)), (1, 2, 3)),
-    **dict.fromkeys((f"aten.max_pool{n}d_with_indices.default" for n in (2, 3)), (1, 2, 3, 4)),
-}
-"""Operations with arguments that kernels take as numbers, and which ones."""
-
-
-def _check_numbers(node: Any, name: str) -> None:
-    """Raises InexpressibleSize for sizes that must be numbers: a window or padding as large as a tensor."""
-    given = [node.args[place] for place in _NUMBERED.get(name, ()) if place < len(node.args)]
-    values = (
-        item.meta["val"] if isinstance(item, torch.fx.Node) else item for item in pytree.tree_leaves(given)
-    )
-    sizes = [item for item in values if isinstance(item, torch.SymInt)]
-    symbols = frozenset().union(*(item.node.expr.free_symbols for item in sizes))
-    if symbols:
-        raise InexpressibleSize(f"{name} is given a size where it needs a number.", symbols)
-
-
-def _check_complex(node: Any) -> None:
-    """Raises Unsupported for a complex number where PyTorch takes no tensor in its place."""
-    for wanted, item in zip(node.target._schema.arguments, node.args, strict=False):
-        if isinstance(item, complex) and "Tensor" not in str(wanted.type) and str(node.target) not in _FILLED:
-            raise Unsupported(f"{node.target} is given the complex number {item}: make it a tensor.")
 
 
 def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:
