@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
+from evokernel_core.ascendc.families import take_gather
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.indexed import (
     ACCESS_CYCLES,
@@ -58,6 +59,14 @@ class Take:
     width: int
 
 
+@frozen
+class TakeSchedule(IndexedSchedule):
+    """``picks``: the vector unit picks ``runs`` elements at a time from ``bytes`` of rows in the unified
+    buffer; otherwise every run is a copy."""
+
+    picks: bool = False
+
+
 def read_take(task: KernelTask) -> Take:
     """The one take of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
@@ -83,7 +92,9 @@ def read_take(task: KernelTask) -> Take:
     )
 
 
-def _refusal(found: Take, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> str | None:
+def _refusal(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    if item.picks:
+        return take_gather.refusal(found, item, chip)
     return refusal_of(item, 32, _ub_bytes(found, item), chip)
 
 
@@ -91,8 +102,10 @@ def _ub_bytes(found: Take, item: IndexedSchedule) -> int:
     return 2 * item.bytes + sum(2 * item.runs * ITEM_SIZE[dtype] for _, dtype, _ in found.indices)
 
 
-def _cost_us(found: Take, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slowest of the scalar unit and the copies of the busiest core."""
+    if item.picks:
+        return take_gather.cost_us(found, item, sizes, chip)
     runs = product((found.outer, found.count, found.lanes)).evaluate(sizes)
     run_bytes = found.run.evaluate(sizes) * found.width
     segment = min(run_bytes, item.bytes)
@@ -112,25 +125,33 @@ def _cost_us(found: Take, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> fl
     return max(busy / chip.mhz, moved) + launch_us(chip, cores)
 
 
-def _starts(found: Take, sizes: Sizes, chip: Chip) -> Iterator[IndexedSchedule]:
+def _starts(found: Take, sizes: Sizes, chip: Chip) -> Iterator[TakeSchedule]:
     for runs in (128, 512, 1024, 2048):
         for size in (16384, 32768, 65536):
-            yield IndexedSchedule(runs, size)
+            yield TakeSchedule(runs, size)
+            yield TakeSchedule(runs, size, picks=True)
 
 
-def _steps(
-    found: Take, here: IndexedSchedule, sizes: Sizes, chip: Chip
-) -> Iterator[tuple[str, IndexedSchedule]]:
-    return steps_from(here, "runs")
+def _steps(found: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, TakeSchedule]]:
+    for name, item in steps_from(here, "runs"):
+        yield name, evolve(here, runs=item.runs, bytes=item.bytes)
+    yield "copies" if here.picks else "vector unit", evolve(here, picks=not here.picks)
 
 
-def _strategy(found: Take, item: IndexedSchedule, move: str) -> Strategy:
+def _strategy(found: Take, item: TakeSchedule, move: str) -> Strategy:
     notes = (f"Tiles of {item.runs} runs and {item.bytes} bytes.", "Two tiles and two sets of indices.")
+    if item.picks:
+        notes = (
+            f"{item.runs} elements at a time are picked from {item.bytes} bytes of rows.",
+            "Vector unit.",
+        )
     return Strategy("take", asdict(item), notes, Descriptor(3, 0, 2), move)
 
 
-def _text(found: Take, item: IndexedSchedule, task: KernelTask, name: str) -> StageText:
-    """Copies from device memory to device memory by way of the unified buffer."""
+def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> StageText:
+    """Copies from device memory to device memory by way of the unified buffer, or rows to pick from there."""
+    if item.picks:
+        return take_gather.text(found, item, task, name)
     sizes = {key: getattr(found, key).cpp() for key in ("outer", "count", "lanes", "run")}
     indices = [{"type": CPP_TYPE[dtype], "size": size.cpp()} for _, dtype, size in found.indices]
     arguments = [found.source, *(source for source, _, _ in found.indices)]
@@ -159,7 +180,7 @@ FAMILY = SearchingFamily(
     steps=_steps,
     refusal=_refusal,
     cost_us=_cost_us,
-    schedule_of=IndexedSchedule.of,
+    schedule_of=TakeSchedule.of,
     strategy_of=_strategy,
     text_of=_text,
 )
