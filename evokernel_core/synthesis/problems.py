@@ -142,16 +142,20 @@ def _whole_forward(session: Session, file: Path, symbol: str, group: int) -> tup
     text = read_python(file)
     found = session.regions(file, symbol=symbol, programs=True, group=group)
     regions = [region for region in found if region.symbol == symbol]
-    refused = [region.reason for region in regions if region.task is None]
+    left_out = []
     for region in regions:
         if region.task is not None:
             reason = uncovered(text, region)
             if not reason:
                 return region, ""
-            refused.append(reason)
+            left_out.append(reason)
     # a call that fails may do so in a function that the symbol calls
-    refused = refused or [region.reason for region in found if region.task is None and region.reason]
-    return None, " ".join(dict.fromkeys(refused)) or f"{symbol} has no code that a kernel could replace."
+    refused = [region.reason for region in regions if region.task is None and region.reason] or [
+        region.reason for region in found if region.task is None and region.reason
+    ]
+    return None, " ".join(dict.fromkeys((*refused, *left_out))) or (
+        f"{symbol} has no code that a kernel could replace."
+    )
 
 
 def _result(name: str, result: SynthesisResult) -> ProblemResult:

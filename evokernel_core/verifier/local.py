@@ -75,7 +75,10 @@ class _Judgement:
         if not self._passes(checked.result, started):
             return
         started = time.monotonic()
-        result, self._latency = latency.measure(self._task, built, self._backend, checked.witness)
+        merging = latency.merges(self._source)
+        result, self._latency = latency.measure(
+            self._task, built, self._backend, checked.witness, merging=merging
+        )
         self._passes(result, started)
 
     def _passes(self, result: GateResult, started: float) -> bool:

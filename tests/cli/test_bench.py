@@ -63,6 +63,11 @@ UNSUITABLE = {
         POINTWISE.replace("torch.relu(x)", "inner(x)") + "\n\ndef inner(x):\n    return x.view(7, 7)\n",
         "Line 19 raised",
     ),
+    "deeper": (
+        POINTWISE.replace("torch.relu(x)", "inner(torch.relu(x) * 2)")
+        + "\n\ndef inner(x):\n    return x.view(7, 7)\n",
+        "Line 19 raised",
+    ),
     "shapeless": (POINTWISE.replace("get_inputs", "inputs_of"), "get_inputs"),
     "latin": (POINTWISE + "# caf\xe9\n", "Line 16 of latin.py is not UTF-8"),
     "link": ("", "link.py cannot be read"),

@@ -325,6 +325,18 @@ def test_latency_has_a_floor_and_a_witness(us: float, witness_us: float, code: s
     assert (found is None) == bool(code)
 
 
+@pytest.mark.parametrize(
+    ("us", "witness_us", "found_us"), [(50.0, 55.0, 55.0), (50.0, 48.0, 50.0), (50.0, 80.0, None)]
+)
+def test_merges_may_take_as_long_as_their_numbers_ask(
+    us: float, witness_us: float, found_us: float | None, task_of: Tasks
+) -> None:
+    task = task_of("add")
+    witness = Witness(tuple(task.sizes.items()), (), witness_us)
+    _, found = latency.measure(task, None, FakeBackend(us), witness, merging=True)
+    assert (found.us if found else None) == (found_us and pytest.approx(found_us))
+
+
 def test_a_candidate_that_fails_in_timing(task_of: Tasks) -> None:
     backend = FakeBackend()
     backend.error = CandidateError("timeout", "The kernel did not finish.")

@@ -23,6 +23,7 @@ struct Registers {
     DequantLane dequant;
     LocalRef dequant_table;
     bool has_table = false;
+    uint32_t merges = 0;  // that ended with a run, where time is all that counts
     uint16_t merged[4] = {};
 
     bool Saturates() const { return (control >> kSaturationBit & 1) == 0; }

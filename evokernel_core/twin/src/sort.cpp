@@ -1,6 +1,7 @@
 // Sort32, MrgSort and what is built on them. Results are pairs of 8 bytes: score low, index high.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -148,6 +149,28 @@ uint32_t MergeOnce(const LocalRef &dst, const MergePlan &plan, uint32_t repeat, 
     return done;
 }
 
+// How many pairs each run loses where no data says it: a merge that ends with the first run that is used up
+// leaves, of numbers in random order, what the others lag behind it. Each run is the first in its turn.
+void TakeUsually(const MergePlan &plan)
+{
+    constexpr double kLeast[] = {0, 0, 0.564, 0.846, 1.029};  // mean of the least of so many normal numbers, negated
+    Core &core = TheCore();
+    std::copy(plan.lengths, plan.lengths + 4, core.registers.merged);
+    const uint32_t runs = plan.valid == 3 ? 2 : plan.valid == 7 ? 3 : 4;
+    const uint16_t length = *std::min_element(plan.lengths, plan.lengths + runs);
+    if (!plan.suspend || length == 0) {
+        return;
+    }
+    const double lag = kLeast[runs] * std::sqrt(static_cast<double>(length)) * runs / (runs - 1);
+    const auto usual = static_cast<uint16_t>(std::max(0.0, length - std::round(lag)));
+    const auto shortest = static_cast<uint32_t>(std::count(plan.lengths, plan.lengths + runs, length));
+    uint32_t turn = core.registers.merges++ % shortest;
+    for (uint32_t i = 0; i < runs; ++i) {
+        const bool ends = plan.lengths[i] == length && turn-- == 0;
+        core.registers.merged[i] = ends ? length : usual;
+    }
+}
+
 }  // namespace
 
 float PairScore(const uint8_t *pair, DType dtype)
@@ -216,7 +239,7 @@ void MergeSorted(const LocalRef &dst, const MergePlan &plan, At at)
     }
     RunVector("MrgSort", SortCycles(static_cast<double>(total * repeats)), at);
     if (core.timing) {
-        std::copy(plan.lengths, plan.lengths + 4, core.registers.merged);
+        TakeUsually(plan);
         return;
     }
     if (repeats != plan.repeats) {

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
+
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Severity
 from evokernel_core.twin.build import CandidateError
@@ -16,12 +19,20 @@ from evokernel_core.verifier.gates.indices import Indices, drawn_indices
 
 AGREEMENT = 0.02
 """How far the modelled time of a launch may depend on whether data moves, as a share."""
+MERGING = 0.2
+"""The same for a kernel that asks the sorting unit how far a merge came, which depends on the numbers and
+not on what the kernel does about them; its latency is then that of a launch on data."""
 SLACK = 0.98
 """A latency below this share of the roofline is no speed but a kernel that does not do its work."""
 
 
+def merges(source: KernelSource) -> bool:
+    """Whether a kernel merges sorted runs that do not fit the unified buffer, slice by slice."""
+    return "GetMrgSortResult" in source.op_kernel_cpp
+
+
 def measure(
-    task: KernelTask, built: Any, backend: Backend, witness: Witness
+    task: KernelTask, built: Any, backend: Backend, witness: Witness, *, merging: bool = False
 ) -> tuple[GateResult, Latency | None]:
     """The gate's result and the latency, None where it failed."""
     total = total_bytes(task, task.sizes)
@@ -30,10 +41,15 @@ def measure(
         return _failed("device-memory", feedback), None
     try:
         timing = backend.measure(built, _request(task, task.sizes, witness, drawn_indices(task, task.sizes)))
-        lazy = _depends_on_data(task, built, backend, witness, timing)
+        timed = _timed_as_witnessed(task, built, backend, witness, timing)
     except CandidateError as error:
         return _failed(error.code, f"{error.feedback} (at full size)"), None
-    return (_failed("data-dependent", lazy), None) if lazy else judge(task, backend, timing)
+    if timed is None:
+        return judge(task, backend, timing)
+    if abs(timed.us - witness.us) > (MERGING if merging else AGREEMENT) * witness.us:
+        return _failed("data-dependent", _lazy(witness, timed)), None
+    on_data = max(1.0, witness.us / timed.us) if merging else 1.0
+    return judge(task, backend, evolve(timing, us=timing.us * on_data))
 
 
 def _request(task: KernelTask, sizes: Mapping[str, int], witness: Witness, indices: Indices) -> TimingRequest:
@@ -42,23 +58,26 @@ def _request(task: KernelTask, sizes: Mapping[str, int], witness: Witness, indic
     return TimingRequest(bound, witness.scalars, inputs, outputs, indices)
 
 
-def _depends_on_data(task: KernelTask, built: Any, backend: Backend, witness: Witness, timing: Timing) -> str:
-    """What is wrong where a launch without data takes another time than the same launch had with data.
+def _timed_as_witnessed(
+    task: KernelTask, built: Any, backend: Backend, witness: Witness, timing: Timing
+) -> Timing | None:
+    """A launch without data at the sizes of the one that had data, None where there was none.
 
     Timing moves no data but indices: a kernel that looks at its tensors to do less would otherwise seem
     fast.
     """
     if not witness.us:
-        return ""
+        return None
     sizes = dict(witness.sizes)
-    timed = timing
-    if sizes != task.sizes or witness.indices:
-        timed = backend.measure(built, _request(task, sizes, witness, witness.indices))
-    if abs(timed.us - witness.us) <= AGREEMENT * witness.us:
-        return ""
+    if sizes == task.sizes and not witness.indices:
+        return timing
+    return backend.measure(built, _request(task, sizes, witness, witness.indices))
+
+
+def _lazy(witness: Witness, timed: Timing) -> str:
     return (
         f"The same launch takes {witness.us:.4g} us on data and {timed.us:.4g} us without "
-        f"({sizes or 'the sizes of the file'}): control flow must not depend on tensor values."
+        f"({dict(witness.sizes) or 'the sizes of the file'}): control flow must not depend on tensor values."
     )
 
 
