@@ -48,6 +48,14 @@ def units_of_recurrent(node: Node, graph: Graph, sizes: Mapping[str, int]) -> in
     return steps * batch * layers * hidden
 
 
+def steps_of_recurrent(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Steps of all layers and directions of a stack."""
+    x, _, _, _, _, _, _, _, batch_first = node.args
+    assert isinstance(x, ValueRef)
+    steps = graph.spec(x).sizes(sizes)[1 if batch_first else 0]
+    return steps * node.outputs[1].sizes(sizes)[0]
+
+
 def _of_recurrent(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
     """In each step every weight of a matrix meets one element of an input or of a state."""
     x, _, parameters = node.args[:3]

@@ -14,7 +14,13 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.indexed import chosen_bytes
-from evokernel_core.twin.products import RECURRENT, multiply_adds, scores_of_attention, units_of_recurrent
+from evokernel_core.twin.products import (
+    RECURRENT,
+    multiply_adds,
+    scores_of_attention,
+    steps_of_recurrent,
+    units_of_recurrent,
+)
 
 WORK: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("exp", "log", "sqrt", "rsqrt", "div", "reciprocal", "log2", "log10"), (1, 0)),
@@ -107,7 +113,20 @@ def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int
     from_memory = sum(size for ref, size in read.items() if not _left_in_l2(ref, size, graph, chip))
     moved = _copied_us(from_memory, sum(read.values()), written, chip)
     work = _product_us(node, graph, chip, sizes) or _cycles_us(_usual_cycles(node, graph, chip, sizes), chip)
-    return launch_us(chip) + max(moved, work)
+    return launch_us(chip) + max(moved, work, _steps_us(node, graph, chip, sizes))
+
+
+def _steps_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
+    """Microseconds that the steps of recurrent layers wait: they follow each other, layer by layer and
+    direction by direction, and in each the cube cores wait for states and the vector cores for products."""
+    if node.op not in RECURRENT:
+        return 0.0
+    return (
+        steps_of_recurrent(node, graph, sizes)
+        * 2
+        * chip.constants.get("sync.cross_core_cycles", 0.0)
+        / chip.mhz
+    )
 
 
 def _copied_us(from_memory: int, read: int, written: int, chip: Chip) -> float:

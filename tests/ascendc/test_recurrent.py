@@ -168,6 +168,23 @@ def test_wide_layers(kind: str, schedule: RecurrentSchedule, builder: Any, on_tw
     _assert_right(task, [(3, 150)], on_twin, _with(initial(task, chip), schedule))
 
 
+STACKED = [
+    (64, RecurrentSchedule(16, 16, 16, 16, 64, 8)),
+    (70, RecurrentSchedule(16, 32, 16, 16, 48, 9, 1)),
+    (64, RecurrentSchedule(32, 16, 16, 32, 64, 3)),
+    (20, RecurrentSchedule(16, 16, 16, 16, 32, 4)),
+]
+"""All weights in L1, one panel of them in L0, some streamed, tiles of several sequences and one core each."""
+
+
+@pytest.mark.parametrize(("hidden", "schedule"), STACKED)
+def test_layers_side_by_side(
+    hidden: int, schedule: RecurrentSchedule, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    task = task_of(builder, "lstm", hidden=hidden, layers=2)
+    _assert_right(task, [(1, 1), (3, 40)], on_twin, _with(initial(task, chip), schedule))
+
+
 def test_more_units_than_a_flag_counts(builder: Any, on_twin: Any, chip: Any) -> None:
     task = task_of(builder, "rnn_tanh", hidden=20)
     strategy = _with(initial(task, chip), RecurrentSchedule(16, 16, 16, 32, 32, 3))

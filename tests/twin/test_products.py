@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.products import multiply_adds, units_of_recurrent
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.products import multiply_adds, steps_of_recurrent, units_of_recurrent
+from evokernel_core.twin.roofline import eager_us
 
 
 def convolution(
@@ -91,6 +94,12 @@ def test_a_recurrent_layer_counts_every_weight_once_a_step() -> None:
     graph = Graph(inputs, (node,), (ValueRef("gru"),))
     assert multiply_adds(node, graph, {}) == 7 * 2 * 15 * (3 + 5 + 5 + 5)
     assert units_of_recurrent(node, graph, {}) == 7 * 2 * 2 * 5
+    assert steps_of_recurrent(node, graph, {}) == 7 * 2
+    chip = load_chip()
+    hand_over_us = 2 * chip.constants["sync.cross_core_cycles"] / chip.mhz
+    assert (
+        eager_us(KernelTask("gru", graph, (), TOLERANCES["float32"], "recurrent"), chip) > 14 * hand_over_us
+    )
 
 
 @given(

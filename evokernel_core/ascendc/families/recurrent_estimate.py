@@ -22,6 +22,8 @@ _DEPTH_A_CYCLE = {2: 16, 4: 4}
 performance")."""
 _L0A_BYTES, _L0B_BYTES, _L2_BYTES, _STORE_BYTES = 256.0, 128.0, 110.0, 76.0
 """Bytes a cycle from L1 into L0A and L0B, from L2 into L1, and out of L0C."""
+_BURST = 5.0
+"""Cycles of a row of weights that comes from L2, however short."""
 _LOAD_HIT = 80.0
 """Cycles until the first byte of a copy from L2."""
 _PRODUCT_LATENCY = 62.0
@@ -68,9 +70,9 @@ def _tick(
     rows = found.gates * min(item.hidden, -(-hidden // 16) * 16)
     panels = math.ceil(hidden / item.panel_k)
     needed = panels * (2 if found.stacked else 1)
-    resident = 0 if rounds > 1 else needed if needed <= item.panels else item.panels - 2
+    resident = 0 if rounds > 1 else needed if needed <= item.panels + item.kept else item.panels - 2
     share = min(_L2_BYTES, chip.constants["gm.l2_gbps"] * 1e3 / chip.mhz / cores)
-    panel = rows * item.panel_k * size / share
+    panel = rows * max(item.panel_k * size / share, _BURST)
     product = _product(item, rows, hidden, size, share, max(0, panels - resident) * panel)
     inputs = 0.0
     if found.stacked:

@@ -73,7 +73,8 @@ class Recurrence:
 @frozen
 class RecurrentSchedule:
     """Units of ``batch`` sequences and ``hidden`` hidden units; steps of ``base_k`` in L0; L1 holds
-    ``panels`` panels of weights, ``panel_k`` deep, and two of states, ``states_k`` deep."""
+    ``panels`` panels of weights, ``panel_k`` deep, and two of states, ``states_k`` deep; ``kept`` panels
+    of weights more stay in L0."""
 
     batch: int
     hidden: int
@@ -81,6 +82,7 @@ class RecurrentSchedule:
     panel_k: int
     states_k: int
     panels: int
+    kept: int = 0
 
 
 def read_recurrence(task: KernelTask) -> Recurrence:

@@ -80,7 +80,8 @@ def refusal(found: Recurrence, item: RecurrentSchedule, chip: Chip) -> str | Non
 
 def _cube_refusal(item: RecurrentSchedule, sums: int, size: int) -> str | None:
     """``sums``: rows of one product; ``size``: bytes of an element."""
-    if 2 * max(item.batch, sums) * item.base_k * size > _L0_BYTES:
+    kept = item.kept * item.panel_k * sums * size
+    if max(2 * item.batch * item.base_k * size, 2 * sums * item.base_k * size + kept) > _L0_BYTES:
         return "Two steps of an operand do not fit L0."
     if item.batch * sums * _FLOAT > _L0C_BYTES:
         return "The results do not fit L0C."
@@ -109,14 +110,23 @@ def _starts(found: Recurrence, sizes: Mapping[str, int]) -> Iterator[RecurrentSc
 
 
 def _filled(found: Recurrence, item: RecurrentSchedule, hidden: int) -> RecurrentSchedule:
-    """As deep panels of states as they are deep or fit, and as many panels of weights as L1 holds beside."""
-    size = ITEM_SIZE[found.dtype]
+    """As deep panels of states as they are deep or fit, and as many panels of weights as L1 holds beside.
+    Shallower ones, and a panel of weights in L0, where all weights then stay in the core."""
+    size, sums = ITEM_SIZE[found.dtype], found.gates * item.hidden
     most = max(1, _STATES_BYTES // (item.batch * item.panel_k * size))
-    states_k = min(math.ceil(hidden / item.panel_k), most) * item.panel_k
-    left = _L1_BYTES - 2 * item.batch * states_k * size
-    fit = left // (found.gates * item.hidden * item.panel_k * size)
+    deepest = min(math.ceil(hidden / item.panel_k), most)
     needed = math.ceil(hidden / item.panel_k) * (2 if found.stacked else 1)
-    return evolve(item, states_k=states_k, panels=max(3, min(fit, needed)))
+    kept = int((2 * item.base_k + item.panel_k) * sums * size <= _L0_BYTES)
+
+    def fit(depth: int) -> int:
+        left = _L1_BYTES - 2 * item.batch * depth * item.panel_k * size
+        return left // (sums * item.panel_k * size)
+
+    whole = [depth for depth in range(deepest, 0, -1) if fit(depth) + kept >= needed]
+    depth = whole[0] if whole else deepest
+    panels = max(3, min(fit(depth), needed))
+    kept = int(bool(whole) and panels < needed)
+    return evolve(item, states_k=depth * item.panel_k, panels=panels, kept=kept)
 
 
 def steps(
@@ -146,6 +156,8 @@ def strategy_of(found: Recurrence, item: RecurrentSchedule, move: str) -> Strate
         f"Units of {item.hidden} hidden units and {item.batch} sequences; all cores meet once a step.",
         f"Steps of {item.base_k} in L0; L1 holds {item.panels} panel(s) of weights, {item.panel_k} deep.",
     ]
+    if item.kept:
+        notes.append("One panel of weights more stays in L0.")
     if found.stacked:
         notes.append(f"{found.chains} layers side by side, each two steps behind the one below.")
     return Strategy("recurrent", asdict(item), tuple(notes), Descriptor(3, 3, 3), move)
