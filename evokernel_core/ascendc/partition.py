@@ -46,6 +46,7 @@ def partition(task: KernelTask, check: Check, refused: frozenset[Group] = frozen
         if node.op not in cutter.views:
             cutter.place(node)
     cutter.place_outputs()
+    cutter.widen_late()
     return cutter.ordered(cutter.groups)
 
 
@@ -190,6 +191,33 @@ class _Cutter:
                 base = self._base(ref)
                 if base.name in self.inputs or not self._is_held(base.name):
                     self._materialise(node)
+
+    def widen_late(self) -> None:
+        """Lets a kernel that reads a 16-bit value as float32 convert it, instead of the kernel that makes it:
+        half as many bytes lie between them."""
+        for node in reversed(self.task.graph.nodes):
+            holder = next((group for group in self.groups if node.name in group), None)
+            if holder is None or not self._widens(node):
+                continue
+            readers = [group for group in self.groups if node.name in self._sources_of(group)]
+            if len(readers) != 1 or readers[0] == holder or self._is_returned(node):
+                continue
+            before, moved = list(self.groups), frozenset({node.name})
+            self.groups = [group for group in before if group not in (holder, readers[0])]
+            self.groups += [group for group in (holder - moved, readers[0] | moved) if group]
+            try:
+                for group in self.groups[len(before) - 2 :]:
+                    self._check(group)
+            except PlanError:
+                self.groups = before
+
+    def _widens(self, node: Node) -> bool:
+        if node.op != "aten._to_copy.default" or node.outputs[0].dtype != "float32":
+            return False
+        return all(self.task.graph.spec(ref).dtype in ("float16", "bfloat16") for ref in node.operands())
+
+    def _is_returned(self, node: Node) -> bool:
+        return any(below.name == node.name for ref in self.task.graph.outputs for below in self._below(ref))
 
     # -- looking ------------------------------------------------------------------------------
 

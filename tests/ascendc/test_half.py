@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.ascendc.program import plan_program
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 
@@ -48,3 +49,37 @@ def test_steps_behind_a_product_are_not_rounded_one_by_one(builder: Any, chip: A
         value = graph.call(f"{op}.default", value, shape=shape, dtype="float16")
     text = write(graph.task(value), initial(graph.task(value), chip), chip).op_kernel_cpp
     assert text.count("RoundMode::CAST_RINT") == 1  # the result's
+
+
+def _normalised_product(builder: Any, dtype: str, copies_read: int) -> KernelTask:
+    """A product whose float32 copy is divided by its sums over the rows; the copy may be a result too."""
+    graph = builder()
+    rows, columns = "m", 96
+    x, weight = graph.input("x", (rows, 64), dtype), graph.input("weight", (64, columns), dtype)
+    product = graph.call("mm.default", x, weight, shape=(rows, columns), dtype=dtype)
+    wide = graph.call("_to_copy.default", product, shape=(rows, columns), dtype="float32")
+    total = graph.call("sum.dim_IntList", wide, (0,), True, shape=(1, columns))
+    result = graph.call("div.Tensor", wide, total, shape=(rows, columns))
+    return graph.task(result, *([wide] if copies_read > 1 else []), symbols={"m": 512})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_values_between_kernels_stay_narrow_until_they_are_read(
+    dtype: str, builder: Any, chip: Any, on_twin: Any
+) -> None:
+    task = _normalised_product(builder, dtype, 1)
+    first = plan_program(task, chip).kinds[0][0].graph
+    assert [spec.dtype for spec in first.output_specs()] == [dtype]
+    rng = np.random.default_rng(1)
+    x, weight = rng.uniform(0.5, 1, (40, 64)), rng.uniform(0.5, 1, (64, 96))
+    inputs = {"x": x.astype("f2"), "weight": weight.astype("f2")}
+    if dtype == "bfloat16":
+        inputs = {"x": np.round(x * 64) / 64, "weight": np.round(weight * 64) / 64}  # exact in its 8 bits
+    (found,) = on_twin(task, inputs, sizes={"m": 40})
+    product = inputs["x"].astype("f8") @ inputs["weight"].astype("f8")
+    np.testing.assert_allclose(found, product / product.sum(0), rtol=1e-2)
+
+
+def test_a_copy_that_is_a_result_stays_where_it_is_made(builder: Any, chip: Any) -> None:
+    first = plan_program(_normalised_product(builder, "float16", 2), chip).kinds[0][0].graph
+    assert "float32" in [spec.dtype for spec in first.output_specs()]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from evokernel_core.capture.agent.halves import computed  # noqa: E402
+from evokernel_core.capture.agent.halves import computed, types_that_differ  # noqa: E402
 
 aten = torch.ops.aten
 
@@ -43,3 +45,22 @@ def test_what_else_an_operator_lacks_is_still_an_error() -> None:
 
     with pytest.raises(NotImplementedError, match="this device"):
         computed(operator)(torch.ones(1))
+
+
+def _graph(op: str, *types: str) -> dict[str, Any]:
+    names = ["a", "b", "c", "d"][: len(types)]
+    inputs = [{"name": name, "spec": {"dtype": dtype}} for name, dtype in zip(names, types, strict=True)]
+    args = [{"ref": name, "index": 0} for name in names]
+    node = {"name": "z", "op": op, "line": 7, "args": args, "outputs": [{"dtype": types[0]}]}
+    return {"inputs": inputs, "nodes": [node]}
+
+
+@pytest.mark.parametrize(("op", "types", "found"), [
+    ("aten.mm.default", ["float16", "float32"], "Line 7 multiplies float16 by float32"),
+    ("aten.mm.default", ["bfloat16", "bfloat16"], ""),
+    ("aten.convolution.default", ["float16", "float16", "float32"], "Line 7 multiplies float16 by float32"),
+    ("aten.scaled_dot_product_attention.default", ["float16"] * 3 + ["float32"], ""),
+    ("aten.add.Tensor", ["float16", "float32"], ""),
+])  # fmt: skip
+def test_products_of_two_types_are_found(op: str, types: list[str], found: str) -> None:
+    assert types_that_differ(_graph(op, *types)).split(",")[0] == found

@@ -104,6 +104,25 @@ def test_a_half_result_may_be_the_more_precise_one(
     assert compare.compare(tmp_path / "left", expected, (1,), "float16", HALF).equal is equal
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [
+        (INF, 65504.0, True),
+        (65504.0, INF, True),
+        (-INF, -65504.0, True),
+        (-INF, 65504.0, False),
+        (INF, 60000.0, False),
+        (60000.0, INF, False),
+        (NAN, 65504.0, False),
+        (NAN, INF, False),
+    ],
+)
+def test_a_number_next_to_the_end_of_its_type_may_have_overflowed(
+    left: float, right: float, equal: bool, tmp_path: Path
+) -> None:
+    assert compared(tmp_path, np.float16([left]), np.float16([right]), "float16", HALF).equal is equal
+
+
 def test_the_wrong_region_is_boxed_and_a_tail_is_named(tmp_path: Path) -> None:
     right = np.ones((4, 100), np.float32)
     left = right.copy()

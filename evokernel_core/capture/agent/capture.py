@@ -22,6 +22,7 @@ from .entry import Entry, entry_of
 from .errors import AgentError, Refused, Unsupported, describe, uncovered
 from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
+from .halves import types_that_differ
 from .initial import initial_values
 from .inputs import Annotations, Trial, trials
 from .kept import kept_whole
@@ -291,6 +292,8 @@ def _check_ops(graph: dict[str, Any], fusibility: Fusibility) -> None:
             raise Unsupported(uncovered(name, line))
     if not any(fusibility.computes(node["op"]) for node in graph["nodes"]):
         raise Unsupported("Nothing is left to compute after simplification.")
+    if mixed := types_that_differ(graph):
+        raise Unsupported(mixed)
 
 
 def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:

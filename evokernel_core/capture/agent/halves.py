@@ -1,4 +1,4 @@
-"""Operations that PyTorch's kernels for a CPU lack in half types, though those for devices have them."""
+"""Half types where PyTorch is strict: products of two types, and operations that a CPU lacks kernels for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
+from .precision import SUMS
+
 _LACKS = ("not implemented for 'Half'", "not implemented for 'BFloat16'")
 _HALF = (torch.float16, torch.bfloat16)
+_FACTORS = 3
+"""The arguments of a product that have one type: factors and a bias; a mask of an attention may differ."""
 
 
 def computed(operator: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,3 +45,21 @@ def _in_float32(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     return tree_map_only(
         torch.Tensor, lambda found: found.to(narrow[0]) if found.dtype == torch.float32 else found, result
     )
+
+
+def types_that_differ(graph: dict[str, Any]) -> str:
+    """What is wrong with a product of tensors whose types differ, empty where there is none: tracing lets
+    it pass, but it fails when it runs."""
+    types = {(item["name"], 0): item["spec"]["dtype"] for item in graph["inputs"]}
+    for node in graph["nodes"]:
+        types |= {(node["name"], index): spec["dtype"] for index, spec in enumerate(node["outputs"])}
+    for node in graph["nodes"]:
+        operands = [item for item in node["args"][:_FACTORS] if isinstance(item, dict) and "ref" in item]
+        found = [types[item["ref"], item.get("index", 0)] for item in operands]
+        factors = list(dict.fromkeys(dtype for dtype in found if "float" in dtype))
+        if node["op"] in SUMS and len(factors) > 1:
+            types = " by ".join(factors)
+            return (
+                f"Line {node['line']} multiplies {types}, which PyTorch refuses: convert one of them first."
+            )
+    return ""

@@ -21,6 +21,7 @@ from .drawn import DrawingConverter
 from .entry import Call, Entry, call_of, outside_state
 from .errors import Refused, Unsupported, describe, uncovered
 from .export import RegionFunction
+from .halves import types_that_differ
 from .lazy import was_called
 from .load import line_of
 from .modes import SENSITIVE, mode
@@ -179,6 +180,8 @@ class WholeFunctions:
             raise Refused(" ".join(dict.fromkeys(uncovered(name, line) for name, line in missing)))
         if not any(self.fusibility.computes(node["op"]) or node["op"] in CASTS for node in graph["nodes"]):
             raise Refused("Nothing is left to compute after simplification.")
+        if mixed := types_that_differ(graph):
+            raise Refused(mixed)
 
     def _symbols(
         self, call: Call, results: Results, converter: DrawingConverter, graph: dict[str, Any]

@@ -18,6 +18,8 @@ CHUNK = 1 << 16
 """Elements compared at a time: what is worked on stays in the processor's cache."""
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+_BEYOND = {"float16": 2.0**16, "bfloat16": 2.0**128, "float32": 2.0**128, "float64": math.inf}
+"""The first power of two that a type has no number for."""
 LEAST_AGREEMENT = 0.5
 """Relative root-mean-square difference that no rounding explains where the values are random.
 
@@ -193,13 +195,26 @@ class _Scan:
         right: npt.NDArray[np.float64],
         close: npt.NDArray[np.bool_],
     ) -> None:
-        """The same where some difference is not finite: an infinity equals itself, a NaN any NaN."""
+        """The same where some difference is not finite: an infinity equals itself, a NaN any NaN. A number
+        next to the end of the type's range may have overflowed in the other order of rounding."""
         finite = np.isfinite(left) & np.isfinite(right)
         self._squares += float(np.square(right[finite]).sum())
         self._error_squares += float(np.square((left - right)[finite]).sum())
-        close = np.where(finite, close, (left == right) | (np.isnan(left) & np.isnan(right)))
+        same = (left == right) | (np.isnan(left) & np.isnan(right))
+        close = np.where(finite, close, same | self._at_the_end(left, right))
         if not close.all():
             self._note_wrong(start, left, right, ~close)
+
+    def _at_the_end(
+        self, left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.bool_]:
+        """Where an infinity is as good as the number across: taken for the first one beyond the range, it is
+        within the tolerance."""
+        beyond = _BEYOND[self._dtype]
+        first, second = (np.clip(side, -beyond, beyond) for side in (left, right))
+        with np.errstate(invalid="ignore"):
+            near = np.abs(first - second) <= self._tolerance.atol + self._tolerance.rtol * np.abs(second)
+        return near & (np.isinf(left) ^ np.isinf(right))
 
     def _note_wrong(
         self,
