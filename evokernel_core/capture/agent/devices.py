@@ -52,13 +52,13 @@ def on_host() -> Iterator[None]:
 
     with ExitStack() as patches:
         patches.enter_context(npu.stand_in())
-        patches.enter_context(_patched(module, "to", to_host))
-        patches.enter_context(_patched(module, "_apply", _apply))
-        patches.enter_context(_patched(torch.utils.checkpoint, "checkpoint", _checkpoint))
+        patches.enter_context(patched(module, "to", to_host))
+        patches.enter_context(patched(module, "_apply", _apply))
+        patches.enter_context(patched(torch.utils.checkpoint, "checkpoint", _checkpoint))
         for name in _MOVES:
-            patches.enter_context(_patched(module, name, _stay))
+            patches.enter_context(patched(module, name, _stay))
             if not hasattr(torch.Tensor, name):
-                patches.enter_context(_patched(torch.Tensor, name, _stay))
+                patches.enter_context(patched(torch.Tensor, name, _stay))
         patches.enter_context(_HostMode())
         yield
 
@@ -93,7 +93,8 @@ def _apply(self: Any, function: Any, recurse: bool = True) -> Any:
 
 
 @contextmanager
-def _patched(owner: Any, name: str, value: Any) -> Iterator[None]:
+def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Another value for an attribute of a class or module, until the end."""
     missing = object()
     before = owner.__dict__.get(name, missing)
     setattr(owner, name, value)

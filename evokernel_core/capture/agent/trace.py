@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 
 from .export import Traced, settled_guards, worst
 from .parts import PARAMETER, SCALAR, Leaf
+from .rounded import rounded_once
 
 Key = tuple[Any, ...]
 """What a symbolic size belongs to: ``(input, dimension)``, or ``(size,)`` of parameters."""
@@ -111,7 +112,8 @@ def trace(
     environment = ShapeEnv(duck_shape=False)
     mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
     results: list[Any] = []
-    with torch.no_grad(), mode, _plain_convolutions(), _no_inference(), enable_python_dispatcher():
+    convolutions, inference, rounding = _plain_convolutions(), _no_inference(), rounded_once()
+    with torch.no_grad(), mode, convolutions, inference, rounding, enable_python_dispatcher():
         symbols = _symbols(environment, inputs, pinned)
         given = [
             torch.empty([symbols.get(item.key(i, d), n) for d, n in enumerate(item.shape)], dtype=item.dtype)
