@@ -101,7 +101,8 @@ def _other_cuts(
         yield Move(name, joined(task, program, whole, name), PROGRAM)
     for found in chunking.in_chunks(task, program, _texts(task, chip), chip):
         if Cut.of(found).stages != cut.stages:
-            name = f"images of {Cut.of(found).stages} kernels in chunks"
+            found_cut = Cut.of(found)
+            name = f"images of {found_cut.stages} kernels in chunks, about {found_cut.chunks}"
             yield Move(name, evolve(found, move=name), PROGRAM)
 
 

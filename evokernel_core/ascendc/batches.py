@@ -24,8 +24,9 @@ from evokernel_core.domain.graph import Arg, Graph, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 
-CHUNK_BYTES = 24 * 2**20
-"""What a chunk leaves between kernels, with which three chunks and what is read beside them fit L2."""
+CHUNK_BYTES = (24 * 2**20, 48 * 2**20)
+"""What a chunk may leave between kernels so that three chunks and what is read beside them fit L2: with room
+to spare, and where kernels gain more by chunks that are long beside their first and last tiles."""
 LEAST_BYTES = 48 * 2**20
 """Between kernels, from which on chunks are long beside the barriers between them."""
 MOST_CHUNKS = 256
@@ -140,12 +141,14 @@ def between_bytes(task: KernelTask, planned: Program, batch: Batch) -> int:
     return sum(task.graph.spec(ref).nbytes(task.sizes) for ref in made & read)
 
 
-def chunks_worth(task: KernelTask, planned: Program, batch: Batch) -> int:
-    """How many chunks L2 asks for; 0 where it holds nearly all at once."""
+def chunks_worth(task: KernelTask, planned: Program, batch: Batch) -> tuple[int, ...]:
+    """How many chunks L2 asks for, each number with other chunks; none where it holds nearly all at once."""
     held = between_bytes(task, planned, batch)
     if held < LEAST_BYTES:
-        return 0
-    return min(batch.images, MOST_CHUNKS, max(4, math.ceil(held / CHUNK_BYTES)))
+        return ()
+    worth = (min(batch.images, MOST_CHUNKS, max(4, math.ceil(held / size))) for size in CHUNK_BYTES)
+    by_images = {math.ceil(batch.images / chunks): chunks for chunks in worth if chunks > 1}
+    return tuple(by_images.values())
 
 
 def of_chunk(part: KernelTask, batch: Batch, chunks: int) -> KernelTask:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from evokernel_core.ascendc.batches import Batch, batch_of, chunks_worth, groups_of, of_chunk, unshared
 from evokernel_core.ascendc.emit.chunked import Chunked
-from evokernel_core.ascendc.emit.together import MOST_TOGETHER, parts_of
+from evokernel_core.ascendc.emit.together import MOST_TOGETHER, Part, parts_of
 from evokernel_core.ascendc.families.family import Family, StageText
 from evokernel_core.ascendc.program import CHUNKS, CUT, Program, Stage, joined
 from evokernel_core.domain.errors import PlanError
@@ -46,6 +46,21 @@ def draft(key: ById, family: Family, chip: Chip) -> Strategy:
     return family.initial(key.task, chip)
 
 
+@lru_cache(maxsize=512)
+def draft_apart(key: ById, family: Family, chip: Chip) -> Strategy:
+    """The first strategy of a kernel in chunks: where its cores would all wait for each other, the best of
+    the steps from it in which they do not, if there is one."""
+    task, start = key.task, draft(key, family, chip)
+
+    def waits(strategy: Strategy) -> bool:
+        return Part.of(family.text(task, strategy, chip, "kernel")).alone
+
+    if not waits(start):
+        return start
+    apart = (move.strategy for move in family.moves(task, start, chip) if not waits(move.strategy))
+    return min(apart, key=lambda item: family.estimate_us(task, item, chip), default=start)
+
+
 def tasks_of(task: KernelTask, program: Program, cut: Cut) -> tuple[KernelTask, ...]:
     """The task of each kernel of a program, with the sizes that it has in a chunk."""
     batch = batch_of(task, program, cut.stages) if cut.chunks else None
@@ -79,19 +94,17 @@ def in_chunks(task: KernelTask, program: Program, texts: Texts, chip: Chip) -> I
     it takes."""
     if len(program.stages) > MOST_TOGETHER:
         return
-    wholes = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
+    wholes = tuple(draft_apart(ById(part), family, chip) for part, family in program.kinds)
     if any(part.alone and _VECTORS not in part.text for part in parts_of(texts(program, wholes))):
         return  # cube cores that wait for all others do so for every size
     for stages in range(2, len(program.stages) + 1):
         batch = batch_of(task, program, stages)
-        chunks = chunks_worth(task, program, batch) if batch is not None else 0
-        if chunks < 2:
-            continue
-        cut = Cut(chunks, stages)
-        drafts = zip(tasks_of(task, program, cut), program.kinds, strict=True)
-        chosen = tuple(draft(ById(part), family, chip) for part, (_, family) in drafts)
-        if is_legal(task, program, texts(program, chosen), cut):
-            yield joined(task, program, chosen, "", chunks=cut.chunks, cut=cut.stages)
+        for chunks in chunks_worth(task, program, batch) if batch is not None else ():
+            cut = Cut(chunks, stages)
+            drafts = zip(tasks_of(task, program, cut), program.kinds, strict=True)
+            chosen = tuple(draft_apart(ById(part), family, chip) for part, (_, family) in drafts)
+            if is_legal(task, program, texts(program, chosen), cut):
+                yield joined(task, program, chosen, "", chunks=cut.chunks, cut=cut.stages)
 
 
 def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float:
@@ -108,10 +121,28 @@ def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float
 
     groups = groups_of(program, batch, [part.on_cube for part in found.parts])
     before, first, second, after = (sum(map(cost, stages)) for stages in groups)
+    around = launch + _pushed_us(found, chip) + before + after
     steps = -(-batch.images // -(-batch.images // found.chunks))
     if any(found.parts[stage.kind].on_cube and found.parts[stage.kind].on_vectors for stage in groups[1]):
-        return launch + before + steps * (first + second) + after  # vector cores have a share of the first
-    return launch + before + steps * max(first, second) + min(first, second) + after
+        return around + steps * (first + second)  # vector cores have a share of the first
+    return around + steps * max(first, second) + min(first, second)
+
+
+def _pushed_us(found: Chunked, chip: Chip) -> float:
+    """Microseconds of what chunks leave for all images together: L2 takes it in once, not for each chunk
+    anew, as the estimates of the kernels have it."""
+    program, batch = found.planned, found.batch
+    chunk = of_chunk(found.task, batch, found.chunks).sizes
+    rings = found.rings()
+    left = sum(
+        stage.piece.task.graph.spec(ref).nbytes(chunk)
+        for stage in program.stages
+        if stage.kind in batch.kinds
+        for ref, place in zip(stage.piece.task.graph.outputs, stage.outputs, strict=True)
+        if not (place.in_workspace and place.index in rings)
+    )
+    pushed = max(0, (found.chunks * min(left, chip.l2_bytes)) - chip.l2_bytes)
+    return pushed * chip.constants["gm.write_back_cost"] / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
 
 
 def _spared_us(found: Chunked, stage: Stage, alone: float, chip: Chip) -> float:

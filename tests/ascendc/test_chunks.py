@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.ascendc.batches import batch_of
+from evokernel_core.ascendc.batches import batch_of, chunks_worth
 from evokernel_core.ascendc.program import plan_program
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import ValueRef
@@ -82,6 +82,65 @@ def test_images_come_in_chunks(sums: bool, builder: Any, on_twin: Any, chip: Any
         (found,) = on_twin(task, inputs, strategy, {"n": images, "h": height, "w": width})
         wanted = expected(inputs)
         np.testing.assert_allclose(found, wanted.sum(0) if sums else wanted, rtol=1e-4, atol=1e-4)
+
+
+TURNED_CHANNELS = 3
+
+
+def transposed_task(builder: Any) -> KernelTask:
+    """A transposed convolution in steps and a softmax over channels, whose images come in chunks."""
+    graph = builder()
+    x = graph.input("x", ("n", TURNED_CHANNELS, "h", "w"))
+    weight = graph.input("weight", (TURNED_CHANNELS, OUTPUTS, 3, 3), parameter=True)
+    bias = graph.input("bias", (OUTPUTS,), parameter=True)
+    shape = ("n", OUTPUTS, "2*h - 1", "2*w - 1")
+    value = graph.call(
+        *("convolution.default", x, weight, bias, (2, 2), (1, 1), (1, 1), True, (0, 0), 1), shape=shape
+    )
+    value = graph.call("_softmax.default", value, 1, False, shape=shape)
+    task: KernelTask = graph.task(value, symbols={"n": 64, "h": 130, "w": 130})
+    return task
+
+
+def transposed_softmax(inputs: dict[str, Any]) -> Any:
+    x, weight = inputs["x"], inputs["weight"]
+    images, _, height, width = x.shape
+    whole = np.zeros((images, OUTPUTS, 2 * height + 1, 2 * width + 1), "f4")
+    for row in range(3):
+        for column in range(3):
+            product = np.einsum("nchw,co->nohw", x, weight[:, :, row, column])
+            whole[:, :, row : row + 2 * height : 2, column : column + 2 * width : 2] += product
+    value = whole[:, :, 1:-1, 1:-1] + inputs["bias"].reshape(-1, 1, 1)
+    value = np.exp(value - value.max(1, keepdims=True))
+    return value / value.sum(1, keepdims=True)
+
+
+def test_transposed_convolutions_come_in_chunks(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Their cores do not wait for all others, and lay their weights out anew for each chunk."""
+    task = transposed_task(builder)
+    strategy = initial(task, chip)
+    chunks = int(strategy.setting("chunks"))
+    assert chunks > 1
+    source = write(task, strategy, chip)
+    assert audit(task, source).status is GateStatus.PASSED
+    rng = np.random.default_rng(3)
+    for images, height, width in ((1, 1, 1), (chunks + 2, 5, 9), (2 * chunks, 3, 20)):
+        inputs = {
+            "x": rng.normal(size=(images, TURNED_CHANNELS, height, width)).astype("f4"),
+            "weight": rng.normal(size=(TURNED_CHANNELS, OUTPUTS, 3, 3)).astype("f4"),
+            "bias": rng.normal(size=OUTPUTS).astype("f4"),
+        }
+        (found,) = on_twin(task, inputs, strategy, {"n": images, "h": height, "w": width})
+        np.testing.assert_allclose(found, transposed_softmax(inputs), rtol=1e-4, atol=1e-4)
+
+
+def test_fewer_and_longer_chunks_are_drafts_too(builder: Any, chip: Any) -> None:
+    task = legalised(task_of(builder, sums=False))
+    program = plan_program(task, chip)
+    batch = batch_of(task, program, 2)
+    assert batch is not None
+    found = chunks_worth(task, program, batch)
+    assert len(found) == len({-(-batch.images // chunks) for chunks in found}) > 1
 
 
 def test_several_kernels_behind_take_all_images(builder: Any, on_twin: Any, chip: Any) -> None:

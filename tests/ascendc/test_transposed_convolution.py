@@ -81,7 +81,7 @@ TURNED = [
 def test_results_that_vector_cores_turn(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
     layer = LAYERS[name]
     task = task_of(builder, layer)
-    schedule = Schedule(64, 64, 2, 64, 64, 3, turned=True)
+    schedule = Schedule(64, 64, 2, 64, 64, 3, turned=True, own_weights=layer.bias)
     strategy = Strategy("transposed", asdict(schedule))
     assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
     for sizes in layer.sizes:
@@ -96,12 +96,12 @@ SWEPT = {
 }
 
 
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("turned", "own_weights"), [(False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("layer", SWEPT.values(), ids=SWEPT.keys())
-def test_slabs_share_rows(layer: Layer, turned: bool, builder: Any, on_twin: Any) -> None:
+def test_slabs_share_rows(layer: Layer, turned: bool, own_weights: bool, builder: Any, on_twin: Any) -> None:
     """Several tiles of a sweep for each core, more than lie in the ring at a time."""
     task = task_of(builder, layer)
-    strategy = Strategy("transposed", asdict(Schedule(16, 32, 2, 64, 64, 3, turned=turned)))
+    strategy = Strategy("transposed", asdict(Schedule(16, 32, 2, 64, 64, 3, turned, own_weights)))
     for sizes in layer.sizes:
         values = values_of(layer, sizes)
         (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))

@@ -106,8 +106,9 @@ def _starts(found: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
         for most_n in (128, 256, 512, 1024):
             for c_slots in (1, 2):
                 for slab_kb, panel_kb in ((160, 80), (120, 120), (200, 40)):
-                    yield Schedule(most_m, most_n, c_slots, slab_kb, panel_kb)
-                    yield Schedule(most_m, most_n, c_slots, slab_kb, panel_kb, 3, True)
+                    for own in (False, True):
+                        yield Schedule(most_m, most_n, c_slots, slab_kb, panel_kb, own_weights=own)
+                        yield Schedule(most_m, most_n, c_slots, slab_kb, panel_kb, 3, True, own)
 
 
 def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
@@ -150,6 +151,8 @@ def _steps(found: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Itera
     yield "more of L1 for weights", evolve(here, slab_kb=here.slab_kb - 40, panel_kb=here.panel_kb + 40)
     yield "results turned", evolve(here, turned=True, ring=3)
     yield "results stored as they are", evolve(here, turned=False, ring=2)
+    yield "weights for each core alone", evolve(here, own_weights=True)
+    yield "weights for all cores", evolve(here, own_weights=False)
     yield "another slab ahead", evolve(here, ring=here.ring + 1)
     yield "one slab ahead less", evolve(here, ring=here.ring - 1)
 

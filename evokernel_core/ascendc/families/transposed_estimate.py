@@ -33,6 +33,8 @@ _RAGGED_STORE = 256
 """Bytes that a run at any address moves over its own: copies go by 512 bytes."""
 _RAGGED = {False: 0, True: 200}
 """The same for what goes back from L2 to device memory, turned or not; fitted to modelled kernels."""
+_LEAST_COPY, _PART_CYCLES, _BARRIER_CYCLES = 21, 800, 1000
+"""Of a copy, of one part of the weights that is laid out, and of a barrier among all cores."""
 _TURN_BYTES = 22 * 1024
 """Results in the unified buffer, one of two slots, before they are turned and after."""
 _ALIGNED = 128
@@ -46,7 +48,8 @@ _CORES = 24
 class Schedule(Settings):
     """Most output channels and pixels of a tile, results in L0C at a time, kilobytes of L1 for one of two
     slabs and one of two panels of weights, and slabs in the ring of a cube core. ``turned``: pixels are
-    the rows of the product, and the vector cores turn the result into rows of outputs."""
+    the rows of the product, and the vector cores turn the result into rows of outputs. ``own_weights``:
+    the vector cores of each cube core lay weights out for it alone, and no core waits for all others."""
 
     most_m: int
     most_n: int
@@ -55,6 +58,7 @@ class Schedule(Settings):
     panel_kb: int = 80
     ring: int = 2
     turned: bool = False
+    own_weights: bool = False
 
     def phases_w(self, found: Transposed) -> int:
         """Outputs along W that are computed apart from one another."""
@@ -267,8 +271,19 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     # Turned results pass through the cores that load the input; else cube cores store what they compute.
     moved = (read + back if item.turned else max(read, back)) / (constants["gm.hbm_achieved_gbps"] * 1e3)
     busy = cycles / chip.mhz
+    packing = _packing_cycles(found, planned, sizes, min(chip.aic, planned.tiles), item) / chip.mhz
     exposed = 1.0 if item.c_slots == 1 and not item.turned else 0.1  # nothing is computed while one is stored
-    return float(max(busy, moved) + exposed * min(busy, moved) + chip.launch_us + 6)
+    return float(max(busy, moved) + exposed * min(busy, moved) + packing + chip.launch_us + 6)
+
+
+def _packing_cycles(found: Transposed, planned: Plan, sizes: Sizes, cubes: int, item: Schedule) -> float:
+    """Until all weights lie in blocks, and cores have waited for those of others."""
+    blocks = found.groups * planned.blocks * math.prod(sizes.kernel)
+    rows = planned.tiles_m * planned.tile_m
+    each = _LEAST_COPY + 2 * rows
+    parts = found.groups * planned.blocks * planned.tiles_m
+    cycles = (blocks * each + parts * _PART_CYCLES) / 2
+    return cycles if item.own_weights else cycles / cubes + _BARRIER_CYCLES
 
 
 def _read_bytes(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
