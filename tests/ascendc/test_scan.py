@@ -221,16 +221,28 @@ def test_a_strategy_of_rows_does_not_fit_columns(builder: Any, chip: Any) -> Non
     assert family.adapt(evolve(rows, name="other"), strategy, chip) is not None
 
 
-def test_factors_of_running_products_keep_them_in_range() -> None:
+@pytest.mark.parametrize(
+    ("op", "args", "count"),
+    [("cumprod.default", [1], 500), ("prod.dim_int", [1], 500), ("prod.default", [], 1000)],
+)
+def test_factors_of_products_keep_them_in_range(op: str, args: list[int], count: int) -> None:
     torch = pytest.importorskip("torch")
     graph = {
         "inputs": [{"name": "x"}, {"name": "y"}],
         "nodes": [
             {"name": "f", "op": "aten.flip.default", "args": [{"ref": "x", "index": 0}, [1]], "kwargs": []},
-            {"name": "p", "op": "aten.cumprod.default", "args": [{"ref": "f", "index": 0}, 1], "kwargs": []},
+            {"name": "p", "op": f"aten.{op}", "args": [{"ref": "f", "index": 0}, *args], "kwargs": []},
         ],
     }
     shapes = {("x", 0): (2, 500), ("y", 0): (2, 500), ("f", 0): (2, 500), ("p", 0): (2, 500)}
-    assert lengths(graph, shapes) == {"x": 500}
+    assert lengths(graph, shapes) == {"x": count}
     products = torch.cumprod(near_one(torch.full((2, 500), 50.0), 500), 1)
     assert torch.isfinite(products).all()
+
+
+def test_rounding_of_many_equal_factors_stays_within_the_tolerance() -> None:
+    torch = pytest.importorskip("torch")
+    factors = near_one(torch.full((70_000,), 0.75), 70_000)
+    exact = factors.double().prod().item()
+    assert factors.cumprod(0)[-1].item() == pytest.approx(exact, rel=5e-5)
+    assert exact != pytest.approx(1.0, rel=0.1)
