@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import asdict
 
 from evokernel_core.ascendc.author import initial, moves
+from evokernel_core.ascendc.families.put import PutSchedule
+from evokernel_core.domain.kernel import Strategy
 
 RANDOM = np.random.default_rng(13)
 
@@ -119,3 +122,24 @@ def test_indices_of_several_dimensions(builder: Any, on_twin: Any, run: int, add
             new = given[:, place]
             expected[:, row, column[0]] = expected[:, row, column[0]] + new if adds else new
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_elements_are_copied_or_put_in_a_tile(builder: Any, on_twin: Any, adds: bool) -> None:
+    b = builder()
+    x, index, values = (
+        b.input("x", ("a", "b")),
+        b.input("index", ("a", "k"), "int64"),
+        b.input("v", ("a", "k")),
+    )
+    op = "scatter_add.default" if adds else "scatter.src"
+    task = b.task(b.call(op, x, 1, index, values, shape=("a", "b")), symbols={"a": 60, "b": 70, "k": 50})
+    for picks, a, c, k in [(False, 3, 500, 300), (True, 3, 500, 300), (False, 70, 5, 9), (True, 70, 5, 9)]:
+        source, given = (RANDOM.normal(size=size).astype(np.float32) for size in ((a, c), (a, k)))
+        places = RANDOM.integers(0, c, (a, k))
+        inputs, strategy = (
+            {"x": source, "index": places, "v": given},
+            Strategy("put", asdict(PutSchedule(256, 4096, picks))),
+        )
+        (found,) = on_twin(task, inputs, strategy, {"a": a, "b": c, "k": k})
+        np.testing.assert_allclose(found, scattered(source, places, given, 1, adds), rtol=1e-5, atol=1e-5)

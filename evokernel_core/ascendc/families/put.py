@@ -1,8 +1,8 @@
 """Family put: a copy of a tensor into which runs or elements are written where indices say so.
 
 No two cores write the same elements, and a core writes in the order of the indices: of several values for
-one place the last one stays, and sums are added in the same order each time. PyTorch raises for an index
-outside of its dimension; runs then go to the nearest place, single elements nowhere.
+one place the last one stays, and sums are added as one core sends them, each time alike. PyTorch raises for
+an index outside of its dimension; copies then go to the nearest place, single elements nowhere.
 
 Where one core would have to write nearly everything, the entries are dealt out in parts: each part is put
 into neutral elements of its own, and a reduction over the parts follows.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.families.indexed import (
@@ -90,7 +90,7 @@ class Put:
 
     @property
     def elements(self) -> bool:
-        """Whether single elements are put, which the scalar unit does in the unified buffer."""
+        """Whether single elements are put."""
         return self.run.is_one
 
     @property
@@ -98,9 +98,23 @@ class Put:
         return product(size for _, _, size in self.places)
 
     @property
-    def in_order(self) -> bool:
-        """Whether the result depends on the order of the entries."""
-        return self.kind == LAST or (self.kind in ("add", "mul") and self.dtype == "float32")
+    def copies(self) -> bool:
+        """Whether copies into device memory can put the values: those combine only what atomics do."""
+        return self.kind == LAST or (self.kind in _ATOMICS and self.dtype != "int64")
+
+    @property
+    def waits(self) -> bool:
+        """Whether a copy waits for the one before: of two values for one place the last one stays, while
+        combined ones all count."""
+        return self.kind == LAST
+
+
+@frozen
+class PutSchedule(IndexedSchedule):
+    """``picks``: the scalar unit puts single elements into a tile of the unified buffer; otherwise every run
+    is a copy."""
+
+    picks: bool = False
 
 
 def read_put(task: KernelTask) -> Put:
@@ -140,18 +154,20 @@ def _input(task: KernelTask, ref: object) -> str:
     return input_below(task.graph, ref, _READER)
 
 
-def _refusal(found: Put, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> str | None:
+def _refusal(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    if not (found.elements if item.picks else found.copies):
+        return "Runs are copied, and what atomics do not combine is put element by element."
     return refusal_of(item, 512, _ub_bytes(found, item), chip)
 
 
-def _ub_bytes(found: Put, item: IndexedSchedule) -> int:
+def _ub_bytes(found: Put, item: PutSchedule) -> int:
     indices = sum(item.runs * ITEM_SIZE[dtype] for _, dtype, _ in found.places)
-    if found.elements:
+    if item.picks:
         return item.bytes + 32 + indices + item.runs * ITEM_SIZE[found.dtype]
     return (3 if found.parts else 2) * item.bytes + indices
 
 
-def _cost_us(found: Put, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> float:
+def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the copy of the source, and the writes of the busiest core one by one."""
     outer, size, count, run = (
         getattr(found, key).evaluate(sizes) for key in ("outer", "size", "count", "run")
@@ -161,7 +177,7 @@ def _cost_us(found: Put, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> flo
     rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
     share = math.ceil(count / parts)
     reads = len(found.places) * ACCESS_CYCLES
-    if found.elements:
+    if item.picks:
         tiles = math.ceil(size * width / item.bytes)
         rows = _rows_of_tile(found, item, outer, size, count, chip)
         units = parts * math.ceil(outer / rows) * tiles
@@ -174,12 +190,12 @@ def _cost_us(found: Put, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> flo
         segments = max(segments, min(wanted, math.ceil(run * width / 512)))
         cores = min(parts * outer * segments, chip.aiv)
         work = math.ceil(parts * outer * segments / cores) * share
-        work *= reads + (_WRITE if found.in_order else _UNWAITED)
+        work *= reads + (_WRITE if found.waits else _UNWAITED)
     moved = max(copied / rate, copied / cores / 32.0 / chip.mhz)
     return float(moved + work / chip.mhz + launch_us(chip, cores))
 
 
-def _rows_of_tile(found: Put, item: IndexedSchedule, outer: int, size: int, count: int, chip: Chip) -> int:
+def _rows_of_tile(found: Put, item: PutSchedule, outer: int, size: int, count: int, chip: Chip) -> int:
     """Whole rows of elements that one core takes at a time, as ComputeTiling has them."""
     if found.parts:
         return 1
@@ -187,19 +203,20 @@ def _rows_of_tile(found: Put, item: IndexedSchedule, outer: int, size: int, coun
     return max(min(fitting, math.ceil(outer / chip.aiv)), 1)
 
 
-def _starts(found: Put, sizes: Sizes, chip: Chip) -> Iterator[IndexedSchedule]:
+def _starts(found: Put, sizes: Sizes, chip: Chip) -> Iterator[PutSchedule]:
     for runs in (256, 1024, 4080):
         for size in (16384, 32768, 65536):
-            yield IndexedSchedule(runs, size)
+            yield PutSchedule(runs, size, found.elements)
+            yield PutSchedule(runs, size, not found.elements)
 
 
-def _steps(
-    found: Put, here: IndexedSchedule, sizes: Sizes, chip: Chip
-) -> Iterator[tuple[str, IndexedSchedule]]:
-    return steps_from(here, "indices a tile")
+def _steps(found: Put, here: PutSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, PutSchedule]]:
+    for name, item in steps_from(here, "indices a tile"):
+        yield name, evolve(here, runs=item.runs, bytes=item.bytes)
+    yield "copies" if here.picks else "scalar unit", evolve(here, picks=not here.picks)
 
 
-def _strategy(found: Put, item: IndexedSchedule, move: str) -> Strategy:
+def _strategy(found: Put, item: PutSchedule, move: str) -> Strategy:
     dealt = (f"Entries in {found.parts} parts, each with a result of its own.",) if found.parts else ()
     notes = (
         f"Tiles of {item.bytes} bytes, {item.runs} indices at a time.",
@@ -209,7 +226,7 @@ def _strategy(found: Put, item: IndexedSchedule, move: str) -> Strategy:
     return Strategy("put", asdict(item), notes, Descriptor(2, 1, 2), move)
 
 
-def _text(found: Put, item: IndexedSchedule, task: KernelTask, name: str) -> StageText:
+def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageText:
     """Two forms: runs are written by copies, elements by the scalar unit."""
     sizes = {key: getattr(found, key).cpp() for key in ("outer", "size", "count", "run")}
     width = ITEM_SIZE[found.dtype]
@@ -217,7 +234,7 @@ def _text(found: Put, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
     read = [] if found.source is None else [found.source]
     arguments = [*read, *(ref for ref, _, _ in found.places), found.values]
     return kernel_text(
-        "put_elements" if found.elements else "put_rows",
+        "put_elements" if item.picks else "put_rows",
         name,
         s=item,
         type=RAW[width] if found.kind == LAST else SUMMED[found.dtype],
@@ -228,7 +245,7 @@ def _text(found: Put, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
         combined=_COMBINED.get(found.kind),
         atomic=_ATOMICS.get(found.kind),
         what=_WORDS[found.kind],
-        in_order=found.in_order,
+        waits=found.waits,
         wraps=found.wraps,
         parts=found.parts,
         neutral=_NEUTRAL[found.kind] if found.parts else "",
@@ -248,7 +265,7 @@ FAMILY = SearchingFamily(
     steps=_steps,
     refusal=_refusal,
     cost_us=_cost_us,
-    schedule_of=IndexedSchedule.of,
+    schedule_of=PutSchedule.of,
     strategy_of=_strategy,
     text_of=_text,
 )

@@ -21,10 +21,12 @@ _CLOCK = 1850.0
 _RATE = 3e3
 """Bytes a nanosecond, between those of device memory and of what L2 keeps."""
 _STEP_US = 3.0
-_RUN_CYCLES, _ELEMENT_CYCLES = 122.0, 45.0
+_COPY_CYCLES, _ELEMENT_CYCLES = 42.0, 53.0
 _LEAST_SEGMENT = 512
 _TILE = 65536
 """Bytes of a row of elements that one core holds."""
+_MOST_BYTES = 512 << 20
+"""Of the results of all parts."""
 _REDUCTIONS = {"add": "sum.dim_IntList", "max": "amax.default", "min": "amin.default"}
 _COMBINATIONS = {"add": "add.Tensor", "max": "maximum.default", "min": "minimum.default"}
 
@@ -89,15 +91,18 @@ def _parts(writer: GraphWriter, source: ValueRef, values: ValueRef) -> int:
     write everything, more of them write results of their own, which takes memory traffic."""
     outer, count, run = (extent(dim).evaluate(writer.sizes) for dim in writer.shape(values))
     size = product(map(extent, writer.shape(source)[1:-1])).evaluate(writer.sizes)
-    by_element = extent(writer.shape(values)[2]).is_one
-    cuts = -(-size * 4 // _TILE) if by_element else -(-run * 4 // _LEAST_SEGMENT)
-    cycles = _ELEMENT_CYCLES if by_element else _RUN_CYCLES
+    results = outer * size * run * 4
+    ways = [(-(-run * 4 // _LEAST_SEGMENT), _COPY_CYCLES)]
+    if extent(writer.shape(values)[2]).is_one:
+        ways.append((-(-size * 4 // _TILE), _ELEMENT_CYCLES))
 
     def cost(parts: int) -> float:
-        more = _STEP_US + 2 * parts * outer * size * run * 4 / (_RATE * 1e3) if parts > 1 else 0.0
-        return count / parts * cycles / _CLOCK + more
+        more = _STEP_US + 2 * parts * results / (_RATE * 1e3) if parts > 1 else 0.0
+        shares = (-(-parts * outer * cuts // _CORES) * cycles for cuts, cycles in ways)
+        return min(shares) * count / parts / _CLOCK + more
 
-    return min(range(1, max(_CORES // max(outer * cuts, 1), 1) + 1), key=cost)
+    most = min(_CORES // max(outer, 1), _MOST_BYTES // max(results, 1))
+    return min(range(1, max(most, 1) + 1), key=cost)
 
 
 def _in_parts(

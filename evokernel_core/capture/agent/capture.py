@@ -37,6 +37,7 @@ from .record import Recorder
 from .results import statements_of
 from .sizes import InexpressibleSize
 from .source import Function, Source, number_of
+from .unknown import size_unknown
 from .whole import WholeFunctions
 
 _MAX_REGROWTHS = 12
@@ -130,7 +131,8 @@ def _explain(error: BaseException, line: int) -> str:
                 f"Line {line} is a batch normalisation in training that averages over all calls "
                 "(momentum=None), by a count that is not known before it runs: give it a momentum."
             )
-        return f"Line {line} depends on the values of a tensor, which are not known before it runs."
+        unknown = f"Line {line} depends on the values of a tensor, which are not known before it runs."
+        return size_unknown(error, line) or unknown
     if ".numpy() is not supported" in str(error) or ".tolist() is not supported" in str(error):
         return f"Line {line} takes a tensor out of PyTorch, where no kernel can follow: stay with tensors."
     if isinstance(error, RecursionError):
