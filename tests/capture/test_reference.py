@@ -118,6 +118,29 @@ def test_small_sizes(agent: AgentClient, task: KernelTask, tmp_path: Path, sizes
     assert case.outputs[0].stat().st_size == 4 * sizes["s0"] * sizes["s1"]
 
 
+@pytest.mark.parametrize(("place", "known"), [(1, True), (0, False)])
+def test_where_a_last_bit_chooses_the_result_is_computed_in_float64_too(
+    place: int, known: bool, tmp_path: Path
+) -> None:
+    """The larger of two sums that are nearly equal decides what is read behind them."""
+    x = {"shape": [8, 8], "dtype": "float32", "contiguous": True}
+    row, chosen = ({"shape": [8], "dtype": dtype, "contiguous": True} for dtype in ("float32", "int64"))
+    product = {"name": "p", "op": "aten.mm.default", "args": [{"ref": "x", "index": 0}] * 2, "outputs": [x]}
+    largest = {"name": "m", "op": "aten.max.dim", "args": [{"ref": "p", "index": 0}, 1],
+               "outputs": [row, chosen]}  # fmt: skip
+    places = {"name": "c", "op": "aten._to_copy.default", "args": [{"ref": "m", "index": place}],
+              "outputs": [row]}  # fmt: skip
+    nodes = [{**node, "kwargs": []} for node in (product, largest, places)]
+    nodes[2]["kwargs"] = [["dtype", {"dtype": "float32"}]]
+    graph = {
+        "inputs": [{"name": "x", "kind": "tensor", "spec": x}],
+        "nodes": nodes,
+        "outputs": [{"ref": "p", "index": 0}, {"ref": "c", "index": 0}],
+    }
+    found = reference(graph, {}, 0, "normal", str(tmp_path))
+    assert bool(found["precise"]) == bool(found["rounded"]) == known
+
+
 def test_of_several_values_for_one_place_the_last_one_is_expected(tmp_path: Path) -> None:
     """Threads that write at the same time leave any of them."""
     rows, writes, width = 300, 1500, 400

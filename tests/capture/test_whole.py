@@ -549,6 +549,16 @@ def test_the_rest_of_a_model_is_still_planned(whole: Callable[[str], tuple[Regio
     assert "_fft" in refused.reason
 
 
+@pytest.mark.parametrize("pool", ["F.adaptive_avg_pool2d(x, (4, 1))", "F.adaptive_max_pool2d(x, (4, 1))"])
+def test_the_windows_of_an_adaptive_pool_are_known(
+    pool: str, whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    """The number of images may change, and the side of which there is one window."""
+    (region,) = whole(model("self.a = 1", f"return {pool} + 1", "torch.randn(3, 5, 10, 9)"))
+    assert region.task is not None, region.reason
+    assert region.task.graph.inputs[0].spec.shape == ("s0", "s1", 10, "s2")
+
+
 def test_resizing_is_one_operation_of_the_graph(whole: Callable[[str], tuple[Region, ...]]) -> None:
     forward = 'return F.interpolate(x, scale_factor=2.0, mode="bilinear") + 1'
     (region,) = whole(model("", forward, "torch.randn(2, 3, 8, 9)"))

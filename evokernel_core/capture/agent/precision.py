@@ -42,6 +42,37 @@ def magnitude(values: Any) -> float:
     return float(finite.square().mean().sqrt()) if finite.numel() else 0.0
 
 
+_CHOOSING = frozenset(
+    f"aten.{name}"
+    for name in (
+        "max_pool2d_with_indices.default", "max_pool3d_with_indices.default", "adaptive_max_pool2d.default",
+        "adaptive_max_pool3d.default", "max.dim", "min.dim", "topk.default", "sort.default", "sort.stable",
+    )
+)  # fmt: skip
+"""Operations whose second result says which elements the first one is."""
+_JUMPING = frozenset(
+    f"aten.{name}"
+    for name in (
+        "argmax.default", "argmin.default", "floor.default", "ceil.default", "round.default", "trunc.default",
+        "sign.default", "fmod.Scalar", "fmod.Tensor", "remainder.Scalar", "remainder.Tensor",
+    )
+)  # fmt: skip
+
+
+def jumps(graph: dict[str, Any]) -> bool:
+    """Whether the last bit of a value may decide where another one goes: which of two equals is the larger,
+    or on which side of a step a number is."""
+    choosing = {node["name"] for node in graph["nodes"] if node["op"] in _CHOOSING}
+    return any(node["op"] in _JUMPING or _second_of(node["args"], choosing) for node in graph["nodes"])
+
+
+def _second_of(data: Any, names: set[str]) -> bool:
+    """Whether arguments hold the second result of one of the nodes."""
+    if isinstance(data, list):
+        return any(_second_of(item, names) for item in data)
+    return isinstance(data, dict) and data.get("ref") in names and data["index"] == 1
+
+
 def widened(data: Any, types: Mapping[str, str]) -> Any:
     """A graph's JSON with wider dtype arguments."""
     if isinstance(data, list):

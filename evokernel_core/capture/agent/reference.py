@@ -152,11 +152,12 @@ def run_widened(
     sums: Sequence[float],
 ) -> list[torch.Tensor]:
     """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
-    where results are smaller than the long sums of float32 that they come from, or where many such sums
-    follow each other. Empty otherwise."""
+    where results are smaller than the long sums of float32 that they come from, where many such sums
+    follow each other, or where the last bit of a sum decides where something goes. Empty otherwise."""
     types = precision.wider(graph)
     least = min((precision.magnitude(value) for value in results), default=0.0)
-    kept = least >= _MOST_LOST * max(sums, default=0.0) and len(sums) <= _SHALLOW
+    steady = len(sums) <= _SHALLOW and not (sums and precision.jumps(graph))
+    kept = least >= _MOST_LOST * max(sums, default=0.0) and steady
     if not types or ("float32" in types and kept):
         return []
     return _run_as(types, graph, values, sizes, results)

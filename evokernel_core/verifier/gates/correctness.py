@@ -182,8 +182,13 @@ def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, cas
 
 
 _LONG_SUMS = frozenset(
-    f"aten.{name}.default" for name in ("mm", "bmm", "convolution", "scaled_dot_product_attention", "cumsum")
-)
+    f"aten.{name}"
+    for name in (
+        "mm.default", "bmm.default", "convolution.default", "scaled_dot_product_attention.default",
+        "cumsum.default", "sum.default", "sum.dim_IntList", "mean.default", "mean.dim",
+        "var.correction", "var_mean.correction", "linalg_vector_norm.default", "native_layer_norm.default",
+    )
+)  # fmt: skip
 
 
 def tolerance_of(task: KernelTask, expected: Expected, dtype: str) -> Tolerance:
