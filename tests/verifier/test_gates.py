@@ -90,9 +90,15 @@ def test_bfloat16_is_compared_by_value(tmp_path: Path) -> None:
         (1.0, 1.0, 1.1, True),
         (1.1, 1.0, 1.1, True),
         (1.05, 1.0, 1.1, False),
-        (NAN, INF, 12.0, False),
+        (NAN, INF, 12.0, True),
+        (-INF, NAN, -0.0, True),
+        (NAN, 12.0, 12.0, False),
+        (NAN, INF, INF, False),
+        (INF, NAN, NAN, False),
         (NAN, 1.0, NAN, True),
         (INF, NAN, INF, True),
+        (INF, NAN, 65504.0, True),
+        (INF, 12.0, 65504.0, True),
     ],
 )
 def test_a_half_result_may_be_the_more_precise_one(

@@ -134,17 +134,22 @@ def compare(
 def nearest(
     left: npt.NDArray[Any], right: npt.NDArray[Any], other: npt.NDArray[Any], dtype: str
 ) -> npt.NDArray[Any]:
-    """``right``, with elements of ``other`` where those are nearer to ``left``."""
+    """``right``, with elements of ``other`` where those are nearer to ``left``, and of ``left`` where no
+    number is asked for: PyTorch's own result left the range of its type on the way, and so did that of the
+    kernel, which rounds in other places."""
     if dtype not in FLOATS or np.array_equal(right, other):
         return right
     value, first, second = (as_float64(array, dtype) for array in (left, right, other))
+    beyond = _BEYOND[dtype]
+    here, one, another = (np.clip(side, -beyond, beyond) for side in (value, first, second))
     with np.errstate(invalid="ignore"):
-        near, far = np.abs(value - second), np.abs(value - first)
-        # an infinite or undefined difference is no distance, unless both are the same infinity or NaN
+        near, far = np.abs(here - another), np.abs(here - one)
+        # an undefined difference is no distance, unless both are the same infinity or NaN
         better = np.where(np.isnan(near), np.inf, near) < np.where(np.isnan(far), np.inf, far)
         same = (value == second) | (np.isnan(value) & np.isnan(second))
         kept = (value == first) | (np.isnan(value) & np.isnan(first))
-    return np.where((better | same) & ~kept, other, right)
+        lost = np.isfinite(second) & ~np.isfinite(first) & ~np.isfinite(value)
+    return np.where(lost, left, np.where((better | same) & ~kept, other, right))
 
 
 class _Scan:
