@@ -6,10 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
-from evokernel_core.ascendc.author import initial
+from evokernel_core.ascendc.author import initial, write
+from evokernel_core.ascendc.families.paired import FAMILY, PAIRED
+from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import SymbolicInt
+from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.roofline import eager_us, roofline_us
+from evokernel_core.verifier.gates.audit import audit
 
 COMPLEX = "complex64"
 
@@ -54,3 +60,63 @@ def test_an_operation_without_a_rule_is_named(builder: Any, chip: Any) -> None:
     task = graph.task(graph.call("view_as_real.default", root, shape=(4, 2)))
     with pytest.raises(PlanError, match=r"aten\.tan\.default of complex numbers"):
         initial(task, chip)
+
+
+GRIDS = {
+    "rows of heads share the factors of a position": (("b", "s", 3, 5), (1, "s", 1, 5)),
+    "positions of a head": (("b", 3, "s", 4), ("s", 4)),
+    "the same sizes": (("b", "s", 6), ("b", "s", 6)),
+    "one factor for each number": (("b", "s", 37), (37,)),
+    "long rows": (("b", 2, 1500), ("b", 1, 1500)),
+}
+SIZES = [(2, 7), (1, 1), (3, 50), (1, 130)]
+
+
+@pytest.mark.parametrize("tile", [128, 2048])
+@pytest.mark.parametrize("name", GRIDS)
+def test_products_of_pairs(name: str, tile: int, builder: Any, on_twin: Any, chip: Any) -> None:
+    sizes, shared = GRIDS[name]
+    graph = builder()
+    x, w = graph.input("x", (*sizes, 2)), graph.input("w", (*shared, 2))
+    a = graph.call("view_as_complex.default", x, shape=sizes, dtype=COMPLEX)
+    b = graph.call("view_as_complex.default", w, shape=shared, dtype=COMPLEX)
+    z = graph.call("mul.Tensor", b, a, shape=sizes, dtype=COMPLEX)
+    y = graph.call("view_as_real.default", z, shape=(*sizes, 2))
+    symbols = {"b": 2, "s": 7}
+    task = graph.task(y, symbols={key: n for key, n in symbols.items() if key in sizes})
+    strategy = initial(task, chip)
+    assert strategy.family == "paired"
+    strategy = FAMILY.adapt(
+        legalised(task), evolve(strategy, settings=(("buffers", 2), ("tile", tile))), chip
+    )
+    assert strategy is not None
+    assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
+    for seed, (batch, length) in enumerate(SIZES):
+        bound = {"b": batch, "s": length}
+        shape, own = ([bound.get(str(dim), dim) for dim in each] for each in (sizes, shared))
+        left, right = values(seed, *shape, 2), values(seed + 9, *own, 2)
+        named = {key: n for key, n in bound.items() if key in task.sizes}
+        (found,) = on_twin(task, {"x": left, "w": right}, strategy, sizes=named)
+        expected = as_pairs(as_complex(left) * as_complex(right))
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_views_of_pairs_stay_pairs(builder: Any, on_twin: Any, chip: Any) -> None:
+    """A rotary embedding from a position on, whose heads lie in front of the positions."""
+    graph = builder()
+    x, w = graph.input("x", (2, "s", 3, 8)), graph.input("w", (60, 4, 2))
+    pairs = graph.call("view.default", x, (2, SymbolicInt("s"), 3, 4, 2), shape=(2, "s", 3, 4, 2))
+    a = graph.call("view_as_complex.default", pairs, shape=(2, "s", 3, 4), dtype=COMPLEX)
+    a = graph.call("permute.default", a, (0, 2, 1, 3), shape=(2, 3, "s", 4), dtype=COMPLEX)
+    b = graph.call("view_as_complex.default", w, shape=(60, 4), dtype=COMPLEX)
+    b = graph.call("slice.Tensor", b, 0, 5, SymbolicInt("s + 5"), shape=("s", 4), dtype=COMPLEX)
+    z = graph.call("mul.Tensor", a, b, shape=(2, 3, "s", 4), dtype=COMPLEX)
+    task = graph.task(graph.call("view_as_real.default", z, shape=(2, 3, "s", 4, 2)), symbols={"s": 7})
+    assert any(node.op == PAIRED for node in legalised(task).graph.nodes)
+    for s in (7, 1, 40):
+        given, table = values(s, 2, s, 3, 8), values(s + 1, 60, 4, 2)
+        (found,) = on_twin(task, {"x": given, "w": table}, sizes={"s": s})
+        numbers = as_complex(given.reshape(2, s, 3, 4, 2)).transpose(0, 2, 1, 3)
+        np.testing.assert_allclose(
+            found, as_pairs(numbers * as_complex(table)[5 : s + 5]), rtol=1e-4, atol=1e-4
+        )

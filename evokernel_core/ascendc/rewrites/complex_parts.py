@@ -19,10 +19,12 @@ Part = ValueRef | float
 
 @frozen
 class Complex:
-    """A complex value by its real and imaginary part."""
+    """A complex value by its real and imaginary part. ``pairs`` is a tensor that holds both, along a last
+    dimension of two, where there is one."""
 
     re: Part
     im: Part
+    pairs: ValueRef | None = None
 
 
 @frozen
@@ -102,11 +104,13 @@ def separated(writer: GraphWriter, x: ValueRef) -> Complex:
     rank = len(shape)
     apart = writer.call("aten.permute.default", x, (rank, *range(rank)), shape=(2, *shape), dtype=REAL)
     re, im = (writer.call("aten.select.int", apart, 0, place, shape=shape, dtype=REAL) for place in range(2))
-    return Complex(re, im)
+    return Complex(re, im, x)
 
 
 def side_by_side(parts: Parts, value: Complex, shape: tuple[Dim, ...]) -> ValueRef:
     """The parts along a last dimension of two."""
+    if value.pairs is not None:
+        return value.pairs
     writer, rank = parts.writer, len(shape)
     tensors = (parts.tensor(part, shape) for part in (value.re, value.im))
     apart = tuple(viewed(writer, part, (1, *shape)) for part in tensors)

@@ -12,6 +12,7 @@ from typing import Any
 from attrs import define, evolve, field
 
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.ascendc.rewrites.complex_pairs import paired, pairs_of
 from evokernel_core.ascendc.rewrites.complex_parts import (
     REAL,
     Complex,
@@ -86,7 +87,9 @@ class _Pass:
             args = tuple(self._part_of(arg, place) for arg in node.args)
             kwargs = {key: self._part_of(arg, place) for key, arg in node.kwargs if key != "dtype"}
             found.append(self.writer.call_many(node.op, *args, outputs=outputs, **kwargs))
-        return tuple(map(Complex, *found))
+        source = _operand(node)
+        pairs = pairs_of(self.writer, node, self.value(source), len(self.specs[source].shape))
+        return tuple(map(Complex, *found, [pairs] * len(node.outputs)))
 
     def _part_of(self, arg: Arg, place: str) -> Arg:
         if isinstance(arg, tuple):
@@ -207,7 +210,8 @@ def _sub(state: _Pass, node: Node) -> Complex:
 
 
 def _mul(state: _Pass, node: Node) -> Complex:
-    return state.fitted(state.product(state.value(node.args[0]), state.value(node.args[1])), node)
+    a, b = state.value(node.args[0]), state.value(node.args[1])
+    return evolve(state.fitted(state.product(a, b), node), pairs=paired(state.writer, a, b))
 
 
 def _div(state: _Pass, node: Node) -> Complex:
