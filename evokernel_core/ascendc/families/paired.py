@@ -1,6 +1,6 @@
 """Family paired: products of complex numbers whose parts lie side by side, as rotary embeddings take them.
 
-Neither operand is taken apart in memory: the other part of each number is looked up in the unified buffer.
+Neither operand is taken apart in memory: the parts of each number change places in the unified buffer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ PAIRED = "evokernel.paired_product.default"
 _FLOAT = 4
 _GATHERED = 5.0
 """Elements that Gather takes in a cycle (table of vector instructions)."""
-_TABLE_BYTES = 4096
+_SQUARE = 128
+"""Elements that are transposed at a time; the rest of a row is gathered."""
+_TABLE_BYTES = 512
 
 
 @frozen
@@ -101,7 +103,7 @@ def _steps(
 def _refusal(found: Paired, item: PairedSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if item.tile < LANES or not 1 <= item.buffers <= 4:
         return "A tile has at least one repeat, and at most four are under way."
-    if (3 * item.buffers + 3) * item.tile * _FLOAT + _TABLE_BYTES > chip.ub_bytes - 4096:
+    if (3 * item.buffers + 4) * item.tile * _FLOAT + _TABLE_BYTES > chip.ub_bytes - 4096:
         return "The tiles do not fit the unified buffer."
     return None
 
@@ -116,7 +118,8 @@ def _cost_us(found: Paired, item: PairedSchedule, sizes: Sizes, chip: Chip) -> f
     high = min(rows, max(1, item.tile // width), 255)
     tiles = groups * math.ceil(rows / high) * pieces
     elements = high * width
-    computed = (elements + width) / _GATHERED + (3 * elements + 4 * width) / LANES + 12 * VECTOR_START
+    looked_up = (elements % _SQUARE + width % _SQUARE) / _GATHERED
+    computed = looked_up + (5 * elements + 6 * width) / LANES + 14 * VECTOR_START
     moved = (elements + width) / 8 + LOAD_START
     tile = max(computed, moved) if item.buffers > 1 else computed + 2 * moved
     busy = math.ceil(tiles / chip.aiv) * (tile + 3 * TILE_FLAGS) + 3 * LOAD_START
@@ -128,7 +131,7 @@ def _cost_us(found: Paired, item: PairedSchedule, sizes: Sizes, chip: Chip) -> f
 def _strategy(found: Paired, item: PairedSchedule, move: str) -> Strategy:
     notes = (
         f"Tiles of {item.tile} elements, {item.buffers} under way.",
-        "The parts of a number stay together; the other part of each is looked up.",
+        "The parts of a number stay together; transpositions let them change places.",
     )
     return Strategy("paired", asdict(item), notes, Descriptor(2, item.buffers, 1), move)
 
