@@ -122,7 +122,7 @@ BUILT = """
         (("by=3, more=None", "by", "[[], {}]", "([torch.rand(4)], {})"), None),
         (("a, b", "a + b", "[[2], {'b': 3}]", "([torch.rand(4)], {'scale': 2})"), "2"),
         (("widths, options", "widths[1] + options['b']", "[[2, 3], {'b': 3}]", "[torch.rand(4), 5]"), "5"),
-        (("widths, options", "widths[1]", "[[2, 3], {}]", "{'x': torch.rand(4), 'scale': 2}"), "2"),
+        (("widths, options", "widths * options", "[[2, 3], {}]", "{'x': torch.rand(4), 'scale': 2}"), "2"),
         (("widths", "widths[0][0]", "[[[2, 3], {'b': 3}]]", "torch.rand(4)"), None),
     ],
 )

@@ -515,6 +515,7 @@ REFUSED = [
     ("self.a = 1", "y = x.exp()\nreturn y, x.diagonal()", "view of x"),
     ("self.a = 1", "y = x.exp()\nreturn y, y.unfold(1, 2, 1)", "view of another result"),
     ("self.a = 1", "return x", "nothing to compute"),
+    ("self.a = 1", "return torch.tensor(0.0)", "a tensor of constants"),
     ("self.a = 1", "self.a = self.a + 1\nreturn x.exp()", "sets self.a anew"),
     ("self.seen = []", "self.seen.append(x.exp())\nreturn x * 2", "sets self.seen[1] anew"),
     ("self.a = 1", "print(x.shape)\nreturn x.exp()", "prints"),

@@ -131,12 +131,12 @@ def split_keywords(
 
 def _takes_both(callee: Callable[..., Any], receiver: int, values: Sequence[Any]) -> bool:
     """Whether a list and a dict are two arguments: the callee cannot take their items, or it needs two and
-    the names in the dict are none of its own."""
-    if not _takes(callee, receiver, values[0], values[1]):
+    names in the dict are none of its own."""
+    items, keywords = values
+    if not _takes(callee, receiver, items, keywords):
         return True
-    named = bool(values[1]) and values[1].keys() <= inspect.signature(callee).parameters.keys()
     needs_two = _takes(callee, receiver, values, {}) and not _takes(callee, receiver, values[:1], {})
-    return bool(values[0]) and needs_two and not named
+    return needs_two and not keywords.keys() <= inspect.signature(callee).parameters.keys()
 
 
 def _is_both_kinds(values: Sequence[Any]) -> bool:

@@ -99,7 +99,10 @@ def failure(what: str, error: BaseException, path: str) -> str:
     """One sentence: what failed, how, and at which line of the user's file."""
     line = line_of(error, path)
     where = f" at line {line}" if line else ""
-    return f"{what} failed{where} ({describe(error)}): correct the file and try again."
+    advice = "correct the file and try again"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        advice = f"install it for {sys.executable}, or choose an interpreter that has it"
+    return f"{what} failed{where} ({describe(error)}): {advice}."
 
 
 def line_of(error: BaseException, path: str) -> int:

@@ -54,6 +54,8 @@ class Results:
         if isinstance(value, dict) and "ref" in value:
             return self._tensor(position, value, node)
         if isinstance(node, torch.fx.Node):
+            if isinstance(node.meta["val"], torch.Tensor):
+                raise Refused(f"Result {position + 1} is a tensor of constants: make it outside of the call.")
             return self._converter.size_text(node.meta["val"])
         if isinstance(value, (bool, int, float, str, type(None))):
             return repr(value)
