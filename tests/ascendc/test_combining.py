@@ -114,6 +114,23 @@ def test_many_entries_are_dealt_out(
         np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("start", [0, 5])
+def test_integers_are_counted(builder: Any, on_twin: Any, start: int) -> None:
+    b = builder()
+    index = b.input("index", ("n",), "int64")
+    zeros = b.call("full.default", (40,), start, shape=(40,), dtype="int64")
+    ones = b.call("ones_like.default", index, shape=("n",), dtype="int64")
+    task = b.task(
+        b.call("scatter_add.default", zeros, 0, index, ones, shape=(40,), dtype="int64"),
+        symbols={"n": 100000},
+    )
+    assert PUT_PARTS in [node.op for node in legalised(task).graph.nodes]
+    for n in (1, 3000):
+        places = RANDOM.integers(0, 40, n)
+        (got,) = on_twin(task, {"index": places}, sizes={"n": n})
+        np.testing.assert_array_equal(got, start + np.bincount(places, minlength=40))
+
+
 def test_a_number_is_combined(builder: Any, on_twin: Any) -> None:
     b = builder()
     x, index = b.input("x", (6, 20)), b.input("index", (6, 30), "int64")

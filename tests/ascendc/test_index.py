@@ -161,3 +161,14 @@ def test_remainders_of_indices_count_from_the_end(builder: Any, chip: Any, on_tw
     values, places = RANDOM.normal(size=(4, 9)).astype(np.float32), RANDOM.integers(-9, 9, (4, 6))
     (found,) = on_twin(task, {"x": values, "index": places})
     np.testing.assert_array_equal(found, np.take_along_axis(values, places, 1))
+
+
+def test_indices_of_dimensions_that_are_not_neighbours(builder: Any, on_twin: Any) -> None:
+    """What they choose comes first then."""
+    b = builder()
+    x, i, j = b.input("x", (6, 5, 7)), b.input("i", (4,), "int64"), b.input("j", (4,), "int64")
+    task = b.task(b.call("index.Tensor", x, (i, None, j), shape=(4, 5)))
+    values = RANDOM.normal(size=(6, 5, 7)).astype(np.float32)
+    rows, columns = RANDOM.integers(-6, 6, 4), RANDOM.integers(-7, 7, 4)
+    (found,) = on_twin(task, {"x": values, "i": rows, "j": columns})
+    np.testing.assert_array_equal(found, values[rows, :, columns])

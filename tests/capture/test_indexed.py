@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import torch
 
 from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.agent import indexed
 from evokernel_core.capture.client import AgentClient, Way
 
 TEXT = """
@@ -38,3 +40,44 @@ def test_values_share_the_sizes_of_what_they_replace(
         assert region.task is not None, region.reason
         given = {item.expression: item.spec.shape for item in region.task.graph.inputs}
         assert given["values"] == (*given["where"], given["x"][1])
+
+
+@pytest.mark.parametrize("includes", [True, False])
+@pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
+def test_reductions_at_indices_of_slices(reduce: str, includes: bool) -> None:
+    torch.manual_seed(0)
+    x, values, where = torch.randn(4, 9, 3), torch.randn(4, 20, 3), torch.randint(0, 9, (20,))
+    expected = x.index_reduce(1, where, values, reduce, include_self=includes)
+    found = indexed.reduced(x, 1, where, values, reduce, include_self=includes)
+    torch.testing.assert_close(found, expected)
+
+
+def test_sizes_of_slices_must_fit() -> None:
+    x, values, where = torch.randn(4, 9), torch.randn(4, 20), torch.zeros(19, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="does not fit"):
+        indexed.reduced(x, 1, where, values, "amax")
+
+
+def test_places_that_count_through_all_elements() -> None:
+    x, values, where = torch.randn(4, 9), torch.randn(5, 2), torch.randint(-36, 36, (5, 2))
+    expected = x.put(where, values, accumulate=True)
+    torch.testing.assert_close(indexed.written(x, where, values, True), expected)
+
+
+@pytest.mark.parametrize("shape", [(4, 9), (9,), (4, 1)])
+def test_elements_in_turn_where_a_mask_holds(shape: tuple[int, ...]) -> None:
+    x, mask, values = torch.randn(4, 9), torch.rand(shape) < 0.5, torch.randn(50)
+    torch.testing.assert_close(indexed.taken_by_mask(x, mask, values), x.masked_scatter(mask, values))
+
+
+def test_infinite_numbers_fill_tensors(agent: AgentClient, tmp_path: Path) -> None:
+    """A number that JSON has no word for is no value of the graph."""
+    text = (
+        "import torch\n\n# evokernel: x=f32[9,17]\ndef f(x):\n"
+        "    least = torch.full((x.shape[0], x.shape[1]), float('-inf'))\n"
+        "    return torch.maximum(torch.where(x > 0, x, least), torch.full_like(x, float('-inf')))\n"
+    )
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True)
+    assert region.task is not None, region.reason
+    fills = [node for node in region.task.graph.nodes if node.op.startswith("aten.full")]
+    assert fills and all(float(str(node.args[1])) == float("-inf") for node in fills)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evokernel_core.ascendc.families.put import LAST, PUT, PUT_PARTS, SUMMED
 from evokernel_core.ascendc.lowering_sizes import extent, product
+from evokernel_core.ascendc.rewrites.constants import number_everywhere
 from evokernel_core.ascendc.rewrites.elementwise import cast
 from evokernel_core.ascendc.rewrites.indexing import expanded, permuted, places_of, tensor, times
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg, view
@@ -49,6 +50,8 @@ def put(
         return cast(writer, put(writer, wide[0], indices, wide[1], kind, wraps), spec.dtype)
     if spec.dtype not in SUMMED:
         raise PlanError(f"Values of {spec.dtype} are not combined at indices: convert them to int32.")
+    if kind == "add" and "int" in spec.dtype and number_everywhere(writer, values) == 1:
+        return _counted(writer, source, indices, values, wraps)
     if (kind == "mul" or spec.dtype == "int64") and not extent(spec.shape[-1]).is_one:
         return _by_element(writer, source, indices, values, kind, wraps)
     parts = _parts(writer, source, values) if spec.dtype == "float32" and kind in _REDUCTIONS else 1
@@ -56,6 +59,21 @@ def put(
         return _in_parts(writer, source, indices, values, kind, wraps, parts)
     shape = spec.shape
     return writer.call(PUT, source, tuple(indices), values, kind, wraps, shape=shape, dtype=spec.dtype)
+
+
+def _counted(
+    writer: GraphWriter, source: ValueRef, indices: Sequence[ValueRef], values: ValueRef, wraps: bool
+) -> ValueRef:
+    """How often each place is an index, on top of the source; float32 counts exactly up to 16 million."""
+    spec, chosen = writer.spec(source), writer.shape(values)
+    zeros, ones = (
+        writer.call("aten.full.default", tuple(map(as_arg, shape)), number, shape=shape, dtype="float32")
+        for shape, number in ((spec.shape, 0.0), (chosen, 1.0))
+    )
+    found = cast(writer, put(writer, zeros, indices, ones, "add", wraps), spec.dtype)
+    if number_everywhere(writer, source) == 0:
+        return found
+    return writer.call("aten.add.Tensor", source, found, shape=spec.shape, dtype=spec.dtype)
 
 
 def _by_element(

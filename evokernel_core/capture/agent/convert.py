@@ -192,10 +192,10 @@ class Converter:
             kwargs["dtype"] = self._argument(value.dtype)
         name, args = with_number(name, [self._argument(item) for item in node.args])
         args = self._with_tensors(node, args) if name == str(node.target) else args
-        if name == "aten.expand.default" and not isinstance(args[0], dict):  # of a number, not of a tensor
+        if name == "aten.expand.default" and not _is_value(args[0]):  # of a number, not of a tensor
             name, args = "aten.full.default", [[self._argument(size) for size in value.shape], args[0]]
             kwargs = {"dtype": self._argument(value.dtype)}
-        if name in FILLED and isinstance(args[-1], dict):  # with a complex number, of which no kernel fills
+        if name in FILLED and _is_value(args[-1]):  # with a complex number, of which no kernel fills
             name, args = "aten.expand.default", [args[-1], [self._argument(size) for size in value.shape]]
             kwargs = {}
         if name in UNFILLED:
@@ -220,7 +220,7 @@ class Converter:
             return args
         found = list(args)
         for position, (wanted, item) in enumerate(zip(schema.arguments, args, strict=False)):
-            if "Tensor" not in str(wanted.type) or isinstance(item, (list, dict, type(None))):
+            if "Tensor" not in str(wanted.type) or isinstance(item, (list, type(None))) or _is_value(item):
                 continue
             dtype = str(node.args[position].meta["val"].dtype).removeprefix("torch.")
             label = f"{node.name}_{wanted.name}"
@@ -288,6 +288,11 @@ def _makes_of_default_dtype(node: Any) -> bool:
     asked = any(item.name == "dtype" for item in node.target._schema.arguments)
     values = (item.meta["val"] for item in node.all_input_nodes)
     return asked and node.kwargs.get("dtype") is None and not any(isinstance(v, torch.Tensor) for v in values)
+
+
+def _is_value(item: Any) -> bool:
+    """Whether an argument is a node's result or an input; numbers that are not finite are dicts as well."""
+    return isinstance(item, dict) and "ref" in item
 
 
 def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:
