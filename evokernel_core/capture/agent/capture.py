@@ -23,7 +23,6 @@ from .errors import AgentError, Refused, Unsupported, describe, uncovered
 from .export import RegionFunction, Traced, export, export_static, region_function
 from .grow import OWN_OPS, grow
 from .halves import types_that_differ
-from .initial import initial_values
 from .inputs import Annotations, Trial, trials
 from .kept import kept_whole
 from .lazy import lazy_modules
@@ -38,6 +37,7 @@ from .results import statements_of
 from .sizes import InexpressibleSize
 from .source import Function, Source, number_of
 from .unknown import size_unknown
+from .valueless import without_values
 from .whole import WholeFunctions
 
 _MAX_REGROWTHS = 12
@@ -67,7 +67,7 @@ def capture(
     whole = asked.whole
     source = parsed(path, text)
     recorder = Recorder(source)
-    with isolation(Path(path)), lazy_modules(), initial_values(), WithoutWrites(), ExitStack() as kept:
+    with isolation(Path(path)), lazy_modules(), without_values(), WithoutWrites(), ExitStack() as kept:
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations, asked.group)

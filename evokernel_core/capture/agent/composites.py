@@ -104,6 +104,7 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
         aten.rrelu.default: rrelu,
         aten.rrelu_.default: rrelu_in_place,
         aten.bilinear.default: compositions.bilinear,
+        aten.fill_diagonal_.default: compositions.diagonal_filled,
         aten.batch_norm.default: batch_norm,
         aten.scaled_dot_product_attention.default: attention.rule(fits),
     }

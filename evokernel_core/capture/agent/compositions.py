@@ -140,6 +140,18 @@ def identity(
     return torch.eq(torch.arange(rows).unsqueeze(1), across).to(dtype or torch.get_default_dtype())
 
 
+def diagonal_filled(x: torch.Tensor, value: Any, wrap: bool = False) -> torch.Tensor:
+    """aten.fill_diagonal_: the elements whose indices are all alike. With ``wrap`` the diagonal of a tall
+    matrix starts again below its end, one row left free."""
+    rank = x.dim()
+    numbers = [torch.arange(size).view([-1] + [1] * (rank - 1 - dim)) for dim, size in enumerate(x.shape)]
+    first = numbers[0] % (x.shape[1] + 1) if wrap and rank == 2 and x.shape[0] > x.shape[1] else numbers[0]
+    alike = torch.eq(first, numbers[1])
+    for other in numbers[2:]:
+        alike = alike & torch.eq(numbers[0], other)
+    return x.copy_(x.masked_fill(alike, value))
+
+
 def quantised(
     x: torch.Tensor, scale: float, zero: int, least: int, most: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
