@@ -58,7 +58,7 @@ def _read(kind: str, node: Node) -> _Stack:
 
 def _rewrite_stack(kind: str, node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     stack = _read(kind, node)
-    initial = tuple(None if _is_zero(ref, writer) else ref for ref in stack.states)
+    initial = tuple(None if is_zero(ref, writer) else ref for ref in stack.states)
     layers = []
     x = stack.x
     together = _together(stack, writer)
@@ -138,7 +138,7 @@ def _joined(states: list[ValueRef], writer: GraphWriter) -> ValueRef:
     return writer.call("aten.cat.default", tuple(states), 0, shape=shape, dtype=writer.spec(states[0]).dtype)
 
 
-def _is_zero(ref: ValueRef, writer: GraphWriter) -> bool:
+def is_zero(ref: ValueRef, writer: GraphWriter) -> bool:
     """Whether a state is made as zeros."""
     made = {node.name: node for node in writer.nodes}.get(ref.name)
     if made is None:

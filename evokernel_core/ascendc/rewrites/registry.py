@@ -33,6 +33,7 @@ from evokernel_core.ascendc.rewrites import (
     views,
 )
 from evokernel_core.ascendc.rewrites.framing import framed_beside
+from evokernel_core.ascendc.rewrites.lstm_cells import recognise_lstm_cells
 from evokernel_core.ascendc.rewrites.recurrent_cells import recognise_cells
 from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
 from evokernel_core.ascendc.rewrites.split_reductions import split_reductions
@@ -46,6 +47,7 @@ PASSES: tuple[Pass, ...] = (
     complexes.complex_in_parts,
     integers.integers_in_float32,
     integer_reductions.integer_reductions,
+    recognise_lstm_cells,
     recognise_cells,
     recognise_scans,
     attention.recognise_attention,
