@@ -27,6 +27,7 @@ _LAYOUT = {
     "repeat", "expand", "view", "unsqueeze", "squeeze", "clone", "tril", "triu", "unfold", "split",
     "split_with_sizes",
 }  # fmt: skip
+_OF_COMPLEX = {"view_as_complex", "view_as_real"}
 _REDUCTION = {
     "sum", "mean", "amax", "amin", "max", "min", "prod", "var", "var_mean", "std", "any", "all",
     "argmax", "argmin", "linalg_vector_norm",
@@ -90,6 +91,7 @@ def _is_activation(graph: Graph, ops: list[str]) -> bool:
 def task_name(graph: Graph, symbol: str) -> str:
     """An identifier for people: the owner of the code and its main op, as ``mlp_forward_silu``."""
     names = [packet(node.op).strip("_") for node in graph.nodes]
+    names = [name for name in names if name not in _OF_COMPLEX] or names
     telling = [name for name in names if name in _SCAN | _SOFTMAX | _NORM | _REDUCTION | _ACTIVATION]
     main = (telling or names or ["op"])[0]
     owner = re.sub(r"\W+", "_", symbol.removesuffix(".forward")).lower()

@@ -39,14 +39,12 @@ def uncovered(op: str, line: int) -> str:
     """Why a line has no kernel, from the overload name of the op that stands in the way."""
     if op.startswith("evokernel."):
         return f"Line {line} already calls a generated kernel."
-    if op.endswith(OF_COMPLEX):
-        name = ".".join(op.removesuffix(OF_COMPLEX).split(".")[:2])
-        return f"Line {line} uses {name} on complex numbers, which the kernels on offer do not compute."
-    name = ".".join(op.split(".")[:2])
+    name = ".".join(op.removesuffix(OF_COMPLEX).split(".")[:2])
+    given = " on complex numbers" if op.endswith(OF_COMPLEX) else ""
     for words, ops in _PLAIN_WORDS.items():
         if name.removeprefix("aten.") in ops:
-            return f"Line {line} is {words} ({name}), which the kernels on offer do not compute."
-    return f"Line {line} uses {name}, which the kernels on offer do not compute."
+            return f"Line {line} is {words} ({name}){given}, which the kernels on offer do not compute."
+    return f"Line {line} uses {name}{given}, which the kernels on offer do not compute."
 
 
 class Refused(Exception):
