@@ -11,7 +11,8 @@ from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.ascendc.rewrites.elementwise import cast
 from evokernel_core.ascendc.rewrites.indexing import tensor, times
-from evokernel_core.ascendc.rewrites.picking import argument, producer, view
+from evokernel_core.ascendc.rewrites.picking import argument, as_arg, producer, view
+from evokernel_core.ascendc.rewrites.putting import put
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
@@ -136,7 +137,26 @@ def _is_computed(writer: GraphWriter, ref: ValueRef) -> bool:
     return below is not None
 
 
+def _gradient(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+    """Of a table: the sum of the gradients of all that its rows were read for."""
+    given, indices, spec = tensor(node, 0), tensor(node, 1), node.outputs[0]
+    if argument(node, 4, "scale_grad_by_freq", False):
+        raise PlanError("embedding_dense_backward that divides by how often a row was read is not covered.")
+    count, padding = times(writer.shape(indices)), int(str(argument(node, 3, "padding_idx", -1)))
+    places, rows = view(writer, indices, (1, count)), view(writer, given, (1, count, spec.shape[1]))
+    if padding >= 0:
+        column = view(writer, indices, (1, count, 1))
+        kept = writer.call("aten.ne.Scalar", column, padding, shape=(1, count, 1), dtype="bool")
+        rows = writer.call(
+            "aten.where.ScalarOther", kept, rows, 0.0, shape=writer.shape(rows), dtype=spec.dtype
+        )
+    shape = (1, *spec.shape)
+    zeros = writer.call("aten.full.default", tuple(map(as_arg, shape)), 0.0, shape=shape, dtype=spec.dtype)
+    return (view(writer, put(writer, zeros, [places], rows, "add", False), spec.shape),)
+
+
 REWRITES: Mapping[str, Rewrite] = {
+    "aten.embedding_dense_backward.default": _gradient,
     "aten._embedding_bag_forward_only.default": _bag,
     "aten._embedding_bag.default": _bag,
 }

@@ -122,6 +122,11 @@ def _margin_classes(node: Node, shapes: Shapes) -> _Limits:
     yield node["args"][1], Range(0, _shape(node, 0, shapes)[-1])
 
 
+def _gradients(node: Node, shapes: Shapes) -> _Limits:
+    """Rows of a table that gradients are of."""
+    yield node["args"][1], Range(0, shapes[node["name"], 0][0])
+
+
 def _bags(node: Node, shapes: Shapes) -> _Limits:
     """Rows of a table, and where the bags of them begin."""
     yield node["args"][1], Range(0, _shape(node, 0, shapes)[0])
@@ -145,6 +150,7 @@ _READERS: Mapping[str, _Reader] = {
     ),
     **dict.fromkeys(("index", "index_put", "_unsafe_index", "_unsafe_index_put"), _per_dimension),
     "embedding": _rows,
+    "embedding_dense_backward": _gradients,
     **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), _bags),
     "one_hot": _one_hot,
     "nll_loss_forward": _classes(4),
