@@ -85,11 +85,19 @@ def _vector_norm(call: Call) -> Operand:
     raise PlanError(f"A vector norm of order {order:g} is not covered; orders 1, 2 and infinity are.")
 
 
+_LARGEST = 3.4028234663852886e38
+"""The largest finite float32."""
+
+
 def _logsumexp(call: Call) -> Operand:
     x = _operand(call)
     largest = call.b.reduce("max", x)
     total = call.b.reduce("sum", call.b.exp(call.b.sub(x, largest)))
-    return call.b.add(call.b.ln(total), largest)
+    # an infinite largest element, such as that of a row which is masked out, is the result
+    result = call.b.add(call.b.ln(total), largest)
+    for mode, limit in (("GT", _LARGEST), ("LT", -_LARGEST)):
+        result = call.b.select(call.b.compare(mode, largest, limit), math.copysign(math.inf, limit), result)
+    return result
 
 
 def _softmax(call: Call) -> Operand:

@@ -83,3 +83,21 @@ def test_values_between_kernels_stay_narrow_until_they_are_read(
 def test_a_copy_that_is_a_result_stays_where_it_is_made(builder: Any, chip: Any) -> None:
     first = plan_program(_normalised_product(builder, "float16", 2), chip).kinds[0][0].graph
     assert "float32" in [spec.dtype for spec in first.output_specs()]
+
+
+@pytest.mark.parametrize(("dims", "columns"), [((1,), "n"), ((0,), "n"), ((0, 1), "n")])
+def test_a_log_sum_of_infinite_elements_is_infinite(
+    dims: tuple[int, ...], columns: str, builder: Any, on_twin: Any
+) -> None:
+    graph = builder()
+    x = graph.input("x", ("m", columns), "float16")
+    shape = tuple(size for dim, size in enumerate(("m", columns)) if dim not in dims)
+    result = graph.call("logsumexp.default", x, dims, shape=shape, dtype="float16")
+    task = graph.task(result, symbols={"m": 64, "n": 300})
+    values = np.random.default_rng(0).normal(size=(9, 40)).astype("f2")
+    for kind in (-np.inf, np.inf):
+        values[3, :], values[:, 5] = kind, kind
+        (found,) = on_twin(task, {"x": values}, sizes={"m": 9, "n": 40})
+        with np.errstate(divide="ignore"):
+            expected = np.logaddexp.reduce(values.astype("f8"), axis=dims if len(dims) > 1 else dims[0])
+        np.testing.assert_allclose(found.astype("f8"), expected, rtol=1e-2, atol=1e-2)
