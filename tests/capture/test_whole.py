@@ -448,6 +448,12 @@ SAME = {
         "y, h = self.rnn(x)\nreturn y[:, -1], h",
         "torch.randn(2, 4, 6)",
     ),
+    "recurrent layers that drop out": (
+        "self.rnn = nn.LSTM(6, 5, 3, dropout=0.4, batch_first=True, bidirectional=True)\n"
+        "self.last = nn.GRU(10, 4, 2, dropout=0.3)",
+        "y, (h, c) = self.rnn(x)\nz, g = self.last(y.transpose(0, 1))\nreturn z, h, c, g",
+        "torch.randn(3, 40, 6)",
+    ),
     "a long recurrent layer": (
         "self.rnn = nn.LSTM(6, 5, 2, bidirectional=True)",
         "y, (h, c) = self.rnn(x)\nreturn y[-1], h, c",
@@ -526,7 +532,6 @@ REFUSED = [
     ("self.a = 1", "return x[x > 0].exp()", "values of a tensor"),
     ("self.norm = nn.BatchNorm1d(6, momentum=None)", "return self.norm(x)", "momentum=None"),
     ("self.a = 1", "return torch.from_numpy(x.numpy()).exp()", "out of PyTorch"),
-    ("self.rnn = nn.LSTM(6, 6, 2, dropout=0.1)", "y, _ = self.rnn(x)\nreturn y", "call eval()"),
     ("self.rnn = nn.LSTM(6, 6, proj_size=2)", "y, _ = self.rnn(x)\nreturn y", "set proj_size=0"),
 ]
 

@@ -108,7 +108,7 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
         aten.batch_norm.default: batch_norm,
         aten.scaled_dot_product_attention.default: attention.rule(fits),
     }
-    return rules | recurrent.rules(fits)
+    return rules | recurrent.rules(fits, lambda p, train: _note(modes, p, train))
 
 
 def copied(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:

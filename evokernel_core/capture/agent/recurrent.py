@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from . import draws
 from .errors import Unsupported
 
 aten = torch.ops.aten
@@ -40,9 +41,12 @@ ATEN_NAMES: Mapping[str, str] = {f"evokernel_capture.{kind}.default": f"aten.{ki
 """What nodes of this module's operations are called in a graph."""
 
 
-def rules(fits: Callable[[str], bool]) -> dict[Any, Callable[..., Any]]:
-    """How the operations are traced; ``fits`` tells which have kernels of their own."""
-    return {getattr(aten, kind).input: _rule(kind, fits(f"aten.{kind}.input")) for kind in _KINDS}
+def rules(
+    fits: Callable[[str], bool], note: Callable[[float, bool], None] = lambda p, train: None
+) -> dict[Any, Callable[..., Any]]:
+    """How the operations are traced; ``fits`` tells which have kernels of their own, and ``note`` takes the
+    probability of dropping out between layers and whether that is done."""
+    return {getattr(aten, kind).input: _rule(kind, fits(f"aten.{kind}.input"), note) for kind in _KINDS}
 
 
 def kept() -> dict[Any, Callable[..., Any]]:
@@ -50,17 +54,17 @@ def kept() -> dict[Any, Callable[..., Any]]:
     return {getattr(aten, kind).input: getattr(torch.ops.evokernel_capture, kind) for kind in _KINDS}
 
 
-def _rule(kind: str, fits: bool) -> Callable[..., Any]:
+def _rule(kind: str, fits: bool, note: Callable[[float, bool], None]) -> Callable[..., Any]:
     operation = getattr(aten, kind).input
     apart = operation.py_kernels[torch._C.DispatchKey.CompositeImplicitAutograd]
     whole = getattr(torch.ops.evokernel_capture, kind)
 
     def run(*args: Any) -> Any:
         x, layers, dropout, train, bidirectional, batch_first = args[0], *args[4:9]
-        if dropout and train and layers > 1:
-            raise Unsupported(
-                "A recurrent layer drops out between its layers: call eval() before capturing it."
-            )
+        if dropout and layers > 1:
+            note(dropout, train)
+            if train:
+                return _layer_by_layer(run, *args)
         steps = x.shape[1 if batch_first and x.dim() == 3 else 0]
         captured = steps.node.hint if isinstance(steps, torch.SymInt) else steps
         short = captured * layers * (2 if bidirectional else 1) <= _MOST_STEPS
@@ -70,6 +74,40 @@ def _rule(kind: str, fits: bool) -> Callable[..., Any]:
         return whole(*args)
 
     return run
+
+
+def _layer_by_layer(  # noqa: PLR0913, PLR0917 - as its op
+    run: Callable[..., Any],
+    x: Any,
+    states: Any,
+    params: Any,
+    biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> Any:
+    """A stack that drops out between its layers: what a layer drops is drawn before the next one runs."""
+    directions = 2 if bidirectional else 1
+    each = (4 if biases else 2) * directions
+    several = isinstance(states, (list, tuple))
+    if len(params) != each * layers:
+        raise Unsupported("A recurrent layer projects its states: set proj_size=0.")
+    last: list[list[Any]] = []
+    for layer in range(layers):
+        first = [
+            state.narrow(0, layer * directions, directions) for state in (states if several else [states])
+        ]
+        weights = params[layer * each : (layer + 1) * each]
+        given = first if several else first[0]
+        x, *found = run(x, given, weights, biases, 1, 0.0, train, bidirectional, batch_first)
+        last.append(found)
+        if layer + 1 < layers:  # PyTorch drops out of sequences with the steps in front
+            steps = x.transpose(0, 1) if batch_first else x
+            x = draws.dropout(steps, dropout, True)
+            x = x.transpose(0, 1) if batch_first else x
+    return (x, *(torch.cat(parts) for parts in zip(*last, strict=True)))
 
 
 def _compare_sizes(  # noqa: PLR0913, PLR0917 - as its op
