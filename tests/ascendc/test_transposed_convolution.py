@@ -81,7 +81,7 @@ TURNED = [
 def test_results_that_vector_cores_turn(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
     layer = LAYERS[name]
     task = task_of(builder, layer)
-    schedule = Schedule(64, 64, 2, 64, 64, 3, turned=True, own_weights=layer.bias)
+    schedule = Schedule(64, 64, 2, 64, 64, 3, turned=True, own_weights=layer.bias, step_slots=3)
     strategy = Strategy("transposed", asdict(schedule))
     assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
     for sizes in layer.sizes:
@@ -101,7 +101,7 @@ SWEPT = {
 def test_slabs_share_rows(layer: Layer, turned: bool, own_weights: bool, builder: Any, on_twin: Any) -> None:
     """Several tiles of a sweep for each core, more than lie in the ring at a time."""
     task = task_of(builder, layer)
-    strategy = Strategy("transposed", asdict(Schedule(16, 32, 2, 64, 64, 3, turned, own_weights)))
+    strategy = Strategy("transposed", asdict(Schedule(16, 32, 2, 64, 64, 3, turned, own_weights, 3)))
     for sizes in layer.sizes:
         values = values_of(layer, sizes)
         (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))

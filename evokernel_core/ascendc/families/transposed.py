@@ -8,6 +8,7 @@ stored at the stride's distance.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -44,6 +45,8 @@ _MOST_TURNED = 16
 _LEAST_TURNED = 16
 """Outputs of each phase along W in a turn of results."""
 _L1_BYTES = 512 * 1024 - 256
+_STEP_SLOTS = (2, 3)
+"""Steps in L0: each takes two of the six events from the matrix unit to its loads."""
 _CONSTANT_BYTES = 8 * 1024
 """L1 for a block of biases and one of ones."""
 
@@ -106,9 +109,10 @@ def _starts(found: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
         for most_n in (128, 256, 512, 1024):
             for c_slots in (1, 2):
                 for slab_kb, panel_kb in ((160, 80), (120, 120), (200, 40)):
-                    for own in (False, True):
-                        yield Schedule(most_m, most_n, c_slots, slab_kb, panel_kb, own_weights=own)
-                        yield Schedule(most_m, most_n, c_slots, slab_kb, panel_kb, 3, True, own)
+                    for own, steps in itertools.product((False, True), _STEP_SLOTS):
+                        tile = (most_m, most_n, c_slots, slab_kb, panel_kb)
+                        yield Schedule(*tile, own_weights=own, step_slots=steps)
+                        yield Schedule(*tile, 3, True, own, steps)
 
 
 def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
@@ -127,10 +131,10 @@ def _broken_rule(item: Schedule) -> str | None:
     """Why no convolution can be computed with a schedule."""
     if min(item.most_m, item.most_n) < 16 or item.most_m % 16 or item.most_n % 16:
         return "Tiles are whole fractals."
-    if item.most_m > 256 or item.most_n > 1024:
-        return "A block of one operand does not fit L0."
-    if item.c_slots * item.most_m * 16 * 4 > 128 * 1024 or item.c_slots not in (1, 2):
-        return "The results do not fit L0C."
+    if item.step_slots not in _STEP_SLOTS or item.c_slots not in (1, 2):
+        return "L0 holds two or three steps, and L0C one or two results."
+    if item.most_m > 256 or item.most_n > 1024 or item.c_slots * item.most_m * 16 * 4 > 128 * 1024:
+        return "A block of one operand does not fit L0, or the results L0C."
     if 2 * (item.slab_kb + item.panel_kb) * 1024 + _CONSTANT_BYTES > _L1_BYTES:
         return "Two slabs and two panels do not fit L1."
     if min(item.slab_kb, item.panel_kb) < 16 or not 2 + item.turned <= item.ring <= 4:
@@ -153,6 +157,8 @@ def _steps(found: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Itera
     yield "results stored as they are", evolve(here, turned=False, ring=2)
     yield "weights for each core alone", evolve(here, own_weights=True)
     yield "weights for all cores", evolve(here, own_weights=False)
+    yield "another step in L0", evolve(here, step_slots=here.step_slots + 1)
+    yield "one step in L0 less", evolve(here, step_slots=here.step_slots - 1)
     yield "another slab ahead", evolve(here, ring=here.ring + 1)
     yield "one slab ahead less", evolve(here, ring=here.ring - 1)
 

@@ -20,11 +20,13 @@ from evokernel_core.twin.chip import Chip
 
 _FRACTAL, _BLOCK = 16, 32
 _ROW_BYTES = 88 * 1024
-_L0_BYTES, _L0C_BYTES = 32 * 1024, 128 * 1024
+_L0_BYTES, _L0C_BYTES = 64 * 1024, 128 * 1024
 _MOST_ROW = 255 * _FRACTAL
 _LOAD_CYCLES = 9
 """Of one copy from L1 to L0 before its first byte (twin/chips, cube)."""
 _PRODUCT_CYCLES = 10
+_STEP_CYCLES = 70
+"""From the last cycle of a product until the next step may be loaded in its place."""
 _VECTOR_CYCLES = 60
 """Of one vector instruction that the next one waits for."""
 _HANDOVER_CYCLES = 250
@@ -49,7 +51,8 @@ class Schedule(Settings):
     """Most output channels and pixels of a tile, results in L0C at a time, kilobytes of L1 for one of two
     slabs and one of two panels of weights, and slabs in the ring of a cube core. ``turned``: pixels are
     the rows of the product, and the vector cores turn the result into rows of outputs. ``own_weights``:
-    the vector cores of each cube core lay weights out for it alone, and no core waits for all others."""
+    the vector cores of each cube core lay weights out for it alone, and no core waits for all others.
+    ``step_slots``: steps of weights and pixels in L0."""
 
     most_m: int
     most_n: int
@@ -59,6 +62,12 @@ class Schedule(Settings):
     ring: int = 2
     turned: bool = False
     own_weights: bool = False
+    step_slots: int = 2
+
+    @property
+    def step_fractals(self) -> int:
+        """What a step in L0 holds of each operand."""
+        return _L0_BYTES // self.step_slots // (_FRACTAL * _BLOCK)
 
     def phases_w(self, found: Transposed) -> int:
         """Outputs along W that are computed apart from one another."""
@@ -137,7 +146,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
         blocks,
         chunks,
         chunks == 1 and rows == 1 and taps * blocks <= 2 * panel,
-        _L0_BYTES // (_FRACTAL * _BLOCK) // max(fractals, tile_m // _FRACTAL),
+        item.step_fractals // max(fractals, tile_m // _FRACTAL),
         -(-shared // -(-shared // held)),
         anew * slab[0] * slab[1] + (1 - anew) * new_rows,
     )
@@ -173,7 +182,7 @@ def _first_tile(
 ) -> tuple[tuple[int, int, int], bool, bool]:
     """The largest tile, whether it is flat and whether it is dense."""
     held = _L0C_BYTES // (item.c_slots * tile_m * 4) // _FRACTAL * _FRACTAL
-    most = min(item.most_n, held, _L0_BYTES // _BLOCK)
+    most = min(item.most_n, held, item.step_fractals * _FRACTAL)
     out_d, out_h, out_w = sizes.outputs
     axis_d, axis_h, axis_w = found.axes
     depths, heights = -(-out_d // axis_d.stride), -(-out_h // axis_h.stride)
@@ -323,7 +332,9 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     steps = products / planned.step_blocks + phases
     matrix = products * rows * fractals * (2 if width == 4 else 1) + steps * _PRODUCT_CYCLES
     cycles = (2, 4) if item.turned else (4, 2)  # of a fractal of pixels, and of weights
-    loads = products * (runs * _LOAD_CYCLES + fractals * cycles[0] + rows * cycles[1]) + steps * _LOAD_CYCLES
+    held = item.step_fractals // rows // planned.step_blocks if item.turned else 1
+    groups = steps / held  # of weights
+    loads = products * (runs * _LOAD_CYCLES + fractals * cycles[0] + rows * cycles[1]) + groups * _LOAD_CYCLES
     slab = planned.blocks * planned.plane * _BLOCK / 110
     axes = found.axes if item.turned else found.axes[:2]
     used = math.prod(min(axis.tap_step, taps) for axis, taps in zip(axes, sizes.kernel, strict=False))
@@ -334,7 +345,8 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     stored = (
         phases * fractals * planned.tile_m * _FRACTAL * max(width / 76, 1 / 32) * planned.tiles_m * ragged
     )
-    work = max(matrix, loads) * planned.tiles_m
+    in_turn = (matrix + loads + steps * _STEP_CYCLES) / item.step_slots
+    work = max(matrix, loads, in_turn) * planned.tiles_m
     if item.c_slots == 1:
         work += stored + phases * planned.tiles_m * _HANDOVER_CYCLES
     else:  # nothing is multiplied while results are stored that no tap reaches
