@@ -148,12 +148,13 @@ class Watch:
     def __init__(self, holders: Iterable[Holder]) -> None:
         self._before = [(holder, dict(holder.items())) for holder in holders]
 
-    def built(self) -> str:
-        """What was no tensor, or was not there, before it was set; empty where there is nothing."""
-        for change in self.changes():
-            if not (isinstance(change.before, torch.Tensor) and isinstance(change.value, torch.Tensor)):
-                return change.expression
-        return ""
+    def built(self) -> list[Change]:
+        """What was no tensor, or was not there, before it was set."""
+        return [
+            change
+            for change in self.changes()
+            if not (isinstance(change.before, torch.Tensor) and isinstance(change.value, torch.Tensor))
+        ]
 
     def changes(self) -> list[Change]:
         """The entries that are not what they were, in order."""

@@ -29,6 +29,7 @@ from .ones import least_sizes
 from .ops import CASTS, Fusibility
 from .parts import SCALAR
 from .results import Results
+from .set_anew import is_set_by_each_call
 from .sizes import InexpressibleSize
 from .source import ENTER, EXIT, Function, Source
 from .trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
@@ -59,6 +60,7 @@ class WholeFunctions:
         self.fusibility = fusibility
         self.was_run = was_run
         self._run: list[Function] = []
+        self._set: frozenset[str] = frozenset()
         # a draw said in other draws would give other numbers
         table = {operation: rule for operation, rule in fusibility.table.items() if not _draws(operation)}
         self._table = table | TABLE
@@ -74,8 +76,10 @@ class WholeFunctions:
             raise Refused(reason)
         self._run = run
         region = self._region(entry, fixed)
-        if built := entry.state.built():
-            raise Refused(f"The first call sets {built}, which a kernel's would not: set it in __init__.")
+        for change in entry.state.built():
+            if not is_set_by_each_call(change, self._set, region["graph"], run):
+                name = change.expression
+                raise Refused(f"The first call sets {name}, which a kernel's would not: set it in __init__.")
         return region
 
     def _region(self, entry: Entry, fixed: bool) -> dict[str, Any]:
@@ -148,6 +152,7 @@ class WholeFunctions:
         except Unsupported as error:
             raise Refused(self._missing(found) or str(error)) from error
         self._check(graph)
+        self._set = frozenset(change.expression for change in call.changes)
         symbols = self._symbols(call, results, converter, graph)
         return {
             "replacement": results.replacement(self.source, conditions),
