@@ -29,6 +29,8 @@ _INVERSE_ERROR_FAR = (
 """The same in powers of sqrt(w) - 3 for w from 5 to the last number below infinity."""
 _LARGEST = 3.0e38
 _TINY = 1e-37
+_INVERTIBLE = 1e37
+"""The inverse of this is a normal number of float32."""
 _SQUARES_VANISH = 1e4
 """From here on x * x + 1 is x * x to float32."""
 
@@ -51,12 +53,25 @@ def atan(b: Builder, x: Operand) -> Operand:
     return b.select(b.compare("GT", b.abs(x), 1.0), outer, inner)
 
 
-def atan2(b: Builder, y: Operand, x: Operand) -> Operand:
+def atan2(
+    b: Builder, y: Operand, x: Operand, above: Operand | None = None, right: Operand | None = None
+) -> Operand:
+    """``above`` and ``right`` have the signs of y and x, where those of zeros matter."""
     wide, high = b.min(b.abs(x), _LARGEST), b.min(b.abs(y), _LARGEST)
     angle = _arctangent(b, b.div(b.min(wide, high), b.max(b.max(wide, high), _TINY)))
     angle = b.select(b.compare("GT", high, wide), b.sub(math.pi / 2, angle), angle)
-    angle = b.select(b.compare("LT", x, 0.0), b.sub(math.pi, angle), angle)
-    return _with_sign(b, angle, y)
+    angle = b.select(b.compare("LT", x if right is None else right, 0.0), b.sub(math.pi, angle), angle)
+    return _with_sign(b, angle, y if above is None else above)
+
+
+def _signed(b: Builder, x: Operand) -> Operand:
+    """A number that is less than zero where ``x`` is, or is a zero of that sign: the inverse."""
+    return b.div(1.0, b.max(b.min(x, _INVERTIBLE), -_INVERTIBLE))
+
+
+def angle(b: Builder, y: Operand, x: Operand) -> Operand:
+    """atan2 that tells zeros of either sign apart, as those of products of complex numbers are."""
+    return atan2(b, y, x, _signed(b, y), _signed(b, x))
 
 
 def _beside(b: Builder, x: Operand) -> Operand:
@@ -214,7 +229,7 @@ SPECIAL: dict[str, Rule] = {
     "aten.asin.default": _unary(asin),
     "aten.asinh.default": _unary(asinh),
     "aten.atan.default": _unary(atan),
-    "aten.atan2.default": lambda call: atan2(call.b, call.x(0), call.x(1)),
+    "aten.atan2.default": lambda call: angle(call.b, call.x(0), call.x(1)),
     "aten.atanh.default": _unary(atanh),
     "aten.copysign.Scalar": lambda call: _with_sign(call.b, call.b.abs(call.x(0)), call.x(1)),
     "aten.copysign.Tensor": lambda call: _with_sign(call.b, call.b.abs(call.x(0)), call.x(1)),

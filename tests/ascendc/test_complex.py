@@ -120,3 +120,14 @@ def test_views_of_pairs_stay_pairs(builder: Any, on_twin: Any, chip: Any) -> Non
         np.testing.assert_allclose(
             found, as_pairs(numbers * as_complex(table)[5 : s + 5]), rtol=1e-4, atol=1e-4
         )
+
+
+def test_angles_know_the_signs_of_zeros(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x = graph.input("x", ("n", 2))
+    z = graph.call("view_as_complex.default", x, shape=("n",), dtype=COMPLEX)
+    task = graph.task(graph.call("angle.default", z, shape=("n",)), symbols={"n": 36})
+    ends = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf]
+    given = np.array([(re, im) for re in ends for im in ends], "f4")
+    (found,) = on_twin(task, {"x": given})
+    np.testing.assert_allclose(found, np.arctan2(given[:, 1], given[:, 0]), rtol=1e-5, atol=1e-6)
