@@ -121,9 +121,9 @@ def test_offsets_that_are_computed_are_refused(builder: Any, chip: Any) -> None:
 @pytest.mark.parametrize("padding", [-1, 2])
 def test_gradients_of_a_table(builder: Any, on_twin: Any, padding: int) -> None:
     b = builder()
-    given, index = b.input("g", ("a", 3, 40)), b.input("i", ("a", 3), "int64")
+    given, index = b.input("g", ("a", "k", 40)), b.input("i", ("a", "k"), "int64")
     found = b.call("embedding_dense_backward.default", given, index, 9, padding, False, shape=(9, 40))
-    task = b.task(found, symbols={"a": 2000})
+    task = b.task(found, symbols={"a": 2000, "k": 3})
     for a in (1, 70):
         values = RANDOM.normal(size=(a, 3, 40)).astype(np.float32)
         places = RANDOM.integers(0, 9, (a, 3))
@@ -131,5 +131,5 @@ def test_gradients_of_a_table(builder: Any, on_twin: Any, padding: int) -> None:
         np.add.at(expected, places, values)
         if padding >= 0:
             expected[padding] = 0
-        (got,) = on_twin(task, {"g": values, "i": places}, sizes={"a": a})
+        (got,) = on_twin(task, {"g": values, "i": places}, sizes={"a": a, "k": 3})
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)

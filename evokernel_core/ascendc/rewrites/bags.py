@@ -142,14 +142,14 @@ def _gradient(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     given, indices, spec = tensor(node, 0), tensor(node, 1), node.outputs[0]
     if argument(node, 4, "scale_grad_by_freq", False):
         raise PlanError("embedding_dense_backward that divides by how often a row was read is not covered.")
-    count, padding = times(writer.shape(indices)), int(str(argument(node, 3, "padding_idx", -1)))
-    places, rows = view(writer, indices, (1, count)), view(writer, given, (1, count, spec.shape[1]))
+    chosen, padding = writer.shape(indices), int(str(argument(node, 3, "padding_idx", -1)))
     if padding >= 0:
-        column = view(writer, indices, (1, count, 1))
-        kept = writer.call("aten.ne.Scalar", column, padding, shape=(1, count, 1), dtype="bool")
-        rows = writer.call(
-            "aten.where.ScalarOther", kept, rows, 0.0, shape=writer.shape(rows), dtype=spec.dtype
-        )
+        column = view(writer, indices, (*chosen, 1))
+        kept = writer.call("aten.ne.Scalar", column, padding, shape=(*chosen, 1), dtype="bool")
+        whole = writer.shape(given)
+        given = writer.call("aten.where.ScalarOther", kept, given, 0.0, shape=whole, dtype=spec.dtype)
+    count = times(chosen)
+    places, rows = view(writer, indices, (1, count)), view(writer, given, (1, count, spec.shape[1]))
     shape = (1, *spec.shape)
     zeros = writer.call("aten.full.default", tuple(map(as_arg, shape)), 0.0, shape=shape, dtype=spec.dtype)
     return (view(writer, put(writer, zeros, [places], rows, "add", False), spec.shape),)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.families.put import LAST
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast
 from evokernel_core.ascendc.rewrites.indexing import places_of
@@ -31,10 +30,23 @@ def _reduce(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if reduce == "mean":
         return (_mean(writer, x, dim, index, values, includes),)
     kind = _KINDS[reduce]
-    if not includes:
-        blank = values_of(writer, _neutral(kind, dtype), index, dtype)
-        x = scattered(writer, x, dim, index, blank, LAST)
-    return (scattered(writer, x, dim, index, values, kind),)
+    if includes:
+        return (scattered(writer, x, dim, index, values, kind),)
+    found = scattered(writer, _filled(writer, x, _neutral(kind, dtype), dtype), dim, index, values, kind)
+    return (_where_counted(writer, _counts(writer, x, dim, index, 0.0), found, x),)
+
+
+def _filled(writer: GraphWriter, x: ValueRef, number: float, dtype: str) -> ValueRef:
+    """The number in the shape of ``x``."""
+    shape = writer.shape(x)
+    return writer.call("aten.full.default", tuple(map(as_arg, shape)), number, shape=shape, dtype=dtype)
+
+
+def _where_counted(writer: GraphWriter, counts: ValueRef, found: ValueRef, x: ValueRef) -> ValueRef:
+    """What was found where there is an index, and what was there anywhere else."""
+    spec = writer.spec(x)
+    chosen = apply(writer, "gt.Scalar", counts, 0.0, dtype="bool")
+    return writer.call("aten.where.self", chosen, found, x, shape=spec.shape, dtype=spec.dtype)
 
 
 def _neutral(kind: str, dtype: str) -> int | float:
@@ -54,12 +66,12 @@ def _mean(
     dtype = writer.spec(x).dtype
     if dtype in _INTEGERS:
         raise PlanError(f"Means of {dtype} at indices are not covered: convert them to float32.")
-    start, given = cast(writer, x, "float32"), cast(writer, values, "float32")
-    if not includes:
-        start = scattered(writer, start, dim, index, values_of(writer, 0.0, index, "float32"), LAST)
-    total = scattered(writer, start, dim, index, given, "add")
-    divisor = apply(writer, "clamp_min.default", _counts(writer, x, dim, index, float(includes)), 1.0)
-    return cast(writer, apply(writer, "div.Tensor", total, divisor), dtype)
+    start = cast(writer, x, "float32") if includes else _filled(writer, x, 0.0, "float32")
+    total = scattered(writer, start, dim, index, cast(writer, values, "float32"), "add")
+    counts = _counts(writer, x, dim, index, float(includes))
+    mean = apply(writer, "div.Tensor", total, apply(writer, "clamp_min.default", counts, 1.0))
+    found = cast(writer, mean, dtype)
+    return found if includes else _where_counted(writer, counts, found, x)
 
 
 def _counts(writer: GraphWriter, x: ValueRef, dim: int, index: ValueRef, start: float) -> ValueRef:

@@ -95,7 +95,17 @@ def taken_by_mask(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> 
     return torch.where(chosen, found.view(whole), x)
 
 
+def gradient(
+    given: torch.Tensor, indices: torch.Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    """aten.embedding_dense_backward as it is, once there is one gradient for each index."""
+    if list(given.shape[:-1]) != list(indices.shape):
+        raise RuntimeError(f"gradients of {tuple(given.shape)} do not fit {tuple(indices.shape)} indices")
+    return NotImplemented
+
+
 TABLE = {
+    aten.embedding_dense_backward.default: gradient,
     aten.index_put.default: put,
     aten.index_add.default: added,
     aten.index_reduce.default: reduced,
