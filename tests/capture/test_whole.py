@@ -510,10 +510,20 @@ def test_draws_are_arguments_in_their_order(whole: Callable[[str], tuple[Region,
     ]
 
 
-def test_a_forward_may_be_a_cast_and_nothing_else(whole: Callable[[str], tuple[Region, ...]]) -> None:
-    (region,) = whole(model("self.a = 1", "return x.half()", X))
+@pytest.mark.parametrize(
+    ("forward", "ops"),
+    [
+        ("return x.half()", ["_to_copy"]),
+        ("return x.transpose(0, 1).contiguous()", ["transpose"]),
+        ("return x.unsqueeze(0).expand(3, -1, -1).contiguous()", ["unsqueeze", "expand"]),
+    ],
+)
+def test_a_forward_may_be_a_cast_or_a_copy_and_nothing_else(
+    forward: str, ops: list[str], whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    (region,) = whole(model("self.a = 1", forward, X))
     assert region.task is not None
-    assert [node.op for node in region.task.graph.nodes] == ["aten._to_copy.default"]
+    assert [node.op.split(".")[1] for node in region.task.graph.nodes] == ops
 
 
 REFUSED = [
@@ -522,6 +532,7 @@ REFUSED = [
     ("self.a = 1", "y = x.exp()\nreturn y, y.unfold(1, 2, 1)", "view of another result"),
     ("self.a = 1", "return x", "nothing to compute"),
     ("self.a = 1", "return torch.tensor(0.0)", "a tensor of constants"),
+    ("self.a = 1", "return x * torch.bernoulli(torch.tensor([0.5]))", "bernoulli"),
     ("self.a = 1", "self.a = self.a + 1\nreturn x.exp()", "sets self.a anew"),
     ("self.seen = []", "self.seen.append(x.exp())\nreturn x * 2", "sets self.seen[1] anew"),
     ("self.a = 1", "print(x.shape)\nreturn x.exp()", "prints"),

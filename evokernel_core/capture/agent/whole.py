@@ -26,7 +26,7 @@ from .lazy import was_called
 from .load import line_of
 from .modes import SENSITIVE, mode
 from .ones import least_sizes
-from .ops import CASTS, Fusibility
+from .ops import Fusibility
 from .parts import SCALAR
 from .results import Results
 from .set_anew import is_set_by_each_call
@@ -183,7 +183,7 @@ class WholeFunctions:
         missing = [item for item in names_in(graph["nodes"]) if not self.fusibility.fits(item[0])]
         if missing:
             raise Refused(" ".join(dict.fromkeys(uncovered(name, line) for name, line in missing)))
-        if not any(self.fusibility.computes(node["op"]) or node["op"] in CASTS for node in graph["nodes"]):
+        if not graph["nodes"]:  # views alone are copied into the memory of the result
             raise Refused("Nothing is left to compute after simplification.")
         if mixed := types_that_differ(graph):
             raise Refused(mixed)
@@ -209,7 +209,7 @@ class WholeFunctions:
 
 
 def _name(node: torch.fx.Node) -> str:
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: item.meta["val"])
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: item.meta.get("val"))
     return name_for(ATEN_NAMES.get(str(node.target), str(node.target)), args, kwargs)
 
 
