@@ -131,3 +131,18 @@ def test_angles_know_the_signs_of_zeros(builder: Any, on_twin: Any) -> None:
     given = np.array([(re, im) for re in ends for im in ends], "f4")
     (found,) = on_twin(task, {"x": given})
     np.testing.assert_allclose(found, np.arctan2(given[:, 1], given[:, 0]), rtol=1e-5, atol=1e-6)
+
+
+def test_a_quotient_by_zero_divides_either_part(builder: Any, on_twin: Any) -> None:
+    graph = builder()
+    x, w = graph.input("x", ("n", 2)), graph.input("w", ("n", 2))
+    a, b = (graph.call("view_as_complex.default", each, shape=("n",), dtype=COMPLEX) for each in (x, w))
+    ratio = graph.call("div.Tensor", a, b, shape=("n",), dtype=COMPLEX)
+    task = graph.task(graph.call("view_as_real.default", ratio, shape=("n", 2)), symbols={"n": 40})
+    left, right = values(1, 40, 2), values(2, 40, 2) * np.float32(1e25)
+    left[0], left[1], right[:3], right[3, 0] = (0, -3), (-1, 0), 0, 0
+    (found,) = on_twin(task, {"x": left, "w": right})
+    with np.errstate(all="ignore"):
+        expected = as_pairs(as_complex(left) / as_complex(right))
+        expected[:3] = left[:3] / np.float32(0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-30)

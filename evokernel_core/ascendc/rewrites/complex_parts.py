@@ -33,7 +33,7 @@ class Parts:
 
     writer: GraphWriter
 
-    def apply(self, op: str, *args: Part) -> Part:
+    def apply(self, op: str, *args: Part) -> ValueRef:
         """``aten.op`` of float32."""
         return apply(self.writer, op, *(self._tensor(arg) for arg in args))
 

@@ -221,7 +221,8 @@ def _div(state: _Pass, node: Node) -> Complex:
 
 
 def _quotient(state: _Pass, a: Complex, b: Complex) -> Complex:
-    """Both are divided by the larger part of ``b`` first, so that no square overflows."""
+    """Both are divided by the larger part of ``b`` first, so that no square overflows. Where that is zero,
+    either part of ``a`` is divided by it, as PyTorch does."""
     parts = state.parts
     if b.im == 0:
         return Complex(parts.div(a.re, b.re), parts.div(a.im, b.re))
@@ -229,7 +230,21 @@ def _quotient(state: _Pass, a: Complex, b: Complex) -> Complex:
         inverse = 1 / complex(b.re, b.im)
         return state.product(a, Complex(inverse.real, inverse.imag))
     largest = parts.apply("maximum.default", *(parts.apply("abs.default", part) for part in (b.re, b.im)))
-    scaled = Complex(parts.div(b.re, largest), parts.div(b.im, largest))
+    shape = state.writer.shape(largest)
+    is_zero = state.writer.call("aten.eq.Scalar", largest, 0, shape=shape, dtype="bool")
+    scaled = Complex(
+        *(
+            state.writer.call(
+                "aten.where.self",
+                is_zero,
+                parts.filled(limit, ()),
+                parts.div(part, largest),
+                shape=shape,
+                dtype=REAL,
+            )
+            for part, limit in ((b.re, 1.0), (b.im, 0.0))
+        )
+    )
     square = parts.add(parts.mul(scaled.re, scaled.re), parts.mul(scaled.im, scaled.im))
     above = state.product(a, Complex(scaled.re, parts.neg(scaled.im)))
     below = parts.mul(square, largest)
