@@ -24,14 +24,9 @@ from evokernel_core.ascendc.families.rendering import (
 )
 from evokernel_core.ascendc.families.searching import SearchingFamily, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
-from evokernel_core.ascendc.families.transposed_estimate import (
-    Schedule,
-    estimate_us,
-    memory_of,
-    plan,
-    turned_outputs,
-)
+from evokernel_core.ascendc.families.transposed_estimate import estimate_us
 from evokernel_core.ascendc.families.transposed_geometry import CONVOLUTION, Transposed, read_transposed
+from evokernel_core.ascendc.families.transposed_plan import Schedule, memory_of, plan, turned_outputs
 from evokernel_core.ascendc.families.turned_epilogue import write
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.domain.kernel import Descriptor, Strategy
