@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
+import importlib
 import linecache
 import os
 import random
 import sys
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +88,23 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
     linecache.cache[source.path] = (
         len(source.text), None, source.text.splitlines(keepends=True), source.path
     )  # fmt: skip
-    sys.modules[name] = module
     try:
         with SmallTensors():
+            _import_first(package, source)
+            sys.modules[name] = module
             exec(compile(instrument(source), source.path, "exec", dont_inherit=True), module.__dict__)
     except builtins.BaseException as error:
         raise AgentError("import_failed", failure(f"Importing {path.name}", error, source.path)) from error
     return module
+
+
+def _import_first(package: str, source: Source) -> None:
+    """A package that imports the file itself must be there before a relative import of the file asks for
+    it: it would find the file half run. What is wrong with the package, the import in the file will say."""
+    nodes = ast.walk(source.tree)
+    if package and any(isinstance(node, ast.ImportFrom) and node.level for node in nodes):
+        with suppress(Exception):
+            importlib.import_module(package)
 
 
 def failure(what: str, error: BaseException, path: str) -> str:

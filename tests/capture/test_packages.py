@@ -1,0 +1,30 @@
+"""Files of packages whose __init__ imports them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evokernel_core.ascendc.families.registry import covered_ops
+
+NET = """
+import torch
+from torch import nn
+from .layers import gated
+
+class Model(nn.Module):
+    def forward(self, x):
+        return gated(x).exp()
+
+def get_inputs():
+    return [torch.randn(4, 6)]
+"""
+
+
+def test_a_package_that_imports_the_file(agent: Any, tmp_path: Any) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from .net import Model\n")
+    (folder / "layers.py").write_text("def gated(x):\n    return x * x.sigmoid()\n")
+    (folder / "net.py").write_text(NET)
+    (region,) = agent.capture(folder / "net.py", NET, covered_ops(), "Model.forward", whole=True)
+    assert region.task is not None, region.reason
