@@ -44,6 +44,8 @@ UNAVOIDABLE = frozenset(
 )
 """Ops that no algebra turns into something cheap; division by a constant, say, becomes a product."""
 
+ATTENTION = "scaled_dot_product_attention"
+
 FREE_OPS = frozenset(
     """view _unsafe_view reshape expand permute transpose unsqueeze squeeze t alias detach slice select
     as_strided sym_size split split_with_sizes getitem unbind diagonal view_as_complex view_as_real _conj
@@ -112,8 +114,11 @@ def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int
     written = sum(spec.nbytes(sizes) for spec in node.outputs)
     from_memory = sum(size for ref, size in read.items() if not _left_in_l2(ref, size, graph, chip))
     moved = _copied_us(from_memory, sum(read.values()), written, chip)
-    work = _product_us(node, graph, chip, sizes) or _cycles_us(_usual_cycles(node, graph, chip, sizes), chip)
-    return launch_us(chip) + max(moved, work, _steps_us(node, graph, chip, sizes))
+    products = _product_us(node, graph, chip, sizes)
+    vector = 0.0 if products and op_name(node.op) != ATTENTION else _usual_cycles(node, graph, chip, sizes)
+    return launch_us(chip) + max(
+        moved, products, _cycles_us(vector, chip), _steps_us(node, graph, chip, sizes)
+    )
 
 
 def _steps_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
@@ -212,7 +217,7 @@ def op_name(op: str) -> str:
 
 def _least_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
     """Vector cycles that no kernel can do without: one transcendental for each element."""
-    if op_name(node.op) == "scaled_dot_product_attention":
+    if op_name(node.op) == ATTENTION:
         return scores_of_attention(node, graph, sizes) / _rate(True, node.outputs[0], chip)
     if node.op in RECURRENT:
         functions = units_of_recurrent(node, graph, sizes) * RECURRENT[node.op]
@@ -224,9 +229,15 @@ def _least_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]
 
 
 def _usual_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    """Vector cycles that a usual kernel of this op takes."""
-    widest = _widest(node, graph, sizes)
-    slow, simple = WORK.get(op_name(node.op), (0, 1))
+    """Vector cycles that a usual kernel of this op takes; attention has a float32 softmax."""
+    if op_name(node.op) == ATTENTION:
+        scores = TensorSpec((scores_of_attention(node, graph, sizes),), "float32")
+        return _cycles_of("_softmax", scores, chip, sizes)
+    return _cycles_of(op_name(node.op), _widest(node, graph, sizes), chip, sizes)
+
+
+def _cycles_of(name: str, widest: TensorSpec, chip: Chip, sizes: Mapping[str, int]) -> float:
+    slow, simple = WORK.get(name, (0, 1))
     per_element = slow / _rate(True, widest, chip) + simple / _rate(False, widest, chip)
     return _elements(widest, sizes) * per_element
 

@@ -13,7 +13,7 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.products import multiply_adds, steps_of_recurrent, units_of_recurrent
-from evokernel_core.twin.roofline import eager_us
+from evokernel_core.twin.roofline import eager_us, launch_us
 
 
 def convolution(
@@ -59,11 +59,10 @@ def test_products_of_matrices() -> None:
     assert multiply_adds(node, graph, {"b": 3}) == math.prod((3, 4, 5, 6))
 
 
-@given(st.integers(1, 9), st.integers(1, 9), st.booleans())
-def test_attention_counts_what_a_mask_leaves(queries: int, keys: int, causal: bool) -> None:
-    shapes = {"q": (2, 3, queries, 4), "k": (2, 3, keys, 4), "v": (2, 3, keys, 5)}
-    inputs = tuple(GraphInput(name, TensorSpec(shape, "float32")) for name, shape in shapes.items())
-    spec = TensorSpec((2, 3, queries, 5), "float32")
+def attention_of(heads: int, queries: int, keys: int, depth: int, causal: bool, dtype: str) -> Graph:
+    shapes = {"q": (2, heads, queries, depth), "k": (2, heads, keys, depth), "v": (2, heads, keys, depth + 1)}
+    inputs = tuple(GraphInput(name, TensorSpec(shape, dtype)) for name, shape in shapes.items())
+    spec = TensorSpec((2, heads, queries, depth + 1), dtype)
     node = Node(
         "attention",
         "aten.scaled_dot_product_attention.default",
@@ -71,9 +70,25 @@ def test_attention_counts_what_a_mask_leaves(queries: int, keys: int, causal: bo
         (("is_causal", causal),),
         (spec,),
     )
-    graph = Graph(inputs, (node,), (ValueRef("attention"),))
+    return Graph(inputs, (node,), (ValueRef("attention"),))
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.booleans())
+def test_attention_counts_what_a_mask_leaves(queries: int, keys: int, causal: bool) -> None:
+    graph = attention_of(3, queries, keys, 4, causal, "float32")
     pairs = sum(not causal or key <= query for query in range(queries) for key in range(keys))
-    assert multiply_adds(node, graph, {}) == 6 * pairs * (4 + 5)
+    assert multiply_adds(graph.nodes[0], graph, {}) == 6 * pairs * (4 + 5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_eager_attention_has_a_softmax_of_its_scores(dtype: str) -> None:
+    graph, chip = attention_of(32, 2048, 2048, 16, False, dtype), load_chip()
+    rates = chip.constants
+    each = 1 / rates["vector.elements_per_cycle.transcendental"]
+    each += 5 / rates["vector.elements_per_cycle.simple_b32"]
+    vector = 64 * 2048 * 2048 * each / chip.aiv / chip.mhz
+    task = KernelTask("attention", graph, (), TOLERANCES[dtype], "attention")
+    assert eager_us(task, chip) == pytest.approx(vector + launch_us(chip))
 
 
 def test_a_recurrent_layer_counts_every_weight_once_a_step() -> None:
