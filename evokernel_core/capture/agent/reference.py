@@ -6,7 +6,7 @@ import ast
 import ctypes
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from . import complexes, halves, precision, settled
 from .errors import AgentError, describe
 from .factors import lengths, near_one
 from .indices import Range, ranges
+from .long_sums import LongSums
 from .ordered import boundaries
 from .steady import layers_take, steadied
 from .whole_numbers import draw_whole, free
@@ -28,10 +29,6 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_MOST_LOST = 0.5
-"""Results smaller than this share of a sum hide how much its rounding weighs."""
-_SHALLOW = 8
-"""Long sums in a graph through which a rounding passes without growing by much."""
 _ROUNDINGS = 4
 """Ways in which long sums are rounded to see how far that moves the results."""
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
@@ -49,7 +46,7 @@ def reference(
 ) -> dict[str, Any]:
     """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files."""
     with torch.no_grad(), _in_order():
-        sums: list[float] = []
+        sums = LongSums(graph)
         values, results = _first_run(graph, sizes, seed, distribution, sums)
         precise = run_widened(graph, values, sizes, results, sums)
         rounded = run_rounded(graph, values, sizes, results, precise) if sums and precise else []
@@ -66,7 +63,7 @@ def reference(
 
 
 def _first_run(
-    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, sums: list[float]
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, sums: LongSums
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """The inputs and the results. Indices that are computed from integers, such as the place of the last
     word by a mask, may lie beyond a tensor: then those integers are truth values, or all ones."""
@@ -74,11 +71,11 @@ def _first_run(
     for integers in others:
         values = _drawn(graph, sizes, seed, distribution, integers)
         try:
-            return values, _in_range(lambda: run(graph, values, sizes, _noting(sums)))  # noqa: B023
+            return values, _in_range(lambda: run(graph, values, sizes, sums.note))  # noqa: B023
         except AgentError:
             sums.clear()
     values = _drawn(graph, sizes, seed, distribution, last)
-    return values, _in_range(lambda: run(graph, values, sizes, _noting(sums)))
+    return values, _in_range(lambda: run(graph, values, sizes, sums.note))
 
 
 def _drawn(
@@ -133,32 +130,17 @@ def _shapes(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int
     return {key: tuple(size_of(dim, sizes) for dim in spec["shape"]) for key, spec in specs.items()}
 
 
-def _noting(sums: list[float]) -> After:
-    """Notes how large the results of long sums are."""
-
-    def after(op: str, args: list[Any], _kwargs: dict[str, Any], result: Any) -> Any:
-        if op in precision.SUMS:
-            sums.append(precision.size_of_sums(op, args, result))
-        return result
-
-    return after
-
-
 def run_widened(
     graph: dict[str, Any],
     values: dict[str, Any],
     sizes: dict[str, int],
     results: list[torch.Tensor],
-    sums: Sequence[float],
+    sums: LongSums,
 ) -> list[torch.Tensor]:
     """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
-    where results are smaller than the long sums of float32 that they come from, where many such sums
-    follow each other, or where the last bit of a sum decides where something goes. Empty otherwise."""
+    where the rounding of long sums of float32 may weigh in the results. Empty otherwise."""
     types = precision.wider(graph)
-    least = min((precision.magnitude(value) for value in results), default=0.0)
-    steady = len(sums) <= _SHALLOW and not (sums and precision.jumps(graph))
-    kept = least >= _MOST_LOST * max(sums, default=0.0) and steady
-    if not types or ("float32" in types and kept):
+    if not types or ("float32" in types and not sums.weigh(results)):
         return []
     return _run_as(types, graph, values, sizes, results)
 
