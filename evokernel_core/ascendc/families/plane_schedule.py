@@ -13,7 +13,8 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.families.machine import LANES, VECTOR_START
 from evokernel_core.ascendc.families.window_buffers import Buffer
-from evokernel_core.ascendc.families.windows import Combine, Window
+from evokernel_core.ascendc.families.windows import Axis, Combine, Window
+from evokernel_core.ascendc.lowering_sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
@@ -36,10 +37,19 @@ class PlaneSchedule:
     buffers: int = 2
 
 
+def as_planes(window: Window) -> Window:
+    """The window as lanes of planes take it: rows with weights of their own are planes of one row each."""
+    if not window.weighs_rows:
+        return window
+    return evolve(window, planes=window.rows.result, rows=Axis(ONE, ONE), weighs_rows=False)
+
+
 def applies(window: Window) -> bool:
-    """Whether planes can lie side by side: neighbours are combined within planes of several rows."""
+    """Whether planes can lie side by side: neighbours are combined within planes of several rows, or each
+    row has weights of its own."""
     several = window.is_across and not (window.rows.is_plain and window.depth.is_plain)
-    return (several or window.finds) and window.columns.stride <= _MOST_REPEATED and window.spread == 1
+    lies_side_by_side = several or window.finds or window.weighs_rows
+    return lies_side_by_side and window.columns.stride <= _MOST_REPEATED and window.spread == 1
 
 
 def starts() -> Iterator[PlaneSchedule]:

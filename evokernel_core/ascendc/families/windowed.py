@@ -89,7 +89,7 @@ def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator
 
 def _refusal(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
     if isinstance(item, PlaneSchedule):
-        is_legal = planes.applies(window) and planes.is_legal(window, item, sizes, chip)
+        is_legal = planes.applies(window) and planes.is_legal(planes.as_planes(window), item, sizes, chip)
     else:
         is_legal = not window.finds and rows.is_legal(window, item, chip)
     return None if is_legal else "The lanes do not suit the window, or the tiles do not fit."
@@ -97,13 +97,13 @@ def _refusal(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | 
 
 def _cost_us(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> float:
     if isinstance(item, PlaneSchedule):
-        return planes.estimate_us(window, item, sizes, chip)
+        return planes.estimate_us(planes.as_planes(window), item, sizes, chip)
     return rows.estimate_us(window, item, sizes, chip)
 
 
 def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageText:
     if isinstance(item, PlaneSchedule):
-        return kernel_text("plane", name, **planes_context(task, window, item))
+        return kernel_text("plane", name, **planes_context(task, planes.as_planes(window), item))
     return kernel_text("window", name, **rows_context(task, window, item))
 
 
