@@ -108,8 +108,8 @@ def drawn_maximum(
     # two dimensions have the sample of columns first
     order = (1, 0) if dims == 2 else range(dims)
     places = [
-        _beginnings(samples[:, :, sample], lengths[axis], window[axis], size[axis]).unsqueeze(-1)
-        + torch.arange(window[axis])
+        _beginnings(samples[:, :, sample], lengths[axis], window[axis], size[axis]).unsqueeze(-2)
+        + torch.arange(window[axis]).unsqueeze(-1)
         for axis, sample in enumerate(order)
     ]
     values = images
@@ -123,13 +123,13 @@ def drawn_maximum(
 
 def _row_maxima(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """For [images, channels, .., rows, columns] the maxima of the rows that ``places`` [images, channels,
-    windows, rows of a window] chooses."""
+    rows of a window, windows] chooses: in this order, since windows are many and their rows few."""
     *outer, rows, columns = x.shape
     first = (torch.arange(math.prod(outer)) * rows).view(*outer, 1, 1)
     between = [1] * (len(outer) - 2)
     index = first + places.view(*places.shape[:2], *between, *places.shape[2:])
     found = x.reshape(math.prod(outer) * rows, columns)[index.flatten()]
-    return found.view(*outer, *places.shape[2:], columns).amax(-2)
+    return found.view(*outer, *places.shape[2:], columns).amax(-3)
 
 
 def _drawn_places(
@@ -139,13 +139,13 @@ def _drawn_places(
     dims, place = len(window), torch.zeros((), dtype=torch.int64)
     for axis, found in enumerate(places):
         shape = [*found.shape[:2], *[1] * (2 * dims)]
-        shape[2 + axis], shape[2 + dims + axis] = size[axis], window[axis]
+        shape[2 + axis], shape[2 + dims + axis] = window[axis], size[axis]
         place = place * images.shape[2 + axis] + found.view(shape)
-    flat = place.reshape(*images.shape[:2], math.prod(size) * math.prod(window))
+    flat = place.reshape(*images.shape[:2], math.prod(window) * math.prod(size))
     pixels = images.flatten(2).gather(2, flat)
-    each = (*images.shape[:2], math.prod(size), math.prod(window))
-    chosen = pixels.view(each).argmax(3, keepdim=True)
-    return flat.view(each).gather(3, chosen)
+    each = (*images.shape[:2], math.prod(window), math.prod(size))
+    chosen = pixels.view(each).argmax(2, keepdim=True)
+    return flat.view(each).gather(2, chosen)
 
 
 def _beginnings(samples: torch.Tensor, length: int, window: int, count: int) -> torch.Tensor:
