@@ -24,7 +24,7 @@ from evokernel_core.ascendc.families.window_schedule import WindowSchedule
 from evokernel_core.ascendc.families.window_text import planes_context, rows_context
 from evokernel_core.ascendc.families.windows import (
     AVERAGE_POOLS,
-    CONVOLUTION,
+    CONVOLUTIONS,
     MAX_POOLS,
     Window,
     read_window,
@@ -33,7 +33,7 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
-_OPS = MAX_POOLS | AVERAGE_POOLS | {CONVOLUTION}
+_OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
 Schedule = WindowSchedule | PlaneSchedule
 
 

@@ -21,6 +21,10 @@ from evokernel_core.domain.task import KernelTask
 MAX_POOLS = frozenset({"aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default"})
 AVERAGE_POOLS = frozenset(f"aten.avg_pool{rank}d.default" for rank in (1, 2, 3))
 CONVOLUTION = "aten.convolution.default"
+DEPTHWISE = "evokernel.depthwise.default"
+"""(x, weight, bias, stride, zeros in front, dilation, False, (0,), groups): a depthwise convolution whose
+result is as long as its shape says, whatever zeros behind the input that takes."""
+CONVOLUTIONS = frozenset({CONVOLUTION, DEPTHWISE})
 DTYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -35,8 +39,8 @@ class Combine(StrEnum):
 @frozen
 class Axis:
     """One dimension of the window: taps, their distance, the windows' distance, and the zeros (or
-    minus infinities) in front; ``size`` and ``result`` are the lengths of input and output, the latter
-    rounded up where it ``ceils``."""
+    minus infinities) in front; ``size`` and ``result`` are the lengths of input and output. Where the latter
+    ``ceils``, it is rounded up or of any length, and windows may end behind as many elements as in front."""
 
     size: Extent
     result: Extent
@@ -137,7 +141,7 @@ def read_window(task: KernelTask, ops: frozenset[str]) -> Window:
         raise PlanError("The result is more than that of one pooling or depthwise convolution.")
     if node.outputs[0].dtype not in DTYPES:
         raise PlanError(f"{node.op} in {node.outputs[0].dtype} is not covered.")
-    window = _convolution(task, node) if node.op == CONVOLUTION else _pool(task, node)
+    window = _convolution(task, node) if node.op in CONVOLUTIONS else _pool(task, node)
     source, weight, bias = (
         below_views(graph, ValueRef(name)).name if name else ""
         for name in (window.source, window.weight, window.bias)
@@ -207,9 +211,8 @@ def _convolution(task: KernelTask, node: Node) -> Window:
     taps = kernel[2:]
     if spread is None or spread.constant is None or not all(isinstance(size, int) for size in taps):
         raise PlanError("A depthwise convolution with weights of unknown shape is not covered.")
-    axes = _axes(
-        task, x, node, (_each(taps, rank), _each(stride, rank), _each(padding, rank), _each(dilation, rank))
-    )
+    each = [_each(numbers, rank) for numbers in (taps, stride, padding, dilation)]
+    axes = _axes(task, x, node, (*each, (node.op == DEPTHWISE,) * rank))
     return Window(
         Combine.WEIGHTED,
         x.name,

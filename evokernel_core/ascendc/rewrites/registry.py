@@ -32,6 +32,7 @@ from evokernel_core.ascendc.rewrites import (
     sorting,
     views,
 )
+from evokernel_core.ascendc.rewrites.depthwise import trimmed_depthwise
 from evokernel_core.ascendc.rewrites.framing import framed_beside
 from evokernel_core.ascendc.rewrites.lstm_cells import recognise_lstm_cells
 from evokernel_core.ascendc.rewrites.recurrent_cells import recognise_cells
@@ -53,6 +54,7 @@ PASSES: tuple[Pass, ...] = (
     attention.recognise_attention,
     bags.recognise_bags,
     related_variances,
+    trimmed_depthwise,
     split_reductions,
 )
 """Patterns of several nodes, in the order in which they are applied."""
