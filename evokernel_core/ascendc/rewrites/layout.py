@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from evokernel_core.ascendc.families.interleave import INTERLEAVE
 from evokernel_core.ascendc.lowering_sizes import Extent, extent
+from evokernel_core.ascendc.rewrites.interleaving import is_interleaved
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
@@ -70,12 +72,15 @@ def viewed(writer: GraphWriter, x: ValueRef, shape: Sequence[Dim]) -> ValueRef:
     return writer.call("aten.view.default", x, sizes, shape=tuple(shape), dtype=writer.spec(x).dtype)
 
 
-def _cat_of_many(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
-    """More tensors than a kernel takes are joined in groups first."""
+def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
+    """Thin tensors are interleaved; more tensors than a kernel takes are joined in groups first."""
     refs, shape = list(node.operands()), node.outputs[0].shape
+    dim = int(str(_argument(node, 1, "dim", 0))) % len(shape)
+    if is_interleaved(writer, refs, dim):
+        spec = node.outputs[0]
+        return (writer.call(INTERLEAVE, tuple(refs), dim, shape=spec.shape, dtype=spec.dtype),)
     if len(refs) <= _MOST_JOINED:
         return None
-    dim = int(str(_argument(node, 1, "dim", 0))) % len(shape)
     parts = []
     for first in range(0, len(refs), _MOST_JOINED):
         group = refs[first : first + _MOST_JOINED]
@@ -303,7 +308,7 @@ def _as_strided(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 
 REWRITES: Mapping[str, Rewrite] = {
     "aten.as_strided.default": _as_strided,
-    "aten.cat.default": _cat_of_many,
+    "aten.cat.default": _joined,
     "aten.stack.default": _stack,
     "aten.split_with_sizes.default": _split,
     "aten.split.Tensor": _split,
