@@ -169,6 +169,25 @@ def test_of_several_values_for_one_place_the_last_one_is_expected(tmp_path: Path
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_values_stay_in_range_through_many_layers(distribution: str, tmp_path: Path) -> None:
+    """Of matrices of equal signs, each layer would multiply values by thousands."""
+    x = {"shape": [64, 64], "dtype": "float32", "contiguous": True}
+    names = [f"w{number}" for number in range(30)]
+    kinds = {"x": "tensor"} | dict.fromkeys(names, "parameter")
+    inputs = [{"name": name, "kind": kind, "spec": x} for name, kind in kinds.items()]
+    chain = ["x", *(f"p{number}" for number in range(30))]
+    nodes = [
+        {"name": made, "op": "aten.mm.default", "outputs": [x], "kwargs": [],
+         "args": [{"ref": taken, "index": 0}, {"ref": weight, "index": 0}]}
+        for taken, weight, made in zip(chain, names, chain[1:], strict=False)
+    ]  # fmt: skip
+    graph = {"inputs": inputs, "nodes": nodes, "outputs": [{"ref": chain[-1], "index": 0}]}
+    case = reference(graph, {}, 3, distribution, str(tmp_path))
+    values = torch.frombuffer(bytearray(Path(case["outputs"][0]).read_bytes()), dtype=torch.float32)
+    assert values.abs().max() < 1e4
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_recurrent_layers_depend_steadily_on_what_they_take(
     agent: AgentClient, tmp_path: Path, distribution: str
 ) -> None:

@@ -11,7 +11,7 @@ from . import precision
 
 _MOST_LOST = 0.5
 """Values smaller than this share of a sum hide how much its rounding weighs."""
-_SHALLOW = 8
+SHALLOW = 8
 """Long sums in a graph through which a rounding passes without growing by much."""
 
 
@@ -56,7 +56,7 @@ class LongSums:
             return False
         least = min((precision.magnitude(value) for value in results), default=0.0)
         hidden = least < _MOST_LOST * max(self._sizes)
-        return hidden or self._lost or self._jumps or len(self._sizes) > _SHALLOW
+        return hidden or self._lost or self._jumps or len(self._sizes) > SHALLOW
 
 
 def _sums_before(nodes: Sequence[Mapping[str, Any]]) -> list[dict[int, frozenset[int]]]:

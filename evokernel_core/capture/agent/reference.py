@@ -20,6 +20,7 @@ from .indices import Range, ranges
 from .long_sums import LongSums
 from .ordered import boundaries
 from .steady import layers_take, steadied
+from .weights import as_weights, is_deep
 from .whole_numbers import draw_whole, free
 
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
@@ -88,6 +89,7 @@ def _drawn(
     limits, factors = ranges(graph, shapes), lengths(graph, shapes)
     unbounded = free(graph) - limits.keys()
     of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
+    deep = is_deep(graph)
     for item in graph["inputs"]:
         if item["kind"] == "scalar":
             spread = "uniform" if distribution == "normal" else distribution
@@ -99,8 +101,8 @@ def _drawn(
         else:
             limit = limits.get(item["name"], integers)
             value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
-        if item["kind"] == "parameter" and distribution in ("normal", "wide"):
-            value = _as_weights(value)
+        if item["kind"] == "parameter":
+            value = as_weights(value, distribution, deep=deep)
         if item["name"] in of_layers:
             value = steadied(value)
         if item["name"] in in_order and shape:
@@ -281,14 +283,6 @@ def draw(
     if not target.is_floating_point:
         return _draw_integers(shape, limit, distribution, generator).to(target)
     return _DISTRIBUTIONS[distribution](shape, generator).to(target)
-
-
-def _as_weights(value: torch.Tensor) -> torch.Tensor:
-    """Matrices of parameters as layers begin with them: rows of about unit length. A chain of layers then
-    keeps the size of its values, where saturated ones would hide errors and unstable ones make them."""
-    if value.dim() < 2 or not value.is_floating_point():
-        return value
-    return value / math.sqrt(max(value[0].numel(), 1))
 
 
 def _draw_integers(
