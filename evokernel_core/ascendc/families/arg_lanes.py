@@ -1,4 +1,8 @@
-"""Schedules of the search along leading or middle dimensions: lanes side by side, step by step."""
+"""Schedules of the search along leading or middle dimensions: lanes side by side, several steps at a time.
+
+Steps that travel together are compared with what was best in the same place of the copies before, so that
+one instruction takes them all; in the end each lane's are compared with each other, half with half.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +27,16 @@ _COPY = 30.0
 """Cycles that a copy leaves the memory idle."""
 _PIECE = 512
 """Bytes that memory moves at once for bursts that start elsewhere than at its pieces."""
+_LEAST_BURST = 4.0
+"""Cycles of a burst, however short (chip file: mte.min_burst_cycles)."""
 _FLAGS = 20.0
 """Scalar cycles of one copy's flags."""
 _FULL_OPS = 4
-"""Instructions over all lanes of a step, at one repeat a cycle: two comparisons and two selections."""
+"""Instructions over all lanes of all steps, at one repeat a cycle: two comparisons and two selections."""
+_MERGE_OPS = 9
+"""Instructions that compare one half of the steps with the other."""
+_MOST_ELEMENTS = 8192
+"""Lanes of all steps of a copy: an instruction over all of them is one of less than 255 repeats."""
 
 
 @frozen
@@ -40,8 +50,8 @@ class LanesSchedule:
 
 def starts() -> Iterator[LanesSchedule]:
     """Schedules to choose the first one from."""
-    for lanes in (256, 512, 1024, 2048, 3072, 4096, 5120):
-        for steps in (1, 2, 4, 8, 16):
+    for lanes in (64, 128, 256, 512, 1024, 2048, 3072, 4096, 5120):
+        for steps in (1, 2, 4, 8, 16, 32, 64):
             yield LanesSchedule(lanes, steps)
 
 
@@ -62,15 +72,16 @@ def ub_bytes(found: ArgReduction, item: LanesSchedule) -> int:
     tile = item.lanes * item.steps
     wide = tile * 4 if found.dtype != "float32" else 0
     results = item.lanes * (8 + (size if found.values else 0))
-    return item.buffers * tile * size + wide + results + 2 * item.lanes * 4 + 2 * item.lanes // 8
+    return item.buffers * tile * size + wide + results + 2 * tile * 4 + 3 * tile // 8
 
 
 def refusal(found: ArgReduction, item: LanesSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    if item.lanes < 256 or item.lanes % 256:
+    tile = item.lanes * item.steps
+    if item.lanes < LANES or item.lanes % LANES or tile % 256:
         return "A chunk is a whole number of repeats, and its masks whole blocks."
-    if not 1 <= item.steps <= 4095:
-        return "A copy has 1 to 4095 bursts."
+    if item.steps < 1 or item.steps & (item.steps - 1) or tile > _MOST_ELEMENTS:
+        return f"A copy has a power of two of steps, and {_MOST_ELEMENTS} elements or less."
     if ub_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return None
@@ -86,10 +97,13 @@ def estimate_us(found: ArgReduction, item: LanesSchedule, sizes: Mapping[str, in
     size, repeats = ITEM_SIZE[found.dtype], math.ceil(width / LANES)
     # Bursts that do not start at whole pieces of memory move the pieces that they touch.
     extra = _PIECE if lanes * size % 128 else 0
-    copies = math.ceil(steps / item.steps)
-    load = copies * TILE_START / item.buffers + steps * (width * size + extra) / COPY_BYTES
+    copies, side = math.ceil(steps / item.steps), item.steps
+    burst = max((width * size + extra) / COPY_BYTES, 1.0 if width == lanes else _LEAST_BURST)
+    load = copies * TILE_START / item.buffers + steps * burst
     casts = copies * VECTOR_START + steps * repeats if size < 4 else 0.0
-    vector = steps * (_FULL_OPS * (VECTOR_START + 1.1 * repeats) + VECTOR_START) + casts + copies * _FLAGS
+    each = _FULL_OPS * (VECTOR_START + 1.1 * repeats * side) + 2 * VECTOR_START + _FLAGS
+    merges = _MERGE_OPS * (math.log2(side) * VECTOR_START + side * repeats)
+    vector = copies * each + casts + merges + 2 * side * repeats
     cycles = chunks * (max(load, vector) if item.buffers == 2 else load + vector)
     rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
     moved = (outer * steps * lanes * size + chunks * steps * cores * extra) / rate
