@@ -197,7 +197,7 @@ def adaptive(x: Any, results: tuple[int, int], reduce: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "results"),
     [
-        *(("average", results) for results in ((1, 1), (4, 7), (1, 7), (3, 5))),
+        *(("average", results) for results in ((1, 1), (4, 7), (1, 7), (3, 5), (12, 80))),
         *(("maximum", results) for results in ((12, 1), (3, 5), (12, 21))),
     ],
 )

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from evokernel_core.ascendc.families.windows import AVERAGE_POOLS, MAX_POOLS
+from evokernel_core.ascendc.rewrites.elementwise import apply, cast
+from evokernel_core.ascendc.rewrites.picking import numbers, view
+from evokernel_core.ascendc.rewrites.resizing import product_along
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
@@ -14,6 +17,8 @@ from evokernel_core.domain.tensor import Dim
 
 _MOST_SLICES = 64
 """Windows of different widths that are cut out one by one."""
+_MOST_EXACT = 2**24
+"""Whole numbers below it are exact in float32."""
 
 
 @frozen
@@ -89,7 +94,7 @@ def _adapted(node: Node, writer: GraphWriter, kind: Kind) -> ValueRef:
         x = kind.pooled(writer, x, taps, rank)
     for dim in left:
         if dim not in taps:
-            x = _cut(writer, x, dim, results[dim], kind)
+            x = _unlike(writer, x, dim, results[dim], kind)
     return x
 
 
@@ -100,11 +105,38 @@ def _taps(size: Dim, result: Dim) -> int:
     return 0 if size % result else size // result
 
 
-def _cut(writer: GraphWriter, x: ValueRef, dim: int, result: Dim, kind: Kind) -> ValueRef:
-    """Windows of different widths along one dimension, cut out and joined."""
-    spec, size = writer.spec(x), writer.shape(x)[dim]
+def _unlike(writer: GraphWriter, x: ValueRef, dim: int, result: Dim, kind: Kind) -> ValueRef:
+    """Windows of different widths along one dimension."""
+    size = writer.shape(x)[dim]
     assert isinstance(size, int)
     assert isinstance(result, int)
+    if kind is _AVERAGE and size * result < _MOST_EXACT:
+        weights = _shares(writer, size, result)
+        return cast(
+            writer, product_along(writer, cast(writer, x, "float32"), dim, weights), writer.spec(x).dtype
+        )
+    return _cut(writer, x, dim, size, result, kind)
+
+
+def _shares(writer: GraphWriter, size: int, result: int) -> ValueRef:
+    """The matrix of [windows, elements] that averages each window.
+
+    Window i has the elements j with j < (i + 1) * size / result and j + 1 > i * size / result: those where
+    j * result - i * size lies between -result and size.
+    """
+    column = apply(writer, "mul.Scalar", numbers(writer, size), float(result))
+    row = apply(writer, "mul.Scalar", numbers(writer, result), float(size))
+    apart = apply(writer, "sub.Tensor", column, view(writer, row, (result, 1)))
+    above = apply(writer, "add.Scalar", apart, float(result))
+    below = apply(writer, "rsub.Scalar", apart, float(size))
+    inside = apply(writer, "clamp.default", apply(writer, "minimum.default", above, below), 0.0, 1.0)
+    count = writer.call("aten.sum.dim_IntList", inside, (1,), True, shape=(result, 1), dtype="float32")
+    return apply(writer, "div.Tensor", inside, count)
+
+
+def _cut(writer: GraphWriter, x: ValueRef, dim: int, size: int, result: int, kind: Kind) -> ValueRef:
+    """Windows of different widths along one dimension, cut out and joined."""
+    spec = writer.spec(x)
     if result > _MOST_SLICES:
         raise PlanError(f"An adaptive pool with {result} windows of different widths is not covered.")
     parts = []

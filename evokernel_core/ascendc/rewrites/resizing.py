@@ -156,7 +156,7 @@ def _resized(matrix: Callable[[Weights], ValueRef], dims: int) -> Rewrite:
             weights = Weights(writer, writer.shape(x)[axis], spec.shape[axis], aligned, given)
             if weights.sources == weights.results and (aligned or given in (None, 1.0)):
                 continue
-            x = _product(writer, x, axis, matrix(weights))
+            x = product_along(writer, x, axis, matrix(weights))
         return (cast(writer, x, spec.dtype),)
 
     return rewrite
@@ -171,7 +171,7 @@ def _order(shape: tuple[Dim, ...], spec: TensorSpec, first: int, sizes: Mapping[
     return sorted(range(first, len(shape)), key=lambda axis: (growth(axis), -axis))
 
 
-def _product(writer: GraphWriter, x: ValueRef, axis: int, matrix: ValueRef) -> ValueRef:
+def product_along(writer: GraphWriter, x: ValueRef, axis: int, matrix: ValueRef) -> ValueRef:
     """``x`` with its dimension ``axis`` taken through a matrix of [results, sources]."""
     shape, (results, sources) = writer.shape(x), writer.shape(matrix)
     outer, inner = times(shape[:axis]), times(shape[axis + 1 :])
