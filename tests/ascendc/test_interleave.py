@@ -90,6 +90,22 @@ def test_halves_that_change_places(builder: Any, on_twin: Any) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def test_elements_repeated_in_a_row(builder: Any, on_twin: Any) -> None:
+    """Factors of rotary embeddings, as repeat_interleave makes them of a table."""
+    graph = builder()
+    x, w = graph.input("x", (3, "s", 2, 24)), graph.input("w", ("s", 8))
+    column = graph.call("unsqueeze.default", w, 2, shape=("s", 8, 1))
+    wide = graph.call("expand.default", column, (-1, -1, 3), shape=("s", 8, 3))
+    wide = graph.call("clone.default", wide, shape=("s", 8, 3))
+    rows = graph.call("reshape.default", wide, (-1, 1, 24), shape=("s", 1, 24))
+    task = graph.task(graph.call("mul.Tensor", x, rows, shape=(3, "s", 2, 24)), symbols={"s": 600})
+    assert any(node.op == INTERLEAVE for node in legalised(task).graph.nodes)
+    for s in (600, 1, 9):
+        left, table = _values(s, (3, s, 2, 24), "float32"), _values(s + 1, (s, 8), "float32")
+        (found,) = on_twin(task, {"x": left, "w": table}, sizes={"s": s})
+        np.testing.assert_array_equal(found, left * np.repeat(table, 3, 1)[:, None])
+
+
 @pytest.mark.parametrize(
     ("count", "shape", "dim", "dtype"),
     [

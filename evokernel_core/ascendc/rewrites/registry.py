@@ -17,6 +17,7 @@ from evokernel_core.ascendc.rewrites import (
     indexing,
     integer_reductions,
     integers,
+    interleaving,
     layout,
     losses,
     matmul,
@@ -63,6 +64,7 @@ _LAST_PASSES: tuple[Pass, ...] = (split_reductions, framed_beside)
 _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     convolution.REWRITES,
     layout.REWRITES,
+    interleaving.REWRITES,
     matmul.REWRITES,
     scan.REWRITES,
     scan_parts.REWRITES,
