@@ -35,7 +35,7 @@ from evokernel_core.ascendc.families.products import (
     read_product,
 )
 from evokernel_core.ascendc.families.rendering import render
-from evokernel_core.ascendc.families.strided import SWAPS
+from evokernel_core.ascendc.families.strided import FRONTS, SWAPS
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.opset import fused_ops
@@ -91,7 +91,9 @@ class MatmulFamily:
 
     @property
     def ops(self) -> Mapping[str, str]:
-        return dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel") | dict.fromkeys(sorted(SWAPS), "view")
+        return dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel") | dict.fromkeys(
+            sorted(SWAPS | FRONTS), "view"
+        )
 
     def check(self, task: KernelTask, chip: Chip) -> None:
         read_matmul(task, chip)

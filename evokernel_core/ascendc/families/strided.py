@@ -19,6 +19,8 @@ from evokernel_core.domain.tensor import Dim
 
 SWAPS = frozenset({"aten.t.default", "aten.transpose.int", "aten.permute.default"})
 EXPANDS = frozenset({"aten.expand.default", "aten.broadcast_to.default"})
+FRONTS = frozenset({"aten.slice.Tensor"})
+"""Views of the first elements along a dimension."""
 NOWHERE = Extent(0)
 """The stride of an axis that repeats the same elements."""
 
@@ -70,7 +72,23 @@ def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
         return expanded(groups, shape)
     if node.op in SAME_ORDER:
         return regrouped(groups, shape)
+    if node.op in FRONTS:
+        return _front(node, groups)
     raise PlanError(f"{node.op} in front of a matrix product is not covered.")
+
+
+def _front(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """The first elements along one dimension. Raises PlanError for a slice that begins or steps elsewhere."""
+    dim, start = (node.args[place] if len(node.args) > place else 0 for place in (1, 2))
+    step = node.args[4] if len(node.args) > 4 else 1
+    place = int(str(dim)) % len(groups)
+    if start not in (0, None) or step not in (1, None) or len(groups[place]) > 1:
+        raise PlanError(
+            "A slice in front of a matrix product that is not its operand's front is not covered."
+        )
+    size = extent(node.outputs[0].shape[place])
+    front = () if size.is_one else tuple(evolve(axis, size=size) for axis in groups[place])
+    return (*groups[:place], front, *groups[place + 1 :])
 
 
 def order_of(node: Node, rank: int) -> list[int]:

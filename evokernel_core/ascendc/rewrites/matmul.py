@@ -1,11 +1,17 @@
-"""Products with few results and a long k: one sum for each part of k, so that every cube core has work."""
+"""Products that are computed another way than they are written.
+
+With few results and a long k there is one sum for each part of k, so that every cube core has work.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
+from attrs import evolve
+
 from evokernel_core.ascendc.families.products import QUANT, SPLIT
+from evokernel_core.ascendc.rewrites.pitched import aligned_operands
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, evaluate_dim
@@ -26,7 +32,8 @@ _LEAST_GAIN = 0.97
 
 
 def rewrite_product(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
-    """``aten.mm`` as a sum of partial products where the cores that it keeps busy are too few."""
+    """``aten.mm`` as a sum of partial products where the cores that it keeps busy are too few; otherwise with
+    copies of operands whose rows are slow to load where they lie."""
     left, right = node.operands()
     spec = node.outputs[0]
     if spec.dtype not in QUANT:
@@ -34,7 +41,8 @@ def rewrite_product(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | N
     m, n = (evaluate_dim(dim, writer.sizes) for dim in spec.shape)
     parts = split_count(m, n, evaluate_dim(writer.shape(left)[1], writer.sizes), ITEM_SIZE[spec.dtype])
     if parts < 2:
-        return None
+        aligned = aligned_operands(left, right, writer)
+        return None if aligned is None else writer.keep(evolve(node, args=aligned))
     sums = writer.call(SPLIT, left, right, parts, shape=(parts, *spec.shape), dtype="float32")
     total = writer.call("aten.sum.dim_IntList", sums, (0,), shape=spec.shape, dtype="float32")
     if spec.dtype == "float32":
