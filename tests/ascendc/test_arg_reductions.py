@@ -129,3 +129,29 @@ def test_positions_are_compared_with_integers(builder: Any, on_twin: Any) -> Non
     wanted = np.where(np.arange(40) % 3 == 0, values.argmax(1), 2**40)
     (found,) = on_twin(task, {"x": values, "n": wanted})
     np.testing.assert_array_equal(found, values.argmax(1) == wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_pieces_of_many_rows_at_a_time(dtype: str, builder: Any, chip: Any, on_twin: Any) -> None:
+    task = Search("max", ("a", "b"), 1, dtype).task(builder, a=4000, b=4000)
+    strategy = initial(task, chip)
+    assert dict(strategy.settings)["chunked"]
+    for seed, bound in enumerate([(4, 9000), (1, 1), (200, 130), (50, 4097), (6000, 65), (3100, 300)]):
+        x = samples(bound, seed)
+        values, indices = on_twin(task, {"x": x}, strategy, dict(zip("ab", bound, strict=True)))
+        best, index = expected("max", x, 1)
+        np.testing.assert_array_equal(indices, index)
+        np.testing.assert_array_equal(values.astype(np.float32), best)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_steps_of_few_lanes_are_searched_together(dtype: str, builder: Any, chip: Any, on_twin: Any) -> None:
+    task = Search("min", ("a", "b", "c"), 1, dtype).task(builder, a=100, b=4000, c=64)
+    strategy = initial(task, chip)
+    assert int(str(dict(strategy.settings)["steps"])) >= 16
+    for seed, bound in enumerate([(1, 1, 1), (2, 31, 64), (3, 33, 65), (1, 1000, 64), (40, 129, 200)]):
+        x = samples(bound, seed)
+        values, indices = on_twin(task, {"x": x}, strategy, dict(zip("abc", bound, strict=True)))
+        best, index = expected("min", x, 1)
+        np.testing.assert_array_equal(indices, index)
+        np.testing.assert_array_equal(values.astype(np.float32), best)

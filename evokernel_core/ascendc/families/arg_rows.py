@@ -12,6 +12,7 @@ from evokernel_core.ascendc.families.machine import (
     COPY_BYTES,
     LANES,
     RESERVED_BYTES,
+    TILE_FLAGS,
     TILE_START,
     VECTOR_START,
 )
@@ -21,17 +22,24 @@ from evokernel_core.twin.roofline import launch_us
 
 _GET_VALUE = 80.0
 """Cycles until the scalar unit has read a result of the vector unit and handed it back."""
+_MOST_COUNTED = 2**24
+_PIECE = 512
+"""Bytes that memory moves at once for bursts that start elsewhere than at its pieces."""
+_ALIGNED = 128
+"""Bytes at whose multiples copies lose nothing (chip file: mte.aligned_bytes)."""
 MOST_SHORT = 255 * 8 // LANES * LANES
 """Columns, in whole repeats, that the 8-bit repeat stride of an instruction can step over."""
 
 
 @frozen
 class ShortSchedule:
-    """Tiles of at most ``rows`` rows and ``elements``, padded to whole repeats."""
+    """Tiles of at most ``rows`` rows and ``elements``, padded to whole repeats; where ``chunked``, all of
+    the rows and a piece of each."""
 
     rows: int
     elements: int
     buffers: int = 2
+    chunked: bool = False
 
 
 @frozen
@@ -46,6 +54,7 @@ def short_starts() -> Iterator[ShortSchedule]:
     for rows in (64, 128, 192):
         for elements in (4096, 8192, 12288, 16384):
             yield ShortSchedule(rows, elements)
+            yield ShortSchedule(rows, elements, chunked=True)
 
 
 def long_starts() -> Iterator[LongSchedule]:
@@ -59,6 +68,7 @@ def short_steps(here: ShortSchedule) -> Iterator[tuple[str, ShortSchedule]]:
     yield "fewer rows", evolve(here, rows=here.rows - 64)
     yield "larger tile", evolve(here, elements=here.elements + 2048)
     yield "smaller tile", evolve(here, elements=here.elements - 2048)
+    yield "whole rows" if here.chunked else "rows in pieces", evolve(here, chunked=not here.chunked)
     yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
 
 
@@ -94,7 +104,10 @@ def short_refusal(
     columns = found.steps.evaluate(sizes)
     if not 64 <= item.rows <= 192:
         return "A tile has 64, 128 or 192 rows, whole repeats of row values."
-    if item.elements < 1024 or columns > MOST_SHORT or math.ceil(columns / LANES) * LANES > item.elements:
+    if item.chunked and (item.elements < item.rows * LANES or columns > _MOST_COUNTED):
+        return "A tile has a repeat of each row, and float32 counts columns."
+    fits = columns <= MOST_SHORT and math.ceil(columns / LANES) * LANES <= item.elements
+    if item.elements < 1024 or not (item.chunked or fits):
         return f"Rows of {columns} elements do not fit a tile of {item.elements}."
     if short_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
@@ -114,18 +127,26 @@ def short_us(found: ArgReduction, item: ShortSchedule, sizes: Mapping[str, int],
     """Modelled microseconds: the slower of the busiest core's copies and comparisons."""
     rows, columns = found.outer.evaluate(sizes), found.steps.evaluate(sizes)
     size, blocks = ITEM_SIZE[found.dtype], math.ceil(columns / LANES)
-    fitting = min(item.rows, item.elements // (blocks * LANES))
-    per_tile = min(fitting, math.ceil(rows / chip.aiv))
+    share = math.ceil(rows / chip.aiv)
+    if item.chunked:
+        per_tile = math.ceil(share / math.ceil(share / item.rows))
+        room = min(item.elements // per_tile, MOST_SHORT) // LANES * LANES
+        pieces = math.ceil(columns / room)
+    else:
+        per_tile, pieces = min(item.rows, item.elements // (blocks * LANES), share), 1
     tiles = math.ceil(rows / per_tile)
     cores = min(tiles, chip.aiv)
-    update = 5 * VECTOR_START + 4 * per_tile + (VECTOR_START + per_tile if size < 4 else 0.0)
+    update = 5 * VECTOR_START + 4.4 * per_tile
+    casts = pieces * VECTOR_START + blocks * per_tile if size < 4 else 0.0
     choose = 15 * VECTOR_START + (8 + 3 * 7) * per_tile
-    burst = math.ceil(columns * size / 32) * 32
-    load = TILE_START / item.buffers + per_tile * max(burst / COPY_BYTES, 4.0)
-    vector = blocks * update + choose
+    burst = math.ceil(columns / pieces) * size
+    extra = _PIECE if pieces > 1 and columns * size % _ALIGNED else 0
+    load = pieces * (TILE_START / item.buffers + per_tile * max((burst + 31 + extra) / COPY_BYTES, 4.0))
+    vector = blocks * update + casts + pieces * TILE_FLAGS + choose
     mine = math.ceil(tiles / cores)
     cycles = mine * (max(load, vector) if item.buffers == 2 else load + vector)
-    return max(cycles / chip.mhz, _moved_us(found, sizes, chip)) + launch_us(chip, cores)
+    moved = _moved_us(found, sizes, chip) * (1 + extra / burst)
+    return max(cycles / chip.mhz, moved) + launch_us(chip, cores)
 
 
 def long_us(found: ArgReduction, item: LongSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
