@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, write
 from evokernel_core.ascendc.families.interleave import FAMILY, INTERLEAVE, words_of
+from evokernel_core.ascendc.families.paired import PAIRED
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
@@ -88,6 +89,39 @@ def test_halves_that_change_places(builder: Any, on_twin: Any) -> None:
         (found,) = on_twin(task, {"x": values}, sizes={"n": n})
         expected = np.stack([-values[..., 1::2], values[..., ::2]], -1).reshape(n, 5, 16)
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("sliced", [True, False])
+@pytest.mark.parametrize("swapped", [True, False])
+def test_a_product_of_pairs_in_slices(sliced: bool, swapped: bool, builder: Any, on_twin: Any) -> None:
+    """Rotary embeddings are products of pairs where the right parts meet, and stay as written elsewhere."""
+    graph = builder()
+    shape = (2, "s", 3, 6)
+    x, c, s = graph.input("x", (2, "s", 3, 12)), graph.input("c", ("s", 1, 6)), graph.input("w", ("s", 1, 6))
+    if sliced:
+        a, b = (graph.call("slice.Tensor", x, 3, i, 9223372036854775807, 2, shape=shape) for i in (0, 1))
+    else:
+        pairs = graph.call("view.default", x, (2, -1, 3, 6, 2), shape=(*shape, 2))
+        a, b = (graph.call("select.int", pairs, -1, i, shape=shape) for i in (0, 1))
+    ac, bs, as_, bc = (
+        graph.call("mul.Tensor", left, right, shape=shape) for left, right in ((a, c), (s, b), (a, s), (c, b))
+    )
+    re = graph.call("sub.Tensor", *((bs, ac) if swapped else (ac, bs)), shape=shape)
+    im = graph.call("add.Tensor", bc, as_, shape=shape)
+    stack = graph.call("stack.default", (re, im), -1, shape=(*shape, 2))
+    flat = graph.call("view.default", stack, (2, -1, 3, 12), shape=(2, "s", 3, 12))
+    task = graph.task(flat, symbols={"s": 50})
+    assert any(node.op == PAIRED for node in legalised(task).graph.nodes) is not swapped
+    for n in (50, 1, 7):
+        v, cos, sin = (
+            np.random.default_rng(n + i).normal(size=size).astype("f4")
+            for i, size in enumerate(((2, n, 3, 12), (n, 1, 6), (n, 1, 6)))
+        )
+        (found,) = on_twin(task, {"x": v, "c": cos, "w": sin}, sizes={"s": n})
+        even, odd = v[..., ::2], v[..., 1::2]
+        real = (even * cos - odd * sin) * (-1 if swapped else 1)
+        expected = np.stack([real, even * sin + odd * cos], -1).reshape(v.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_elements_repeated_in_a_row(builder: Any, on_twin: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from evokernel_core.ascendc.families.interleave import INTERLEAVE
 from evokernel_core.ascendc.lowering_sizes import Extent, extent
 from evokernel_core.ascendc.rewrites.interleaving import is_interleaved
+from evokernel_core.ascendc.rewrites.rotating import rotated
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
@@ -91,6 +92,9 @@ def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
 def _stack(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     shape = node.outputs[0].shape
     dim = int(str(_argument(node, 1, "dim", 0))) % len(shape)
+    product = rotated(writer, list(node.operands())) if dim == len(shape) - 1 else None
+    if product is not None:
+        return (product,)
     narrow = (*shape[:dim], 1, *shape[dim + 1 :])
     parts = [viewed(writer, ref, narrow) for ref in node.operands()]
     return (_cat(writer, parts, dim, shape[dim]),)
