@@ -258,7 +258,7 @@ def test_layers_above_each_other_are_one_kernel_where_their_weights_fit(builder:
 
 
 def test_what_is_refused(builder: Any, chip: Any) -> None:
-    with pytest.raises(PlanError, match="Input x has dtype float64, which no family computes with"):
+    with pytest.raises(PlanError, match="A matrix product in float64 is not covered"):
         check(task_of(builder, "lstm", dtype="float64"), chip)
 
 

@@ -76,15 +76,18 @@ def view_ops() -> frozenset[str]:
 
 
 def family_for(task: KernelTask, chip: Chip) -> Family:
-    """The first family that computes the task with one kernel. Raises PlanError where none does, with
-    the reason of the family that knows most of its operations."""
+    """The first family that computes the task with one kernel. Raises PlanError where none does, with the
+    reason of the family that knows most of its operations: first of those that take a kernel of their own,
+    such as products, then of all."""
     ops = {node.op for node in task.graph.nodes}
-    refusals: list[tuple[int, PlanError]] = []
+    refusals: list[tuple[tuple[int, int], PlanError]] = []
     for family in FAMILIES:
         try:
             family.check(task, chip)
         except PlanError as error:
-            refusals.append((len(ops & family.ops.keys()), error))
+            known = ops & family.ops.keys()
+            kernels = sum(family.ops[op] == "kernel" for op in known)
+            refusals.append(((kernels, len(known)), error))
         else:
             return family
     raise max(refusals, key=lambda item: item[0])[1]
