@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial
+from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 
 RANDOM = np.random.default_rng(23)
@@ -114,6 +115,23 @@ def test_places_counts_and_products(builder: Any, on_twin: Any) -> None:
     np.testing.assert_array_equal(right, np.searchsorted(bounds, x, side="right"))
     np.testing.assert_array_equal(counts, np.histogram(x, 8, (-2, 2))[0])
     np.testing.assert_allclose(products, np.prod(x.astype(np.float64), 1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("bins", [65, 256])
+def test_histograms_of_many_elements_count_by_products(bins: int, builder: Any, on_twin: Any) -> None:
+    b = builder()
+    x = b.input("x", ("n",))
+    task = b.task(b.call("histc.default", x, bins, -2.0, 2.0, shape=(bins,)), symbols={"n": 2**23})
+    assert "aten.permute.default" in {node.op for node in legalised(task).graph.nodes}
+    for count in (1, 37, 5000):
+        values = RANDOM.normal(size=count).astype(np.float32)
+        values[: count // 9] = 2.0  # the end belongs to the last bin
+        values[-3:] = [np.nan, np.inf, -np.inf][:count]
+        places = np.floor((values + np.float32(2)) * np.float32(bins / 4))
+        places[values == 2] = bins - 1
+        wanted = [int((places == place).sum()) for place in range(bins)]
+        (found,) = on_twin(task, {"x": values}, sizes={"n": count})
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_cross_products(builder: Any, on_twin: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from evokernel_core.ascendc.lowering_sizes import extent
@@ -14,6 +15,14 @@ from evokernel_core.domain.graph import Node, ValueRef
 
 _FEW = 25
 """Points up to which PyTorch, too, measures Euclidean distances one by one."""
+
+
+_FEW_BINS = 64
+"""Bins up to which each is compared with every element."""
+_MANY_COMPARED = 2**24
+"""Elements times bins up to which each is compared with each, and nothing but elements is in memory."""
+_MOST_COUNTED = 2**25
+"""Elements whose rows of ones and zeros, some gigabytes, are laid into memory."""
 
 
 def _cdist(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
@@ -106,10 +115,34 @@ def _histc(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     place = apply(writer, "floor.default", share)
     last = apply(writer, "eq.Scalar", flat, high, dtype="bool")
     place = apply(writer, "where.ScalarSelf", last, float(bins - 1), place)
-    column = view(writer, numbers(writer, bins), (bins, 1))
-    inside = cast(writer, apply(writer, "eq.Tensor", place, column, dtype="bool"), "float32")
-    total = writer.call("aten.sum.dim_IntList", inside, (1,), False, shape=spec.shape, dtype="float32")
+    count = extent(times(writer.shape(x))).evaluate(writer.sizes)
+    if bins > _FEW_BINS and count * bins > _MANY_COMPARED and count <= _MOST_COUNTED:
+        return (cast(writer, _counted_by_products(writer, place, bins), spec.dtype),)
+    total = writer.call(
+        "aten.sum.dim_IntList", _among(writer, place, bins), (1,), False, shape=spec.shape, dtype="float32"
+    )
     return (cast(writer, total, spec.dtype),)
+
+
+def _among(writer: GraphWriter, places: ValueRef, count: int) -> ValueRef:
+    """A row of ones and zeros for each of the numbers 0, 1 .. ``count``: where (1, n) ``places`` have it."""
+    column = view(writer, numbers(writer, count), (count, 1))
+    return cast(writer, apply(writer, "eq.Tensor", places, column, dtype="bool"), "float32")
+
+
+def _counted_by_products(writer: GraphWriter, places: ValueRef, bins: int) -> ValueRef:
+    """How often each bin is among the ``places`` (1, n). A bin is a row and a column of a square, so that few
+    comparisons tell both; the product of rows and columns counts where they meet."""
+    columns = 2 ** math.ceil(math.log2(bins) / 2)
+    rows = -(-bins // columns)
+    row = apply(writer, "floor.default", apply(writer, "mul.Scalar", places, 1 / columns))
+    column = apply(writer, "sub.Tensor", places, apply(writer, "mul.Scalar", row, float(columns)))
+    left, right = _among(writer, row, rows), _among(writer, column, columns)
+    count = writer.shape(right)[1]
+    turned = writer.call("aten.permute.default", right, (1, 0), shape=(count, columns), dtype="float32")
+    product = writer.call("aten.mm.default", left, turned, shape=(rows, columns), dtype="float32")
+    whole = view(writer, product, (rows * columns,))
+    return writer.call("aten.slice.Tensor", whole, 0, 0, bins, shape=(bins,), dtype="float32")
 
 
 def _cross(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
