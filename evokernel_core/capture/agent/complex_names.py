@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-OF_COMPLEX = "(complex)"
-"""Ends the name of an operation that is given complex tensors."""
+from .errors import OF_COMPLEX
+
 _KEPT = "complex64"
 
 

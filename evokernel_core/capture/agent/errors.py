@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .complex_names import OF_COMPLEX
+OF_COMPLEX = "(complex)"
+"""Ends the name of an operation that is given complex tensors."""
 
 
 class AgentError(Exception):

@@ -14,7 +14,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from . import compositions, indexed, windows
-from .complex_names import OF_COMPLEX, name_for
+from .complex_names import name_for
+from .errors import OF_COMPLEX
 from .mutations import counts, updates
 from .record import Evaluation, OpCall
 
