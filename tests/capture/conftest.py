@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 
@@ -65,3 +66,13 @@ def capture_body(capture: Capture) -> Capture:
         return capture(f"{head}# evokernel: {shapes}\ndef f({arguments}):\n    {lines}\n")
 
     return run
+
+
+@pytest.fixture
+def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
+    """The regions of a file whose ``Model.forward`` is captured as a whole."""
+
+    def capture(text: str) -> tuple[Region, ...]:
+        return agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+
+    return capture

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from evokernel_core.ascendc.families.registry import covered_ops
-from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.region import Region
 from tests.capture.test_whole import HEAD, assert_same_model, executed, kernel, model
@@ -36,14 +33,6 @@ def of_its_own(function):
 
     return wrapper
 """
-
-
-@pytest.fixture
-def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
-    def capture(text: str) -> tuple[Region, ...]:
-        return agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
-
-    return capture
 
 
 def file_of(init: str, forward: str, shapes: str, arguments: str = "x", decorator: str = "") -> str:

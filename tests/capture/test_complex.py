@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +10,9 @@ import torch
 
 from evokernel_core.ascendc import author
 from evokernel_core.ascendc.families.paired import PAIRED
-from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.rewrites.complexes import COMPLEX, complex_in_parts
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.capture.agent import reference
-from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_core.twin.chip import load_chip
@@ -26,14 +23,6 @@ BUFFER = "self.register_buffer('w', torch.polar(torch.ones(6, 5), torch.linspace
 PAIRS = "z = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))"
 X = "torch.randn(4, 6, 10)"
 CHIP = load_chip("ascend910b1")
-
-
-@pytest.fixture
-def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
-    def capture(text: str) -> tuple[Region, ...]:
-        return agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
-
-    return capture
 
 
 SAME = {

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 
-from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.agent.literals import table
-from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 from tests.capture.test_whole import assert_same_model, model
-
-
-@pytest.fixture
-def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
-    def capture(text: str) -> tuple[Region, ...]:
-        return agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
-
-    return capture
-
 
 SAME = {
     "a fixed kernel": (

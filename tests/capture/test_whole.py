@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
 import pytest
 import torch
 
-from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.agent.reference import run
-from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.arguments import lists, takes_lists
 from evokernel_core.domain.region import Region
@@ -58,14 +55,6 @@ def model(init: str, forward: str, shapes: str, arguments: str = "x") -> str:
         f"{HEAD}\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n{initial}\n\n"
         f"    def forward(self, {arguments}):\n{body}\n\ndef get_inputs():\n    return [{shapes}]\n"
     )
-
-
-@pytest.fixture
-def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, ...]]:
-    def capture(text: str) -> tuple[Region, ...]:
-        return agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
-
-    return capture
 
 
 def by_name(task: KernelTask, given: Sequence[Any]) -> dict[str, Any]:

@@ -42,9 +42,9 @@ def put(
 ) -> ValueRef:
     """PUT; half types are combined in float32 and rounded once. Raises PlanError for other small types."""
     spec = writer.spec(source)
+    args = (source, tuple(indices), values, kind, wraps)
     if kind == LAST:
-        shape = spec.shape
-        return writer.call(PUT, source, tuple(indices), values, kind, wraps, shape=shape, dtype=spec.dtype)
+        return writer.call(PUT, *args, shape=spec.shape, dtype=spec.dtype)
     if spec.dtype in _HALVES:
         wide = [cast(writer, item, "float32") for item in (source, values)]
         return cast(writer, put(writer, wide[0], indices, wide[1], kind, wraps), spec.dtype)
@@ -57,8 +57,7 @@ def put(
     parts = _parts(writer, source, values) if spec.dtype == "float32" and kind in _REDUCTIONS else 1
     if parts > 1:
         return _in_parts(writer, source, indices, values, kind, wraps, parts)
-    shape = spec.shape
-    return writer.call(PUT, source, tuple(indices), values, kind, wraps, shape=shape, dtype=spec.dtype)
+    return writer.call(PUT, *args, shape=spec.shape, dtype=spec.dtype)
 
 
 def _counted(
