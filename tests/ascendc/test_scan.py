@@ -12,7 +12,7 @@ from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.ascendc.families import scan
 from evokernel_core.ascendc.families.scan_problem import SCAN
 from evokernel_core.ascendc.rewrites.registry import legalised
-from evokernel_core.capture.agent.factors import lengths, near_one
+from evokernel_core.capture.agent.reference.bounded_products import lengths, near_one
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask

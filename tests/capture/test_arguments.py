@@ -10,7 +10,7 @@ import torch
 
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.region import Region
-from tests.capture.test_whole import HEAD, assert_same_model, executed, kernel, model
+from tests.capture.test_full_graph import HEAD, assert_same_model, executed, kernel, model
 
 X = "torch.randn(4, 6)"
 CLASSES = """

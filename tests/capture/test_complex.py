@@ -12,11 +12,11 @@ from evokernel_core.ascendc import author
 from evokernel_core.ascendc.families.paired import PAIRED
 from evokernel_core.ascendc.rewrites.complexes import COMPLEX, complex_in_parts
 from evokernel_core.ascendc.rewrites.registry import legalised
-from evokernel_core.capture.agent import reference
+from evokernel_core.capture.agent.reference import reference
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_core.twin.chip import load_chip
-from tests.capture.test_whole import assert_same_model, model
+from tests.capture.test_full_graph import assert_same_model, model
 
 Z = "torch.randn(4, 6, 5, dtype=torch.complex64)"
 BUFFER = "self.register_buffer('w', torch.polar(torch.ones(6, 5), torch.linspace(0, 9, 30).view(6, 5)))"

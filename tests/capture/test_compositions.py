@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from evokernel_core.capture.agent.compositions import TABLE, is_nan, x_log_y  # noqa: E402
+from evokernel_core.capture.agent.decompositions.compositions import TABLE, is_nan, x_log_y  # noqa: E402
 
 ODD = [0.0, 1.0, -2.0, float("inf"), float("nan")]
 

@@ -16,7 +16,7 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.region import Region
 from evokernel_core.twin.chip import load_chip
-from tests.capture.test_whole import executed, kernel, model
+from tests.capture.test_full_graph import executed, kernel, model
 
 FOLDER = Path(__file__).parent / "models"
 X = "torch.randn(4, 6)"

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.capture.agent.precision import ATTENTION, attention, convolution, rounded
-from evokernel_core.capture.agent.reference import reference
+from evokernel_core.capture.agent.reference.precision import ATTENTION, attention, convolution, rounded
+from evokernel_core.capture.agent.reference.reference import reference
 
 FLOAT = {"dtype": "float32", "contiguous": True}
 

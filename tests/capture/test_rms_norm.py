@@ -12,7 +12,7 @@ from torch.nn import functional
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
-from tests.capture.test_whole import kernel
+from tests.capture.test_full_graph import kernel
 
 TEXT = """
 import torch

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evokernel_core.capture.agent.literals import table
+from evokernel_core.capture.agent.graph.literals import table
 from evokernel_core.domain.region import Region
-from tests.capture.test_whole import assert_same_model, model
+from tests.capture.test_full_graph import assert_same_model, model
 
 SAME = {
     "a fixed kernel": (

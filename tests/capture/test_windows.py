@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from evokernel_core.capture.agent.windows import drawn_maximum, folded, unfolded
+from evokernel_core.capture.agent.decompositions.windows import drawn_maximum, folded, unfolded
 
 PAIR = tuple[int, int]
 WINDOWS: list[tuple[PAIR, PAIR, PAIR, PAIR, PAIR]] = [

@@ -17,7 +17,7 @@ def _ping(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _capture(params: dict[str, Any]) -> Any:
-    from .capture import Asked, capture
+    from .regions.capture import Asked, capture
 
     asked = Asked(
         params.get("symbol"),
@@ -29,13 +29,13 @@ def _capture(params: dict[str, Any]) -> Any:
 
 
 def _calls(params: dict[str, Any]) -> Any:
-    from .calls import calls
+    from .inputs.calls import calls
 
     return calls(params["path"], params["text"])
 
 
 def _reference(params: dict[str, Any]) -> Any:
-    from .reference import reference
+    from .reference.reference import reference
 
     return reference(
         params["graph"], params["sizes"], params["seed"], params["distribution"], params["folder"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from evokernel_core.capture.agent.indices import Range, ranges
+from evokernel_core.capture.agent.reference.index_ranges import Range, ranges
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask

@@ -1,0 +1,1 @@
+"""Composite operations in terms that kernels compute."""

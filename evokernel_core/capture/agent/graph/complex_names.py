@@ -1,0 +1,44 @@
+"""Operations on complex tensors have names of their own where kernels are offered for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..errors import OF_COMPLEX
+
+_KEPT = "complex64"
+
+
+def is_complex(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_complex()
+
+
+def name_for(name: str, args: Any, kwargs: Any) -> str:
+    """An operation's name as kernels are offered for it, by its arguments."""
+    return name + OF_COMPLEX if any(map(is_complex, pytree.tree_leaves((args, kwargs)))) else name
+
+
+def names_in(nodes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int]]:
+    """The same of each node of a graph in JSON form, and its line."""
+    found: set[str] = set()
+    for node in nodes:
+        read = {item["ref"] for item in pytree.tree_leaves(node["args"], is_leaf=_is_ref) if _is_ref(item)}
+        yield node["op"] + OF_COMPLEX * bool(read & found), node["line"]
+        if any(spec["dtype"] == _KEPT for spec in node["outputs"]):
+            found.add(node["name"])
+
+
+def _is_ref(value: Any) -> bool:
+    return isinstance(value, dict) and "ref" in value
+
+
+def refusal(dtype: torch.dtype) -> str:
+    """Why a tensor of complex numbers is outside of what kernels compute; empty where it is not."""
+    name = str(dtype).removeprefix("torch.")
+    if not dtype.is_complex or name == _KEPT:
+        return ""
+    return f"A tensor is {name}, and kernels compute {_KEPT} only: convert it, or what it is made of."

@@ -1,0 +1,371 @@
+"""A traced region as a Graph in domain.serial's JSON form."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import torch
+
+from ..decompositions import recurrent
+from ..errors import Unsupported
+from ..regions.parts import SCALAR, TENSOR, Leaf
+from ..tracing.export import Traced
+from ..tracing.fusibility import NO_OPS, UNFILLED
+from ..tracing.sizes import InexpressibleSize, sizes_of, spec
+from .buffers import Buffers
+from .checks import FILLED, check_complex, check_numbers
+from .constant_folding import complex_number, joined, numbers
+from .literals import device_of, is_table, table
+from .mutations import changed, counts, updates
+from .names import input_name
+
+IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
+_MOST_JOINED = 16
+"""Elements of a constant tensor that a kernel writes one by one."""
+_COPIES = ("aten.clone.default", "aten.contiguous.default")
+_VIEWS = ("aten.view.default", "aten._unsafe_view.default")
+
+
+class Converter:
+    """Turns the nodes of one traced region into the domain's nodes, dropping those that change nothing."""
+
+    joins = False
+    """Whether small constant tensors may be joined from numbers, which takes a kernel of its own."""
+
+    def __init__(self, traced: Traced, leaves: tuple[Leaf, ...], path: str) -> None:
+        self.sizes = sizes_of(traced, leaves)
+        self._traced = traced
+        self._path = path
+        self._leaves = leaves
+        self.all_sizes = {name: self.sizes.hints[key] for key, name in self.sizes.names.items()}
+        self.input_specs: list[dict[str, Any]] = []
+        self._buffers = Buffers(traced.inputs, leaves)
+        self._values: dict[str, Any] = {}
+        self._moved = False
+        self._nodes: list[dict[str, Any]] = []
+
+    def convert(self) -> dict[str, Any]:
+        """``{"inputs", "nodes", "outputs", "updates"}``. Raises Unsupported."""
+        inputs = self._inputs()
+        self._constants(inputs)
+        outputs: list[Any] = []
+        for node in self._traced.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                outputs = [self._argument(item) for item in node.args[0]]
+        changed = self._buffers.updates(inputs, len(outputs))
+        outputs += [self._values[name] for name in self._buffers.written]
+        self._drop_dead(outputs)
+        return {
+            "inputs": self._needed(inputs, outputs),
+            "nodes": self._nodes,
+            "outputs": outputs,
+            "updates": changed,
+        }
+
+    def _needed(self, inputs: list[dict[str, Any]], outputs: list[Any]) -> list[dict[str, Any]]:
+        """The inputs that are read, and those that alone tell a size which is used."""
+        used = _names_read(self._nodes) | {item["ref"] for item in outputs if isinstance(item, dict)}
+        read = [item for item in inputs if item["name"] in used]
+        missing = (_sizes_named(self._nodes) | _sizes_named(read)) - _sizes_told(read)
+        for item in inputs:
+            if item not in read and missing & _sizes_told([item]):
+                read.append(item)
+                missing -= _sizes_told([item])
+        kept = [item for item in inputs if item in read]
+        known = _sizes_told(kept)
+        self.sizes.names = {key: name for key, name in self.sizes.names.items() if name in known}
+        return kept
+
+    def _inputs(self) -> list[dict[str, Any]]:
+        inputs: list[dict[str, Any]] = []
+        taken = {node.name for node in self._traced.graph.nodes if node.op == "call_function"}
+        for node, leaf in zip(self._traced.inputs, self._leaves, strict=True):
+            name = input_name(leaf.expression, taken)
+            taken.add(name)
+            self._values[node.name] = {"ref": name, "index": 0}
+            value_spec = spec(node.meta["val"], self.sizes)
+            value_spec["contiguous"] = leaf.kind == SCALAR or leaf.value.is_contiguous()
+            self.input_specs.append(value_spec)
+            inputs.append(
+                {"name": name, "spec": value_spec, "kind": leaf.kind, "expression": leaf.expression}
+            )
+        return inputs
+
+    def _constants(self, inputs: list[dict[str, Any]]) -> None:
+        """Captured tensors: one element becomes a number, few are joined where the region may have several
+        kernels, and larger tables join the inputs."""
+        constants = self._traced.constants
+        for name, value in (constants | numbers(self._traced.graph, constants)).items():
+            if self._is_joined(value):
+                self._nodes += joined(name, value)
+                self._values[name] = {"ref": self._nodes[-1]["name"], "index": 0}
+            elif is_table(value) and value.numel() > 1 and (device := device_of(inputs)):
+                self._pass_table(name, value, device, inputs)
+            else:
+                number = _constant(value, name)
+                self._values[name] = self._complex(number) if isinstance(number, complex) else number
+
+    def _is_joined(self, value: Any) -> bool:
+        few = isinstance(value, torch.Tensor) and 1 < value.numel() <= _MOST_JOINED
+        return self.joins and few and not value.is_complex()
+
+    def _pass_table(self, name: str, value: torch.Tensor, device: str, inputs: list[dict[str, Any]]) -> None:
+        """An input that the call itself makes; of complex numbers, their parts."""
+        taken = {item["name"] for item in inputs} | {node.name for node in self._traced.graph.nodes}
+        label = input_name("table", taken)
+        given = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
+        made = {**spec(given, self.sizes), "contiguous": True}
+        text = table(given, device)
+        inputs.append({"name": label, "spec": made, "kind": TENSOR, "expression": text})
+        self._values[name] = {"ref": label, "index": 0}
+        if value.is_complex():
+            outputs = [{**spec(value, self.sizes), "contiguous": True}]
+            whole = f"{label}_complex"
+            self._nodes.append({"name": whole, "op": "aten.view_as_complex.default", "kwargs": [],
+                                "args": [self._values[name]], "outputs": outputs, "line": 0})  # fmt: skip
+            self._values[name] = {"ref": whole, "index": 0}
+
+    def _call(self, node: Any) -> None:
+        name = str(node.target)
+        if name.startswith(IGNORED) or node.name in self._values:
+            return
+        if updates(node):
+            buffer = changed(node).name
+            self._buffers.write(buffer)
+            self._values[buffer] = self._values[node.name] = self._argument(node.args[1])
+            return
+        if counts(node):
+            if not all(counts(user) for user in node.users):
+                raise Unsupported("The region reads a counter that it changes: read it before or after.")
+            self._buffers.count(changed(node).name, node.args[1])
+            return
+        if "getitem" in name and not name.startswith("aten."):
+            source = self._argument(node.args[0])
+            self._values[node.name] = {"ref": source["ref"], "index": node.args[1]}
+            return
+        if isinstance(node.meta.get("val"), (torch.SymInt, int)):
+            return
+        if isinstance(node.meta.get("val"), torch.SymFloat):
+            raise InexpressibleSize("A number computed from sizes is used as data.")
+        if name in NO_OPS or self._keeps_value(node, name):
+            self._moved = self._moved or name in _COPIES
+            self._values[node.name] = self._argument(node.args[0])
+            return
+        # where copies vanished, elements may lie in an order that only reshape takes
+        self._emit(node, "aten.reshape.default" if self._moved and name in _VIEWS else name)
+        # a recurrent layer that has the batch first gives a view of its steps where PyTorch runs it
+        self._moved = self._moved or name in recurrent.ATEN_NAMES
+
+    def _keeps_value(self, node: Any, name: str) -> bool:
+        """A cast to the same dtype, a view to the same shape, or a slice of everything."""
+        same = (
+            *_VIEWS,
+            "aten._to_copy.default",
+            "aten.expand.default",
+            "aten.reshape.default",
+            "aten.slice.Tensor",
+        )
+        if name not in same:
+            return False
+        before, after = node.args[0].meta["val"], node.meta["val"]
+        return before.dtype == after.dtype and list(map(self.sizes.text, before.shape)) == list(
+            map(self.sizes.text, after.shape)
+        )
+
+    def _emit(self, node: Any, name: str) -> None:
+        check_numbers(node, name)
+        check_complex(node)
+        if name == "aten.roll.default":
+            self._check_roll(*node.args)
+        value = node.meta["val"]
+        results = list(value) if isinstance(value, (tuple, list)) else [value]
+        kwargs = {
+            key: self._argument(item)
+            for key, item in sorted(node.kwargs.items())
+            if key not in ("device", "layout", "pin_memory", "memory_format", "non_blocking")
+        }
+        if _makes_of_default_dtype(node):
+            kwargs["dtype"] = self._argument(value.dtype)
+        name, args = with_number(name, [self._argument(item) for item in node.args])
+        args = self._with_tensors(node, args) if name == str(node.target) else args
+        if name == "aten.expand.default" and not _is_value(args[0]):  # of a number, not of a tensor
+            name, args = "aten.full.default", [[self._argument(size) for size in value.shape], args[0]]
+            kwargs = {"dtype": self._argument(value.dtype)}
+        if name in FILLED and _is_value(args[-1]):  # with a complex number, of which no kernel fills
+            name, args = "aten.expand.default", [args[-1], [self._argument(size) for size in value.shape]]
+            kwargs = {}
+        if name in UNFILLED:
+            name, args = "aten.full.default", [[self._argument(size) for size in value.shape], 0]
+            kwargs = {"dtype": self._argument(value.dtype)}
+        self._values[node.name] = {"ref": node.name, "index": 0}
+        self._nodes.append(
+            {
+                "name": node.name,
+                "op": name,
+                "args": args,
+                "kwargs": [[key, item] for key, item in kwargs.items()],
+                "outputs": [spec(item, self.sizes) for item in results if isinstance(item, torch.Tensor)],
+                "line": line_in(node.meta.get("stack_trace") or "", self._path),
+            }
+        )
+
+    def _with_tensors(self, node: Any, args: list[Any]) -> list[Any]:
+        """The arguments with a tensor of no dimensions for each known number that must be one."""
+        schema = node.target._schema
+        if torch._C._should_allow_numbers_as_tensors(schema.name.removeprefix("aten::")):
+            return args
+        found = list(args)
+        for position, (wanted, item) in enumerate(zip(schema.arguments, args, strict=False)):
+            if "Tensor" not in str(wanted.type) or isinstance(item, (list, type(None))) or _is_value(item):
+                continue
+            dtype = str(node.args[position].meta["val"].dtype).removeprefix("torch.")
+            label = f"{node.name}_{wanted.name}"
+            self._nodes.append(
+                {
+                    "name": label,
+                    "op": "aten.full.default",
+                    "args": [[], item],
+                    "kwargs": [["dtype", {"dtype": dtype}]],
+                    "outputs": [{"shape": [], "dtype": dtype, "contiguous": True}],
+                    "line": line_in(node.meta.get("stack_trace") or "", self._path),
+                }
+            )
+            found[position] = {"ref": label, "index": 0}
+        return found
+
+    def _check_roll(self, x: Any, shifts: Any, dims: Any = ()) -> None:
+        """A roll is two slices joined, which takes dimensions as long as their shift."""
+        shape = x.meta["val"].shape
+        if not dims:  # of all elements as one dimension
+            shape, dims = [math.prod(shape)], [0]
+        for shift, dim in zip(shifts, dims, strict=True):
+            self.sizes.need(shape[dim], abs(self._argument(shift)))
+
+    def _argument(self, value: Any) -> Any:  # noqa: PLR0911 - one return a kind of argument
+        if isinstance(value, torch.fx.Node):
+            if value.name in self._values:
+                return self._values[value.name]
+            return self._argument(value.meta["val"])
+        if isinstance(value, torch.SymInt):
+            text = self.sizes.text(value)
+            return text if isinstance(text, int) else {"sym": text}
+        if isinstance(value, (torch.SymFloat, torch.SymBool)):
+            symbols = value.node.expr.free_symbols
+            raise InexpressibleSize("A number computed from sizes is used as data.", symbols)
+        if isinstance(value, (list, tuple)):
+            return [self._argument(item) for item in value]
+        if isinstance(value, torch.dtype):
+            return {"dtype": str(value).removeprefix("torch.")}
+        if isinstance(value, complex):
+            return self._complex(value)
+        if isinstance(value, float) and value - value != 0:
+            return {"float": str(value)}
+        if isinstance(value, (bool, int, float, str, type(None))):
+            return value
+        return str(value)
+
+    def _complex(self, value: complex) -> Any:
+        """A complex number as a tensor of no dimensions."""
+        self._nodes += complex_number(f"complex_{len(self._nodes)}", value)
+        return {"ref": self._nodes[-1]["name"], "index": 0}
+
+    def _drop_dead(self, outputs: list[Any]) -> None:
+        wanted = {item["ref"] for item in outputs if isinstance(item, dict) and "ref" in item}
+        kept = []
+        for node in reversed(self._nodes):
+            if node["name"] in wanted:
+                wanted |= _names_read([node])
+                kept.append(node)
+        self._nodes = kept[::-1]
+
+
+def _makes_of_default_dtype(node: Any) -> bool:
+    """Whether a node makes a tensor of nothing without saying of which dtype: the default one may change."""
+    asked = any(item.name == "dtype" for item in node.target._schema.arguments)
+    values = (item.meta["val"] for item in node.all_input_nodes)
+    return asked and node.kwargs.get("dtype") is None and not any(isinstance(v, torch.Tensor) for v in values)
+
+
+def _is_value(item: Any) -> bool:
+    """Whether an argument is a node's result or an input; numbers that are not finite are dicts as well."""
+    return isinstance(item, dict) and "ref" in item
+
+
+def _sizes_told(inputs: list[dict[str, Any]]) -> set[str]:
+    """Every symbol that is by itself a dimension of one of the inputs."""
+    dims = (dim for item in inputs for dim in item["spec"]["shape"])
+    return {dim for dim in dims if isinstance(dim, str) and dim.isidentifier()}
+
+
+_OF_NUMBERS = {
+    "aten.minimum.default": "aten.clamp_max.default",
+    "aten.maximum.default": "aten.clamp_min.default",
+}
+
+
+def with_number(name: str, args: list[Any]) -> tuple[str, list[Any]]:
+    """An operation of two tensors of which one is a known number, as PyTorch says it with a number."""
+    if name == "aten.clamp.Tensor" and not any(isinstance(item, dict) for item in args[1:]):
+        return "aten.clamp.default", args
+    numbers = [item for item in args[:2] if isinstance(item, (int, float))]
+    if name not in _OF_NUMBERS or len(numbers) != 1:
+        return name, args
+    return _OF_NUMBERS[name], [item for item in args[:2] if isinstance(item, dict)] + numbers
+
+
+def _sizes_named(items: list[dict[str, Any]]) -> set[str]:
+    """Every symbol in the items' shapes and size arguments."""
+    found: set[str] = set()
+
+    def visit(value: Any, key: str) -> None:
+        if isinstance(value, dict):
+            for name, item in value.items():
+                visit(item, name)
+        elif isinstance(value, list):
+            for item in value:
+                visit(item, key)
+        elif isinstance(value, str) and key in ("shape", "sym"):
+            found.update(re.findall(r"s\d+", value))
+
+    visit(items, "")
+    return found
+
+
+def _names_read(nodes: list[dict[str, Any]]) -> set[str]:
+    found: set[str] = set()
+
+    def visit(value: Any) -> None:
+        if isinstance(value, dict) and "ref" in value:
+            found.add(value["ref"])
+        elif isinstance(value, list):
+            for item in value:
+                visit(item)
+
+    for node in nodes:
+        visit(node["args"])
+        visit(node["kwargs"])
+    return found
+
+
+def _constant(value: Any, name: str) -> Any:
+    if not isinstance(value, torch.Tensor):
+        raise Unsupported(f"The constant {name} is not a tensor.")
+    if value.numel() != 1:
+        shape = list(value.shape)
+        raise Unsupported(
+            f"A constant tensor of shape {shape} is built in the region: make it a buffer, in __init__."
+        )
+    try:
+        return value.item()
+    except RuntimeError as error:
+        raise Unsupported(f"The constant {name} has no known value: pass it as an argument.") from error
+
+
+def line_in(stack_trace: str, path: str) -> int:
+    """The innermost frame in the user's file."""
+    lines = re.findall(rf'File "{re.escape(path)}", line (\d+)', stack_trace)
+    return int(lines[-1]) if lines else 0

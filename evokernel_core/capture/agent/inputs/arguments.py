@@ -1,0 +1,105 @@
+"""What a call is given: tensors become inputs of the region, all else must be as it was when traced.
+
+Tensors are taken out of tuples, lists, dictionaries and objects of the file's classes, each by the Python
+text that reaches it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ..errors import Refused
+from .state import Holder, below, holders_of, tensors_in
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass
+class Argument:
+    """One argument of a call: ``tensors`` by the text that reaches each, ``numbers`` that may change from
+    call to call, ``conditions`` as Python texts, ``holders`` of what can be set anew in it."""
+
+    tensors: list[tuple[str, torch.Tensor]] = field(default_factory=list)
+    numbers: list[tuple[str, float]] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
+    holders: list[Holder] = field(default_factory=list)
+
+
+def argument_of(
+    name: str,
+    value: Any,
+    file_module: str,
+    *,
+    optional: bool,
+    fix_numbers: bool,
+    functions: Mapping[Any, str],
+) -> Argument:
+    """``optional``: a call may leave the argument out. ``functions`` are the file's, by the names that reach
+    them where the arguments are. Raises Refused for what no condition can tell."""
+    found = Argument()
+    if isinstance(value, torch.Tensor):
+        found.conditions += [f"{name} is not None"] * optional
+        found.tensors.append((name, value))
+    elif isinstance(value, float) and not fix_numbers:
+        found.numbers.append((name, value))
+    elif isinstance(value, types.FunctionType) and value in functions:
+        found.conditions.append(f"{name} is {functions[value]}")
+    else:
+        _read(name, name, value, file_module, found)
+        known = {id(tensor): (text, tensor) for text, tensor in found.tensors}
+        for item in tensors_in(found.holders):
+            known.setdefault(id(item.tensor), (item.expression, item.tensor))
+        found.tensors = list(known.values())
+    return found
+
+
+def _read(argument: str, text: str, value: Any, file_module: str, found: Argument) -> None:
+    """Adds what a value below an argument holds; tensors in holders are found through those."""
+    if isinstance(value, torch.Tensor):
+        return
+    if isinstance(value, (*_PLAIN, torch.dtype, torch.device)):
+        found.conditions.append(_condition(text, value))
+    elif isinstance(value, (tuple, list, dict)):
+        _read_container(argument, text, value, file_module, found)
+    elif type(value).__module__ == file_module and hasattr(value, "__dict__"):
+        found.holders += [
+            item for item in holders_of(value, text, file_module) if item.entries is vars(value)
+        ]
+        for name, item in vars(value).items():
+            _read(argument, f"{text}.{name}", item, file_module, found)
+    else:
+        kind = type(value).__name__
+        raise Refused(f"The argument {argument} holds a {kind} as {text}: pass tensors and plain values.")
+
+
+def _read_container(argument: str, text: str, value: Any, file_module: str, found: Argument) -> None:
+    if not value:
+        found.conditions.append(f"not {text}")
+        return
+    if isinstance(value, dict):
+        if not all(isinstance(key, _PLAIN) for key in value):
+            raise Refused(f"The argument {argument} has keys that are no plain values: use texts.")
+        found.conditions.append(f"list({text}) == {list(value)!r}")
+        entries = list(value.items())
+    else:
+        found.conditions.append(f"len({text}) == {len(value)}")
+        entries = list(enumerate(value))
+    if isinstance(value, tuple):
+        found.tensors += list(below(value, text))
+    else:
+        found.holders.append(Holder(value, lambda key: f"{text}[{key!r}]"))
+    for key, item in entries:
+        _read(argument, f"{text}[{key!r}]", item, file_module, found)
+
+
+def _condition(text: str, value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return f"{text} is {value}"
+    if isinstance(value, torch.device):
+        return f"str({text}) == {str(value)!r}"
+    return f"{text} == {value!r}"

@@ -1,0 +1,66 @@
+"""The ``calls`` method: what a file's suppliers call, group by group, without running it."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
+
+from ..loading.devices import on_host
+from ..loading.lazy_modules import lazy_modules
+from ..loading.load import execute, isolation, parsed
+from ..loading.record import Recorder, is_plain
+from .groups import Group, groups_of, split_keywords
+from .trials import main_definition
+
+
+def calls(path: str, text: str) -> dict[str, Any]:
+    """``{"symbol", "groups": [{"tensors", "values"}]}``. Raises AgentError.
+
+    ``symbol`` is the function that the inputs are for. ``tensors`` are ``{"shape", "dtype"}`` by the text
+    that reaches each in the function, ``values`` what else decides what a call does, as text by name.
+    """
+    source = parsed(path, text)
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    with isolation(Path(path)), lazy_modules(), on_host(), fake, torch.no_grad():
+        module = execute(source, Recorder(source))
+        target = main_definition(module, source)
+        function = target.forward if isinstance(target, type) else target
+        found = [_described(function, group, isinstance(target, type)) for group in groups_of(module, source)]
+    return {"symbol": inspect.unwrap(function).__qualname__, "groups": found}
+
+
+def _described(function: Any, group: Group, method: bool) -> dict[str, Any]:
+    args, kwargs = split_keywords(group.inputs, function, method)
+    try:
+        bound = inspect.signature(function).bind(*([None] * method), *args, **kwargs).arguments
+    except TypeError:  # the call itself will say what is wrong with it
+        bound = dict(enumerate(args)) | kwargs
+    tensors: dict[str, Any] = {}
+    values = {"__init__": _text(group.init)}
+    for name, value in list(bound.items())[method:]:
+        for path, leaf in pytree.tree_flatten_with_path(value)[0]:
+            where = f"{name}{pytree.keystr(path)}"
+            if isinstance(leaf, torch.Tensor):
+                dtype = str(leaf.dtype).removeprefix("torch.")
+                tensors[where] = {"shape": list(leaf.shape), "dtype": dtype}
+            else:
+                values[where] = _text(leaf)
+    return {"tensors": tensors, "values": values}
+
+
+def _text(value: Any) -> str:
+    """Equal for values that are alike."""
+    leaves, spec = pytree.tree_flatten(value)
+    texts = [repr(item) if is_plain(item) else _kind(item) for item in leaves]
+    return f"{spec} {' '.join(texts)}" if not is_plain(value) else repr(value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} {tuple(value.shape)}"
+    return f"{type(value).__module__}.{type(value).__qualname__}"

@@ -1,0 +1,209 @@
+"""The call of a function of the file that a trial makes, with all the tensors that it can read."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..graph import complex_tensors
+from ..loading.source import Function, Source
+from ..regions.dataclass_outputs import opened
+from ..regions.parts import PARAMETER, SCALAR, TENSOR, Leaf
+from .arguments import argument_of
+from .state import Held, Holder, Watch, holders_of, put, replaced, tensors_in
+from .trials import Trial
+
+_NOWHERE = ast.Constant(None)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``given`` is the callable, ``bound`` what it is called with, ``receiver`` the module or None.
+    ``refusal`` says why a region cannot stand for all of the function, empty where it can; ``state`` is what
+    the module and the file's globals held before the first call."""
+
+    function: Function
+    given: Callable[..., Any]
+    receiver: Any
+    bound: inspect.BoundArguments
+    refusal: str
+    state: Watch
+
+    @property
+    def read_names(self) -> frozenset[str]:
+        """The names that the body reads."""
+        names = (item for statement in self.function.node.body for item in ast.walk(statement))
+        return frozenset(item.id for item in names if isinstance(item, ast.Name))
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The file's globals, as the function sees them."""
+        found: dict[str, Any] = inspect.unwrap(getattr(self.given, "__func__", self.given)).__globals__
+        return found
+
+    def may_lack(self, name: str) -> bool:
+        """Whether a call may leave an argument out."""
+        parameter = self.bound.signature.parameters[name]
+        return parameter.default is not parameter.empty
+
+
+def entry_of(trial: Trial, source: Source, module: types.ModuleType) -> Entry | None:
+    """What a trial calls, before it is run; None where that is no function of the file."""
+    target = trial.function
+    if isinstance(target, torch.nn.Module):
+        given, receiver = getattr(target, "forward", None), target
+    else:
+        given, receiver = target, None
+    outer = getattr(given, "__func__", given)
+    function = inspect.unwrap(outer) if callable(outer) else None
+    if not isinstance(function, types.FunctionType) or function.__code__.co_filename != source.path:
+        return None
+    known = [item for item in source.functions if item.qualname == function.__qualname__]
+    if len(known) != 1:
+        return None
+    try:
+        bound = inspect.signature(given).bind(*trial.args, **trial.kwargs)
+    except TypeError:  # the call itself will say what is wrong with it
+        return None
+    bound.apply_defaults()
+    state = Watch(_holders(known[0], receiver, module))
+    return Entry(known[0], given, receiver, bound, _refusal(known[0], outer, function), state)
+
+
+def _refusal(known: Function, outer: Any, function: types.FunctionType) -> str:
+    """A decorator of torch's, such as ``no_grad``, stays where it is and runs around the kernel too."""
+    if inspect.isgeneratorfunction(function):
+        return f"{known.qualname} is a generator: return tensors instead of yielding them."
+    step = outer
+    while step is not function:
+        if not _is_torchs(step):
+            return (
+                f"A decorator of {known.qualname} may change what it is given: move its work into the body."
+            )
+        step = step.__wrapped__
+    return ""
+
+
+def _is_torchs(wrapper: Any) -> bool:
+    code = getattr(wrapper, "__code__", None)
+    return code is not None and Path(code.co_filename).is_relative_to(Path(torch.__file__).parent)
+
+
+@dataclass
+class Call:
+    """An entry as a function of tensors: ``leaves`` say what each is at the call site.
+
+    ``conditions`` are Python texts that must hold for the call to do what it did when it was traced.
+    ``changes`` are the entries of the module, or of what is below it, that the last run set anew;
+    ``complex_results`` the flat positions of results that were complex tensors.
+    """
+
+    entry: Entry
+    leaves: tuple[Leaf, ...]
+    conditions: tuple[str, ...]
+    places: tuple[Held, ...]
+    holders: tuple[Holder, ...]
+    changes: list[Any] = field(default_factory=list)
+    complex_results: list[int] = field(default_factory=list)
+
+    def __call__(self, *values: Any) -> tuple[Any, list[Any]]:
+        """The function's result, and the tensors that it set as attributes; of complex ones their parts."""
+        values = tuple(map(complex_tensors.restored, self.leaves, values))
+        by_name = {leaf.expression: value for leaf, value in zip(self.leaves, values, strict=True)}
+        by_tensor = {id(leaf.known_as): value for leaf, value in zip(self.leaves, values, strict=True)}
+        bound = self.entry.bound
+        kept = dict(bound.arguments)
+        bound.arguments.update(
+            {name: by_name.get(name, replaced(value, by_tensor)) for name, value in kept.items()}
+        )
+        try:
+            with put(self.places, by_tensor):
+                watch = Watch(self.holders)
+                result = self.entry.given(*bound.args, **bound.kwargs)
+                self.changes = watch.changes()
+        finally:
+            bound.arguments.update(kept)
+        changed = [item.value for item in self.changes if isinstance(item.value, torch.Tensor)]
+        real, self.complex_results = complex_tensors.real_results((opened(result), changed))
+        return real
+
+
+def call_of(entry: Entry, module: types.ModuleType, *, fix_numbers: bool) -> Call:
+    """Raises Refused for arguments that no call of a kernel can take. ``fix_numbers`` makes the values of
+    Python numbers conditions instead of inputs."""
+    leaves, conditions, arguments = [], [], []
+    functions = _functions(entry, module)
+    for name, value in entry.bound.arguments.items():
+        if not isinstance(value, torch.Tensor) and name not in entry.read_names:
+            continue
+        optional = entry.may_lack(name) and name in entry.read_names
+        found = argument_of(
+            name, value, module.__name__, optional=optional, fix_numbers=fix_numbers, functions=functions
+        )
+        leaves += [_leaf(text, TENSOR, tensor) for text, tensor in found.tensors]
+        leaves += [_leaf(text, SCALAR, number) for text, number in found.numbers]
+        conditions += found.conditions
+        arguments += found.holders
+    given = {id(leaf.known_as) for leaf in leaves}
+    holders = _holders(entry.function, entry.receiver, module)
+    places = tensors_in(holders)
+    first = {id(place.tensor): place for place in reversed(places) if id(place.tensor) not in given}
+    leaves += [_leaf(item.expression, PARAMETER, item.tensor) for item in reversed(first.values())]
+    holders += arguments
+    return Call(entry, tuple(leaves), tuple(conditions), tuple(tensors_in(holders)), tuple(holders))
+
+
+def _functions(entry: Entry, module: types.ModuleType) -> dict[Any, str]:
+    """The file's functions by the names that the entry's body sees them under."""
+    return {
+        value: name
+        for name, value in vars(module).items()
+        if isinstance(value, types.FunctionType) and name not in entry.function.local_names
+    }
+
+
+def _leaf(expression: str, kind: str, value: Any) -> Leaf:
+    return complex_tensors.leaf(_NOWHERE, kind, expression, value, -1)
+
+
+def _holders(function: Function, receiver: Any, module: types.ModuleType) -> list[Holder]:
+    """What is below the receiver, and below the file's globals that functions read."""
+    found = []
+    if receiver is not None:
+        found += holders_of(receiver, function.receiver, module.__name__)
+    shared = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, (torch.Tensor, torch.nn.Module, list, dict))
+        and value is not receiver
+        and not name.startswith("__")
+    }
+    if any(isinstance(value, torch.Tensor) for value in shared.values()):
+        found.append(Holder(vars(module), str))
+    for name, value in shared.items():
+        if not isinstance(value, torch.Tensor):
+            found += holders_of(value, name, module.__name__)
+    return found
+
+
+def outside_state(source: Source, was_run: Callable[[ast.AST], bool], functions: Iterable[Function]) -> str:
+    """What the functions do besides computing, that a call of a kernel would not; empty if nothing."""
+    for function in functions:
+        for node in ast.walk(function.node):
+            if isinstance(node, ast.Global):
+                return f"Line {node.lineno} sets the global {node.names[0]}: return the value instead."
+            printing = (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+            )
+            if printing and was_run(node):
+                return (
+                    f"Line {node.lineno} prints, which a kernel cannot: print outside of {function.qualname}."
+                )
+    return ""

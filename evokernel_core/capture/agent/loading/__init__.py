@@ -1,0 +1,1 @@
+"""Runs the user's file: parsed, instrumented, without devices and without allocating its tensors."""

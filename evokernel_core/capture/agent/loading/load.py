@@ -1,0 +1,128 @@
+"""Run the user's file in a fresh module, without allocating its tensors, and leave no traces."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import linecache
+import os
+import random
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import AgentError, describe
+from .constant_tensors import SmallTensors
+from .record import Recorder
+from .source import ENTER, EXIT, Source, instrument, parse
+
+
+def package_root(path: Path) -> tuple[Path, str]:
+    """The folder to import from, and the dotted package that the file belongs to."""
+    folder, parts = path.parent, []
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)
+
+
+@contextmanager
+def isolation(path: Path) -> Iterator[None]:
+    """The user's file may change global state: put back paths, modules, defaults and the folder."""
+    root, _ = package_root(path)
+    before = set(sys.modules)
+    kept_path, folder = list(sys.path), Path.cwd()
+    dtype, gradients, state = torch.get_default_dtype(), torch.is_grad_enabled(), random.getstate()
+    sys.path[:0] = [str(path.parent), str(root)]
+    try:
+        if path.parent.is_dir():
+            os.chdir(path.parent)
+        yield
+    finally:
+        os.chdir(folder)
+        sys.path[:] = kept_path
+        torch.set_default_device(None)
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(gradients)
+        random.setstate(state)
+        _forget_modules(set(sys.modules) - before, root)
+
+
+def _forget_modules(names: set[str], root: Path) -> None:
+    """Modules of the user's own project change between requests; installed ones stay loaded."""
+    for name in names:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        own = file and Path(file).is_relative_to(root) and "site-packages" not in file
+        if own or name.split(".")[0] == "evokernel_kernels":
+            del sys.modules[name]
+
+
+def parsed(path: str, text: str) -> Source:
+    """The file's expressions. Raises AgentError(import_failed) where it is not valid Python."""
+    try:
+        return parse(path, text)
+    except SyntaxError as error:
+        message = f"Line {error.lineno or 0} is not valid Python ({error.msg}): correct it and try again."
+        raise AgentError("import_failed", message) from error
+
+
+def execute(source: Source, recorder: Recorder) -> types.ModuleType:
+    """Run the instrumented file. Raises AgentError(import_failed) with the user's error."""
+    path = Path(source.path)
+    _, package = package_root(path)
+    name = f"{package}.{path.stem}" if package else path.stem
+    if name in sys.modules:  # a file called random.py must not replace the library's module
+        name = f"evokernel_user_{path.stem}"
+    module = types.ModuleType(name)
+    module.__file__ = source.path
+    module.__package__ = package
+    setattr(module, ENTER, recorder.enter)
+    setattr(module, EXIT, recorder.exit)
+    # the editor's text may differ from the file on disk; tracebacks and inspect must see this text
+    linecache.cache[source.path] = (
+        len(source.text), None, source.text.splitlines(keepends=True), source.path
+    )  # fmt: skip
+    try:
+        with SmallTensors():
+            _import_first(package, source)
+            sys.modules[name] = module
+            exec(compile(instrument(source), source.path, "exec", dont_inherit=True), module.__dict__)
+    except builtins.BaseException as error:
+        raise AgentError("import_failed", failure(f"Importing {path.name}", error, source.path)) from error
+    return module
+
+
+def _import_first(package: str, source: Source) -> None:
+    """A package that imports the file itself must be there before a relative import of the file asks for
+    it: it would find the file half run. What is wrong with the package, the import in the file will say."""
+    nodes = ast.walk(source.tree)
+    if package and any(isinstance(node, ast.ImportFrom) and node.level for node in nodes):
+        with suppress(Exception):
+            importlib.import_module(package)
+
+
+def failure(what: str, error: BaseException, path: str) -> str:
+    """One sentence: what failed, how, and at which line of the user's file."""
+    line = line_of(error, path)
+    where = f" at line {line}" if line else ""
+    advice = "correct the file and try again"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        advice = f"install it for {sys.executable}, or choose an interpreter that has it"
+    return f"{what} failed{where} ({describe(error)}): {advice}."
+
+
+def line_of(error: BaseException, path: str) -> int:
+    """The innermost line of the file that the error passed through, 0 if none."""
+    line = 0
+    step: Any = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == path:
+            line = step.tb_lineno
+        step = step.tb_next
+    return line

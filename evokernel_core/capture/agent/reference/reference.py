@@ -1,0 +1,351 @@
+"""The ``reference`` method: PyTorch's own result for a task's graph at given sizes."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import AgentError, describe
+from ..graph import complex_tensors
+from . import half_precision, precision, stable_order
+from .bounded_products import lengths, near_one
+from .bounded_recurrence import layers_take, steadied
+from .index_ranges import Range, ranges
+from .integer_inputs import draw_whole, free
+from .reduction_rounding import LongSums
+from .sorted_inputs import boundaries
+from .weights import as_weights, is_deep
+
+_OPERATORS: Mapping[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_ROUNDINGS = 4
+"""Ways in which long sums are rounded to see how far that moves the results."""
+After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
+"""What becomes of a node: its op, both kinds of arguments, and result."""
+_EXTREME = 30.0
+_BEYOND = ("out of range", "out of bounds", "out of DATA bounds")
+"""What PyTorch says of an index that a tensor does not have."""
+_INTEGERS = (Range(0, 8), Range(0, 2), Range(1, 2))
+"""Values of integer inputs that no operation reads as indices, and where the graph does not take those."""
+_EXTRA_SHARE = 1 / 8
+
+
+def reference(
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, folder: str
+) -> dict[str, Any]:
+    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files."""
+    with torch.no_grad(), _in_order():
+        sums = LongSums(graph)
+        values, results = _first_run(graph, sizes, seed, distribution, sums)
+        precise = run_widened(graph, values, sizes, results, sums)
+        rounded = run_rounded(graph, values, sizes, results, precise) if sums and precise else []
+    kinds = {item["name"]: item["kind"] for item in graph["inputs"]}
+    scalars = [float(value) for name, value in values.items() if kinds[name] == "scalar"]
+    tensors = [value for name, value in values.items() if kinds[name] != "scalar"]
+    inputs = [_write(value, Path(folder) / f"input_{index}.bin") for index, value in enumerate(tensors)]
+    outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
+    widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
+    moved = [_write(value, Path(folder) / f"rounded_{index}.bin") for index, value in enumerate(rounded)]
+    return {
+        "inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened, "rounded": moved,
+    }  # fmt: skip
+
+
+def _first_run(
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, sums: LongSums
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
+    """The inputs and the results. Indices that are computed from integers, such as the place of the last
+    word by a mask, may lie beyond a tensor: then those integers are truth values, or all ones."""
+    *others, last = _INTEGERS
+    for integers in others:
+        values = _drawn(graph, sizes, seed, distribution, integers)
+        try:
+            return values, _in_range(lambda: run(graph, values, sizes, sums.note))  # noqa: B023
+        except AgentError:
+            sums.clear()
+    values = _drawn(graph, sizes, seed, distribution, last)
+    return values, _in_range(lambda: run(graph, values, sizes, sums.note))
+
+
+def _drawn(
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, integers: Range
+) -> dict[str, Any]:
+    """The inputs by name; ``integers`` has the values of those that are neither indices nor free."""
+    generator = torch.Generator().manual_seed(seed)
+    values: dict[str, Any] = {}
+    shapes = _shapes(graph, sizes)
+    limits, factors = ranges(graph, shapes), lengths(graph, shapes)
+    unbounded = free(graph) - limits.keys()
+    of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
+    deep = is_deep(graph)
+    for item in graph["inputs"]:
+        if item["kind"] == "scalar":
+            spread = "uniform" if distribution == "normal" else distribution
+            values[item["name"]] = draw((), "float32", spread, generator)
+            continue
+        shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
+        if item["name"] in unbounded and distribution != "structured":
+            value = draw_whole(shape, item["spec"]["dtype"], distribution, generator)
+        else:
+            limit = limits.get(item["name"], integers)
+            value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
+        if item["kind"] == "parameter":
+            value = as_weights(value, distribution, deep=deep)
+        if item["name"] in of_layers:
+            value = steadied(value)
+        if item["name"] in in_order and shape:
+            value = value.sort(-1).values
+        length = factors.get(item["name"], 0)
+        values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
+    return values
+
+
+@contextmanager
+def _in_order() -> Iterator[None]:
+    """Of several values for one place the last one stays, as in one thread."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warns)
+
+
+def _shapes(graph: dict[str, Any], sizes: dict[str, int]) -> dict[tuple[str, int], tuple[int, ...]]:
+    """The size of every value, by its name and the number of the result."""
+    specs = {(item["name"], 0): item["spec"] for item in graph["inputs"]}
+    for node in graph["nodes"]:
+        specs |= {(node["name"], index): spec for index, spec in enumerate(node["outputs"])}
+    return {key: tuple(size_of(dim, sizes) for dim in spec["shape"]) for key, spec in specs.items()}
+
+
+def run_widened(
+    graph: dict[str, Any],
+    values: dict[str, Any],
+    sizes: dict[str, int],
+    results: list[torch.Tensor],
+    sums: LongSums,
+) -> list[torch.Tensor]:
+    """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
+    where the rounding of long sums of float32 may weigh in the results. Empty otherwise."""
+    types = precision.wider(graph)
+    if not types or ("float32" in types and not sums.weigh(results)):
+        return []
+    return _run_as(types, graph, values, sizes, results)
+
+
+def _run_as(
+    types: Mapping[str, str],
+    graph: dict[str, Any],
+    values: dict[str, Any],
+    sizes: dict[str, int],
+    results: list[torch.Tensor],
+    after: After | None = None,
+) -> list[torch.Tensor]:
+    dtypes = {getattr(torch, name): getattr(torch, other) for name, other in types.items()}
+    wide = {
+        name: value.to(dtypes.get(value.dtype, value.dtype)) if isinstance(value, torch.Tensor) else value
+        for name, value in values.items()
+    }
+    outputs = run(precision.widened(graph, types), wide, sizes, after)
+    return [output.to(result.dtype) for output, result in zip(outputs, results)]  # noqa: B905
+
+
+def run_rounded(
+    graph: dict[str, Any],
+    values: dict[str, Any],
+    sizes: dict[str, int],
+    results: list[torch.Tensor],
+    precise: list[torch.Tensor],
+) -> list[torch.Tensor]:
+    """The graph in float64 with long sums as float32 may round them; empty where it has half types.
+
+    Of several ways to round, each element is the one farthest from ``precise``:
+    neighbouring sums that happen to move together would hide what their difference loses.
+    """
+    types = precision.wider(graph)
+    if "float32" not in types:
+        return []
+    farthest = precise
+    for seed in range(_ROUNDINGS):
+        moved = _run_as(types, graph, values, sizes, results, _rounding(seed))
+        farthest = [_farther(*item) for item in zip(farthest, moved, precise)]  # noqa: B905
+    return farthest
+
+
+def _rounding(seed: int) -> After:
+    generator = torch.Generator().manual_seed(seed)
+
+    def after(op: str, args: list[Any], kwargs: dict[str, Any], result: Any) -> Any:
+        return precision.rounded(op, args, kwargs, result, generator)
+
+    return after
+
+
+def _farther(one: torch.Tensor, other: torch.Tensor, origin: torch.Tensor) -> torch.Tensor:
+    """Element by element, which is farther from ``origin``."""
+    if not origin.is_floating_point():
+        return one
+    distances = ((item.double() - origin.double()).abs().nan_to_num() for item in (one, other))
+    first, second = distances
+    return torch.where(second > first, other, one)
+
+
+def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
+    """What ``compute`` gives. Raises AgentError where the graph makes indices that its tensors do not
+    have at these sizes, such as positions beyond a table of them."""
+    try:
+        return compute()
+    except (IndexError, RuntimeError) as error:
+        if not any(words in str(error) for words in _BEYOND):
+            raise
+        message = f"The graph reads beyond a tensor at these sizes ({describe(error)})."
+        raise AgentError("unsupported", message) from error
+
+
+def run(
+    graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int], after: After | None = None
+) -> list[torch.Tensor]:
+    """Interpret the graph, node by node; ``after`` may change a node's result."""
+    values = dict(values)
+    for node in graph["nodes"]:
+        args = [_argument(item, values, sizes) for item in node["args"]]
+        kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
+        compute = _RULES.get(node["op"]) or half_precision.computed(_operator(node["op"]))
+        result = compute(*args, **kwargs)
+        values[node["name"]] = after(node["op"], args, kwargs, result) if after is not None else result
+    return [_argument(item, values, sizes) for item in graph["outputs"]]
+
+
+_RULES = {precision.CONVOLUTION: precision.convolution, **stable_order.RULES, **complex_tensors.RULES}
+"""Operations that are computed here otherwise than by PyTorch's kernel for a CPU."""
+
+
+def _operator(name: str) -> Any:
+    namespace, packet, overload = name.split(".")
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+
+
+def _argument(value: Any, values: dict[str, Any], sizes: dict[str, int]) -> Any:
+    if isinstance(value, list):
+        return [_argument(item, values, sizes) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "ref" in value:
+        found = values[value["ref"]]
+        return found[value["index"]] if isinstance(found, (tuple, list)) else found
+    if "sym" in value:
+        return size_of(value["sym"], sizes)
+    if "dtype" in value:
+        return getattr(torch, value["dtype"])
+    return float(value["float"])
+
+
+def size_of(dim: int | str, sizes: Mapping[str, int]) -> int:
+    """The value of a size expression."""
+    return dim if isinstance(dim, int) else _evaluate(ast.parse(dim, mode="eval").body, sizes)
+
+
+def _evaluate(node: Any, sizes: Mapping[str, int]) -> int:
+    if isinstance(node, ast.Constant):
+        return int(node.value)
+    if isinstance(node, ast.Name):
+        return sizes[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_evaluate(node.operand, sizes)
+    return _OPERATORS[type(node.op)](_evaluate(node.left, sizes), _evaluate(node.right, sizes))
+
+
+def draw(
+    shape: tuple[int, ...],
+    dtype: str,
+    distribution: str,
+    generator: torch.Generator,
+    limit: Range = _INTEGERS[0],
+) -> torch.Tensor:
+    """One input. Values are drawn in float32 and rounded to ``dtype``; integers are within ``limit``."""
+    target = getattr(torch, dtype)
+    if target is torch.bool:
+        return torch.rand(shape, generator=generator) < 0.5
+    if not target.is_floating_point:
+        return _draw_integers(shape, limit, distribution, generator).to(target)
+    return _DISTRIBUTIONS[distribution](shape, generator).to(target)
+
+
+def _draw_integers(
+    shape: tuple[int, ...], limit: Range, distribution: str, generator: torch.Generator
+) -> torch.Tensor:
+    """Uniform; the structured distribution has the same value everywhere, the last one there is."""
+    low, high = min(limit.low, limit.high - 1), max(limit.high, 1)
+    if distribution == "structured":
+        values = torch.full(shape, high - 1, dtype=torch.int64)
+        values[..., :1] = low if limit.offsets else high - 1
+        return values
+    values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)
+    if limit.offsets:
+        values = values.sort(-1).values
+        values[..., :1] = low
+    if limit.extra is None:
+        return values
+    chosen = torch.rand(shape, generator=generator) < _EXTRA_SHARE
+    return torch.where(chosen, torch.full((), limit.extra), values)
+
+
+def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(shape, generator=generator)
+
+
+def _uniform(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.rand(shape, generator=generator)
+
+
+def _wide(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """[-50, 50], one in sixteen exactly zero."""
+    values = torch.rand(shape, generator=generator) * 100.0 - 50.0
+    return torch.where(torch.rand(shape, generator=generator) < 1 / 16, torch.zeros(()), values)
+
+
+def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Rows in turn: a ramp, a constant, alternating extremes, and zeros with one spike."""
+    columns = shape[-1] if shape else 1
+    rows = math.prod(shape[:-1])
+    if rows * columns == 0:
+        return torch.zeros(shape)
+    column = torch.arange(columns, dtype=torch.float32)
+    alternating = torch.where(column.remainder(2) == 0, _EXTREME, -_EXTREME)
+    spike = torch.where(column == columns // 2, _EXTREME, 0.0)
+    patterns = torch.stack([column / columns * 4 - 2, torch.full_like(column, 0.5), alternating, spike])
+    offset = int(torch.randint(0, len(patterns), (), generator=generator))
+    return patterns[(torch.arange(rows) + offset) % len(patterns)].reshape(shape)
+
+
+_DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.Tensor]] = {
+    "normal": _normal,
+    "uniform": _uniform,
+    "wide": _wide,
+    "structured": _structured,
+}
+
+
+def _write(value: torch.Tensor, path: Path) -> str:
+    """Raw row-major elements, without numpy: the user's interpreter may not have it."""
+    value = value.detach().contiguous()
+    size = value.numel() * value.element_size()
+    with path.open("wb") as file:
+        if size:
+            file.write((ctypes.c_char * size).from_address(value.data_ptr()))
+    return str(path)

@@ -1,0 +1,1 @@
+"""Which parts of the file one kernel or one program can replace."""

@@ -1,0 +1,346 @@
+"""The ``capture`` method: a file's text in, its regions out."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from ..decompositions.composites import stacks_kept
+from ..decompositions.not_decomposed import kept_whole
+from ..errors import AgentError, Refused, Unsupported, describe, uncovered
+from ..graph.complex_names import names_in
+from ..graph.convert import Converter
+from ..inputs.entry import Entry, entry_of
+from ..inputs.trials import Annotations, Trial, trials
+from ..loading.devices import on_host
+from ..loading.functional_library import WithoutWrites
+from ..loading.lazy_modules import lazy_modules
+from ..loading.load import execute, isolation, line_of, parsed
+from ..loading.record import Recorder
+from ..loading.skip_value_checks import without_values
+from ..loading.source import Function, Source, number_of
+from ..reference.half_precision import types_that_differ
+from ..tracing.export import RegionFunction, Traced, export, export_static, region_function
+from ..tracing.fusibility import Fusibility
+from ..tracing.sizes import InexpressibleSize
+from ..tracing.zero_one import least_sizes
+from .absorb import Absorber
+from .data_dependent import size_unknown
+from .full_graph import WholeFunctions
+from .grow import OWN_OPS, grow
+from .parts import SCALAR, Plan, Refusal
+from .results import statements_of
+from .training_mode import guarded
+
+_MAX_REGROWTHS = 12
+_OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a capture is to look at: only the definition ``symbol``, where one is named. ``whole`` lets a
+    region take several kernels; ``ways`` names functions to be taken otherwise then, in ``parts`` or with
+    ``fixed`` sizes. Of several input groups the one with the number ``group`` is called."""
+
+    symbol: str | None = None
+    whole: bool = False
+    ways: Mapping[str, str] = field(default_factory=dict)
+    group: int = 0
+
+
+def capture(
+    path: str, text: str, fusible: dict[str, str], annotations: Annotations, asked: Asked
+) -> dict[str, Any]:
+    """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
+
+    A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
+    symbols are None unless the status is candidate, and the reason then says why.
+    """
+    whole = asked.whole
+    source = parsed(path, text)
+    recorder = Recorder(source)
+    with isolation(Path(path)), lazy_modules(), without_values(), WithoutWrites(), ExitStack() as kept:
+        with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+            module = execute(source, recorder)
+            calls, problems = trials(module, source, annotations, asked.group)
+            fusibility = Fusibility(fusible, whole)
+            kept.enter_context(kept_whole(fusibility.fits))
+            entries = [entry_of(trial, source, module) for trial in calls] if whole else []
+            parts = {name for name, way in asked.ways.items() if way == "parts"}
+            entries = [item if item and item.function.qualname not in parts else None for item in entries]
+            with stacks_kept() if whole else nullcontext():
+                failures = [_run(trial, recorder, source) for trial in calls]
+        request = _Request(source, module, recorder, fusibility, asked.ways)
+        wanted = [item for item in source.functions if _matches(item, asked.symbol)]
+        regions, covered = request.whole_regions(entries, failures, wanted) if whole else ([], frozenset())
+        refused = {region["symbol"] for region in regions if region["graph"] is None}
+        for function in wanted:
+            if function.qualname not in covered:
+                smaller = request.regions(function)
+                # why there is no region of all of it is said once
+                regions += [item for item in smaller if item["graph"] or function.qualname not in refused]
+        regions += [region for function in wanted for region in request.applied(function)]
+    regions += [failure for failure in failures if failure and not _covers(regions, failure)]
+    executed = [item.qualname for item in source.functions if request.was_executed(item)]
+    regions.sort(key=lambda region: region["span"])
+    return {"regions": regions, "executed": executed, "problems": [vars(item) for item in problems]}
+
+
+def _matches(function: Function, symbol: str | None) -> bool:
+    return not symbol or function.qualname == symbol or function.qualname.startswith(symbol + ".")
+
+
+def _covers(regions: list[dict[str, Any]], failure: dict[str, Any]) -> bool:
+    return any(region["span"] == failure["span"] for region in regions)
+
+
+def _run(trial: Trial, recorder: Recorder, source: Source) -> dict[str, Any] | None:
+    """Run one call under the recorder. A failure ends the call; what ran before it still counts."""
+    try:
+        with recorder.running():
+            trial.run()
+    except BaseException as error:
+        return _failed_statement(trial, error, source)
+    return None
+
+
+def _failed_statement(trial: Trial, error: BaseException, source: Source) -> dict[str, Any]:
+    line = line_of(error, source.path)
+    message = _explain(error, line)
+    for function in source.functions:
+        if function.node.lineno <= line <= (function.node.end_lineno or 0):
+            statement = _statement_at(function.node, line)
+            return _region(source, function, [statement], "{call}", message)
+    raise AgentError("import_failed", f"Running {trial.what} failed ({describe(error)}): correct its inputs.")
+
+
+def _explain(error: BaseException, line: int) -> str:
+    name = type(error).__name__
+    signs = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense")
+    if any(sign in f"{name}: {error}" for sign in signs):
+        if _passed_through(error, "batchnorm.py"):
+            return (
+                f"Line {line} is a batch normalisation in training that averages over all calls "
+                "(momentum=None), by a count that is not known before it runs: give it a momentum."
+            )
+        unknown = f"Line {line} depends on the values of a tensor, which are not known before it runs."
+        return size_unknown(error, line) or unknown
+    if ".numpy() is not supported" in str(error) or ".tolist() is not supported" in str(error):
+        return f"Line {line} takes a tensor out of PyTorch, where no kernel can follow: stay with tensors."
+    if isinstance(error, RecursionError):
+        return f"Line {line} recurses without end."
+    return f"Line {line} raised {describe(error)}: correct it or the shapes of the inputs."
+
+
+def _passed_through(error: BaseException, file: str) -> bool:
+    """Whether an error was raised in a file of that name or below."""
+    step = error.__traceback__
+    while step is not None:
+        if Path(step.tb_frame.f_code.co_filename).name == file:
+            return True
+        step = step.tb_next
+    return False
+
+
+def _statement_at(function: ast.FunctionDef, line: int) -> ast.stmt:
+    """The innermost statement that covers the line."""
+    found: ast.stmt = function
+    for node in ast.walk(function):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
+            found = node  # breadth first: later means deeper or equal
+    return found
+
+
+class _Request:
+    def __init__(
+        self,
+        source: Source,
+        module: types.ModuleType,
+        recorder: Recorder,
+        fusibility: Fusibility,
+        ways: Mapping[str, str],
+    ) -> None:
+        self.source = source
+        self.module = module
+        self.recorder = recorder
+        self.fusibility = fusibility
+        self.ways = ways
+        self._done: dict[Any, dict[str, Any] | frozenset[int]] = {}
+
+    def was_executed(self, function: Function) -> bool:
+        return any(number in self.recorder.evaluations for number in _numbers(function))
+
+    def whole_regions(
+        self, entries: list[Entry | None], failures: list[Any], wanted: list[Function]
+    ) -> tuple[list[dict[str, Any]], frozenset[str]]:
+        """Regions of whole functions, and the names of those functions. Where one region takes all that
+        the file's calls do, nothing is left for the functions that they call in turn."""
+        maker = WholeFunctions(self.source, self.module, self.fusibility, self._was_run)
+        found, covered = [], set()
+        for entry, failed in zip(entries, failures):  # noqa: B905
+            if entry is None or failed or entry.function not in wanted:
+                continue
+            body = statements_of(entry.function.node)
+            fixed = self.ways.get(entry.function.qualname) == "fixed"
+            try:
+                region = {**maker.region(entry, fixed=fixed), "status": "candidate"}
+                covered.add(entry.function.qualname)
+            except Refused as error:
+                region = {"reason": str(error)}
+            found.append({**_region(self.source, entry.function, body, "{call}", ""), **region})
+        if len(covered) == len(entries):
+            covered = {item.qualname for item in self.source.functions}
+        return found, frozenset(covered)
+
+    def _was_run(self, node: ast.AST) -> bool:
+        return number_of(node) in self.recorder.evaluations
+
+    def regions(self, function: Function) -> list[dict[str, Any]]:
+        """Grow, export, and grow again without the expressions that could not be arguments."""
+        blocked: frozenset[int] = frozenset()
+        for _ in range(_MAX_REGROWTHS):
+            evaluations = self.recorder.evaluations
+            absorber = Absorber(self.source, function, evaluations, self.fusibility, blocked)
+            results = [self._result(item) for item in grow(absorber)]
+            more = frozenset().union(*(item for item in results if isinstance(item, frozenset)))
+            if not more - blocked:
+                return [item for item in results if isinstance(item, dict)]
+            blocked |= more
+        return [item for item in results if isinstance(item, dict)]
+
+    def applied(self, function: Function) -> Iterator[dict[str, Any]]:
+        """The calls of generated kernels."""
+        for number in _numbers(function):
+            evaluation = self.recorder.evaluations.get(number)
+            if evaluation and any(call.name.startswith(OWN_OPS) for call in evaluation.ops):
+                node = self.source.nodes[number]
+                reason = f"Line {node.lineno} already calls a generated kernel."
+                yield {**_region(self.source, function, [node], "{call}", reason), "status": "applied"}
+
+    def _result(self, item: Plan | Refusal) -> dict[str, Any] | frozenset[int]:
+        if isinstance(item, Refusal):
+            return _region(self.source, item.function, [item.node], "{call}", item.reason)
+        if item.key not in self._done:
+            self._done[item.key] = self._export(item)
+        return self._done[item.key]
+
+    def _export(self, plan: Plan) -> dict[str, Any] | frozenset[int]:
+        """A region, or the expressions to keep outside and try again."""
+        try:
+            function = region_function(plan, self.module, self._receiver(plan.function), self.source.path)
+            graph, symbols = self._graph(plan, function)
+            replacement = guarded(plan, self.source, bool(graph["updates"]))
+        except Unsupported as error:
+            return self._refused(plan, str(error))
+        except Exception as error:
+            reason = f"torch.export could not trace it ({describe(error)})."
+            return _scalar_owners(plan) or self._refused(plan, reason)
+        region = _region(self.source, plan.function, list(plan.body), replacement, "")
+        return {**region, "status": "candidate", "graph": graph, "symbols": symbols}
+
+    def _refused(self, plan: Plan, reason: str) -> dict[str, Any]:
+        return _region(self.source, plan.function, list(plan.body), plan.replacement, reason)
+
+    def _receiver(self, function: Function) -> Any:
+        for number in _numbers(function):
+            node = self.source.nodes[number]
+            evaluation = self.recorder.evaluations.get(number)
+            if evaluation and isinstance(node, ast.Name) and node.id == function.receiver:
+                return evaluation.value
+        return None
+
+    def _graph(self, plan: Plan, function: RegionFunction) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Raises Unsupported, or what torch raises."""
+        try:
+            return self._converted(plan, function, export(function, self.fusibility.table))
+        except InexpressibleSize:
+            return self._converted(plan, function, export_static(function, self.fusibility.table))
+
+    def _converted(
+        self, plan: Plan, function: RegionFunction, traced: Traced
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        converter = Converter(traced, function.inputs, self.source.path)
+        graph = converter.convert()
+        _check_ops(graph, self.fusibility)
+        _check_outputs(graph, plan)
+        return graph, _symbols(converter, function, graph)
+
+
+def _numbers(function: Function) -> Iterator[int]:
+    for node in ast.walk(function.node):
+        number = getattr(node, "evokernel_number", -1)
+        if number >= 0:
+            yield number
+
+
+def _scalar_owners(plan: Plan) -> frozenset[int]:
+    """Whole numbers first: they are sizes and dimensions more often than operands."""
+    scalars = [leaf for leaf in plan.parts.leaves if leaf.kind == SCALAR]
+    whole = [leaf for leaf in scalars if isinstance(leaf.value, int)]
+    return frozenset(leaf.owner for leaf in whole or scalars)
+
+
+def _check_ops(graph: dict[str, Any], fusibility: Fusibility) -> None:
+    for name, line in names_in(graph["nodes"]):
+        if not fusibility.fits(name):
+            raise Unsupported(uncovered(name, line))
+    if not any(fusibility.computes(node["op"]) for node in graph["nodes"]):
+        raise Unsupported("Nothing is left to compute after simplification.")
+    if mixed := types_that_differ(graph):
+        raise Unsupported(mixed)
+
+
+def _check_outputs(graph: dict[str, Any], plan: Plan) -> None:
+    specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
+    for position, output in enumerate(graph["outputs"]):
+        if not isinstance(output, dict) or output.get("ref") not in specs:
+            raise Unsupported("The result is an input, a view or a constant, so there is nothing to compute.")
+        dtype = specs[output["ref"]][output["index"]]["dtype"]
+        if dtype not in _OUTPUT_DTYPES:
+            raise Unsupported(f"The result is {dtype}: kernels give {', '.join(_OUTPUT_DTYPES)}.")
+        if not position and dtype != str(plan.value.dtype).removeprefix("torch."):
+            raise Unsupported("A Python number decides the result's dtype: convert the tensor explicitly.")
+
+
+def _symbols(converter: Converter, function: RegionFunction, graph: dict[str, Any]) -> list[dict[str, Any]]:
+    sizes = converter.sizes
+    captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
+    traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
+    specs = {node["name"]: node["outputs"] for node in graph["nodes"]}
+    outputs = [specs[item["ref"]][item["index"]]["shape"] for item in graph["outputs"][:1]]
+    specs_of_inputs = [_bound(spec, converter) for spec in converter.input_specs]
+    least = least_sizes(function, specs_of_inputs, outputs, captured, traced)
+    return sizes.symbols(least)
+
+
+def _bound(spec: dict[str, Any], converter: Converter) -> dict[str, Any]:
+    """The spec with numbers for the sizes of inputs that the graph does not take."""
+    known = set(converter.sizes.names.values())
+    hints = {name: size for name, size in converter.all_sizes.items() if name not in known}
+    return {**spec, "shape": [hints.get(dim, dim) for dim in spec["shape"]]}
+
+
+def _region(
+    source: Source, function: Function, nodes: list[Any], replacement: str, reason: str
+) -> dict[str, Any]:
+    first, last = nodes[0], nodes[-1]
+    start = _character(source, first.lineno, first.col_offset)
+    end = _character(source, last.end_lineno, last.end_col_offset)
+    span = [first.lineno, start, last.end_lineno, end]
+    return {
+        "symbol": function.qualname, "span": span, "replacement": replacement,
+        "status": "unsupported", "reason": reason, "graph": None, "symbols": None,
+    }  # fmt: skip
+
+
+def _character(source: Source, line: int, byte: int) -> int:
+    """ast counts bytes of UTF-8, the product counts characters."""
+    return len(source.lines[line - 1].encode()[:byte].decode())

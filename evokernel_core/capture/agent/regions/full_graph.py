@@ -1,0 +1,241 @@
+"""A whole function as one region: whatever its statements do, PyTorch's tracer follows them."""
+
+from __future__ import annotations
+
+import ast
+import random
+import types
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..decompositions.composites import ATEN_NAMES, TABLE, Modes, overridden, stacks_kept
+from ..errors import Refused, Unsupported, describe, uncovered
+from ..graph.complex_names import name_for, names_in
+from ..graph.convert import IGNORED, line_in
+from ..inputs.entry import Call, Entry, call_of, outside_state
+from ..loading.devices import on_host
+from ..loading.lazy_modules import was_called
+from ..loading.load import line_of
+from ..loading.source import ENTER, EXIT, Function, Source
+from ..reference.half_precision import types_that_differ
+from ..tracing.export import RegionFunction
+from ..tracing.fusibility import Fusibility
+from ..tracing.random_inputs import DrawingConverter
+from ..tracing.sizes import InexpressibleSize
+from ..tracing.trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
+from ..tracing.zero_one import least_sizes
+from .absorb import member
+from .parts import SCALAR
+from .results import Results
+from .state_rebound import is_set_by_each_call
+from .training_mode import SENSITIVE, mode
+from .writes import conditions_of_writing
+
+_MAX_ROUNDS = 10
+_LINEAR_ALGEBRA = "aten._linalg_check_errors"
+"""What PyTorch calls behind each solver and factorisation of matrices, to raise an error at once."""
+
+
+class Untraceable(Refused):
+    """The tracer failed, as it may where an operation cannot take a size that is a symbol."""
+
+
+class WholeFunctions:
+    """Makes regions of whole functions of one file. ``was_run`` tells whether an expression was
+    evaluated while the file's calls were recorded."""
+
+    def __init__(
+        self,
+        source: Source,
+        module: types.ModuleType,
+        fusibility: Fusibility,
+        was_run: Callable[[ast.AST], bool],
+    ) -> None:
+        self.source = source
+        self.module = module
+        self.fusibility = fusibility
+        self.was_run = was_run
+        self._run: list[Function] = []
+        self._set: frozenset[str] = frozenset()
+        # a draw said in other draws would give other numbers
+        table = {operation: rule for operation, rule in fusibility.table.items() if not _draws(operation)}
+        self._table = table | TABLE
+
+    def region(self, entry: Entry, *, fixed: bool = False) -> dict[str, Any]:
+        """``{"replacement", "graph", "symbols"}`` of the function's whole body. With ``fixed`` only the first
+        sizes of its tensors, as those of batches, are symbols. Raises Refused with the reason where it cannot
+        be one region."""
+        if entry.refusal:
+            raise Refused(entry.refusal)
+        run = [item for item in self.source.functions if any(map(self.was_run, ast.walk(item.node)))]
+        if reason := outside_state(self.source, self.was_run, run):
+            raise Refused(reason)
+        self._run = run
+        region = self._region(entry, fixed)
+        for change in entry.state.built():
+            if not is_set_by_each_call(change, self._set, region["graph"], run):
+                name = change.expression
+                raise Refused(f"The first call sets {name}, which a kernel's would not: set it in __init__.")
+        return region
+
+    def _region(self, entry: Entry, fixed: bool) -> dict[str, Any]:
+        call = call_of(entry, self.module, fix_numbers=False)
+        try:
+            return self._traced(call, fixed)
+        except Refused:
+            if not any(leaf.kind == SCALAR for leaf in call.leaves):
+                raise
+        return self._traced(call_of(entry, self.module, fix_numbers=True), fixed)
+
+    def _traced(self, call: Call, fixed: bool) -> dict[str, Any]:
+        inputs = inputs_of(call.leaves, fixed)
+        pinned: set[Key] = set()
+        for _ in range(_MAX_ROUNDS):
+            try:
+                found, modes = self._trace(call, inputs, pinned)
+                more = found.symbols_to_pin() - pinned
+            except Untraceable:
+                if not fixed:
+                    return self._traced(call, fixed=True)
+                more = {key for i, item in enumerate(inputs) for key in _keys(item, i)} - pinned
+                if not more:
+                    raise
+                pinned |= more
+                continue
+            except Unsupported as error:  # a number that is an argument, where PyTorch takes no tensor
+                raise Refused(str(error)) from error
+            if not more:
+                try:
+                    return self._converted(call, found, modes)
+                except InexpressibleSize as error:
+                    more = found.keys_of(error.symbols) - pinned
+            pinned |= more or {key for i, item in enumerate(inputs) for key in _keys(item, i)}
+        raise Refused("Its sizes decide on each other in more ways than can be followed: use fixed sizes.")
+
+    def _trace(self, call: Call, inputs: tuple[Input, ...], pinned: set[Key]) -> tuple[WholeTrace, Modes]:
+        """Raises Refused with what stopped the tracer."""
+        state = random.getstate()
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(on_host())
+                stack.enter_context(lines_noted(self.module, self.source, ENTER, EXIT))
+                modes = stack.enter_context(overridden(self.fusibility.fits))
+                found = trace(call, inputs, self._table, pinned)
+        except Unsupported as error:
+            raise Refused(str(error)) from error
+        except Exception as error:
+            line = line_of(error, self.source.path)
+            if _LINEAR_ALGEBRA in str(error):
+                raise Refused(f"Line {line} solves or factors matrices, which no kernel does.") from error
+            raise Untraceable(f"Line {line} could not be traced ({describe(error)}).") from error
+        if random.getstate() != state:
+            random.setstate(state)
+            raise Refused("It draws random numbers of Python, which change from call to call: use torch's.")
+        return found, modes
+
+    def _converted(self, call: Call, found: WholeTrace, modes: Modes) -> dict[str, Any]:
+        """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
+        conditions = [*call.conditions, *_mode_conditions(call.entry, modes.training, self._asks_mode())]
+        if isinstance(call.entry.receiver, torch.nn.Module):
+            conditions += was_called(call.entry.function.receiver, call.entry.receiver)
+        try:
+            converter = DrawingConverter(found.traced, call.leaves, self.source.path)
+            results = Results(call, found, converter)
+            graph = converter.graph(results.wanted)
+            conditions += conditions_of_writing(call.leaves, results.written, self.module)
+        except InexpressibleSize:
+            raise
+        except Unsupported as error:
+            raise Refused(self._missing(found) or str(error)) from error
+        self._check(graph)
+        self._set = frozenset(change.expression for change in call.changes)
+        symbols = self._symbols(call, results, converter, graph)
+        return {
+            "replacement": results.replacement(self.source, conditions),
+            "graph": graph,
+            "symbols": symbols,
+        }
+
+    def _asks_mode(self) -> bool:
+        """Whether code of the file that was run reads ``training``."""
+        nodes = (node for function in self._run for node in ast.walk(function.node))
+        asked = (node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "training")
+        return any(map(self.was_run, asked))
+
+    def _missing(self, found: WholeTrace) -> str:
+        """The operations that no family covers; empty where all are covered."""
+        nodes = [item for item in found.traced.graph.nodes if str(item.target).startswith("aten.")]
+        names = [(_name(item), item) for item in nodes]
+        ignored = (*IGNORED, "aten.sym_")
+        return " ".join(
+            dict.fromkeys(
+                uncovered(name, line_in(item.meta.get("stack_trace") or "", self.source.path))
+                for name, item in names
+                if not self.fusibility.fits(name) and not name.startswith(ignored)
+            )
+        )
+
+    def _check(self, graph: dict[str, Any]) -> None:
+        missing = [item for item in names_in(graph["nodes"]) if not self.fusibility.fits(item[0])]
+        if missing:
+            raise Refused(" ".join(dict.fromkeys(uncovered(name, line) for name, line in missing)))
+        if not graph["nodes"]:  # views alone are copied into the memory of the result
+            raise Refused("Nothing is left to compute after simplification.")
+        if mixed := types_that_differ(graph):
+            raise Refused(mixed)
+
+    def _symbols(
+        self, call: Call, results: Results, converter: DrawingConverter, graph: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        sizes = converter.sizes
+        captured = {name: sizes.hints[symbol] for symbol, name in sizes.names.items()}
+        traced = {name: sizes.minimums[symbol] for symbol, name in sizes.names.items()}
+        shapes = [*results.shapes, *map(converter.output_shape, results.written.values())]
+
+        def run(*values: Any) -> Any:
+            flat = pytree.tree_leaves(call(*values))
+            changed = [values[index] for index in results.written]
+            return [*(flat[position] for position in results.positions), *changed]
+
+        with on_host(), stacks_kept(self.fusibility.fits):
+            least = least_sizes(
+                RegionFunction(run, call.leaves), converter.bound_specs(), shapes, captured, traced
+            )
+        return sizes.symbols(least)
+
+
+def _name(node: torch.fx.Node) -> str:
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda item: item.meta.get("val"))
+    return name_for(ATEN_NAMES.get(str(node.target), str(node.target)), args, kwargs)
+
+
+def _draws(operation: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in operation.tags
+
+
+def _keys(item: Input, index: int) -> list[Key]:
+    keys = (item.key(index, dim) for dim in range(len(item.shape)))
+    return [key for key in keys if key is not None]
+
+
+def _mode_conditions(entry: Entry, modes: set[bool], reads: bool) -> list[str]:
+    """What the call must ask where training and evaluation differ: the mode of the whole model, or that of
+    each layer where they differ. ``reads`` says that the file's code asks itself. Raises Refused for layers
+    without a plain name."""
+    if not (modes or reads) or not isinstance(entry.receiver, torch.nn.Module):
+        return []
+    name, now = entry.function.receiver, bool(entry.receiver.training)
+    if modes <= {now}:
+        return [mode(name, now)]
+    layers = ((path, item) for path, item in entry.receiver.named_modules() if isinstance(item, SENSITIVE))
+    conditions = [mode(name, now)] * reads
+    for path, layer in layers:
+        text = member(name, path)
+        if not text:
+            raise Refused(f"Layer {path} is in a mode of its own and has no plain name: set one for all.")
+        conditions.append(mode(text, layer.training))
+    return conditions

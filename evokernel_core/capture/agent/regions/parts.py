@@ -1,0 +1,126 @@
+"""What a region needs from outside, and the region as planned on the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..loading.source import Function, number_of
+from ..tracing.fusibility import Rows
+
+TENSOR, PARAMETER, SCALAR = "tensor", "parameter", "scalar"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A sub-expression that the call site evaluates and passes.
+
+    ``owner`` is the number of the expression that uses it, to be kept out of the region if the leaf
+    cannot be an argument after all. ``member`` is the path below the module for a parameter of a
+    module that the region calls, else empty. ``original`` is the complex tensor that ``value`` is the real
+    view of.
+    """
+
+    node: ast.expr
+    kind: str
+    expression: str
+    value: Any
+    owner: int
+    member: str = ""
+    original: Any = None
+
+    @property
+    def known_as(self) -> Any:
+        """The object that the user's code has."""
+        return self.value if self.original is None else self.original
+
+    @property
+    def key(self) -> Any:
+        """Leaves of one key are one input: a name read twice, but not a call made twice."""
+        return self.expression if _repeatable(self.node) or self.member else id(self.node)
+
+
+def _repeatable(node: ast.expr) -> bool:
+    kinds = (ast.Name, ast.Attribute, ast.Constant, ast.Load, ast.BinOp, ast.operator)
+    return all(isinstance(item, kinds) for item in ast.walk(node))
+
+
+@dataclass(frozen=True)
+class ModuleCall:
+    """A call of a library module inside a region; ``leaves`` are its parameters and buffers."""
+
+    node: ast.expr
+    module: Any
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What absorbing an expression into a region brings along; ``work`` counts computing ops and
+    ``rows`` are the grids that its reductions work on: a kernel has at most one."""
+
+    leaves: tuple[Leaf, ...] = ()
+    modules: tuple[ModuleCall, ...] = ()
+    work: int = 0
+    numbers: tuple[int, ...] = ()
+    rows: frozenset[Rows] = frozenset()
+
+    def __add__(self, other: Parts) -> Parts:
+        return Parts(
+            self.leaves + other.leaves,
+            self.modules + other.modules,
+            self.work + other.work,
+            self.numbers + other.numbers,
+            self.rows | other.rows,
+        )
+
+
+def total(parts: Iterable[Parts | None]) -> Parts | None:
+    """The sum; None as soon as one part is None."""
+    result = Parts()
+    for item in parts:
+        if item is None:
+            return None
+        result = result + item
+    return result
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A region on the syntax tree. ``body`` is one expression, or a run of statements of which the
+    last gives the value. ``value`` is the tensor that it evaluated to."""
+
+    function: Function
+    body: tuple[ast.AST, ...]
+    parts: Parts
+    replacement: str
+    value: Any
+
+    @property
+    def first(self) -> Any:
+        return self.body[0]
+
+    @property
+    def last(self) -> Any:
+        return self.body[-1]
+
+    @property
+    def root(self) -> ast.expr:
+        """The expression whose value the region yields."""
+        return self.last if isinstance(self.last, ast.expr) else self.last.value
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The same for the same growth."""
+        return (number_of(self.root), len(self.body), *self.parts.numbers)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A top-level statement whose tensor work no kernel can take, and why."""
+
+    function: Function
+    node: ast.AST
+    reason: str

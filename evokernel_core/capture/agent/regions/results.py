@@ -1,0 +1,193 @@
+"""What a whole function gives back, and the statements that give it back from a call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..errors import Refused
+from ..graph.names import without_view
+from ..inputs.entry import Call
+from ..loading.source import Source
+from ..tracing.random_inputs import DrawingConverter
+from ..tracing.trace import WholeTrace
+from .aliased_outputs import viewed
+from .dataclass_outputs import Opened
+from .parts import TENSOR
+
+
+class Results:
+    """``wanted`` are the distinct values that the call gives, in its order. ``positions`` are those of
+    computed tensors in the flat result of the function, and ``shapes`` the shape of each. ``written`` are
+    the numbers of the arguments that the function writes into, and their new values."""
+
+    def __init__(self, call: Call, found: WholeTrace, converter: DrawingConverter) -> None:
+        values = converter.read()
+        _refuse_settings(call)
+        new = values[len(found.outputs) :]
+        for (index, node), value in zip(found.written.items(), new, strict=True):
+            converter.write(index, value, node)
+        self._call = call
+        self._found = found
+        self._converter = converter
+        self._changed = dict(zip(found.written, new, strict=True))
+        self.written = {
+            index: value for index, value in self._changed.items() if call.leaves[index].kind == TENSOR
+        }
+        self.wanted: list[dict[str, Any]] = []
+        self._memory: list[int] = []
+        self.positions: list[int] = []
+        self.shapes: list[list[int | str]] = []
+        texts = []
+        for position, (value, node) in enumerate(zip(values, found.outputs, strict=False)):
+            texts.append(self._text(position, value, node))
+        if not self.wanted and not self.written:
+            raise Refused("The result is an input, a view or a constant, so there is nothing to compute.")
+        self._result, self._set = pytree.tree_unflatten(texts, found.spec)
+
+    def _text(self, position: int, value: Any, node: Any) -> str:
+        """The Python text of one leaf of the result."""
+        if isinstance(value, dict) and "ref" in value:
+            return self._tensor(position, value, node)
+        if isinstance(node, torch.fx.Node):
+            if isinstance(node.meta["val"], torch.Tensor):
+                raise Refused(f"Result {position + 1} is a tensor of constants: make it outside of the call.")
+            return self._converter.size_text(node.meta["val"])
+        if isinstance(value, (bool, int, float, str, type(None))):
+            return repr(value)
+        raise Refused(f"The result holds a {type(node).__name__}: return tensors and numbers.")
+
+    def _tensor(self, position: int, value: dict[str, Any], node: Any) -> str:
+        results, inputs = self._found.memory
+        memory = results[position]
+        text: str | None
+        if memory in inputs:
+            owner = without_view(self._call.leaves[inputs.index(memory)].expression)
+            text = self._known(value) or self._view(node, self._known)
+        elif any(other is not node for other in self._sharing(memory)):
+            owner = "another result"
+            one = len({viewed(other).base for other in self._sharing(memory)}) == 1
+            text = self._view(node, lambda base: self._own(base, memory)) if one else None
+        else:
+            owner, text = "", self._own(value, memory)
+        if text is None:
+            raise Refused(f"The result is a view of {owner}: return a copy of it.")
+        if memory not in inputs:
+            self.positions.append(position)
+            self.shapes.append(self._converter.shape_of(node))
+        return f"torch.view_as_complex({text})" if position in self._call.complex_results else text
+
+    def _sharing(self, memory: int) -> list[Any]:
+        """The results in that memory."""
+        return [
+            node
+            for node, own in zip(self._found.outputs, self._found.memory[0], strict=True)
+            if own == memory
+        ]
+
+    def _view(self, node: Any, named: Callable[[dict[str, Any]], str | None]) -> str | None:
+        """The Python text of a result as a view; ``named`` gives that of what it is a view of."""
+        seen = viewed(node)
+        base = named(self._converter.value_of(seen.base))
+        return None if base is None else seen.text(base, self._converter.size_text)
+
+    def _known(self, value: dict[str, Any]) -> str | None:
+        """The Python text of what the call is given, or writes into what it is given."""
+        given = self._converter.expression(value["ref"])
+        if given is not None:
+            return given
+        changed = (index for index, new in self._changed.items() if value == new)
+        return next((self._call.leaves[index].expression for index in changed), None)
+
+    def _own(self, value: dict[str, Any], memory: int) -> str:
+        """The Python text of a tensor with memory of its own: a result of the call, or a copy."""
+        if known := self._known(value):
+            return f"{known}.clone()"
+        if value not in self.wanted:
+            self.wanted.append(value)
+            self._memory.append(memory)
+        index = self.wanted.index(value)
+        return f"result_{index}" if self._memory[index] == memory else f"result_{index}.clone()"
+
+    def replacement(self, source: Source, conditions: list[str]) -> str:
+        """What takes the place of the function's statements. Where ``conditions`` do not hold, the
+        statements run as they did."""
+        body = statements_of(self._call.entry.function.node)
+        indent = " " * body[0].col_offset
+        inner = indent + "    " * bool(conditions)
+        text = f"\n{inner}".join(self._lines())
+        if not conditions:
+            return text
+        if body[0].lineno == self._call.entry.function.node.lineno:
+            raise Refused("The function stands on one line: put its body on lines of its own.")
+        original = escaped(source.between(body[0], body[-1]))
+        return f"if {' and '.join(conditions)}:\n{inner}{text}\n{indent}{original}"
+
+    def _lines(self) -> list[str]:
+        names = [f"result_{number}" for number in range(len(self.wanted))]
+        plain = "result_0" if len(names) == 1 else f"({', '.join(names)})"
+        rendered = _rendered(self._result, self._call.entry.names)
+        changes = [item for item in self._call.changes if isinstance(item.value, torch.Tensor)]
+        if rendered == plain and not changes:
+            return ["return {call}"]
+        lines = [f"{', '.join(names)} = {{call}}" if names else "{call}"]
+        lines += [f"{change.expression} = {text}" for change, text in zip(changes, self._set, strict=True)]
+        return [*lines, f"return {escaped(rendered)}"]
+
+
+def _refuse_settings(call: Call) -> None:
+    for change in call.changes:
+        if not isinstance(change.value, torch.Tensor):
+            raise Refused(f"The call sets {change.expression} anew, which a kernel cannot do.")
+
+
+def statements_of(function: ast.FunctionDef) -> list[ast.stmt]:
+    """The body without its docstring."""
+    body: list[ast.stmt] = function.body
+    first = body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(body) > 1
+    return body[1:] if documented else body
+
+
+def _rendered(value: Any, names: Mapping[str, Any]) -> str:
+    """Python text of a structure whose leaves are texts; ``names`` are those that the function knows.
+    Raises Refused for other containers."""
+    if isinstance(value, str):
+        return value
+    kind = type(value)
+    if isinstance(value, (tuple, list)):
+        text = _sequence(kind, [_rendered(item, names) for item in value], names)
+        if text:
+            return text
+    if kind is dict:
+        entries = (f"{key!r}: {_rendered(item, names)}" for key, item in value.items())
+        return "{" + ", ".join(entries) + "}"
+    if isinstance(value, Opened):
+        name = value.kind.__name__
+        if names.get(name) is not value.kind:
+            raise Refused(f"The result is a {name}, a name that the file does not have: import the class.")
+        return f"{name}({', '.join(f'{key}={_rendered(item, names)}' for key, item in value.fields.items())})"
+    raise Refused(f"The result is a {kind.__name__}: return tensors, tuples, lists or dictionaries.")
+
+
+def _sequence(kind: type, items: list[str], names: Mapping[str, Any]) -> str:
+    """Empty for classes that are not made of their items, or that the function has no name for."""
+    joined = ", ".join(items)
+    if kind is list:
+        return f"[{joined}]"
+    closed = f"({joined}{',' * (len(items) == 1)})"
+    if kind is tuple:
+        return closed
+    if kind.__module__ == "torch.return_types":
+        return f"torch.return_types.{kind.__name__}({closed})"
+    if names.get(kind.__name__) is kind and hasattr(kind, "_fields"):
+        return f"{kind.__name__}({joined})"
+    return ""
+
+
+def escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

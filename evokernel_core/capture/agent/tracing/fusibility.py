@@ -1,0 +1,184 @@
+"""Which dispatched ops a kernel can compute, directly or after decomposition to core ATen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from ..decompositions import compositions, index_put, windows
+from ..errors import OF_COMPLEX
+from ..graph.complex_names import name_for
+from ..graph.mutations import counts, updates
+from ..loading.record import Evaluation, OpCall
+
+NO_OPS = frozenset({
+    "aten.alias.default", "aten.clone.default", "aten.contiguous.default", "aten.detach.default",
+    "aten.lift_fresh.default", "aten.lift_fresh_copy.default", "aten._assert_tensor_metadata.default",
+})  # fmt: skip
+"""Ops that change no value: they vanish from the graph."""
+
+UNFILLED = frozenset({
+    "aten.empty.memory_format", "aten.empty_like.default", "aten.empty_permuted.default",
+    "aten.empty_strided.default", "aten.new_empty.default", "aten.new_empty_strided.default",
+})  # fmt: skip
+"""Ops that give memory of any content: zeros are as good, and vanish where everything is written over."""
+
+CASTS = frozenset({"aten._to_copy.default"})
+"""Ops that alone are not worth a kernel, unless they are all that a forward does."""
+
+
+@lru_cache(maxsize=1)
+def decompositions() -> dict[Any, Any]:
+    return {**torch.export.default_decompositions(), **compositions.TABLE, **windows.TABLE}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The shape of a reduction: ``kept`` results of ``extent`` elements each. One kernel works on one
+    such grid of rows; ``trailing`` says that the reduced dimensions are the innermost ones."""
+
+    kept: int
+    extent: int
+    trailing: bool
+
+
+@dataclass(frozen=True)
+class CoreOp:
+    """A core-ATen op of a dispatched call. ``rows`` is None unless it reduces; ``reads`` says that it
+    takes a tensor, unlike the ops that make one."""
+
+    name: str
+    rows: Rows | None = None
+    reads: bool = True
+
+
+class Fusibility:
+    """Answers for one request; ``categories`` maps op names to pointwise, reduction, kernel or view.
+
+    ``whole`` lets a region have reductions over several grids, which takes several kernels.
+    """
+
+    def __init__(self, categories: Mapping[str, str], whole: bool = False) -> None:
+        self.categories = categories
+        self.whole = whole
+        table = {func: rule for func, rule in decompositions().items() if not self.fits(str(func))}
+        self.table = table | index_put.TABLE
+        self._known: dict[str, tuple[CoreOp, ...]] = {}
+
+    def fits(self, name: str) -> bool:
+        """Whether an op can be in a kernel as it is."""
+        plain = name.removesuffix(OF_COMPLEX)
+        return name in self.categories or plain in NO_OPS or plain in UNFILLED
+
+    def computes(self, name: str) -> bool:
+        """Whether the op is work for a kernel, rather than a view, a cast or nothing at all."""
+        return self.categories.get(name) in ("pointwise", "reduction", "kernel") and name not in CASTS
+
+    def core_ops(self, call: OpCall) -> tuple[CoreOp, ...]:
+        """The core-ATen ops that a call decomposes into; itself where nothing is known."""
+        key = _key(call)
+        if key not in self._known:
+            name = name_for(call.name, call.args, call.kwargs)
+            direct = self.fits(name) or call.func not in self.table
+            self._known[key] = (
+                (self._core_op(call.name, call.args, call.kwargs),) if direct else (self._decomposed(call))
+            )
+        return self._known[key]
+
+    def _decomposed(self, call: OpCall) -> tuple[CoreOp, ...]:
+        nodes = _trace(call, self.table)
+        if nodes is None:
+            return (CoreOp(call.name),)
+        found = []
+        for node in nodes:
+            name = str(node.target)
+            if name.startswith(("aten.", "prims.")) and not updates(node):
+                args, kwargs = pytree.tree_map(_meta, (node.args, node.kwargs))
+                found.append(self._core_op(name, args, kwargs))
+        return tuple(found)
+
+    def _core_op(self, name: str, args: Any, kwargs: Any) -> CoreOp:
+        name = name_for(name, args, kwargs)
+        reduces = self.categories.get(name) == "reduction"
+        reads = any(isinstance(value, torch.Tensor) for value in pytree.tree_leaves((args, kwargs)))
+        return CoreOp(name, _rows(name, args, kwargs) if reduces else None, reads)
+
+    def obstacles(self, evaluation: Evaluation) -> list[OpCall]:
+        """The calls of an evaluation that no kernel computes."""
+        return [
+            call
+            for call in evaluation.ops
+            if not counts(call)
+            and (call.mutates or any(not self.fits(op.name) for op in self.core_ops(call)))
+        ]
+
+    def work(self, evaluation: Evaluation) -> int:
+        """How many of the evaluation's core ops compute something from a tensor."""
+        ops = (op for call in evaluation.ops if not counts(call) for op in self.core_ops(call))
+        return sum(op.reads and self.computes(op.name) for op in ops)
+
+    def rows(self, evaluation: Evaluation) -> frozenset[Rows]:
+        """The grids of rows that the evaluation's reductions work on and that must not mix."""
+        if self.whole:
+            return frozenset()
+        ops = (op for call in evaluation.ops for op in self.core_ops(call))
+        return frozenset(op.rows for op in ops if op.rows is not None)
+
+
+def _rows(name: str, args: Any, kwargs: Any) -> Rows:
+    shape = tuple(args[0].shape)
+    dims = _reduced_dims(name, len(shape), args, kwargs)
+    extent = math.prod(shape[dim] for dim in dims)
+    kept = math.prod(size for dim, size in enumerate(shape) if dim not in dims)
+    return Rows(kept, extent, dims == set(range(len(shape) - len(dims), len(shape))))
+
+
+def _reduced_dims(name: str, rank: int, args: Any, kwargs: Any) -> set[int]:
+    if "layer_norm" in name:
+        return set(range(rank - len(args[1]), rank))
+    position = 2 if "vector_norm" in name else 1
+    given = kwargs.get("dim", args[position] if len(args) > position else None)
+    if given is None or (isinstance(given, (list, tuple)) and not given):
+        return set(range(rank))
+    dims = [given] if isinstance(given, int) else given
+    return {dim % max(rank, 1) for dim in dims}
+
+
+def _meta(value: Any) -> Any:
+    return value.meta["val"] if isinstance(value, torch.fx.Node) else value
+
+
+def _key(call: OpCall) -> str:
+    def describe(value: Any) -> str:
+        return f"{value.dtype}{tuple(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
+
+    return f"{call.name}{pytree.tree_map(describe, (call.args, call.kwargs))}"
+
+
+def _trace(call: OpCall, table: dict[Any, Any]) -> list[Any] | None:
+    """The call's decomposition as graph nodes; None if it does not trace on its own."""
+    flat, spec = pytree.tree_flatten((call.args, call.kwargs))
+    tensors = [value for value in flat if isinstance(value, torch.Tensor)]
+
+    def run(*given: torch.Tensor) -> Any:
+        remaining = iter(given)
+        values = [next(remaining) if isinstance(value, torch.Tensor) else value for value in flat]
+        args, kwargs = pytree.tree_unflatten(values, spec)
+        return call.func(*args, **kwargs)
+
+    fake = (tensor for tensor in tensors if isinstance(tensor, FakeTensor))
+    mode = next((tensor.fake_mode for tensor in fake), FakeTensorMode())
+    try:
+        with mode, torch.no_grad():
+            graph = make_fx(run, decomposition_table=table)(*tensors).graph
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        return None
+    return [node for node in graph.nodes if node.op == "call_function"]

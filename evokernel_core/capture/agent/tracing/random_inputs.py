@@ -1,0 +1,144 @@
+"""The converter for whole functions: random draws in the graph become inputs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..decompositions.composites import ATEN_NAMES
+from ..errors import Unsupported
+from ..graph.buffers import Buffers
+from ..graph.convert import Converter
+from ..graph.names import input_name
+from ..regions.parts import PARAMETER, SCALAR, TENSOR
+from .random_samples import draw_text
+from .sizes import spec
+
+
+class DrawingConverter(Converter):
+    """``graph`` takes the place of ``convert``: it is told which values to give."""
+
+    joins = True
+
+    def read(self) -> list[Any]:
+        """Converts all nodes and gives the arguments of the graph's output. Raises Unsupported."""
+        self._buffers = Buffers(self._traced.inputs, self._leaves, arguments=True)
+        self._given = self._inputs()
+        self._drawn: list[dict[str, Any]] = []
+        self._constants(self._given)
+        for node in self._traced.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+        return [self._argument(item) for item in self._traced.graph.output_node().args[0]]
+
+    def write(self, index: int, value: Any, node: Any) -> None:
+        """Notes that an input is given a new value by the call. Raises Unsupported where it must not."""
+        given = self._traced.inputs[index]
+        if step := _counted(node, given):
+            self._buffers.count(given.name, step)
+            return
+        if "ref" not in value or self.expression(value["ref"]) is not None:
+            raise Unsupported(
+                f"A value that is not computed is copied into {self._leaves[index].expression}: "
+                "compute with that value and assign the result."
+            )
+        self._buffers.write(given.name)
+        self._values[given.name] = value
+
+    def graph(self, outputs: list[dict[str, Any]]) -> dict[str, Any]:
+        """``{"inputs", "nodes", "outputs", "updates"}`` for the values wanted."""
+        self._all_nodes = {node["name"]: node for node in self._nodes}
+        changed = self._buffers.updates(self._given, len(outputs))
+        outputs = [*outputs, *(self._values[name] for name in self._buffers.written)]
+        self._drop_dead(outputs)
+        # a draw that nothing reads moves the generator too, so it stays an argument
+        inputs = self._needed([*self._given, *self._drawn], [*outputs, *self._draws()])
+        return {"inputs": inputs, "nodes": self._nodes, "outputs": outputs, "updates": changed}
+
+    def _draws(self) -> list[dict[str, Any]]:
+        return [{"ref": item["name"], "index": 0} for item in self._drawn]
+
+    def output_shape(self, output: dict[str, Any]) -> list[int | str]:
+        shape: list[int | str] = self._all_nodes[output["ref"]]["outputs"][output["index"]]["shape"]
+        return shape
+
+    def value_of(self, node: Any) -> dict[str, Any]:
+        """What a node of a tensor is in the graph."""
+        value: dict[str, Any] = self._argument(node)
+        return value
+
+    def shape_of(self, node: Any) -> list[int | str]:
+        return [self.sizes.text(size) for size in node.meta["val"].shape]
+
+    def bound_specs(self) -> list[dict[str, Any]]:
+        """The specs of the function's own inputs, with numbers for sizes that the graph does not take."""
+        known = set(self.sizes.names.values())
+        hints = {name: size for name, size in self.all_sizes.items() if name not in known}
+        return [{**item, "shape": [_bound(dim, hints) for dim in item["shape"]]} for item in self.input_specs]
+
+    def expression(self, ref: str) -> str | None:
+        """The Python text of an input, None for a computed value."""
+        return next((item["expression"] for item in self._given if item["name"] == ref), None)
+
+    def size_text(self, size: Any) -> str:
+        """A size as Python text at the call site."""
+        text = str(self.sizes.text(size))
+        sources = self._size_sources()
+        return re.sub(r"\bs\d+\b", lambda found: sources[found[0]], text)
+
+    def _size_sources(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for item in self._given:
+            if item["kind"] != SCALAR:
+                for dim, size in enumerate(item["spec"]["shape"]):
+                    found.setdefault(str(size), f"{item['expression']}.shape[{dim}]")
+        return found
+
+    def _emit(self, node: Any, name: str) -> None:
+        args = [item if not hasattr(item, "meta") else item.meta["val"] for item in node.args]
+        text = draw_text(name, args, dict(node.kwargs))
+        if not text:
+            super()._emit(node, ATEN_NAMES.get(name, name))
+            return
+        value = node.meta["val"]
+        size = ", ".join(map(self.size_text, value.shape))
+        size = f"({size},)" if len(value.shape) == 1 else f"({size})"
+        expression = text.format(size=size, dtype=str(value.dtype), device=self._device())
+        taken = {item["name"] for item in (*self._given, *self._drawn)} | {
+            item.name for item in self._traced.graph.nodes
+        }
+        drawn = {
+            "name": input_name("drawn", taken),
+            "spec": {**spec(value, self.sizes), "contiguous": True},
+            "kind": TENSOR,
+            "expression": expression,
+        }
+        self._drawn.append(drawn)
+        self._values[node.name] = {"ref": drawn["name"], "index": 0}
+
+    def _device(self) -> str:
+        """The device of the first tensor that is passed, or of a parameter."""
+        for kind in (TENSOR, PARAMETER):
+            for item in self._given:
+                if item["kind"] == kind:
+                    return f"{item['expression']}.device"
+        return '"cpu"'
+
+
+def _counted(node: Any, given: Any) -> int:
+    """The whole number that the node, after others like it, adds to an input that is a single integer; 0
+    where it does something else."""
+    total = 0
+    while str(node.target) == "aten.add.Tensor" and isinstance(node.args[1], int):
+        total += node.args[1]
+        node = node.args[0]
+    value = node.meta["val"]
+    return total if node is given and value.dim() == 0 and not value.dtype.is_floating_point else 0
+
+
+def _bound(dim: int | str, hints: dict[str, int]) -> int | str:
+    if isinstance(dim, int):
+        return dim
+    if dim in hints:
+        return hints[dim]
+    return re.sub(r"\bs\d+\b", lambda found: str(hints.get(found[0], found[0])), dim)
