@@ -64,7 +64,7 @@ class Session:
     def __init__(self, settings: Settings, workspace: Path, memory: Memory | None = None) -> None:
         self.settings = settings
         self.chip: Chip = load_chip(settings.chip)
-        self.agent = SharedAgent(settings.interpreter, workspace)
+        self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
         self._own_memory = memory is None
         self.memory = memory or Memory(memory_path())
         self._opening = threading.Lock()
@@ -153,7 +153,10 @@ class Session:
         single = self.single_offers(path, text)
         if not self.settings.programs:
             return single
-        with SharedAgent(self.settings.interpreter, path.parent) as agent:  # synthesis goes on meanwhile
+        settings = self.settings
+        with SharedAgent(
+            settings.interpreter, path.parent, evaluation=settings.evaluation
+        ) as agent:  # synthesis goes on meanwhile
             return side_by_side(single, self._offers(self._program_regions(path, text, None, agent)))
 
     def chosen_offers(self, path: Path, symbol: str | None = None) -> tuple[Offer, ...]:

@@ -30,6 +30,7 @@ _OF_MODULES = frozenset(vars(_MODULE())) - {"training"} | {
 _NOT_IN_EVALUATION = {
     torch.nn.modules.dropout._DropoutNd: ("p", "inplace"),
     torch.nn.modules.batchnorm._NormBase: ("momentum", "num_batches_tracked"),
+    torch.nn.Embedding: ("scale_grad_by_freq", "sparse"),
 }
 """Settings that change nothing while a layer is not in training."""
 _FUNCTIONS = (
@@ -42,7 +43,6 @@ _SILENT = (
     types.ModuleType,
     types.MethodType,
     property,
-    torch.Tensor,
     torch.Generator,
     torch.SymInt,
     torch.SymFloat,
@@ -56,7 +56,8 @@ class Unnameable(Exception):
 
 
 class Reads:
-    """``roots`` are the objects that the call site knows, by name."""
+    """``roots`` are the objects that the call site knows, by name. ``tensors`` are those that were read, by
+    the text that reaches them."""
 
     def __init__(self, roots: Mapping[str, Any]) -> None:
         self._paths: dict[int, str] = {}
@@ -66,6 +67,7 @@ class Reads:
         self._modules: dict[str, Any] = {}
         self._dropped: set[Guard] = set()
         self.problem = ""
+        self.tensors: dict[str, torch.Tensor] = {}
         self._roots = set(roots)
         for name, value in roots.items():
             self._know(value, name)
@@ -134,6 +136,8 @@ class Reads:
             self._know(value, owner + member)
         elif isinstance(value, types.MethodType):
             self._method(owner, member, value)
+        elif isinstance(value, torch.Tensor):
+            self.tensors.setdefault(owner + member, value)
         elif isinstance(value, _SILENT):
             return
         elif is_plain(value):

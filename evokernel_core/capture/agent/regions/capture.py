@@ -22,7 +22,7 @@ from ..guards.guard import Guard
 from ..guards.observed import Observed, observed
 from ..inputs.entry import Entry, entry_of
 from ..inputs.state import restored
-from ..inputs.trials import Annotations, Trial, trials
+from ..inputs.trials import Annotations, Trial, in_evaluation, trials
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
 from ..loading.lazy_modules import lazy_modules, was_called
@@ -58,12 +58,14 @@ _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "
 class Asked:
     """What a capture is to look at: only the definition ``symbol``, where one is named. ``whole`` lets a
     region take several kernels; ``ways`` names functions to be taken otherwise then, in ``parts`` or with
-    ``fixed`` sizes. Of several input groups the one with the number ``group`` is called."""
+    ``fixed`` sizes. Of several input groups the one with the number ``group`` is called, with ``evaluation``
+    in that mode."""
 
     symbol: str | None = None
     whole: bool = False
     ways: Mapping[str, str] = field(default_factory=dict)
     group: int = 0
+    evaluation: bool = False
 
 
 def capture(
@@ -81,6 +83,8 @@ def capture(
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations, asked.group)
+            if asked.evaluation:
+                in_evaluation(calls)
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
             entries = [entry_of(trial, source, module) if whole else None for trial in calls]

@@ -143,6 +143,7 @@ class WholeFunctions:
 
     def _converted(self, call: Call, found: WholeTrace) -> dict[str, Any]:
         """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
+        self._check_tensors(call)
         conditions = [*call.conditions]
         if isinstance(call.entry.receiver, torch.nn.Module):
             conditions += was_called(call.entry.function.receiver, call.entry.receiver)
@@ -163,6 +164,14 @@ class WholeFunctions:
         template, original = results.replacement(self.source)
         site = CallSite(template, original, {}, (*asked, *self._seen.guards), self._seen.code)
         return {**site.data(graph), "graph": graph, "symbols": symbols}
+
+    def _check_tensors(self, call: Call) -> None:
+        """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""
+        passed = {id(leaf.known_as) for leaf in call.leaves}
+        for path, tensor in self._seen.tensors.items():
+            if id(tensor) not in passed:
+                name = path.replace("guards.module", "module")
+                raise Refused(f"It reads the tensor {name}, which a call cannot pass: make it a buffer.")
 
     def _missing(self, found: WholeTrace) -> str:
         """The operations that no family covers; empty where all are covered."""
