@@ -226,6 +226,9 @@ def _is_torchs_class(kind: type) -> bool:
 def _name_of(value: Any) -> str:
     """``torch.nn.functional.gelu``; of a user's class or function without its module, which is another one
     where the file is run as a program."""
+    code = getattr(value, "__code__", None)
+    if code is not None and hasattr(code, "co_qualname"):
+        return str(code.co_qualname)
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "") or str(value)
     module = getattr(value, "__module__", "") or ""
     return f"{module}.{name}" if module.split(".")[0] == "torch" else str(name)
