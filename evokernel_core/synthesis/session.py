@@ -19,6 +19,7 @@ from evokernel_core.ascendc.emit.package import import_root, kernel_name, placed
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fused_ops
+from evokernel_core.capture.bind import bound, has_settings
 from evokernel_core.capture.client import Way
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import PlanError, StoreError, UsageError
@@ -40,6 +41,9 @@ from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.roofline import eager_us, reachable_us, roofline_us
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
+
+_WORTH_A_CONSTANT = 1.01
+"""How many times as long a kernel may take with a setting as an operand as with it as a constant."""
 
 
 @frozen
@@ -172,11 +176,23 @@ class Session:
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
             return region
+        region = self._with_settings(region)
         try:
-            author.check(region.task, self.chip)
+            author.check(_task(region), self.chip)
         except PlanError as error:
             return evolve(region, status=RegionStatus.UNSUPPORTED, reason=str(error), task=None)
         return region
+
+    def _with_settings(self, region: Region) -> Region:
+        """The region with settings such as an eps as operands, or as constants where that is faster."""
+        if not has_settings(region):
+            return region
+        constant = bound(region)
+        try:
+            slower = self._planned_us(_task(region)) > _WORTH_A_CONSTANT * self._planned_us(_task(constant))
+        except PlanError:
+            slower = True
+        return constant if slower else region
 
     def estimate(self, region: Region) -> Estimate | None:
         """Modelled latencies of a candidate region, None for any other."""

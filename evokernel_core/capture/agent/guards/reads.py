@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from .guard import Guard, is_member, is_plain, same
+from .lifting import Setting
 
 _MODULE = torch.nn.Module
 _TORCH_FOLDER = torch.__path__[0]
@@ -68,6 +69,7 @@ class Reads:
         self._dropped: set[Guard] = set()
         self.problem = ""
         self.tensors: dict[str, torch.Tensor] = {}
+        self.settings: dict[str, Setting] = {}
         self._roots = set(roots)
         for name, value in roots.items():
             self._know(value, name)
@@ -125,6 +127,10 @@ class Reads:
                 for key, child in value.items():
                     self._know(child, f"{path}._modules[{key!r}]")
             return
+        held = getattr(owner, "__dict__", {}) if type(value) is float else {}
+        if name in held:
+            whole = f"{path}.{name}"
+            self.settings.setdefault(whole, Setting(whole, held, name, value))
         self._value(path, f".{name}", value)
 
     def value(self, path: str, value: Any) -> None:

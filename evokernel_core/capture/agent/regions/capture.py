@@ -19,6 +19,7 @@ from ..errors import AgentError, Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter
 from ..guards.guard import Guard
+from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
 from ..inputs.entry import Entry, entry_of
 from ..inputs.state import restored
@@ -274,7 +275,8 @@ class _Request:
             graph, symbols = self._graph(plan, function)
             template, original = of_region(plan, self.source, bindings)
             seen = self._observed(plan, function, receiver)
-            asked = (*seen.guards, *_sized(plan))
+            graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
+            asked = (*seen.without(operands), *_sized(plan))
             site = CallSite(template, original, bindings, asked, seen.code, is_enclosed(plan, self.source))
         except Unsupported as error:
             return self._refused(plan, str(error))
