@@ -9,24 +9,25 @@ from evokernel_core.domain.graph import Arg, Graph, ValueRef
 from evokernel_core.domain.region import Region
 
 
-def has_settings(region: Region) -> bool:
-    """Whether a setting, such as an eps, is an operand of the region."""
-    return region.task is not None and any(item.value is not None for item in region.task.graph.inputs)
+def settings_of(region: Region) -> frozenset[str]:
+    """The inputs of the region that are settings, such as an eps."""
+    inputs = region.task.graph.inputs if region.task else ()
+    return frozenset(item.name for item in inputs if item.value is not None)
 
 
-def bound(region: Region) -> Region:
-    """The region with its settings as they are, each asked for by a guard."""
-    if region.task is None or region.site is None:
+def bound(region: Region, names: frozenset[str]) -> Region:
+    """The region with these settings as they are, each asked for by a guard."""
+    if region.task is None or region.site is None or not names:
         return region
-    settings = [item for item in region.task.graph.inputs if item.value is not None]
+    settings = [item for item in region.task.graph.inputs if item.name in names]
     guards = [Guard("", f"guards.equal({item.expression}, {item.value!r})") for item in settings]
-    task = evolve(region.task, graph=_with_values(region.task.graph))
+    task = evolve(region.task, graph=_with_values(region.task.graph, names))
     site = evolve(region.site, guards=(*region.site.guards, *guards))
     return evolve(region, task=task, site=site)
 
 
-def _with_values(graph: Graph) -> Graph:
-    values = {item.name: item.value for item in graph.inputs if item.value is not None}
+def _with_values(graph: Graph, names: frozenset[str]) -> Graph:
+    values = {item.name: item.value for item in graph.inputs if item.name in names}
 
     def given(arg: Arg) -> Arg:
         if isinstance(arg, tuple):

@@ -19,7 +19,7 @@ from evokernel_core.ascendc.emit.package import import_root, kernel_name, placed
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fused_ops
-from evokernel_core.capture.bind import bound, has_settings
+from evokernel_core.capture.bind import bound, settings_of
 from evokernel_core.capture.client import Way
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import PlanError, StoreError, UsageError
@@ -184,15 +184,25 @@ class Session:
         return region
 
     def _with_settings(self, region: Region) -> Region:
-        """The region with settings such as an eps as operands, or as constants where that is faster."""
-        if not has_settings(region):
+        """The region with settings such as an eps as operands, but for those that are constants of a faster
+        kernel."""
+        settings = settings_of(region)
+        if not settings:
             return region
-        constant = bound(region)
+        constant = bound(region, settings)
+        if self._is_as_fast(region, constant):
+            return region
+        found = settings
+        for name in sorted(settings):
+            if self._is_as_fast(bound(region, found - {name}), constant):
+                found -= {name}
+        return bound(region, found)
+
+    def _is_as_fast(self, region: Region, constant: Region) -> bool:
         try:
-            slower = self._planned_us(_task(region)) > _WORTH_A_CONSTANT * self._planned_us(_task(constant))
+            return self._planned_us(_task(region)) <= _WORTH_A_CONSTANT * self._planned_us(_task(constant))
         except PlanError:
-            slower = True
-        return constant if slower else region
+            return False
 
     def estimate(self, region: Region) -> Estimate | None:
         """Modelled latencies of a candidate region, None for any other."""
