@@ -80,12 +80,14 @@ def _taken(text: str, name: str, line: int) -> tuple[int, ...]:
 
 def _counts(tree: ast.Module, name: str, line: int) -> Iterator[int]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Tuple, ast.List)):
-            if _is_call(node.value, name, line):
-                yield len(node.targets[0].elts)
-        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            if isinstance(node.slice.value, int) and _is_call(node.value, name, line):
-                yield node.slice.value + 1
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        place = node.slice if isinstance(node, ast.Subscript) else None
+        if not isinstance(node, (ast.Assign, ast.Subscript)) or not _is_call(node.value, name, line):
+            continue
+        if isinstance(target, (ast.Tuple, ast.List)):
+            yield len(target.elts)
+        if isinstance(place, ast.Constant) and isinstance(place.value, int):
+            yield place.value + 1
 
 
 def _is_call(node: ast.expr, name: str, line: int) -> bool:

@@ -45,7 +45,7 @@ def documented(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def outside(**given: Any) -> None:
-    """Raises OutsideTable where one of these arguments is given: anything but None, False, zero or nothing."""
+    """Raises OutsideTable where one of these arguments is given, and neither zero nor empty."""
     for name, value in given.items():
         if isinstance(value, torch.Tensor) or value:
             raise OutsideTable(f"{name} is given")
