@@ -92,6 +92,13 @@ class ObservationStore:
         return len(known)
 
 
+def observations_of(file: Path) -> list[Any]:
+    """What is known of a file, as the agent takes it."""
+    found = ObservationStore().of(file)
+    data: list[Any] = to_data(found.observations) if found else []
+    return data
+
+
 def private_folder(folder: Path) -> None:
     """Makes a folder that nobody else can read."""
     folder.mkdir(parents=True, exist_ok=True)

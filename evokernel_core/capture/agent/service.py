@@ -17,15 +17,12 @@ def _ping(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _capture(params: dict[str, Any]) -> Any:
+    from .inputs.trials import Known
     from .regions.capture import Asked, capture
 
-    asked = Asked(
-        params.get("symbol"),
-        params.get("whole", False),
-        params.get("ways", {}),
-        params.get("group", 0),
-    )
-    return capture(params["path"], params["text"], params["fusible"], params["annotations"], asked)
+    asked = Asked(params.get("symbol"), params.get("whole", False), params.get("ways", {}))
+    known = Known(params["annotations"], params.get("observations", []), params.get("group", 0))
+    return capture(params["path"], params["text"], params["fusible"], known, asked)
 
 
 def _calls(params: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from ..regions.dataclass_outputs import opened
 from ..regions.parts import PARAMETER, SCALAR, TENSOR, Leaf
 from .arguments import argument_of
 from .state import Held, Holder, Watch, holders_of, put, replaced, tensors_in
-from .trials import Trial
+from .calls_made import Trial
 
 _NOWHERE = ast.Constant(None)
 

@@ -19,6 +19,7 @@ import torch
 
 from ..errors import AgentError, describe
 from .constant_tensors import SmallTensors
+from .devices import patched
 from .record import Recorder
 from .source import ENTER, EXIT, Source, instrument, parse
 
@@ -92,10 +93,49 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
         with SmallTensors():
             _import_first(package, source)
             sys.modules[name] = module
-            exec(compile(instrument(source), source.path, "exec", dont_inherit=True), module.__dict__)
+            _run(instrument(source), module, recorder)
     except builtins.BaseException as error:
         raise AgentError("import_failed", failure(f"Importing {path.name}", error, source.path)) from error
     return module
+
+
+def _run(tree: ast.Module, module: types.ModuleType, recorder: Recorder) -> None:
+    """Executes a file. Where a statement fails that defines nothing, as where a script reads its command
+    line or ends itself, the definitions behind it are made all the same."""
+    path = str(module.__file__)
+    try:
+        with patched(sys, "argv", [path]):
+            exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+    except builtins.BaseException as error:
+        line = _top_line(error, path)
+        failed = [n for n, item in enumerate(tree.body) if item.lineno <= line <= (item.end_lineno or 0)]
+        if not failed or isinstance(tree.body[failed[0]], _DEFINING):
+            raise
+        recorder.stopped = failure(f"Importing {Path(path).name}", error, path)
+        future = [item for item in tree.body if _is_future(item)]
+        rest = [item for item in tree.body[failed[0] + 1 :] if isinstance(item, _DEFINING)]
+        try:
+            exec(compile(ast.Module([*future, *rest], []), path, "exec", dont_inherit=True), module.__dict__)
+        except builtins.BaseException:
+            raise error from None
+
+
+_DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def _top_line(error: BaseException, path: str) -> int:
+    """The line at the top of the file that an error passed through, 0 if none."""
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if code.co_filename == path and code.co_name == "<module>":
+            return step.tb_lineno
+        step = step.tb_next
+    return 0
 
 
 def _import_first(package: str, source: Source) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,6 +93,10 @@ class Recorder(TorchDispatchMode):
     def __init__(self, source: Source) -> None:
         super().__init__()
         self.evaluations: dict[int, Evaluation] = {}
+        self.watch: Callable[[int], None] | None = None
+        """Hears of every expression of the file that is evaluated outside ``running``."""
+        self.stopped = ""
+        """Why the file was executed only in part: a statement that defines nothing failed."""
         self._source = source
         self._stack: list[_Frame] = []
         self._running = False
@@ -111,6 +115,8 @@ class Recorder(TorchDispatchMode):
     def enter(self, number: int) -> int:
         """Open the frame of an expression; its depth identifies it to ``exit``."""
         if not self._running:
+            if self.watch is not None:
+                self.watch(number)
             return 0
         if self._stack and not self._source.inside(number, self._stack[-1].number):
             self._stack[-1].evaluation.calls_user = True

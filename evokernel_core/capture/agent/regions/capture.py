@@ -19,7 +19,9 @@ from ..errors import AgentError, Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter
 from ..inputs.entry import Entry, entry_of
-from ..inputs.trials import Annotations, Trial, trials
+from ..inputs.calls_made import Problem, Trial
+from ..inputs.program import Program
+from ..inputs.trials import Known, trials
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
 from ..loading.lazy_modules import lazy_modules
@@ -53,11 +55,10 @@ class Asked:
     symbol: str | None = None
     whole: bool = False
     ways: Mapping[str, str] = field(default_factory=dict)
-    group: int = 0
 
 
 def capture(
-    path: str, text: str, fusible: dict[str, str], annotations: Annotations, asked: Asked
+    path: str, text: str, fusible: dict[str, str], known: Known, asked: Asked
 ) -> dict[str, Any]:
     """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
 
@@ -67,18 +68,23 @@ def capture(
     whole = asked.whole
     source = parsed(path, text)
     recorder = Recorder(source)
+    problems: list[Problem] = []
+    entries: list[Entry | None] = []
+    failures: list[dict[str, Any] | None] = []
     with isolation(Path(path)), lazy_modules(), without_values(), WithoutWrites(), ExitStack() as kept:
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+            recorder.watch = program = Program(source)
             module = execute(source, recorder)
-            calls, problems = trials(module, source, annotations, asked.group)
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
-            entries = [entry_of(trial, source, module) for trial in calls] if whole else []
+            request = _Request(source, module, recorder, fusibility, asked.ways)
             parts = {name for name, way in asked.ways.items() if way == "parts"}
-            entries = [item if item and item.function.qualname not in parts else None for item in entries]
-            with stacks_kept() if whole else nullcontext():
-                failures = [_run(trial, recorder, source) for trial in calls]
-        request = _Request(source, module, recorder, fusibility, asked.ways)
+            calls = trials(module, source, known, program, request.was_run, problems)
+            for trial in _explained(calls, recorder):
+                entry = entry_of(trial, source, module) if whole else None
+                entries.append(entry if entry and entry.function.qualname not in parts else None)
+                with stacks_kept() if whole else nullcontext():
+                    failures.append(_run(trial, recorder, source, problems))
         wanted = [item for item in source.functions if _matches(item, asked.symbol)]
         regions, covered = request.whole_regions(entries, failures, wanted) if whole else ([], frozenset())
         refused = {region["symbol"] for region in regions if region["graph"] is None}
@@ -102,13 +108,29 @@ def _covers(regions: list[dict[str, Any]], failure: dict[str, Any]) -> bool:
     return any(region["span"] == failure["span"] for region in regions)
 
 
-def _run(trial: Trial, recorder: Recorder, source: Source) -> dict[str, Any] | None:
+def _explained(calls: Iterator[Trial], recorder: Recorder) -> Iterator[Trial]:
+    """The calls; where none can be made of a file that was executed in part, that is the reason."""
+    try:
+        yield from calls
+    except AgentError as error:
+        raise AgentError("import_failed", recorder.stopped) if recorder.stopped else error from error
+
+
+def _run(
+    trial: Trial, recorder: Recorder, source: Source, problems: list[Problem]
+) -> dict[str, Any] | None:
     """Run one call under the recorder. A failure ends the call; what ran before it still counts."""
     try:
         with recorder.running():
             trial.run()
     except BaseException as error:
-        return _failed_statement(trial, error, source)
+        try:
+            return _failed_statement(trial, error, source)
+        except AgentError as outside:
+            if not trial.observed:
+                raise
+            problems.append(Problem(trial.what, outside.reason, str(outside)))
+            return {}
     return None
 
 
@@ -175,6 +197,11 @@ class _Request:
         self.ways = ways
         self._done: dict[Any, dict[str, Any] | frozenset[int]] = {}
 
+    def was_run(self, qualname: str) -> bool:
+        """Whether a call has run a function, or the forward of a class."""
+        names = (qualname, f"{qualname}.forward")
+        return any(self.was_executed(item) for item in self.source.functions if item.qualname in names)
+
     def was_executed(self, function: Function) -> bool:
         return any(number in self.recorder.evaluations for number in _numbers(function))
 
@@ -186,7 +213,7 @@ class _Request:
         maker = WholeFunctions(self.source, self.module, self.fusibility, self._was_run)
         found, covered = [], set()
         for entry, failed in zip(entries, failures):  # noqa: B905
-            if entry is None or failed or entry.function not in wanted:
+            if entry is None or failed is not None or entry.function not in wanted:
                 continue
             body = statements_of(entry.function.node)
             fixed = self.ways.get(entry.function.qualname) == "fixed"

@@ -1,0 +1,136 @@
+"""Runs a program of the file's own without an effect on the world around it: nothing is written, no other
+program started, no connection made, and it ends after a while."""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import ctypes
+import io
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+
+from .devices import patched
+
+
+class Stopped(BaseException):
+    """The program was stopped; the message says why. No ``except Exception`` of the program's holds it."""
+
+
+class OutOfTime(Stopped):
+    """The program ran for as long as it may."""
+
+
+_REFUSED = {
+    "subprocess.Popen": "starts another program", "os.system": "starts another program",
+    "os.exec": "starts another program", "os.posix_spawn": "starts another program",
+    "os.spawn": "starts another program", "os.startfile": "starts another program",
+    "os.fork": "starts other processes", "os.forkpty": "starts other processes",
+    "os.kill": "sends signals", "socket.connect": "uses the network", "socket.getaddrinfo": "uses the network",
+    "socket.bind": "uses the network", "socket.sendto": "uses the network",
+    "os.remove": "deletes files", "os.rmdir": "deletes files", "shutil.rmtree": "deletes files",
+    "os.rename": "moves files", "os.link": "writes files", "os.symlink": "writes files",
+    "os.truncate": "writes files", "os.chmod": "writes files", "os.mkdir": "writes files",
+    "shutil.copyfile": "writes files", "shutil.move": "moves files",
+}  # fmt: skip
+"""Audit events of Python itself, and what a program does that raises them."""
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_confined: set[int] = set()
+_watching: list[bool] = []
+
+
+def _audit(event: str, args: tuple[Any, ...]) -> None:
+    if not _confined or threading.get_ident() not in _confined:
+        return
+    if event == "open":
+        _check_open(*args)
+    elif event in _REFUSED:
+        raise Stopped(f"it {_REFUSED[event]}")
+
+
+def _check_open(path: Any, mode: Any, flags: Any) -> None:
+    if not isinstance(flags, int) or not flags & _WRITES or not isinstance(path, (str, bytes)):
+        return
+    name = os.fsdecode(path)
+    fresh = flags & os.O_EXCL and name.startswith(tempfile.gettempdir())
+    if name != os.devnull and not fresh:
+        raise Stopped("it writes files")
+
+
+@contextmanager
+def confined(path: Path, seconds: float) -> Iterator[None]:
+    """What runs inside in this thread has no effects. Raises Stopped where it would, OutOfTime when its
+    time is over."""
+    if not _watching:
+        _watching.append(True)
+        sys.addaudithook(_audit)  # it cannot be taken away again
+    environment = dict(os.environ)
+    with ExitStack() as patches:
+        patches.enter_context(patched(sys, "argv", [str(path)]))
+        patches.enter_context(patched(argparse.ArgumentParser, "error", _argument_error))
+        for owner in (builtins, io):
+            patches.enter_context(patched(owner, "open", _reading_only(io.open)))
+        for owner, name in ((os, "mkdir"), (os, "makedirs"), (time, "sleep"), (torch, "save")):
+            patches.enter_context(patched(owner, name, _nothing))
+        _confined.add(threading.get_ident())
+        try:
+            with deadline(seconds):
+                yield
+        finally:
+            _confined.discard(threading.get_ident())
+            os.environ.clear()
+            os.environ.update(environment)
+
+
+def _argument_error(self: argparse.ArgumentParser, message: str) -> NoReturn:
+    raise Stopped(f"its command line needs arguments: {message}")
+
+
+def _reading_only(original: Any) -> Any:
+    """``open`` that gives nowhere to write to."""
+
+    def open_(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        writes = isinstance(mode, str) and any(letter in mode for letter in "wax+")
+        return original(os.devnull if writes and not isinstance(file, int) else file, mode, *args, **kwargs)
+
+    return open_
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    return
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Raises OutOfTime inside once the time is over. Code that Python does not run is not interrupted."""
+    thread, lock, over = threading.get_ident(), threading.Lock(), [False]
+
+    def interrupt() -> None:
+        with lock:
+            if not over[0]:
+                _raise_in(thread, OutOfTime)
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        with lock:
+            over[0] = True
+            _raise_in(thread, None)
+        timer.cancel()
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    what = ctypes.py_object(error) if error is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
