@@ -21,12 +21,13 @@ from torch.utils import _pytree as pytree
 from ..errors import describe
 from ..loading.constant_tensors import SmallTensors
 from ..loading.load import line_of
-from ..loading.outside import OutOfTime, Stopped, confined
+from ..loading.outside import Deadline, OutOfTime, Stopped, confined
 from ..loading.source import Function, Source, number_of
 from ..observation.functions import arguments_of
 from .calls_made import Trial, trial_of
 
-_SECONDS = 20.0
+_SECONDS, _SECONDS_BEHIND = 20.0, 2.0
+"""How long a program may run, at all and after it has called something."""
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Program:
     source: Source
     made: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
     failure: str = ""
+    limit: Deadline | None = None
 
     def __post_init__(self) -> None:
         functions = [item for item in self.source.functions if _is_callable(item)]
@@ -62,6 +64,8 @@ class Program:
                 return
         given = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
         if given:
+            if not self.made and self.limit is not None:
+                self.limit.set(_SECONDS_BEHIND)
             self.made[function.qualname] = (target, args, kwargs)
 
     def run(self, module: types.ModuleType) -> None:
@@ -71,7 +75,9 @@ class Program:
             return
         code = compile(ast.Module(body, []), self.source.path, "exec", dont_inherit=True)
         try:
-            with confined(Path(self.source.path), _SECONDS), SmallTensors(), torch.enable_grad():
+            with confined(Path(self.source.path)) as limit, SmallTensors(), torch.enable_grad():
+                self.limit = limit
+                limit.set(_SECONDS)
                 exec(code, module.__dict__)
         except SystemExit:
             return

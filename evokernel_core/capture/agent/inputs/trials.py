@@ -14,7 +14,7 @@ import torch
 
 from ..errors import AgentError
 from ..loading.constant_tensors import SmallTensors
-from ..loading.load import failure
+from ..loading.load import failure, gave_nothing
 from ..loading.source import Source
 from .calls_made import Problem, Trial, trial_of
 from .groups import NOTHING, SUPPLIERS, Group, groups_of, split_keywords, supplies_inputs
@@ -73,10 +73,7 @@ def _nothing(program: Program, source: Source) -> str:
     """Why nothing says the shapes, with the person's next step."""
     name = Path(source.path).name
     if program.failure:
-        return (
-            f"Running {name} gave no inputs, because {program.failure}: run it once as "
-            f"'evokernel observe -- python {name} ...', or add get_inputs()."
-        )
+        return gave_nothing(name, program.failure)
     return NOTHING
 
 

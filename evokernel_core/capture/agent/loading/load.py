@@ -19,7 +19,7 @@ import torch
 
 from ..errors import AgentError, describe
 from .constant_tensors import SmallTensors
-from .devices import patched
+from .outside import Stopped, as_program, deadline
 from .record import Recorder
 from .source import ENTER, EXIT, Source, instrument, parse
 
@@ -104,20 +104,47 @@ def _run(tree: ast.Module, module: types.ModuleType, recorder: Recorder) -> None
     line or ends itself, the definitions behind it are made all the same."""
     path = str(module.__file__)
     try:
-        with patched(sys, "argv", [path]):
+        with as_program(Path(path)), deadline() as limit:
+            if recorder.watch is not None:
+                recorder.watch.limit = limit
             exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
     except builtins.BaseException as error:
         line = _top_line(error, path)
         failed = [n for n, item in enumerate(tree.body) if item.lineno <= line <= (item.end_lineno or 0)]
         if not failed or isinstance(tree.body[failed[0]], _DEFINING):
             raise
-        recorder.stopped = failure(f"Importing {Path(path).name}", error, path)
+        recorder.stopped = _stopped(error, path)
         future = [item for item in tree.body if _is_future(item)]
         rest = [item for item in tree.body[failed[0] + 1 :] if isinstance(item, _DEFINING)]
         try:
             exec(compile(ast.Module([*future, *rest], []), path, "exec", dont_inherit=True), module.__dict__)
         except builtins.BaseException:
             raise error from None
+
+
+def _stopped(error: BaseException, path: str) -> AgentError:
+    """What a script lacks where it runs without its arguments and data is to be given to it by the person;
+    all else is wrong with the file."""
+    name = Path(path).name
+    if not isinstance(error, (SystemExit, OSError, EOFError, Stopped)) and not reads_values(error):
+        return AgentError("import_failed", failure(f"Importing {name}", error, path))
+    words = str(error) if isinstance(error, Stopped) else f"it ended with {describe(error)}"
+    return AgentError("needs_shapes", gave_nothing(name, f"{words} at line {line_of(error, path)}"))
+
+
+def gave_nothing(name: str, why: str) -> str:
+    """What to do where a file that was run alone did not call its model."""
+    return (
+        f"Running {name} gave no inputs, because {why}: run it once as "
+        f"'evokernel observe -- python {name} ...', or add get_inputs()."
+    )
+
+
+def reads_values(error: BaseException) -> bool:
+    """Whether a program failed because it read what tensors hold, which have no elements here."""
+    text = f"{type(error).__name__}: {error}"
+    signs = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense", "is not supported for tensor subcl")
+    return any(sign in text for sign in signs)
 
 
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

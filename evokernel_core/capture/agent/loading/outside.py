@@ -67,28 +67,33 @@ def _check_open(path: Any, mode: Any, flags: Any) -> None:
 
 
 @contextmanager
-def confined(path: Path, seconds: float) -> Iterator[None]:
-    """What runs inside in this thread has no effects. Raises Stopped where it would, OutOfTime when its
-    time is over."""
+def confined(path: Path) -> Iterator[Deadline]:
+    """What runs inside in this thread has no effects. Raises Stopped where it would."""
     if not _watching:
         _watching.append(True)
         sys.addaudithook(_audit)  # it cannot be taken away again
     environment = dict(os.environ)
     with ExitStack() as patches:
-        patches.enter_context(patched(sys, "argv", [str(path)]))
-        patches.enter_context(patched(argparse.ArgumentParser, "error", _argument_error))
+        patches.enter_context(as_program(path))
         for owner in (builtins, io):
             patches.enter_context(patched(owner, "open", _reading_only(io.open)))
         for owner, name in ((os, "mkdir"), (os, "makedirs"), (time, "sleep"), (torch, "save")):
             patches.enter_context(patched(owner, name, _nothing))
         _confined.add(threading.get_ident())
         try:
-            with deadline(seconds):
-                yield
+            with deadline() as limit:
+                yield limit
         finally:
             _confined.discard(threading.get_ident())
             os.environ.clear()
             os.environ.update(environment)
+
+
+@contextmanager
+def as_program(path: Path) -> Iterator[None]:
+    """The file is the program that runs, and was given no arguments."""
+    with patched(sys, "argv", [str(path)]), patched(argparse.ArgumentParser, "error", _argument_error):
+        yield
 
 
 def _argument_error(self: argparse.ArgumentParser, message: str) -> NoReturn:
@@ -109,26 +114,44 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
     return
 
 
+class Deadline:
+    """Raises OutOfTime in the thread that made it, once a time that was set is over, until it is ended. Code
+    that Python does not run is not interrupted."""
+
+    def __init__(self) -> None:
+        self._thread, self._lock = threading.get_ident(), threading.Lock()
+        self._timers: list[threading.Timer] = []
+        self._ended = False
+
+    def set(self, seconds: float) -> None:
+        """Leaves so much time from now on, or less where less was left."""
+        timer = threading.Timer(seconds, self._interrupt)
+        timer.daemon = True
+        self._timers.append(timer)
+        timer.start()
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            if not self._ended:
+                _raise_in(self._thread, OutOfTime)
+
+    def end(self) -> None:
+        """Nothing is raised any more."""
+        with self._lock:
+            self._ended = True
+            _raise_in(self._thread, None)
+        for timer in self._timers:
+            timer.cancel()
+
+
 @contextmanager
-def deadline(seconds: float) -> Iterator[None]:
-    """Raises OutOfTime inside once the time is over. Code that Python does not run is not interrupted."""
-    thread, lock, over = threading.get_ident(), threading.Lock(), [False]
-
-    def interrupt() -> None:
-        with lock:
-            if not over[0]:
-                _raise_in(thread, OutOfTime)
-
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
-    timer.start()
+def deadline() -> Iterator[Deadline]:
+    """A time limit for what runs inside, once it is set."""
+    made = Deadline()
     try:
-        yield
+        yield made
     finally:
-        with lock:
-            over[0] = True
-            _raise_in(thread, None)
-        timer.cancel()
+        made.end()
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:

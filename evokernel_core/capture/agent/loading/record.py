@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..errors import AgentError
 from ..graph.mutations import statistics
+from .outside import Deadline
 from .source import Source
 
 
@@ -87,15 +89,23 @@ class _Frame:
     evaluation: Evaluation
 
 
+class Watch(Protocol):
+    """What hears of expressions; ``limit`` bounds the time of what runs now."""
+
+    limit: Deadline | None
+
+    def __call__(self, number: int) -> None: ...
+
+
 class Recorder(TorchDispatchMode):
     """Collects evaluations while ``running``; outside it costs two attribute reads an expression."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()
         self.evaluations: dict[int, Evaluation] = {}
-        self.watch: Callable[[int], None] | None = None
+        self.watch: Watch | None = None
         """Hears of every expression of the file that is evaluated outside ``running``."""
-        self.stopped = ""
+        self.stopped: AgentError | None = None
         """Why the file was executed only in part: a statement that defines nothing failed."""
         self._source = source
         self._stack: list[_Frame] = []

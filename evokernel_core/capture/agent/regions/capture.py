@@ -113,7 +113,7 @@ def _explained(calls: Iterator[Trial], recorder: Recorder) -> Iterator[Trial]:
     try:
         yield from calls
     except AgentError as error:
-        raise AgentError("import_failed", recorder.stopped) if recorder.stopped else error from error
+        raise recorder.stopped or error from error
 
 
 def _run(
