@@ -6,9 +6,12 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import frozen
@@ -105,10 +108,35 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     program = shutil.which(command[0], path=environment.get("PATH"))
     if program is None:
         raise UsageError(f"{command[0]} is no program that can be found: check the words after '--'.")
-    process = subprocess.Popen([program, *command[1:]], env=dict(environment))
-    while True:
-        try:
-            status = process.wait()
-        except KeyboardInterrupt:  # the command got it too, and what it showed until then is kept
-            continue
-        return status if status >= 0 else 128 - status
+    with _passing_on() as processes:
+        process = subprocess.Popen([program, *command[1:]], env=dict(environment))
+        processes.append(process)
+        while True:
+            try:
+                status = process.wait()
+            except KeyboardInterrupt:  # the command got it too, and what it showed until then is kept
+                continue
+            return status if status >= 0 else 128 - status
+
+
+_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+@contextmanager
+def _passing_on() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Signals that end this process go to the commands in the list instead, which end it."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, _: object) -> None:
+        for process in processes:
+            process.send_signal(number)
+
+    if threading.current_thread() is not threading.main_thread():  # only there signals can be handled
+        yield processes
+        return
+    before = {number: signal.signal(number, pass_on) for number in _ENDING}
+    try:
+        yield processes
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

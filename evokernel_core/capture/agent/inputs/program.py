@@ -24,7 +24,7 @@ from ..loading.load import line_of
 from ..loading.outside import Deadline, OutOfTime, Stopped, confined
 from ..loading.source import Function, Source, number_of
 from ..observation.functions import arguments_of
-from .calls_made import Trial, trial_of
+from .calls_made import Problem, Trial, trial_of
 
 _SECONDS, _SECONDS_BEHIND = 20.0, 2.0
 """How long a program may run, at all and after it has called something."""
@@ -93,14 +93,27 @@ class Program:
         where = f" at line {line}" if line else ""
         return f"it failed on tensors without values{where} ({describe(error)})"
 
-    def trials(self, module: types.ModuleType, was_run: Callable[[str], bool]) -> Iterator[Trial]:
+    def trials(
+        self, module: types.ModuleType, was_run: Callable[[str], bool], problems: list[Problem]
+    ) -> Iterator[Trial]:
         """The calls that were noted, of functions that were not run yet."""
-        for qualname, (target, args, kwargs) in list(self.made.items()):
-            if not was_run(qualname):
-                args, kwargs = pytree.tree_map_only(torch.Tensor, _fake, (args, kwargs))
-                function = target if target is not None else getattr(module, qualname)
-                name = qualname.removesuffix(".forward")
-                yield trial_of(name, function, args, kwargs, observed=True)
+        for qualname in list(self.made):
+            if was_run(qualname):
+                continue
+            name = qualname.removesuffix(".forward")
+            try:
+                trial = self._trial(module, qualname, name)
+            except Exception as error:  # of tensors that have no counterpart without memory
+                words = f"{name} was called by the file itself, but not in a way that can be repeated"
+                problems.append(Problem(name, "unsupported", f"{words} ({describe(error)}): add get_inputs()."))
+                continue
+            yield trial
+
+    def _trial(self, module: types.ModuleType, qualname: str, name: str) -> Trial:
+        target, args, kwargs = self.made[qualname]
+        args, kwargs = pytree.tree_map_only(torch.Tensor, _fake, (args, kwargs))
+        function = target if target is not None else getattr(module, qualname)
+        return trial_of(name, function, args, kwargs, observed=True)
 
 
 def _fake(tensor: torch.Tensor) -> torch.Tensor:

@@ -57,7 +57,7 @@ def trials(
         yield trial
     if not count:
         program.run(module)
-    for trial in program.trials(module, was_run):
+    for trial in program.trials(module, was_run, problems):
         count += 1
         yield trial
     for qualname, values in known.annotations.items():

@@ -166,12 +166,18 @@ def _top_line(error: BaseException, path: str) -> int:
 
 
 def _import_first(package: str, source: Source) -> None:
-    """A package that imports the file itself must be there before a relative import of the file asks for
-    it: it would find the file half run. What is wrong with the package, the import in the file will say."""
-    nodes = ast.walk(source.tree)
-    if package and any(isinstance(node, ast.ImportFrom) and node.level for node in nodes):
+    """A package that imports the file itself must be there before an import of the file asks for it: it
+    would find the file half run. What is wrong with the package, the import in the file will say."""
+    if package and any(_is_of(node, package.split(".")[0]) for node in ast.walk(source.tree)):
         with suppress(Exception):
             importlib.import_module(package)
+
+
+def _is_of(node: ast.AST, top: str) -> bool:
+    """Whether a node imports something of the package ``top``, which the file belongs to."""
+    if isinstance(node, ast.ImportFrom):
+        return bool(node.level) or (node.module or "").split(".")[0] == top
+    return isinstance(node, ast.Import) and any(item.name.split(".")[0] == top for item in node.names)
 
 
 def failure(what: str, error: BaseException, path: str) -> str:

@@ -8,6 +8,7 @@ import builtins
 import ctypes
 import io
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -43,6 +44,11 @@ _REFUSED = {
     "shutil.copyfile": "writes files", "shutil.move": "moves files",
 }  # fmt: skip
 """Audit events of Python itself, and what a program does that raises them."""
+_WITHOUT_EFFECT: dict[Any, str] = {
+    os: "mkdir makedirs rename renames replace remove unlink rmdir removedirs chmod truncate link symlink utime",
+    shutil: "rmtree move copyfile copy copy2 copytree", time: "sleep", torch: "save",
+}  # fmt: skip
+"""What a program does around its models: it goes on as if that were done."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _confined: set[int] = set()
 _watching: list[bool] = []
@@ -75,10 +81,12 @@ def confined(path: Path) -> Iterator[Deadline]:
     environment = dict(os.environ)
     with ExitStack() as patches:
         patches.enter_context(as_program(path))
+        patches.enter_context(patched(sys, "dont_write_bytecode", True))
         for owner in (builtins, io):
             patches.enter_context(patched(owner, "open", _reading_only(io.open)))
-        for owner, name in ((os, "mkdir"), (os, "makedirs"), (time, "sleep"), (torch, "save")):
-            patches.enter_context(patched(owner, name, _nothing))
+        for owner, names in _WITHOUT_EFFECT.items():
+            for name in names.split():
+                patches.enter_context(patched(owner, name, _nothing))
         _confined.add(threading.get_ident())
         try:
             with deadline() as limit:
