@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evokernel_core.capture.observations import Observation
@@ -30,36 +30,31 @@ def words_of(data: Any) -> str:
 def _words(data: Any) -> str:
     if not isinstance(data, dict):
         return repr(data)
-    ((kind, inner),) = data.items()
-    match kind:
-        case "tensor":
-            return tensor_words(inner)
-        case "list" | "tuple" | "set" | "frozenset" | "Size":
-            start, end = {"list": "[]", "tuple": "()", "Size": "()"}.get(kind, "{}")
-            return f"{start}{', '.join(map(_words, inner))}{end}"
-        case "dict":
-            return f"{{{', '.join(f'{_words(key)}: {_words(item)}' for key, item in inner)}}}"
-        case "name":
-            return str(inner["qualname"])
-        case "object" | "module":
-            return f"{inner['class']['qualname']}(...)"
-        case "modules":
-            return f"{inner[0]}({len(inner[1])})"
-        case "named":
-            return f"{inner[0]['qualname']}(...)"
-        case "enum":
-            return f"{inner[0]['qualname']}.{inner[1]}"
-        case "float" | "dtype" | "device" | "path":
-            return str(inner)
-        case "opaque":
-            return f"<{inner}>"
-    return f"<{kind}>"
+    kind, inner = next(iter(data.items()))
+    return _WORDS[kind](inner) if kind in _WORDS else f"<{kind}>"
+
+
+def _sequence(start: str, end: str) -> Callable[[Any], str]:
+    return lambda inner: f"{start}{', '.join(map(_words, inner))}{end}"
 
 
 def tensor_words(data: Mapping[str, Any]) -> str:
     """``f16[32,1024]``, as in the shape comment."""
     dtype = _SHORT.get(data["dtype"], data["dtype"])
     return f"{dtype}[{','.join(map(str, data['shape']))}]"
+
+
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "tensor": tensor_words, "list": _sequence("[", "]"), "tuple": _sequence("(", ")"),
+    "Size": _sequence("(", ")"), "set": _sequence("{", "}"), "frozenset": _sequence("{", "}"),
+    "dict": lambda inner: f"{{{', '.join(f'{_words(key)}: {_words(item)}' for key, item in inner)}}}",
+    "name": lambda inner: str(inner["qualname"]), "named": lambda inner: f"{inner[0]['qualname']}(...)",
+    "object": lambda inner: f"{inner['class']['qualname']}(...)",
+    "module": lambda inner: f"{inner['class']['qualname']}(...)",
+    "modules": lambda inner: f"{inner[0]}({len(inner[1])})",
+    "enum": lambda inner: f"{inner[0]['qualname']}.{inner[1]}", "opaque": lambda inner: f"<{inner}>",
+    **dict.fromkeys(("float", "dtype", "device", "path"), str),
+}  # fmt: skip
 
 
 def comment_of(item: Observation, init: Sequence[str], parameters: Sequence[str]) -> str | None:
@@ -88,7 +83,7 @@ def _sayable(data: Any) -> str | None:
     """The text of a value in a shape comment, None where it has none."""
     if not isinstance(data, dict):
         return repr(data)
-    ((kind, inner),) = data.items()
+    kind, inner = next(iter(data.items()))
     if kind == "tensor":
         return tensor_words(inner) if inner["dtype"] in _SHORT and "elements" not in inner else None
     if kind in ("list", "tuple"):

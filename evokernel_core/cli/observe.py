@@ -24,7 +24,7 @@ from evokernel_core.domain.errors import UsageError
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option("--workspace", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              help="Folder of the files to note; the project of the current folder if not given.")  # fmt: skip
+              help="Folder of the files to note; by default the current folder's project.")  # fmt: skip
 @click.option("--include", metavar="DIR", multiple=True,
               type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="Another such folder, as one of an installed package; may be repeated.")  # fmt: skip
@@ -114,6 +114,8 @@ def _why_nothing(run: Run, roots: Iterable[Path]) -> str:
             "-I, -E and -S, and on this machine."
         )
     if not run.with_torch:
-        return f"{', '.join(sorted(run.pythons))} ran, but did not import torch: observe what calls the model."
+        return (
+            f"{', '.join(sorted(run.pythons))} ran, but did not import torch: observe what calls the model."
+        )
     folders = ", ".join(map(str, roots))
     return f"no class or function with tensors below {folders} was called: name its folder by --workspace."

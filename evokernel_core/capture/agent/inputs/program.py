@@ -105,7 +105,9 @@ class Program:
                 trial = self._trial(module, qualname, name)
             except Exception as error:  # of tensors that have no counterpart without memory
                 words = f"{name} was called by the file itself, but not in a way that can be repeated"
-                problems.append(Problem(name, "unsupported", f"{words} ({describe(error)}): add get_inputs()."))
+                problems.append(
+                    Problem(name, "unsupported", f"{words} ({describe(error)}): add get_inputs().")
+                )
                 continue
             yield trial
 
@@ -114,6 +116,11 @@ class Program:
         args, kwargs = pytree.tree_map_only(torch.Tensor, _fake, (args, kwargs))
         function = target if target is not None else getattr(module, qualname)
         return trial_of(name, function, args, kwargs, observed=True)
+
+
+def _no_repetition(name: str, error: Exception) -> str:
+    words = f"{name} was called by the file itself, but not in a way that can be repeated"
+    return f"{words} ({describe(error)}): add get_inputs()."
 
 
 def _fake(tensor: torch.Tensor) -> torch.Tensor:

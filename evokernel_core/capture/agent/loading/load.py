@@ -143,7 +143,12 @@ def gave_nothing(name: str, why: str) -> str:
 def reads_values(error: BaseException) -> bool:
     """Whether a program failed because it read what tensors hold, which have no elements here."""
     text = f"{type(error).__name__}: {error}"
-    signs = ("DataDependent", "DynamicOutputShape", "_local_scalar_dense", "is not supported for tensor subcl")
+    signs = (
+        "DataDependent",
+        "DynamicOutputShape",
+        "_local_scalar_dense",
+        "is not supported for tensor subcl",
+    )
     return any(sign in text for sign in signs)
 
 
@@ -168,7 +173,7 @@ def _top_line(error: BaseException, path: str) -> int:
 def _import_first(package: str, source: Source) -> None:
     """A package that imports the file itself must be there before an import of the file asks for it: it
     would find the file half run. What is wrong with the package, the import in the file will say."""
-    if package and any(_is_of(node, package.split(".")[0]) for node in ast.walk(source.tree)):
+    if package and any(_is_of(node, package.split(".", maxsplit=1)[0]) for node in ast.walk(source.tree)):
         with suppress(Exception):
             importlib.import_module(package)
 

@@ -36,8 +36,8 @@ _REFUSED = {
     "os.exec": "starts another program", "os.posix_spawn": "starts another program",
     "os.spawn": "starts another program", "os.startfile": "starts another program",
     "os.fork": "starts other processes", "os.forkpty": "starts other processes",
-    "os.kill": "sends signals", "socket.connect": "uses the network", "socket.getaddrinfo": "uses the network",
-    "socket.bind": "uses the network", "socket.sendto": "uses the network",
+    "os.kill": "sends signals", "socket.connect": "uses the network", "socket.bind": "uses the network",
+    "socket.getaddrinfo": "uses the network", "socket.sendto": "uses the network",
     "os.remove": "deletes files", "os.rmdir": "deletes files", "shutil.rmtree": "deletes files",
     "os.rename": "moves files", "os.link": "writes files", "os.symlink": "writes files",
     "os.truncate": "writes files", "os.chmod": "writes files", "os.mkdir": "writes files",
@@ -45,7 +45,7 @@ _REFUSED = {
 }  # fmt: skip
 """Audit events of Python itself, and what a program does that raises them."""
 _WITHOUT_EFFECT: dict[Any, str] = {
-    os: "mkdir makedirs rename renames replace remove unlink rmdir removedirs chmod truncate link symlink utime",
+    os: "mkdir makedirs rename renames replace remove unlink rmdir removedirs chmod truncate link symlink",
     shutil: "rmtree move copyfile copy copy2 copytree", time: "sleep", torch: "save",
 }  # fmt: skip
 """What a program does around its models: it goes on as if that were done."""

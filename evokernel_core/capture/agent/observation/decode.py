@@ -136,6 +136,8 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         own = module in ("__main__", self._module.__name__) and file_of(self._module)
-        return getattr(self._module, name) if own and hasattr(self._module, name) else super().find_class(
-            module, name
+        return (
+            getattr(self._module, name)
+            if own and hasattr(self._module, name)
+            else super().find_class(module, name)
         )

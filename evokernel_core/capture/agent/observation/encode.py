@@ -46,6 +46,9 @@ class Encoder:
         self._elements = elements
         self._left = MOST_VALUES
         self._inside: list[int] = []
+        self._kinds: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+            (torch.Tensor, self._tensor), (torch.nn.Module, self._module), (functools.partial, self._partial),
+        )  # fmt: skip
 
     def call(self, args: Iterable[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """``{"args": [...], "kwargs": {...}}``; an argument that is too large is opaque."""
@@ -79,20 +82,20 @@ class Encoder:
             self._inside.pop()
 
     def _compound(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return self._tensor(value)
-        if isinstance(value, torch.nn.Module):
-            return self._module(value)
+        for kind, encode in self._kinds:
+            if isinstance(value, kind):
+                return encode(value)
         if type(value) in (list, tuple, set, frozenset, torch.Size):
             return {type(value).__name__: [self._value(item) for item in value]}
         if type(value) is dict:
             return {"dict": self._items(value)}
-        if isinstance(value, functools.partial):
-            inner = [self._value(item) for item in (value.func, list(value.args), dict(value.keywords))]
-            return {"partial": inner}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return {"named": [self._class(type(value)), [self._value(item) for item in value]]}
         return self._object(value)
+
+    def _partial(self, value: functools.partial[Any]) -> Any:
+        inner = (value.func, list(value.args), dict(value.keywords))
+        return {"partial": [self._value(item) for item in inner]}
 
     def _items(self, value: dict[Any, Any]) -> list[Any]:
         return [[self._value(key), self._value(item)] for key, item in value.items()]
@@ -132,7 +135,7 @@ class Encoder:
         named = reference(value) if isinstance(value, _NAMED) or callable(value) else None
         if named is not None:
             return {"name": named}
-        if isinstance(value, _NAMED) or isinstance(value, types.ModuleType):
+        if isinstance(value, (*_NAMED, types.ModuleType)):
             return _opaque(value, "has no name that reaches it")
         if reference(type(value)) is None:
             return _opaque(value, "is of a class that no name reaches")
@@ -158,19 +161,21 @@ def _plain(value: Any) -> Any:
     kind = type(value)
     if value is None or kind in (bool, int):
         return value
-    if kind is float:
-        return value if math.isfinite(value) else {"float": str(value)}
-    if kind is str:
-        return value if len(value) <= _LONGEST_TEXT else _opaque(value, "is a long text")
-    if kind in (torch.dtype, torch.device):
-        return {kind.__name__: str(value).removeprefix("torch.")}
-    if kind in (complex, bytes, slice, range) or value is Ellipsis:
-        return _pickled(value)
+    if kind in _PLAIN:
+        return _PLAIN[kind](value)
     if isinstance(value, PurePath):
         return {"path": os.fspath(value)}
     if isinstance(value, enum.Enum) and reference(kind) is not None:
         return {"enum": [reference(kind), value.name]}
     return _UNKNOWN
+
+
+def _float(value: float) -> Any:
+    return value if math.isfinite(value) else {"float": str(value)}
+
+
+def _text(value: str) -> Any:
+    return value if len(value) <= _LONGEST_TEXT else _opaque(value, "is a long text")
 
 
 def _opaque(value: Any, why: str) -> dict[str, str]:
@@ -186,7 +191,14 @@ def is_opaque(data: Any) -> str:
     return next(filter(None, map(is_opaque, data)), "") if isinstance(data, list) else ""
 
 
-_HOOKS = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+_HOOKS = (
+    "__reduce__",
+    "__reduce_ex__",
+    "__getstate__",
+    "__setstate__",
+    "__getnewargs__",
+    "__getnewargs_ex__",
+)
 _OF_PYTHON = (object, dict, OrderedDict, list, types.SimpleNamespace)
 
 
@@ -233,3 +245,10 @@ def _pickled(value: Any) -> Any:
     except Exception as error:  # whatever the object's own code raises
         return _opaque(value, f"cannot be pickled ({type(error).__name__})")
     return {"pickle": base64.b64encode(out.getvalue()).decode()}
+
+
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    float: _float, str: _text, torch.device: lambda value: {"device": str(value)},
+    torch.dtype: lambda value: {"dtype": str(value).removeprefix("torch.")},
+    **dict.fromkeys((complex, bytes, slice, range, type(Ellipsis)), _pickled),
+}  # fmt: skip

@@ -5,7 +5,6 @@ no difference.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast

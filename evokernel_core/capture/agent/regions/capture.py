@@ -18,8 +18,8 @@ from ..decompositions.not_decomposed import kept_whole
 from ..errors import AgentError, Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter
-from ..inputs.entry import Entry, entry_of
 from ..inputs.calls_made import Problem, Trial
+from ..inputs.entry import Entry, entry_of
 from ..inputs.program import Program
 from ..inputs.trials import Known, trials
 from ..loading.devices import on_host
@@ -57,9 +57,7 @@ class Asked:
     ways: Mapping[str, str] = field(default_factory=dict)
 
 
-def capture(
-    path: str, text: str, fusible: dict[str, str], known: Known, asked: Asked
-) -> dict[str, Any]:
+def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: Asked) -> dict[str, Any]:
     """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
@@ -116,9 +114,7 @@ def _explained(calls: Iterator[Trial], recorder: Recorder) -> Iterator[Trial]:
         raise recorder.stopped or error from error
 
 
-def _run(
-    trial: Trial, recorder: Recorder, source: Source, problems: list[Problem]
-) -> dict[str, Any] | None:
+def _run(trial: Trial, recorder: Recorder, source: Source, problems: list[Problem]) -> dict[str, Any] | None:
     """Run one call under the recorder. A failure ends the call; what ran before it still counts."""
     try:
         with recorder.running():
