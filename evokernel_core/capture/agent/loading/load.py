@@ -40,7 +40,7 @@ def isolation(path: Path) -> Iterator[None]:
     before = set(sys.modules)
     kept_path, folder = list(sys.path), Path.cwd()
     dtype, gradients, state = torch.get_default_dtype(), torch.is_grad_enabled(), random.getstate()
-    sys.path[:0] = [str(path.parent), str(root)]
+    sys.path[:0] = [str(root), str(path.parent)]  # a package may hold a module of its own name
     try:
         if path.parent.is_dir():
             os.chdir(path.parent)

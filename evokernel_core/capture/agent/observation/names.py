@@ -16,6 +16,8 @@ def reference(item: Any) -> dict[str, str] | None:
     """Where a class or function is found, None for one that no name reaches. ``file`` and ``root`` say which
     file its module is, and the folder that the module's name is imported from."""
     module, qualname = getattr(item, "__module__", None), getattr(item, "__qualname__", None)
+    if module == "torch" and isinstance(item, types.BuiltinFunctionType):
+        qualname = item.__name__  # torch.relu calls itself _VariableFunctionsClass.relu
     if not isinstance(module, str) or not isinstance(qualname, str) or LOCAL in qualname:
         return None
     owner = sys.modules.get(module)
