@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def test_what_no_longer_fits_costs_a_sentence(
     model.write_text(MODEL.replace(old, new))
     found = captured(agent, project, fusible)
     assert found["scaled"][0].status is RegionStatus.CANDIDATE
-    for region in (item for items in found.values() for item in items):
+    for region in chain.from_iterable(found.values()):
         assert region.status is RegionStatus.CANDIDATE or region.reason.endswith(".")
     if words and "Norm" in found:
         assert words in found["Norm"][0].reason
