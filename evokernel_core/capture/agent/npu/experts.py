@@ -67,11 +67,9 @@ def _in_best_groups(choice: Tensor, groups: int, kept: int, mode: int) -> Tensor
 @documented
 def npu_moe_compute_expert_tokens(sorted_expert_for_source_row: Tensor, num_expert: int) -> Tensor:
     """torch_npu.npu_moe_compute_expert_tokens: behind which row each expert's rows end."""
-    experts = torch.arange(
-        num_expert, dtype=sorted_expert_for_source_row.dtype, device=sorted_expert_for_source_row.device
-    )
-    ends = torch.searchsorted(sorted_expert_for_source_row, experts, right=True)
-    return ends.to(sorted_expert_for_source_row.dtype)
+    rows = sorted_expert_for_source_row
+    experts = torch.arange(num_expert, dtype=rows.dtype, device=rows.device)
+    return (rows <= experts.unsqueeze(-1)).sum(-1).to(rows.dtype)
 
 
 @documented

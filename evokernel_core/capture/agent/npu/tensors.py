@@ -122,7 +122,7 @@ def npu_scatter_nd_update_(input: Tensor, indices: Tensor, updates: Tensor) -> T
 def npu_top_k_top_p(logits: Tensor, p: Tensor, k: Tensor) -> Tensor:
     """torch_npu.npu_top_k_top_p: minus infinity below the ``k`` largest of a row, and where the
     probabilities up to an element are at most ``1 - p``; the largest stays."""
-    ordered, order = logits.sort(-1, stable=True)
+    ordered, order = logits.sort(stable=True, dim=-1)
     least = ordered.gather(-1, (ordered.shape[-1] - k.long()).unsqueeze(-1))
     ordered = ordered.masked_fill(ordered < least, float("-inf"))
     summed = torch.softmax(wide(ordered), -1).cumsum(-1)
