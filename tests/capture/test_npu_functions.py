@@ -355,11 +355,13 @@ def _masked_softmax(x: Array, mask: Array, scale: float) -> Array:
 
 # experts
 @case("npu_moe_gating_top_k_softmax", floats(5, 8), k=3, dtypes="- int32 int32")
-def _gating_softmax(x: Array, k: int) -> Any:
+@case("npu_moe_gating_top_k_softmax", floats(3, 8), np.array([True, False, True]), 2, dtypes="- int32 int32")
+def _gating_softmax(x: Array, finished: Any = None, k: int = 1) -> Any:
     norm = softmax(x)
     experts = np.argsort(-norm, -1, kind="stable")[:, :k]
     rows = np.array([[column * len(x) + row for column in range(k)] for row in range(len(x))])
-    return np.take_along_axis(norm, experts, -1), experts, rows
+    chosen = experts if finished is None else np.where(finished[:, None], x.shape[1], experts)
+    return np.take_along_axis(norm, experts, -1), chosen, rows
 
 
 @case("npu_moe_gating_top_k", floats(5, 8), 3, dtypes="- int32 float32")

@@ -19,10 +19,12 @@ def _int32(tensor: Tensor) -> Tensor:
 def npu_moe_gating_top_k_softmax(
     x: Tensor, finished: Tensor | None = None, k: int = 1
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """torch_npu.npu_moe_gating_top_k_softmax: the ``k`` largest of the softmax of each row, their experts,
-    and the number of each in an order by columns."""
-    outside(finished=finished)
+    """torch_npu.npu_moe_gating_top_k_softmax, and aclnnMoeGatingTopKSoftmax for ``finished``: the ``k``
+    largest of the softmax of each row, their experts (of a finished row, the number of experts), and the
+    number of each in an order by columns."""
     largest, experts = torch.softmax(wide(x), -1).topk(k, -1)
+    if finished is not None:
+        experts = experts.masked_fill(finished.unsqueeze(-1), x.shape[-1])
     rows = torch.arange(experts.numel(), dtype=torch.int32, device=x.device)
     return rounded(largest, x), _int32(experts), rows.reshape(k, -1).transpose(0, 1).reshape(experts.shape)
 

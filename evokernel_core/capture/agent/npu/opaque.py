@@ -32,9 +32,8 @@ def call(name: str, args: Any, kwargs: Any, results: tuple[torch.Tensor, ...] = 
             f"{NAMESPACE}.{name} is given no tensor, and without {NAMESPACE} its result is not known"
         )
     operation = _operation(name)
-    if name.endswith("_"):
-        operation(tensors[0], tensors)
-        return tensors[0]
+    if name.endswith("_"):  # in place, by its name
+        return tensors[0].copy_(operation(tensors, tensors[:1])[0])
     if results:
         found = operation(tensors, list(results))
         return found[0] if len(found) == 1 else tuple(found)
@@ -44,14 +43,10 @@ def call(name: str, args: Any, kwargs: Any, results: tuple[torch.Tensor, ...] = 
 
 
 def _operation(name: str) -> Any:
-    """The operation of that name, which writes into its first tensor where the name says so."""
+    """The operation of that name, defined at its first call."""
     if name not in _defined:
-        if name.endswith("_"):
-            _library.define(f"{name}(Tensor(a!) written, Tensor[] tensors) -> ()")
-            _library.impl(name, lambda written, tensors: None, "CompositeExplicitAutograd")
-        else:
-            _library.define(f"{name}(Tensor[] tensors, Tensor[] results) -> Tensor[]")
-            _library.impl(name, _like, "CompositeExplicitAutograd")
+        _library.define(f"{name}(Tensor[] tensors, Tensor[] results) -> Tensor[]")
+        _library.impl(name, _like, "CompositeExplicitAutograd")
         _defined.add(name)
     return getattr(getattr(torch.ops, NAMESPACE), name).default
 
