@@ -117,13 +117,31 @@ def test_an_unknown_operation_costs_only_the_function_that_calls_it(whole: Any, 
     assert f"Line {line} " in regions["Middle.forward"].reason
 
 
+def test_automatic_precision_of_the_device_is_refused_where_it_is_used(whole: Any) -> None:
+    body = """
+class Net(nn.Module):
+    def forward(self, x):
+        with torch.npu.amp.autocast():
+            return torch.relu(x @ x.transpose(1, 2))
+
+def get_inputs(): return [torch.rand(4, 8, 16)]
+"""
+    (region,) = whole(body)
+    assert not region.task
+    assert "torch_npu.npu.amp.autocast chooses types" in region.reason
+
+
 LEFT_OVER = """
 import sys, torch
 from evokernel_core.capture.agent.loading.devices import on_host
 with on_host():
     import torch_npu
-    assert torch_npu.npu_swiglu and torch_npu.npu.current_device() == 0
-assert not [name for name in sys.modules if name.startswith("torch_npu")]
+    assert torch_npu.npu_swiglu and torch_npu.npu.current_device() == 0 and torch_npu.__version__
+    import torch.npu
+    from torch_npu.npu.amp import GradScaler, autocast
+    with torch.npu.stream(torch.npu.Stream()) as stream:
+        torch.npu.Event(enable_timing=True).record(stream)
+assert not [name for name in sys.modules if name.startswith(("torch_npu", "torch.npu"))]
 assert not hasattr(torch, "npu")
 assert not hasattr(torch.ops.npu, "npu_swiglu")
 """

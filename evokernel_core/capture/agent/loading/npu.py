@@ -24,6 +24,7 @@ NAME = "torch_npu"
 _DEVICE = "npu"
 _PARTS = ("npu", "contrib", "profiler", "utils", "optim", "dynamo", "distributed", "testing")
 """Modules of the extension that ``import torch_npu`` brings along."""
+_AMP = f"{NAME}.{_DEVICE}.amp"
 _COUNTS = {"device_count": 1, "current_device": 0, "memory_allocated": 0, "max_memory_allocated": 0}
 _ANSWERS = {"is_bf16_supported": True, "is_initialized": True, "get_device_name": "Ascend910B"}
 
@@ -86,7 +87,9 @@ class _Finder(MetaPathFinder, Loader):
             return _Device(spec.name)
         module = _Absent(spec.name)
         if spec.name == NAME:
-            module.Format = Format  # type: ignore[attr-defined]
+            module.__dict__.update(Format=Format, __version__=torch.__version__)
+        if spec.name == _AMP:
+            module.__dict__.update(GradScaler=_Idle(), autocast=_no_autocast)
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
@@ -126,12 +129,21 @@ class _Device(types.ModuleType):
             raise AttributeError(name)
         if name == "is_available":
             return _is_available
+        if name == "amp":
+            return importlib.import_module(_AMP)
         answers = {**_COUNTS, **_ANSWERS}
         return (lambda *args, **kwargs: answers[name]) if name in answers else _Idle()
 
 
+def _no_autocast(*args: Any, **kwargs: Any) -> NoReturn:
+    raise NotImplementedError(f"{_AMP}.autocast chooses types that only {NAME} knows: use torch.autocast")
+
+
 def _is_available() -> bool:
     return "site-packages" not in sys._getframe(1).f_code.co_filename
+
+
+_STAND_INS = (_Absent, _Device)
 
 
 class _Operations:
@@ -180,11 +192,12 @@ def _absent() -> Iterator[None]:
         if not hasattr(torch, _DEVICE):
             module = importlib.import_module(f"{NAME}.{_DEVICE}")
             stack.enter_context(_replaced(torch, _DEVICE, module))
+            sys.modules[f"torch.{_DEVICE}"] = module
         try:
             yield
         finally:
             sys.meta_path.remove(finder)
-            for name in [name for name in sys.modules if name == NAME or name.startswith(f"{NAME}.")]:
+            for name in [name for name, module in sys.modules.items() if isinstance(module, _STAND_INS)]:
                 del sys.modules[name]
 
 

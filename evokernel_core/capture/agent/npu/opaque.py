@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 NAMESPACE = "torch_npu"
 _HERE = str(Path(__file__).parent.parent)
-_library = torch.library.Library(NAMESPACE, "DEF")
+_library = torch.library.Library(NAMESPACE, "FRAGMENT")
 _defined: set[str] = set()
 
 
