@@ -435,10 +435,25 @@ def int8(x: Array) -> Array:
     return np.clip(np.rint(x), -128, 127)
 
 
+def by_group(x: Array, scales: Array, ends: Array) -> Array:
+    out, start = x.copy(), 0
+    for scale, end in zip(scales, ends, strict=True):
+        out[start:end] *= scale
+        start = end
+    return out
+
+
 @case("npu_dynamic_quant", floats(3, 8), dtypes="int8 float32")
 @case("npu_dynamic_quant", floats(2, 3, 8), smooth_scales=floats(8), dtypes="int8 float32")
-def _dynamic_quant(x: Array, smooth_scales: Any = 1.0) -> Any:
-    scaled = x * smooth_scales
+@case(
+    "npu_dynamic_quant",
+    floats(7, 8),
+    smooth_scales=floats(3, 8),
+    group_index=np.array([2, 2, 7], np.int32),
+    dtypes="int8 float32",
+)
+def _dynamic_quant(x: Array, smooth_scales: Any = 1.0, group_index: Any = None) -> Any:
+    scaled = x * smooth_scales if group_index is None else by_group(x, smooth_scales, group_index)
     scale = np.abs(scaled).max(-1) / 127
     return int8(scaled / scale[..., None]), scale
 
@@ -498,10 +513,18 @@ def _weight_quant(
 
 @case("npu_swiglu_quant", floats(3, 8), quant_mode=1, smooth_scales=floats(1, 4), dtypes="int8 float32")
 @case("npu_swiglu_quant", floats(3, 8), quant_mode=1, activate_left=True, dtypes="int8 float32")
-def _swiglu_quant(x: Array, quant_mode: int, smooth_scales: Any = 1.0, activate_left: bool = False) -> Any:
+@case("npu_swiglu_quant", floats(6, 8), quant_mode=1, smooth_scales=floats(3, 4),
+      group_index=np.array([2, 3, 6], np.int32), dtypes="int8 float32")  # fmt: skip
+@case("npu_swiglu_quant", floats(6, 8), quant_mode=1, smooth_scales=floats(3, 1), group_list_type=1,
+      group_index=np.array([2, 3, 1], np.int32), dtypes="int8 float32")  # fmt: skip
+def _swiglu_quant(
+    x: Array, quant_mode: int, smooth_scales: Any = 1.0, activate_left: bool = False, group_index: Any = None,
+    group_list_type: int = 0,
+) -> Any:  # fmt: skip
     left, right = halves(x)
     gate, value = (left, right) if activate_left else (right, left)
-    return _dynamic_quant(gate * sigmoid(gate) * value, smooth_scales)
+    ends = np.cumsum(group_index) if group_list_type else group_index
+    return _dynamic_quant(gate * sigmoid(gate) * value, smooth_scales, ends)
 
 
 # products

@@ -37,6 +37,18 @@ def _by_token(x: Tensor) -> tuple[Tensor, Tensor]:
     return _saturated(x / scale.unsqueeze(-1), torch.int8), scale.float()
 
 
+def _smoothed(x: Tensor, scales: Tensor | None, ends: Tensor | None) -> Tensor:
+    """The tensor times its scales: one row for all, or for each group of rows that ends behind a number."""
+    if scales is None:
+        return x
+    if ends is None:
+        return x * wide(scales)
+    rows = torch.arange(x.numel() // x.shape[-1], dtype=ends.dtype, device=x.device).unsqueeze(-1)
+    group = (ends <= rows).sum(-1).clamp(max=scales.shape[0] - 1)
+    of_rows = wide(scales).reshape(scales.shape[0], -1).index_select(0, group)
+    return x * of_rows.reshape(*x.shape[:-1], -1)
+
+
 @documented
 def npu_dynamic_quant(
     input: Tensor,
@@ -45,12 +57,12 @@ def npu_dynamic_quant(
     group_index: Tensor | None = None,
     dst_type: torch.dtype | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """torch_npu.npu_dynamic_quant: each row over its largest magnitude, and that scale in float32."""
-    outside(group_index=group_index)
+    """torch_npu.npu_dynamic_quant: each row over its largest magnitude, and that scale in float32. Before
+    that, rows are multiplied by ``smooth_scales``, of which each has a group of rows where ``group_index``
+    says their ends."""
     if dst_type not in (None, torch.int8):
         raise OutsideTable(f"dst_type is {dst_type}")
-    x = wide(input)
-    return _by_token(x if smooth_scales is None else x * wide(smooth_scales))
+    return _by_token(_smoothed(wide(input), smooth_scales, group_index))
 
 
 @documented
@@ -173,12 +185,13 @@ def npu_swiglu_quant(
     dst_type: torch.dtype | None = None,
 ) -> tuple[Tensor, Tensor]:
     """torch_npu.npu_swiglu_quant with ``quant_mode`` 1: SwiGLU of either half, smoothed, and quantised by
-    rows as in npu_dynamic_quant."""
-    outside(group_index=group_index)
+    rows as in npu_dynamic_quant. ``group_index`` has the groups' ends, or with ``group_list_type`` 1 their
+    sizes."""
     if quant_mode != 1 or dst_type not in (None, torch.int8):
         raise OutsideTable("the quantisation is static or not of eight bits")
     left, right = wide(x).chunk(2, -1)
     gated = functional.silu(left) * right if activate_left else functional.silu(right) * left
-    if smooth_scales is not None:
-        gated = gated * wide(smooth_scales).reshape(-1)
-    return _by_token(gated)
+    ends = group_index
+    if ends is not None and group_list_type == 1:
+        ends = ends.cumsum(0).to(ends.dtype)
+    return _by_token(_smoothed(gated, smooth_scales, ends))
