@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 
 HEAD = """
@@ -53,7 +54,6 @@ IDIOMS = {
 @pytest.fixture
 def whole(agent: AgentClient, tmp_path: Path) -> Any:
     """Captures a file with every operation that kernels compute, as the command line does."""
-    from evokernel_core.ascendc.families.registry import covered_ops
 
     def run(text: str) -> Any:
         path = tmp_path / "model.py"
@@ -182,3 +182,28 @@ def test_libraries_see_that_there_is_no_npu(tmp_path: Path) -> None:
         "with on_host():\n    import library\n    assert torch.npu.is_available() and not library.found\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+LOCAL_IMPORT = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        import torch_npu
+        from torch.nn import functional as F
+        y = torch_npu.npu_swiglu(x) * torch.ops.npu.npu_fast_gelu(x[..., :8])
+        print("stays in Python")
+        return F.relu(y) + 1
+
+def get_inputs(): return [torch.rand(4, 8, 16)]
+"""
+
+
+def test_a_functions_own_import_means_the_same_in_every_call(agent: AgentClient, tmp_path: Path) -> None:
+    regions = agent.capture(tmp_path / "model.py", LOCAL_IMPORT, dict(covered_ops()))
+    found = [{node.op for node in region.task.graph.nodes} for region in regions if region.task]
+    assert [("aten.silu.default" in ops, "aten.relu.default" in ops) for ops in found] == [
+        (True, False),
+        (False, True),
+    ], [region.reason for region in regions]

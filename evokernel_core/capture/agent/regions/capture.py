@@ -24,6 +24,7 @@ from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
 from ..loading.lazy_modules import lazy_modules
 from ..loading.load import execute, isolation, line_of, parsed
+from ..loading.npu import stand_in
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
 from ..loading.source import Function, Source, number_of
@@ -67,7 +68,14 @@ def capture(
     whole = asked.whole
     source = parsed(path, text)
     recorder = Recorder(source)
-    with isolation(Path(path)), lazy_modules(), without_values(), WithoutWrites(), ExitStack() as kept:
+    with (
+        isolation(Path(path)),
+        lazy_modules(),
+        without_values(),
+        WithoutWrites(),
+        stand_in(),
+        ExitStack() as kept,
+    ):
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations, asked.group)
