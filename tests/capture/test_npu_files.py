@@ -131,6 +131,23 @@ def get_inputs(): return [torch.rand(4, 8, 16)]
     assert "torch_npu.npu.amp.autocast chooses types" in region.reason
 
 
+def test_a_whole_function_never_drops_an_unknown_operation_whose_result_is_not_used(whole: Any) -> None:
+    body = """
+class Net(nn.Module):
+    def forward(self, x):
+        y = torch.relu(x)
+        torch_npu.npu_wonder(x, out=(y,))
+        return y * 2
+
+def get_inputs(): return [torch.rand(4, 8, 16)]
+"""
+    regions = whole(body)
+    assert any("torch_npu.npu_wonder" in region.reason for region in regions)
+    for region in regions:
+        lines = range(region.span.line, region.span.end_line + 1)
+        assert not region.task or len(lines) == 1
+
+
 LEFT_OVER = """
 import sys, torch
 from evokernel_core.capture.agent.loading.devices import on_host

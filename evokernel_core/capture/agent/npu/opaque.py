@@ -1,8 +1,9 @@
 """Functions of ``torch_npu`` that the table does not say: operations with a name and without a meaning.
 
 No kernel computes one, so that it stays as it is in the file, and whatever does not contain it can be
-captured. Where the documentation does not tell what it returns, each result is taken to be like the first
-tensor that it is given, in shape and type.
+captured. A trace ends at one, used or not: it may write into what it is given. Where the documentation does
+not tell what it returns, each result is taken to be like the first tensor that it is given, in shape and
+type.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils import _pytree as pytree
+
+from ..errors import Unsupported, uncovered
 
 NAMESPACE = "torch_npu"
 _HERE = str(Path(__file__).parent.parent)
@@ -31,7 +36,14 @@ def call(name: str, args: Any, kwargs: Any, results: tuple[torch.Tensor, ...] = 
         raise NotImplementedError(
             f"{NAMESPACE}.{name} is given no tensor, and without {NAMESPACE} its result is not known"
         )
+    if get_proxy_mode() is not None:
+        raise Unsupported(uncovered(f"{NAMESPACE}.{name}", _caller().f_lineno))
     operation = _operation(name)
+    if "out" in kwargs:
+        written = [item for item in pytree.tree_leaves(kwargs["out"]) if isinstance(item, torch.Tensor)]
+        for item, value in zip(written, operation(tensors, written)):  # noqa: B905
+            item.copy_(value)
+        return kwargs["out"]
     if name.endswith("_"):  # in place, by its name
         return tensors[0].copy_(operation(tensors, tensors[:1])[0])
     if results:
@@ -55,11 +67,17 @@ def _like(tensors: list[torch.Tensor], results: list[torch.Tensor]) -> list[torc
     return [torch.empty_like(item) for item in results]
 
 
-def _results_taken(name: str) -> int:
-    """How many results the calling line takes from a call of that name; 0 where it takes the result."""
+def _caller() -> FrameType:
+    """The innermost frame outside the agent."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
+    return frame
+
+
+def _results_taken(name: str) -> int:
+    """How many results the calling line takes from a call of that name; 0 where it takes the result."""
+    frame = _caller()
     text = "".join(linecache.getlines(frame.f_code.co_filename))
     return max(_taken(text, name, frame.f_lineno), default=0)
 
