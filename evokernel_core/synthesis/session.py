@@ -6,6 +6,7 @@ The command line and the language server's worker use the same session, so that 
 from __future__ import annotations
 
 import codecs
+import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterable
@@ -21,7 +22,15 @@ from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.capture.client import Way
 from evokernel_core.capture.edit import plan_edit
-from evokernel_core.domain.errors import PlanError, StoreError, UsageError
+from evokernel_core.domain.defects import contained
+from evokernel_core.domain.errors import (
+    EvoKernelError,
+    InternalError,
+    PlanError,
+    ShapesNeeded,
+    StoreError,
+    UsageError,
+)
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.settings import Settings
@@ -30,7 +39,7 @@ from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
 from evokernel_core.synthesis.agent import SharedAgent
-from evokernel_core.synthesis.engine import AttemptEvent, Engine, SynthesisResult
+from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status, SynthesisResult
 from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
@@ -40,6 +49,8 @@ from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.roofline import eager_us, reachable_us, roofline_us
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
+
+log = logging.getLogger(__name__)
 
 
 @frozen
@@ -154,25 +165,47 @@ class Session:
         if not self.settings.programs:
             return single
         with SharedAgent(self.settings.interpreter, path.parent) as agent:  # synthesis goes on meanwhile
-            return side_by_side(single, self._offers(self._program_regions(path, text, None, agent)))
+            return side_by_side(single, self._programs(path, text, None, agent))
 
     def chosen_offers(self, path: Path, symbol: str | None = None) -> tuple[Offer, ...]:
         """The offers that together save most; no two overlap."""
         single = self.single_offers(path, None, symbol)
         if not self.settings.programs:
             return single
-        return choose(single, self._offers(self.regions(path, None, symbol, programs=True)))
+        return choose(single, self._programs(path, None, symbol, self.agent))
+
+    def _programs(
+        self, path: Path, text: str | None, symbol: str | None, agent: SharedAgent
+    ) -> tuple[Offer, ...]:
+        """The programs of a file; a trace that fails as a whole costs these, and not the single kernels."""
+        try:
+            with contained(f"tracing whole functions of {path.name}"):
+                return self._offers(self._program_regions(path, text, symbol, agent))
+        except ShapesNeeded:
+            raise
+        except EvoKernelError as error:
+            log.warning("Programs of several kernels are left out for %s: %s", path.name, error)
+            return ()
 
     def _offers(self, regions: Iterable[Region]) -> tuple[Offer, ...]:
-        return tuple(Offer(region, self.estimate(region)) for region in regions)
+        return tuple(map(self._offer, regions))
+
+    def _offer(self, region: Region) -> Offer:
+        """An offer with its estimate; a region that cannot be priced is unsupported, with the reason."""
+        try:
+            with contained("pricing its kernels", region.span.line):
+                return Offer(region, self.estimate(region))
+        except (PlanError, InternalError) as error:
+            return Offer(_unsupported(region, str(error)), None)
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
             return region
         try:
-            author.check(region.task, self.chip)
-        except PlanError as error:
-            return evolve(region, status=RegionStatus.UNSUPPORTED, reason=str(error), task=None)
+            with contained("planning its kernels", region.span.line):
+                author.check(region.task, self.chip)
+        except (PlanError, InternalError) as error:
+            return _unsupported(region, str(error))
         return region
 
     def estimate(self, region: Region) -> Estimate | None:
@@ -232,15 +265,21 @@ class Session:
         because a person waits for it.
 
         Raises UsageError for a region without a task, VerifierUnavailable while the verifier is away.
+        A defect of ours ends the run as infeasible, with a sentence that names it.
         """
-        return self.engine().run(
-            _task(region),
-            budget,
-            job_id=job_id,
-            satisfied=_satisfied if kind is JobKind.GENERATE else _never_satisfied,
-            on_attempt=on_attempt,
-            cancelled=cancelled,
-        )
+        task = _task(region)
+        try:
+            with contained("writing its kernels", region.span.line):
+                return self.engine().run(
+                    task,
+                    budget,
+                    job_id=job_id,
+                    satisfied=_satisfied if kind is JobKind.GENERATE else _never_satisfied,
+                    on_attempt=on_attempt,
+                    cancelled=cancelled,
+                )
+        except InternalError as error:
+            return SynthesisResult(Status.INFEASIBLE, str(error), None, 0, None, 0)
 
     def package(self, region: Region, source_id: str) -> Package:
         """Writes the package of a verified kernel beside the user's file; it is complete or absent.
@@ -274,6 +313,10 @@ class Session:
         package = self._write(region, _task(region), candidate)
         _replace(path, mark + edited.encode())
         return package
+
+
+def _unsupported(region: Region, reason: str) -> Region:
+    return evolve(region, status=RegionStatus.UNSUPPORTED, reason=reason, task=None)
 
 
 def _all_in(regions: Iterable[Region], way: Way) -> dict[str, Way]:
