@@ -68,8 +68,8 @@ def _ignore(event: AttemptEvent) -> None:
 class Session:
     """Owns the agent, the verifier, the memory and the proposer; close it after use.
 
-    ``workspace`` is the folder near which an interpreter is looked for. Errors are those of the
-    parts, all EvoKernelError.
+    ``workspace`` is where an interpreter is looked for that is not found from a file's folder upwards.
+    Errors are those of the parts, all EvoKernelError.
     """
 
     def __init__(self, settings: Settings, workspace: Path, memory: Memory | None = None) -> None:
@@ -164,7 +164,8 @@ class Session:
         single = self.single_offers(path, text)
         if not self.settings.programs:
             return single
-        with SharedAgent(self.settings.interpreter, path.parent) as agent:  # synthesis goes on meanwhile
+        # an agent of its own: synthesis goes on meanwhile
+        with SharedAgent(self.settings.interpreter, self.agent.workspace) as agent:
             return side_by_side(single, self._programs(path, text, None, agent))
 
     def chosen_offers(self, path: Path, symbol: str | None = None) -> tuple[Offer, ...]:

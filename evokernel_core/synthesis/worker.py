@@ -125,7 +125,7 @@ class Worker:
 
     def _regions(self, id: int, params: Params) -> Mapping[str, Any]:
         path = Path(params["path"])
-        session = self._open(path.parent)
+        session = self._open(Path(params.get("workspace") or path.parent))
         offers = session.all_offers if params.get("programs") else session.single_offers
         return {"regions": [to_data(offer) for offer in offers(path, params.get("text"))]}
 
