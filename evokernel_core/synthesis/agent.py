@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from evokernel_core.capture.calls import Calls
 from evokernel_core.capture.client import AgentClient, Way
+from evokernel_core.capture.environments import Interpreter
 from evokernel_core.capture.interpreter import find_interpreter
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.domain.region import Region
@@ -61,6 +62,10 @@ class SharedAgent:
         with self._lock:
             return self._any().reference(task, sizes, seed, distribution, folder)
 
+    def interpreter(self, path: Path) -> Interpreter:
+        """The interpreter that a file's code runs in. Raises InterpreterUnavailable."""
+        return find_interpreter(self._interpreter, path.parent, self.workspace)
+
     def close(self) -> None:
         with self._lock:
             while self._clients:
@@ -68,7 +73,7 @@ class SharedAgent:
 
     def _near(self, path: Path) -> AgentClient:
         """The agent in the interpreter of a file."""
-        return self._open(find_interpreter(self._interpreter, path.parent, self.workspace).path)
+        return self._open(self.interpreter(path).path)
 
     def _any(self) -> AgentClient:
         """The agent last used: a reference is a fixed graph, which any torch computes."""

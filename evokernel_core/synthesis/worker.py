@@ -127,7 +127,8 @@ class Worker:
         path = Path(params["path"])
         session = self._open(Path(params.get("workspace") or path.parent))
         offers = session.all_offers if params.get("programs") else session.single_offers
-        return {"regions": [to_data(offer) for offer in offers(path, params.get("text"))]}
+        found = [to_data(offer) for offer in offers(path, params.get("text"))]
+        return {"regions": found, "interpreter": session.interpreter(path)}
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)

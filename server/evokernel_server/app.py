@@ -71,7 +71,8 @@ class EvoKernelServer(LanguageServer):
             self.regions_changed,
             enabled=lambda: self.options.trusted,
             programs=lambda: self.options.settings.programs,
-            progressed=self.show_status,
+            progressed=self.analysis_progressed,
+            runs_in=lambda interpreter: self.status.learn(interpreter=interpreter),
             root_of=lambda document: str(self.documents.root_of(document.path) or ""),
         )
         self.diagnostics = Diagnostics(
@@ -171,11 +172,15 @@ class EvoKernelServer(LanguageServer):
 
     def regions_changed(self, document: Document) -> None:
         if document.uri in self.documents.documents:
-            self.show_status()
-            self.diagnostics.publish(document)
+            self.analysis_progressed(document)
             self.refresh()
             if document.problem is not None and mode_of(document.problem) is Mode.ERROR:
                 self.tell_once(document.problem.message)
+
+    def analysis_progressed(self, document: Document) -> None:
+        self.show_status()
+        if document.uri in self.documents.documents:
+            self.diagnostics.publish(document, done=not self.capture.is_analysing(document))
 
     def tell_once(self, sentence: str) -> None:
         """Shows a message where a person has to act; the same one never twice."""

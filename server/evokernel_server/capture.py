@@ -32,15 +32,17 @@ CACHE_SIZE = 64
 @define(eq=False)
 class Capture:
     """``changed`` is called with a document whenever its regions or its problem changed, ``progressed``
-    whenever an analysis begins or ends. ``root_of`` gives the folder of the client's that a file is in."""
+    whenever its analysis begins or ends. ``root_of`` gives the folder of the client's that a file is in,
+    ``runs_in`` hears which interpreter a file's code ran in."""
 
     worker: Worker
     pause_s: Callable[[], float]
     changed: Callable[[Document], None]
     enabled: Callable[[], bool]
     programs: Callable[[], bool]
-    progressed: Callable[[], None]
+    progressed: Callable[[Document], None]
     root_of: Callable[[Document], str]
+    runs_in: Callable[[str], None]
     _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
@@ -80,11 +82,11 @@ class Capture:
         task = asyncio.get_running_loop().create_task(self._capture(document))
         self._tasks[document.uri] = task
         task.add_done_callback(lambda _: self._ended(document))
-        self.progressed()
+        self.progressed(document)
 
     def _ended(self, document: Document) -> None:
         self._tasks.pop(document.uri, None)
-        self.progressed()
+        self.progressed(document)
 
     async def _capture(self, document: Document) -> None:
         text, mark = document.text, document.mark()
@@ -106,11 +108,11 @@ class Capture:
             following = self._follow(document, text, mark, known)
             trace = asyncio.get_running_loop().create_task(following, name=document.uri)
             self._traces.add(trace)
-            trace.add_done_callback(self._traced)
+            trace.add_done_callback(lambda ended: self._traced(ended, document))
 
-    def _traced(self, trace: asyncio.Task[None]) -> None:
+    def _traced(self, trace: asyncio.Task[None], document: Document) -> None:
         self._traces.discard(trace)
-        self.progressed()
+        self.progressed(document)
 
     def _show(self, document: Document, found: tuple[Found, ...], text: Text, mark: int) -> None:
         if not document.accept(found, text, mark):
@@ -140,7 +142,9 @@ class Capture:
             "path": str(document.path), "text": text.content, "programs": programs,
             "workspace": self.root_of(document),
         }  # fmt: skip
-        return read_regions(await self.worker.request_again("regions", params))
+        answer = await self.worker.request_again("regions", params)
+        self.runs_in(str(answer.get("interpreter", "")))
+        return read_regions(answer)
 
     def _cached(self, key: str) -> tuple[Found, ...] | None:
         if key in self._cache:

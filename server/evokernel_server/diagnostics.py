@@ -19,11 +19,12 @@ _LINE = re.compile(r"^Line \d+ ")
 _HINT, _INFORMATION = types.DiagnosticSeverity.Hint, types.DiagnosticSeverity.Information
 
 
-def diagnostics_of(document: Document) -> list[types.Diagnostic]:
-    """What is to be said of a document, each sentence once."""
+def diagnostics_of(document: Document, *, done: bool) -> list[types.Diagnostic]:
+    """What is to be said of a document, each sentence once. Until its analysis is ``done``, a program of
+    several kernels may yet cover what no single one computes."""
     if not document.has_torch:
         return []
-    return [*_problem(document), *_needing(document), *_unsupported(document)]
+    return [*_problem(document), *_needing(document), *(_unsupported(document) if done else ())]
 
 
 def _problem(document: Document) -> Iterator[types.Diagnostic]:
@@ -67,8 +68,10 @@ class Diagnostics:
     enabled: Callable[[], bool]
     _published: dict[str, Sequence[types.Diagnostic]] = field(factory=dict)
 
-    def publish(self, document: Document) -> None:
-        self._publish(document.uri, diagnostics_of(document) if self.enabled() else [], document.version)
+    def publish(self, document: Document, *, done: bool) -> None:
+        """Says what is known of an open document."""
+        found = diagnostics_of(document, done=done) if self.enabled() else []
+        self._publish(document.uri, found, document.version)
 
     def withdraw(self, uri: str) -> None:
         """Takes back what was said of a document that was closed."""

@@ -87,7 +87,8 @@ def regions(params: dict[str, str]) -> dict[str, object]:
     if "import pause" in text:
         time.sleep(1.0)
     answer = [{"region": to_data(region), "estimate": estimate} for region in found]
-    return {"regions": [*answer, *({"region": to_data(item), "estimate": None} for item in without(params))]}
+    answer += [{"region": to_data(item), "estimate": None} for item in without(params)]
+    return {"regions": answer, "interpreter": "/usr/bin/python3 (python3 on PATH)"}
 
 
 def without(params: dict[str, str]) -> list[Region]:
