@@ -32,7 +32,7 @@ from evokernel_core.domain.errors import (
     UsageError,
 )
 from evokernel_core.domain.job import JobKind
-from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
@@ -171,27 +171,34 @@ class Session:
             return single
         # an agent of its own: synthesis goes on meanwhile
         with SharedAgent(self.settings.interpreter, self.agent.workspace) as agent:
-            return side_by_side(single, self._programs(path, text, None, agent))
+            return self._with_programs(path, text, None, agent, single, side_by_side)
 
     def chosen_offers(self, path: Path, symbol: str | None = None) -> tuple[Offer, ...]:
         """The offers that together save most; no two overlap."""
         single = self.single_offers(path, None, symbol)
         if not self.settings.programs:
             return single
-        return choose(single, self._programs(path, None, symbol, self.agent))
+        return self._with_programs(path, None, symbol, self.agent, single, choose)
 
-    def _programs(
-        self, path: Path, text: str | None, symbol: str | None, agent: SharedAgent
+    def _with_programs(
+        self,
+        path: Path,
+        text: str | None,
+        symbol: str | None,
+        agent: SharedAgent,
+        single: tuple[Offer, ...],
+        join: Callable[[tuple[Offer, ...], tuple[Offer, ...]], tuple[Offer, ...]],
     ) -> tuple[Offer, ...]:
-        """The programs of a file; a trace that fails as a whole costs these, and not the single kernels."""
+        """Single kernels joined with programs. A trace that fails costs these alone, and that is said."""
         try:
             with contained(f"tracing whole functions of {path.name}"):
-                return self._offers(self._program_regions(path, text, symbol, agent))
+                programs = self._offers(self._program_regions(path, text, symbol, agent))
         except ShapesNeeded:
             raise
         except EvoKernelError as error:
-            log.warning("Programs of several kernels are left out for %s: %s", path.name, error)
-            return ()
+            log.warning("Programs of several kernels are left out for %s: %s", path, error)
+            return (*single, Offer(_left_out(path, error), None))
+        return join(single, programs)
 
     def _offers(self, regions: Iterable[Region]) -> tuple[Offer, ...]:
         return tuple(map(self._offer, regions))
@@ -323,6 +330,14 @@ class Session:
 
 def _unsupported(region: Region, reason: str) -> Region:
     return evolve(region, status=RegionStatus.UNSUPPORTED, reason=reason, task=None)
+
+
+def _left_out(path: Path, error: EvoKernelError) -> Region:
+    """A region at the start of a file that says why there are no programs of kernels."""
+    reason = f"Programs of several kernels are left out: {error}"
+    whole = Span(1, 0, 1, 0)
+    status = RegionStatus.UNSUPPORTED
+    return Region("programs", str(path), path.stem, whole, "", "", "", "program", status, reason)
 
 
 def _all_in(regions: Iterable[Region], way: Way) -> dict[str, Way]:

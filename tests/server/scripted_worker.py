@@ -75,7 +75,7 @@ def regions(params: dict[str, str]) -> dict[str, object]:
     estimate = {"now_us": 412.0, "after_us": 35.0, "bound_us": 31.0, "source": "modelled", "chip": CHIP}
     found = [make_region(params["path"], text, m, n) for n, m in enumerate(SOFTMAX.finditer(text))]
     if "import broken" in text:
-        raise Failure("import_failed", "The file raised ImportError while it was imported; fix it first.")
+        raise Failure("import_failed", "Importing it failed at line 4 (ImportError): correct the file.")
     if params.get("programs") and "import slow" in text:
         time.sleep(600)  # ends with the process
     if params.get("programs") and len(found) > 1:

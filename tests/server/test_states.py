@@ -112,6 +112,7 @@ async def test_diagnostics_tell_every_client(
     assert needed.range.start == types.Position(3, 4)
     (failed,) = await eventually(lambda: said(editor, fails))
     assert (failed.severity, failed.code) == (types.DiagnosticSeverity.Information, "import_failed")
+    assert failed.range.start == types.Position(3, 0), "the line that the sentence names"
     (once,) = await eventually(lambda: said(editor, why))
     assert (once.severity, once.code) == (types.DiagnosticSeverity.Hint, "unsupported")
     assert once.message == "No kernel: Line 5 uses aten.fft. Also on line 6."

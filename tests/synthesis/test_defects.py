@@ -144,8 +144,10 @@ def test_a_trace_that_fails_costs_the_programs(
         return capture(self, *given, whole=whole, **more)
 
     monkeypatch.setattr(type(session.agent), "capture", fails)
-    assert len(session.chosen_offers(model)) == 2
-    assert len(session.all_offers(model, None)) == 2
+    for found in (session.chosen_offers(model), session.all_offers(model, None)):
+        assert [offer.region.symbol for offer in found] == ["good", "bad", "model"]
+        assert all(offer.estimate for offer in found[:2])
+        assert found[2].region.reason.startswith("Programs of several kernels are left out: The torch agent ")
 
 
 def test_a_defect_of_the_whole_command_is_a_sentence(
