@@ -71,11 +71,10 @@ def _search(near: tuple[Path, ...]) -> Interpreter:
         left = end - time.monotonic()
         if left > 0 and _has_torch(candidate.path, min(left, _PROBE_SECONDS)):
             return candidate
-        tried.append(
-            f"{candidate.path}, {candidate.how}" + ("" if left > 0 else ", not asked for lack of time")
-        )
+        late = "" if left > 0 else ", not asked for lack of time"
+        tried.append(f"{candidate.path} [{candidate.how}{late}]")
     more = len(tried) - _MOST_NAMED
-    names = "; ".join(tried[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+    names = ", ".join(tried[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     where = f" for {near[0]}" if near else ""
     raise InterpreterUnavailable(
         f"No Python with torch was found{where} (tried {names}): install torch in one of them, or name "

@@ -165,7 +165,7 @@ def test_what_was_tried_and_what_sets_it_is_said(tmp_path: Path, monkeypatch: py
         find_interpreter("", tmp_path / "project")
     said = str(error.value)
     assert said.startswith(
-        f"No Python with torch was found for {tmp_path / 'project'} (tried {bare}, .venv in "
+        f"No Python with torch was found for {tmp_path / 'project'} (tried {bare} [.venv in "
     )
     assert said.endswith(f"name another one with {HOW_TO_SET}.")
     assert said.count(". ") == 0, "one sentence"
