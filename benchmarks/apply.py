@@ -86,16 +86,15 @@ async def start(workspace: Path) -> tuple[LanguageClient, asyncio.Event]:
     return client, applied
 
 
-async def wait_for_hint(client: LanguageClient, uri: str) -> None:
-    everything = types.Range(types.Position(0, 0), types.Position(len(MODEL.splitlines()), 0))
+async def wait_for_action(client: LanguageClient, asked: types.CodeActionParams) -> types.CodeAction:
+    """The action once the file is analysed. It is asked for by kind: it is offered so whatever it gains."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        asked = types.InlayHintParams(types.TextDocumentIdentifier(uri), everything)
-        hints = await client.text_document_inlay_hint_async(asked)
-        if any("modelled" in str(hint.label) for hint in hints or []):
-            return
+        for action in await client.text_document_code_action_async(asked) or []:
+            if isinstance(action, types.CodeAction) and "Generate NPU" in action.title:
+                return action
         await asyncio.sleep(0.05)
-    sys.exit("apply: no hint appeared")
+    sys.exit("apply: no action was offered")
 
 
 async def generate(client: LanguageClient, applied: asyncio.Event, file: Path) -> float:
@@ -104,16 +103,17 @@ async def generate(client: LanguageClient, applied: asyncio.Event, file: Path) -
     uri = file.as_uri()
     document = types.TextDocumentItem(uri, types.LanguageKind.Python, 1, MODEL)
     client.text_document_did_open(types.DidOpenTextDocumentParams(document))
-    await wait_for_hint(client, uri)
     line = MODEL.splitlines().index("        return torch.softmax(x, dim=-1)")
     spot = types.Range(types.Position(line, 20), types.Position(line, 20))
     asked = types.CodeActionParams(
-        types.TextDocumentIdentifier(uri), spot, types.CodeActionContext(diagnostics=[])
+        types.TextDocumentIdentifier(uri),
+        spot,
+        types.CodeActionContext(diagnostics=[], only=[types.CodeActionKind.RefactorRewrite]),
     )
+    await wait_for_action(client, asked)
     applied.clear()
     started = time.monotonic()
-    actions = await client.text_document_code_action_async(asked)
-    action = next(a for a in actions or [] if isinstance(a, types.CodeAction) and "Generate NPU" in a.title)
+    action = await wait_for_action(client, asked)
     resolved = await client.code_action_resolve_async(action)
     assert resolved.command is not None
     command = types.ExecuteCommandParams(resolved.command.command, resolved.command.arguments)

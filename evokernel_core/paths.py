@@ -7,6 +7,8 @@ from pathlib import Path
 
 import platformdirs
 
+from evokernel_core.domain.errors import UsageError
+
 
 def data_dir() -> Path:
     """The folder of the memory database and durable jobs; created on first use."""
@@ -24,7 +26,17 @@ def memory_path() -> Path:
     return data_dir() / "memory.db"
 
 
+def log_path() -> Path:
+    """What the command line logs: tracebacks of defects."""
+    return data_dir() / "evokernel.log"
+
+
 def _ensure(folder: str) -> Path:
     path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"The folder {path} cannot be made ({error.strerror}): set EVOKERNEL_HOME to one that can."
+        ) from error
     return path

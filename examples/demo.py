@@ -45,6 +45,10 @@ def microseconds(value: object) -> str:
     return "" if value is None else f"{value:,.1f}"
 
 
+def _status(region: dict[str, object]) -> str:
+    return "verified, left alone" if region["left_alone"] else "[green]verified[/]"
+
+
 def add_rows(table: Table, file: Path, regions: list[dict[str, object]]) -> None:
     for region in regions:
         verified = region["status"] == "verified"
@@ -55,8 +59,9 @@ def add_rows(table: Table, file: Path, regions: list[dict[str, object]]) -> None
             microseconds(region["baseline_us"]),
             microseconds(region["first_latency_us"]),
             microseconds(region["best_latency_us"]),
+            "" if region["gain"] is None else f"{region['gain']:.0%}",
             microseconds(region["roofline_us"]),
-            "[green]verified[/]" if verified else f"{region['status']}: {region['reason']}",
+            _status(region) if verified else f"{region['status']}: {region['reason']}",
         )
 
 
@@ -73,7 +78,7 @@ def main() -> int:
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir(parents=True)
     title = "Modelled microseconds on an Ascend 910B1 (no chip was used)"
-    table = Table("where", "op", "attempts", "eager", "first draft", "best", "bound", "status", title=title)
+    table = Table("where", "op", "attempts", "eager", "first draft", "best", "gain", "bound", "status", title=title)
     failures = 0
     with console.status("writing, verifying and applying kernels"), ThreadPoolExecutor(2) as pool:
         for edited, regions, unchanged in pool.map(run, MODELS):

@@ -16,6 +16,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)(?:#[^)]*)?\)")
 COMMAND = re.compile(r"^\s*(?:\$ )?evokernel ([a-z]+)([^\n`|#]*)", re.MULTILINE)
 INLINE = re.compile(r"`evokernel ([a-z]+)([^`]*)`")
+_TEXTS = {".md", ".py", ".ts", ".json"}
 MAKE = re.compile(r"`make ([a-z0-9]+)`")
 
 
@@ -75,3 +76,15 @@ def test_torch_is_pinned_to_the_cpu_build_everywhere() -> None:
     ]
     assert project["optional-dependencies"]["torch"] == pins
     assert not any(item.startswith("torch") for item in project["dependencies"])
+
+
+def test_nothing_sends_a_person_to_an_index_without_our_package() -> None:
+    folders = ("docs", "evokernel_core", "server", "vscode-extension/src")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.suffix in _TEXTS]
+    files += [
+        ROOT / "README.md",
+        ROOT / "vscode-extension" / "README.md",
+        ROOT / "vscode-extension/package.json",
+    ]
+    wrong = [path for path in files if re.search(r"pip install evokernel\b", path.read_text("utf-8"))]
+    assert not wrong, "it is installed from a checkout or a wheel"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,6 +39,8 @@ _TIMES_WHOLE = 3
 """A trace of whole functions may take so many times as long as other calls."""
 REFERENCE_S = 900.0
 """A reference runs a fixed graph, no code of the user's: it always ends, late where a network is deep."""
+
+log = logging.getLogger(__name__)
 
 
 class AgentClient:
@@ -100,6 +103,8 @@ class AgentClient:
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:
             answer = self._call("capture", params, _TIMES_WHOLE * self.timeout_s if whole else None)
+            for traceback in answer.get("defects", ()):
+                log.error("The torch agent met a defect of EvoKernel in %s:\n%s", path, traceback)
             self._captures[key] = regions_of(path, text, answer, outline, symbol)
             while len(self._captures) > _CACHE_SIZE:
                 self._captures.pop(next(iter(self._captures)))

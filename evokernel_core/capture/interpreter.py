@@ -1,94 +1,115 @@
-"""Which Python runs the user's code: the first one with torch of a fallback chain."""
+"""Which Python runs the user's code: the first one with torch of those that may be meant."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
-from functools import lru_cache
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import frozen
+from attrs import define, field
 
+from evokernel_core.capture.environments import Interpreter, interpreters
 from evokernel_core.domain.errors import InterpreterUnavailable
 
 _RAN = 86
 """The exit status of a probe that ran, which a program that is no Python does not give by chance."""
 _HAS_TORCH = f"import importlib.util as u, sys; sys.exit({_RAN} if u.find_spec('torch') else 1)"
 _STARTS = f"import sys; sys.exit({_RAN})"
-_PROBE_SECONDS = 20
+_PROBE_SECONDS = 10.0
+_SEARCH_SECONDS = 30.0
+"""All probes of one search together; what is not asked by then is passed over, and said to be."""
+_NO_LASTS_SECONDS = 60.0
+"""A no is asked again after this long, since torch may be installed meanwhile; a yes stays."""
+_MOST_NAMED = 6
+HOW_TO_SET = "--interpreter, EVOKERNEL_INTERPRETER or the setting evokernel.interpreter"
 
 
-@frozen
-class Interpreter:
-    """``how`` says where it was found, for the person."""
+@define
+class _Answers:
+    """What interpreters answered, and which one was found near which folders."""
 
-    path: str
-    how: str
+    torch: dict[str, tuple[bool, float]] = field(factory=dict)
+    found: dict[tuple[Path, ...], Interpreter] = field(factory=dict)
 
 
-def find_interpreter(setting: str, workspace: Path) -> Interpreter:
-    """The setting if there is one, else the first candidate with torch. The answer is remembered.
+_answers = _Answers()
+
+
+def find_interpreter(setting: str, *near: Path) -> Interpreter:
+    """The setting if there is one, else the first with torch of those found from the folders ``near``
+    upwards. The answer is remembered.
 
     Raises InterpreterUnavailable if there is none, or if the one in the setting has no torch.
     """
+    folders = tuple(dict.fromkeys(folder.absolute() for folder in near))
     if setting:
-        path = _resolve(setting, workspace)
-        if path is None or not _starts(path):
-            raise InterpreterUnavailable(f"The interpreter {setting} does not run Python: set one that does.")
-        if not _has_torch(path):
-            raise InterpreterUnavailable(
-                f"The interpreter {path} has no torch: install torch in it or set another interpreter."
-            )
-        return Interpreter(path, "setting")
-    for candidate in _candidates(workspace.absolute()):
-        if _has_torch(candidate.path):
+        return _from_setting(setting, folders)
+    known = _answers.found.get(folders)
+    if known is None or not Path(known.path).is_file():
+        known = _answers.found[folders] = _search(folders)
+    return known
+
+
+def _from_setting(setting: str, near: Sequence[Path]) -> Interpreter:
+    path = _resolve(setting, near)
+    if path is None or not _starts(path):
+        raise InterpreterUnavailable(
+            f"The interpreter {setting} does not run Python: set one that does ({HOW_TO_SET})."
+        )
+    if not _has_torch(path, _PROBE_SECONDS):
+        raise InterpreterUnavailable(
+            f"The interpreter {path} has no torch: install torch in it or set another one ({HOW_TO_SET})."
+        )
+    return Interpreter(path, "setting")
+
+
+def _search(near: tuple[Path, ...]) -> Interpreter:
+    end, tried = time.monotonic() + _SEARCH_SECONDS, []
+    for candidate in interpreters(*near):
+        left = end - time.monotonic()
+        if left > 0 and _has_torch(candidate.path, min(left, _PROBE_SECONDS)):
             return candidate
-    raise InterpreterUnavailable("No Python with torch was found: set the interpreter that runs your models.")
+        late = "" if left > 0 else ", not asked for lack of time"
+        tried.append(f"{candidate.path} [{candidate.how}{late}]")
+    more = len(tried) - _MOST_NAMED
+    names = ", ".join(tried[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    where = f" for {near[0]}" if near else ""
+    raise InterpreterUnavailable(
+        f"No Python with torch was found{where} (tried {names}): install torch in one of them, or name "
+        f"another one with {HOW_TO_SET}."
+    )
 
 
-def _candidates(workspace: Path) -> Iterator[Interpreter]:
-    environment = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
-    folders = [(environment, "active environment")] if environment else []
-    folders += [(str(workspace / name), f"{name} in the workspace") for name in (".venv", "venv", "env")]
-    for folder, how in folders:
-        for name in ("bin/python", "Scripts/python.exe", "python.exe"):
-            path = Path(folder) / name
-            if path.is_file():
-                yield Interpreter(str(path), how)
-    for name in ("python3", "python"):
-        if found := shutil.which(name):
-            yield Interpreter(found, f"{name} on PATH")
-    yield Interpreter(sys.executable, "EvoKernel's own interpreter")
-
-
-def _resolve(setting: str, workspace: Path) -> str | None:
+def _resolve(setting: str, near: Sequence[Path]) -> str | None:
     path = Path(setting).expanduser()
-    if path.is_absolute() or len(path.parts) > 1:
-        path = path if path.is_absolute() else workspace / path
+    if path.is_absolute():
         return str(path) if path.is_file() else None
+    if len(path.parts) > 1:
+        return next((str(folder / path) for folder in near if (folder / path).is_file()), None)
     return shutil.which(setting)
 
 
-@lru_cache(maxsize=64)
-def _has_torch(path: str) -> bool:
-    return _status(path, _HAS_TORCH) == _RAN
+def _has_torch(path: str, seconds: float) -> bool:
+    answer, asked = _answers.torch.get(path, (False, float("-inf")))
+    if not answer and time.monotonic() - asked > _NO_LASTS_SECONDS:
+        answer = _status(path, _HAS_TORCH, seconds) == _RAN
+        _answers.torch[path] = answer, time.monotonic()
+    return answer
 
 
-@lru_cache(maxsize=64)
 def _starts(path: str) -> bool:
-    return _status(path, _STARTS) == _RAN
+    return _status(path, _STARTS, _PROBE_SECONDS) == _RAN
 
 
-def _status(path: str, code: str) -> int:
+def _status(path: str, code: str, seconds: float) -> int:
     """The exit status of the code, -1 where the interpreter cannot run it."""
     try:
         done = subprocess.run(
             [path, "-c", code],
             capture_output=True,
-            timeout=_PROBE_SECONDS,
+            timeout=seconds,
             check=False,
             cwd=Path(path).anchor or None,
         )
@@ -99,5 +120,5 @@ def _status(path: str, code: str) -> int:
 
 def forget() -> None:
     """Look again at the next call, as after an installation."""
-    _has_torch.cache_clear()
-    _starts.cache_clear()
+    _answers.torch.clear()
+    _answers.found.clear()

@@ -29,7 +29,12 @@ class Check:
 
 @click.command()
 @click.option("--prepare", is_flag=True, help="Build the twin now, so that the first kernel need not wait.")
-@click.option("--interpreter", default="", help="The Python with torch to check; found by itself if absent.")
+@click.option(
+    "--interpreter",
+    default="",
+    envvar="EVOKERNEL_INTERPRETER",
+    help="The Python with torch to check; found from this folder upwards if absent.",
+)
 @click.option("--verifier-url", default="", envvar="EVOKERNEL_VERIFIER_URL", help="A remote verifier to ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(prepare: bool, interpreter: str, verifier_url: str, as_json: bool) -> None:

@@ -8,7 +8,10 @@ import sys
 import click
 
 from evokernel_core import __version__
-from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.cli.logs import log_to_file
+from evokernel_core.domain.defects import contained
+from evokernel_core.domain.errors import EvoKernelError, InternalError
+from evokernel_core.paths import log_path
 
 COMMANDS = {
     "bench": "Synthesise kernels for a folder of KernelBench-format problems.",
@@ -44,14 +47,20 @@ class _LazyGroup(click.Group):
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="evokernel-lsp")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Writes, proves and keeps improving Ascend NPU kernels for PyTorch models."""
+    if context.invoked_subcommand != "lsp":  # the server's log is its standard error stream
+        log_to_file()
 
 
 def main() -> None:
-    """Entry point: errors raised on purpose become one sentence on stderr and an exit status."""
+    """Entry point: errors become one sentence on stderr and an exit status, never a traceback."""
     try:
-        cli()
+        with contained("running this command"):
+            cli()
     except EvoKernelError as error:
         click.echo(f"evokernel: {error}", err=True)
+        if isinstance(error, InternalError):
+            click.echo(f"evokernel: the log is {log_path()}", err=True)
         sys.exit(error.exit_status)

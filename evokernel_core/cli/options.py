@@ -49,7 +49,7 @@ _SHARED = (
     click.option("--chip", envvar=f"{ENVIRONMENT}_CHIP", default="ascend910b1", show_default=True,
                  help="Chip that latencies are modelled for."),
     click.option("--interpreter", envvar=f"{ENVIRONMENT}_INTERPRETER", default="", metavar="PATH",
-                 help="Python with torch; found if not given."),
+                 help="Python with torch; found from the file's folder upwards if not given."),
     click.option("--verifier", envvar=f"{ENVIRONMENT}_VERIFIER_URL", default="", metavar="URL",
                  help="A verifier on another machine; its token comes from EVOKERNEL_VERIFIER_TOKEN."),
     click.option("--verifier-ca", envvar=f"{ENVIRONMENT}_VERIFIER_CA", default="", metavar="PATH",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,20 @@ from rich.table import Table
 
 from evokernel_core.cli.options import settings_from, synthesis_options
 from evokernel_core.cli.tables import column, figure, print_table
-from evokernel_core.domain.errors import ShapesNeeded, VerifierError, VerifierUnavailable
+from evokernel_core.domain.defects import contained
+from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
-from evokernel_core.synthesis.offers import Offer
-from evokernel_core.synthesis.session import Session
+from evokernel_core.synthesis.offers import Offer, gain_of, why_left_alone
+from evokernel_core.synthesis.proposers.base import Candidate
+from evokernel_core.synthesis.session import Package, Session
 
 
 @frozen
 class Row:
-    """A region as ``--json`` reports it; latencies in microseconds."""
+    """A region as ``--json`` reports it; latencies in microseconds. ``gain`` is the share of the baseline
+    that the best kernel saves. ``left_alone``: verified, and not applied since it would gain too little; the
+    reason says so."""
 
     id: str
     line: int
@@ -42,6 +47,8 @@ class Row:
     chip: str | None = None
     kernel_dir: str | None = None
     tokens: int = 0
+    gain: float | None = None
+    left_alone: bool = False
 
 
 @click.command("synth", context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,7 +63,11 @@ class Row:
     help="Take several kernels in a row where they save more than single ones.",
 )
 @click.option(
-    "--apply", "apply_", is_flag=True, help="Write packages beside the file and put the calls into it."
+    "--apply",
+    "apply_",
+    is_flag=True,
+    help="Write packages beside the file and put the calls into it; a kernel whose gain is within the "
+    "model's own error takes --symbol or --line.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
@@ -71,7 +82,7 @@ def command(
     """Write and verify kernels for the PyTorch code of FILE."""
     file = file.absolute()
     settings = evolve(settings_from(options), programs=programs)
-    with Session(settings, file.parent) as session:
+    with Session(settings, Path.cwd()) as session:
         session.proposer()  # wrong settings are wrong usage, whatever the file holds
         try:
             offers = session.chosen_offers(file, symbol)
@@ -79,7 +90,8 @@ def command(
         except ShapesNeeded as error:
             rows = [Row("", line or 1, line or 1, "other", RegionStatus.NEEDS_SHAPES.value, str(error))]
         else:
-            rows = _synthesise(session, file, offers, apply_, quiet=as_json)
+            run = _Run(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
+            rows = run.rows(offers)
     if as_json:
         click.echo(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
     else:
@@ -118,48 +130,76 @@ def _placed(row: Row) -> str:
     return row.reason if row.reason.startswith("Line ") else f"line {row.line}: {row.reason}"
 
 
-def _synthesise(
-    session: Session, file: Path, offers: Iterable[Offer], apply_: bool, quiet: bool
-) -> list[Row]:
-    """One row per region. Edits are made from the end, so that spans stay true. Where a program cannot be
-    verified, the single kernels inside it take its place; its row then says why."""
-    rows: dict[str, Row] = {}
-    results: list[tuple[Region, SynthesisResult]] = []
-    waiting = list(offers)
-    with _progress(quiet) as progress:
-        while waiting:
-            offer = waiting.pop(0)
-            region = offer.region
-            if region.task is None:
-                rows[region.id] = _unsupported(region)
-                continue
-            bar = progress.add_task(f"{file.name}:{region.span.line}", total=session.settings.budget, best="")
+_LINE = re.compile(r"^Line \d+ ")
 
-            def advance(event: AttemptEvent, bar: Any = bar) -> None:
-                best = f"best {event.best_us:.1f} us" if event.best_us else "no kernel yet"
-                progress.update(bar, completed=event.n, best=best)
 
-            try:
-                result = session.synthesise(region, session.settings.budget, on_attempt=advance)
-            except VerifierUnavailable:
-                raise
-            except VerifierError as error:  # this region could not be judged; others may
-                rows[region.id] = evolve(
-                    _unsupported(region), status=RegionStatus.INFEASIBLE.value, reason=str(error)
-                )
-                waiting[:0] = offer.instead
-                continue
-            progress.update(bar, total=result.attempts)
-            rows[region.id] = _row(session, region, result)
-            results.append((region, result))
-            if result.best is None:
-                waiting[:0] = offer.instead
-    for region, result in reversed(results):
-        if result.best is not None:
-            best = result.best
-            package = session.apply(file, region, best) if apply_ else session.stage(region, best)
-            rows[region.id] = evolve(rows[region.id], kernel_dir=str(package.folder))
-    return list(rows.values())
+@frozen
+class _Run:
+    """One call of the command. ``by_name``: the person chose a place, so every kernel in it is wanted."""
+
+    session: Session
+    file: Path
+    apply: bool
+    by_name: bool
+    quiet: bool
+
+    def rows(self, offers: Iterable[Offer]) -> list[Row]:
+        """One row per region. Edits are made from the end, so that spans stay true. Where a program cannot
+        be verified or gains too little, the single kernels inside it are tried too; its row says why."""
+        rows: dict[str, Row] = {}
+        results: list[tuple[Region, Candidate]] = []
+        waiting = list(offers)
+        with _progress(self.quiet) as progress:
+            while waiting:
+                offer = waiting.pop(0)
+                row, best = self._solve(offer.region, progress)
+                rows[row.id] = row
+                if best is not None:
+                    results.append((offer.region, best))
+                if best is None or row.left_alone:
+                    waiting[:0] = offer.instead
+        for region, best in reversed(results):
+            rows[region.id] = self._placed(rows[region.id], region, best)
+        return list(rows.values())
+
+    def _solve(self, region: Region, progress: Progress) -> tuple[Row, Candidate | None]:
+        """A region's row and its best kernel."""
+        if region.task is None:
+            return _unsupported(region), None
+        budget = self.session.settings.budget
+        bar = progress.add_task(f"{self.file.name}:{region.span.line}", total=budget, best="")
+
+        def advance(event: AttemptEvent) -> None:
+            best = f"best {event.best_us:.1f} us" if event.best_us else "no kernel yet"
+            progress.update(bar, completed=event.n, best=best)
+
+        try:
+            result = self.session.synthesise(region, budget, on_attempt=advance)
+        except VerifierUnavailable:
+            raise
+        except VerifierError as error:  # this region could not be judged; others may
+            return _infeasible(_unsupported(region), error), None
+        progress.update(bar, total=result.attempts)
+        row = _row(self.session, region, result)
+        return (row if not self.by_name else evolve(row, left_alone=False, reason=result.reason)), result.best
+
+    def _placed(self, row: Row, region: Region, best: Candidate) -> Row:
+        """The row with the folder of its package; a failure costs this region alone."""
+        if self.apply and row.left_alone:
+            return row
+        try:
+            with contained("putting its kernel in place", region.span.line):
+                place = self.session.apply if self.apply else self._stage
+                return evolve(row, kernel_dir=str(place(self.file, region, best).folder))
+        except EvoKernelError as error:
+            return _infeasible(row, error)
+
+    def _stage(self, file: Path, region: Region, best: Candidate) -> Package:
+        return self.session.stage(region, best)
+
+
+def _infeasible(row: Row, error: EvoKernelError) -> Row:
+    return evolve(row, status=RegionStatus.INFEASIBLE.value, reason=str(error))
 
 
 def _progress(quiet: bool) -> Progress:
@@ -198,31 +238,48 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
     latency = result.best.verdict.latency if result.best else None
     if latency is None:
         return row
+    left_alone = why_left_alone(latency)
     return evolve(
         row,
         best_latency_us=latency.us,
         baseline_us=latency.baseline_us,
         roofline_us=latency.roofline_us,
         latency_source=latency.source.value,
+        gain=round(gain_of(latency.baseline_us, latency.us), 4),
+        left_alone=bool(left_alone),
+        reason=f"Left alone: {left_alone}; --line {region.span.line} asks for it."
+        if left_alone
+        else row.reason,
     )
 
 
 def _print(file: Path, rows: Iterable[Row]) -> None:
-    """The verified kernels as a table, then a line for each region without one."""
+    """The verified kernels as a table, then what was left alone, then each reason once with its lines."""
     found = list(rows)
-    names = ("line", "op", "attempts", "eager us", "first us", "best us", "bound us")
+    names = ("line", "op", "attempts", "eager us", "first us", "best us", "gain", "bound us")
     table = Table(*map(column, names), "evidence", title=file.name)
     for row in found:
         if row.status == RegionStatus.VERIFIED:
-            latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
-            evidence = f"{row.latency_source} on {row.chip}"
-            table.add_row(
-                str(row.line), row.op_category, str(row.attempts), *map(figure, latencies), evidence
-            )
+            latencies = [figure(us) for us in (row.baseline_us, row.first_latency_us, row.best_latency_us)]
+            cells = (str(row.attempts), *latencies, f"{row.gain or 0.0:.0%}", figure(row.roofline_us))
+            table.add_row(str(row.line), row.op_category, *cells, f"{row.latency_source} on {row.chip}")
     if table.row_count:
         print_table(table)
     for row in found:
-        if row.kernel_dir:
+        if row.kernel_dir and not row.left_alone:
             click.echo(f"line {row.line}: {row.kernel_dir}")
-        elif row.status != RegionStatus.VERIFIED:
-            click.echo(f"line {row.line}: {row.status}: {row.reason}")
+    for row in found:
+        if row.left_alone:
+            click.echo(f"line {row.line}: {row.reason}")
+    for lines, row in _grouped(row for row in found if row.status != RegionStatus.VERIFIED):
+        click.echo(f"{lines}: {row.status}: {row.reason}")
+
+
+def _grouped(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:
+    """Rows of the same status and sentence, but for the line that it begins with, once with their lines."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.status, _LINE.sub("", row.reason)), []).append(row)
+    for group in groups.values():
+        lines = list(dict.fromkeys(str(row.line) for row in group))
+        yield f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}", group[0]

@@ -17,7 +17,8 @@
     │   ├── ProposalsExhausted  the proposer has nothing new left to try
     │   └── EndpointError       the model endpoint refused, timed out or broke the protocol
     ├── StoreError              the memory database cannot be read or written
-    └── EditConflict            the text under an edit changed since it was planned
+    ├── EditConflict            the text under an edit changed since it was planned
+    └── InternalError           a defect of EvoKernel's own, with the exception's type
 
 Each message is one sentence that says what happened and what to do.
 """
@@ -117,3 +118,9 @@ class StoreError(EvoKernelError):
 
 class EditConflict(EvoKernelError):
     """The text under an edit changed since the edit was planned."""
+
+
+class InternalError(EvoKernelError):
+    """A defect of our own; it costs one region, and its traceback is in the log."""
+
+    reason = "internal"

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from evokernel_core.capture.calls import Calls
 from evokernel_core.capture.client import AgentClient, Way
+from evokernel_core.capture.environments import Interpreter
 from evokernel_core.capture.interpreter import find_interpreter
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.task import KernelTask
 
+_MOST_RUNNING = 2
+"""Agents kept at a time: files of different projects may have different interpreters."""
+
 
 class SharedAgent:
-    """Captures and references, one call at a time. ``interpreter`` empty: look for one near ``workspace``."""
+    """Captures and references, one call at a time. ``interpreter`` empty: look for one from each file's
+    folder upwards, then from ``workspace`` upwards."""
 
     def __init__(self, interpreter: str, workspace: Path, *, evaluation: bool = False) -> None:
-        self._interpreter, self._workspace = interpreter, workspace
+        self._interpreter, self.workspace = interpreter, workspace
         self._evaluation = evaluation
         self._lock = threading.Lock()
-        self._client: AgentClient | None = None
+        self._clients: OrderedDict[str, AgentClient] = OrderedDict()
 
     def __enter__(self) -> SharedAgent:
         return self
@@ -43,28 +49,41 @@ class SharedAgent:
     ) -> tuple[Region, ...]:
         """As AgentClient.capture."""
         with self._lock:
-            return self._open().capture(path, text, fusible, symbol, whole=whole, ways=ways, group=group)
+            return self._near(path).capture(path, text, fusible, symbol, whole=whole, ways=ways, group=group)
 
     def calls(self, path: Path) -> Calls:
         """As AgentClient.calls."""
         with self._lock:
-            return self._open().calls(path)
+            return self._near(path).calls(path)
 
     def reference(
         self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
     ) -> ReferenceCase:
         """As AgentClient.reference."""
         with self._lock:
-            return self._open().reference(task, sizes, seed, distribution, folder)
+            return self._any().reference(task, sizes, seed, distribution, folder)
+
+    def interpreter(self, path: Path) -> Interpreter:
+        """The interpreter that a file's code runs in. Raises InterpreterUnavailable."""
+        return find_interpreter(self._interpreter, path.parent, self.workspace)
 
     def close(self) -> None:
         with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            while self._clients:
+                self._clients.popitem()[1].close()
 
-    def _open(self) -> AgentClient:
-        if self._client is None:
-            found = find_interpreter(self._interpreter, self._workspace)
-            self._client = AgentClient(str(found.path), evaluation=self._evaluation)
-        return self._client
+    def _near(self, path: Path) -> AgentClient:
+        """The agent in the interpreter of a file."""
+        return self._open(self.interpreter(path).path)
+
+    def _any(self) -> AgentClient:
+        """The agent last used: a reference is a fixed graph, which any torch computes."""
+        last = next(reversed(self._clients), None)
+        return self._open(last or find_interpreter(self._interpreter, self.workspace).path)
+
+    def _open(self, interpreter: str) -> AgentClient:
+        client = self._clients.pop(interpreter, None)
+        self._clients[interpreter] = client or AgentClient(interpreter, evaluation=self._evaluation)
+        while len(self._clients) > _MOST_RUNNING:
+            self._clients.popitem(last=False)[1].close()
+        return self._clients[interpreter]

@@ -14,7 +14,14 @@ from enum import StrEnum
 
 from attrs import evolve, field, frozen
 
-from evokernel_core.domain.errors import BudgetExhausted, EndpointError, ProposerError, VerifierError
+from evokernel_core.domain.defects import contained
+from evokernel_core.domain.errors import (
+    BudgetExhausted,
+    EndpointError,
+    InternalError,
+    ProposerError,
+    VerifierError,
+)
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.settings import Settings
@@ -24,7 +31,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.contexts import Librarian
 from evokernel_core.synthesis.policies.base import Policy, SearchState
-from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal, Proposer
+from evokernel_core.synthesis.proposers.base import Candidate, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
 from evokernel_core.synthesis.search import Search
 from evokernel_core.verifier.base import Verifier, never
@@ -235,7 +242,7 @@ class _Run:
         start = self._choose()
         stage = Stage.REFINE if start else Stage.DRAFT
         try:
-            proposal = self._propose(self.librarian.context(self.search, start))
+            proposal = self._propose(start)
         except ProposerError as error:
             return self._no_kernel(error, start, stage)
         known = self.search.known(proposal.source.source_id)
@@ -255,10 +262,16 @@ class _Run:
         state = SearchState(search.candidates, search.starts, values, search.can_draft)
         return engine.policy.choose(state, self.rng).start
 
-    def _propose(self, context: Context) -> Proposal:
+    def _propose(self, start: Candidate | None) -> Proposal:
+        """Raises ProposerError, also for a defect of the proposer: it costs this attempt alone."""
         proposer = self.engine.proposer
-        ask = proposer.refine if context.start else proposer.draft
-        return ask(self.search.task, context)
+        try:
+            with contained("writing a kernel"):
+                context = self.librarian.context(self.search, start)
+                ask = proposer.refine if context.start else proposer.draft
+                return ask(self.search.task, context)
+        except InternalError as error:
+            raise ProposerError(str(error)) from error
 
     def _verify(self, source: KernelSource) -> Verdict:
         verifier = self.engine.verifier

@@ -1,4 +1,8 @@
-"""Which regions of a file a person is offered: single fused kernels, or programs of several."""
+"""Which regions of a file a person is offered: single fused kernels, or programs of several.
+
+Only winners are offered and applied unasked: kernels whose gain is greater than the error of the figures
+that it is computed from.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from attrs import evolve, frozen
 
 from evokernel_core.domain.region import Region
-from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.twin.accuracy import MODEL_ERROR
 
 
 @frozen
@@ -25,9 +30,40 @@ class Estimate:
     source: str = LatencySource.MODELLED.value
 
     @property
+    def gain(self) -> float:
+        """The share of the time now that the kernel saves; negative where it is slower."""
+        return gain_of(self.now_us, self.after_us)
+
+    @property
+    def wins(self) -> bool:
+        """Whether the kernel is offered and applied without being asked for by name."""
+        return is_winner(self.gain, self.source)
+
+    @property
     def saved_us(self) -> float:
-        """What the kernel saves; one that gains nothing is not applied."""
-        return max(0.0, self.now_us - self.after_us)
+        """What the kernel saves; one that does not win is not applied."""
+        return self.now_us - self.after_us if self.wins else 0.0
+
+
+def gain_of(now_us: float, after_us: float) -> float:
+    """The share of a latency that another one saves."""
+    return 1.0 - after_us / now_us if now_us > 0 else 0.0
+
+
+def is_winner(gain: float, source: str) -> bool:
+    """Whether a gain is greater than the error of its figures: the model's, or none of measured ones."""
+    return gain > (MODEL_ERROR if source == LatencySource.MODELLED.value else 0.0)
+
+
+def why_left_alone(latency: Latency) -> str:
+    """Why a verified kernel is not applied unasked, empty where it is."""
+    gain = gain_of(latency.baseline_us, latency.us)
+    if is_winner(gain, latency.source.value):
+        return ""
+    found = f"{latency.us:.1f} us {latency.source.value} instead of {latency.baseline_us:.1f} us"
+    if gain <= 0 or latency.source is not LatencySource.MODELLED:
+        return f"{found} is no gain"
+    return f"{found} gains {gain:.0%}, which is no more than the model's own error of {MODEL_ERROR:.0%}"
 
 
 @frozen

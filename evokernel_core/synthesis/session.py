@@ -6,6 +6,7 @@ The command line and the language server's worker use the same session, so that 
 from __future__ import annotations
 
 import codecs
+import logging
 import shutil
 import threading
 from collections.abc import Callable, Iterable
@@ -22,16 +23,24 @@ from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.capture.bind import bound, settings_of
 from evokernel_core.capture.client import Way
 from evokernel_core.capture.edit import plan_edit
-from evokernel_core.domain.errors import PlanError, StoreError, UsageError
+from evokernel_core.domain.defects import contained
+from evokernel_core.domain.errors import (
+    EvoKernelError,
+    InternalError,
+    PlanError,
+    ShapesNeeded,
+    StoreError,
+    UsageError,
+)
 from evokernel_core.domain.job import JobKind
-from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
 from evokernel_core.synthesis.agent import SharedAgent
-from evokernel_core.synthesis.engine import AttemptEvent, Engine, SynthesisResult
+from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status, SynthesisResult
 from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers import open_proposer
@@ -44,6 +53,7 @@ from evokernel_core.verifier.factory import open_verifier
 
 _WORTH_A_CONSTANT = 1.01
 """How many times as long a kernel may take with a setting as an operand as with it as a constant."""
+log = logging.getLogger(__name__)
 
 
 @frozen
@@ -61,8 +71,8 @@ def _ignore(event: AttemptEvent) -> None:
 class Session:
     """Owns the agent, the verifier, the memory and the proposer; close it after use.
 
-    ``workspace`` is the folder near which an interpreter is looked for. Errors are those of the
-    parts, all EvoKernelError.
+    ``workspace`` is where an interpreter is looked for that is not found from a file's folder upwards.
+    Errors are those of the parts, all EvoKernelError.
     """
 
     def __init__(self, settings: Settings, workspace: Path, memory: Memory | None = None) -> None:
@@ -147,6 +157,11 @@ class Session:
         found += [region for region in reasons if all(region.span != other.span for other in found)]
         return tuple(sorted(found, key=_position))
 
+    def interpreter(self, path: Path) -> str:
+        """The Python that runs a file's code and how it was found, in words."""
+        found = self.agent.interpreter(path)
+        return f"{found.path} ({found.how})"
+
     def single_offers(self, path: Path, text: str | None, symbol: str | None = None) -> tuple[Offer, ...]:
         """The regions of a file that one kernel computes, and why others have none."""
         return self._offers(self.regions(path, text, symbol))
@@ -158,29 +173,57 @@ class Session:
         if not self.settings.programs:
             return single
         settings = self.settings
-        with SharedAgent(
-            settings.interpreter, path.parent, evaluation=settings.evaluation
-        ) as agent:  # synthesis goes on meanwhile
-            return side_by_side(single, self._offers(self._program_regions(path, text, None, agent)))
+        # an agent of its own: synthesis goes on meanwhile
+        with SharedAgent(settings.interpreter, self.agent.workspace, evaluation=settings.evaluation) as agent:
+            return self._with_programs(path, text, None, agent, single, side_by_side)
 
     def chosen_offers(self, path: Path, symbol: str | None = None) -> tuple[Offer, ...]:
         """The offers that together save most; no two overlap."""
         single = self.single_offers(path, None, symbol)
         if not self.settings.programs:
             return single
-        return choose(single, self._offers(self.regions(path, None, symbol, programs=True)))
+        return self._with_programs(path, None, symbol, self.agent, single, choose)
+
+    def _with_programs(
+        self,
+        path: Path,
+        text: str | None,
+        symbol: str | None,
+        agent: SharedAgent,
+        single: tuple[Offer, ...],
+        join: Callable[[tuple[Offer, ...], tuple[Offer, ...]], tuple[Offer, ...]],
+    ) -> tuple[Offer, ...]:
+        """Single kernels joined with programs. A trace that fails costs these alone, and that is said."""
+        try:
+            with contained(f"tracing whole functions of {path.name}"):
+                programs = self._offers(self._program_regions(path, text, symbol, agent))
+        except ShapesNeeded:
+            raise
+        except EvoKernelError as error:
+            log.warning("Programs of several kernels are left out for %s: %s", path, error)
+            return (*single, Offer(_left_out(path, error), None))
+        return join(single, programs)
 
     def _offers(self, regions: Iterable[Region]) -> tuple[Offer, ...]:
-        return tuple(Offer(region, self.estimate(region)) for region in regions)
+        return tuple(map(self._offer, regions))
+
+    def _offer(self, region: Region) -> Offer:
+        """An offer with its estimate; a region that cannot be priced is unsupported, with the reason."""
+        try:
+            with contained("pricing its kernels", region.span.line):
+                return Offer(region, self.estimate(region))
+        except (PlanError, InternalError) as error:
+            return Offer(_unsupported(region, str(error)), None)
 
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
             return region
-        region = self._with_settings(region)
         try:
-            author.check(_task(region), self.chip)
-        except PlanError as error:
-            return evolve(region, status=RegionStatus.UNSUPPORTED, reason=str(error), task=None)
+            with contained("planning its kernels", region.span.line):
+                region = self._with_settings(region)
+                author.check(_task(region), self.chip)
+        except (PlanError, InternalError) as error:
+            return _unsupported(region, str(error))
         return region
 
     def _with_settings(self, region: Region) -> Region:
@@ -261,15 +304,21 @@ class Session:
         because a person waits for it.
 
         Raises UsageError for a region without a task, VerifierUnavailable while the verifier is away.
+        A defect of ours ends the run as infeasible, with a sentence that names it.
         """
-        return self.engine().run(
-            _task(region),
-            budget,
-            job_id=job_id,
-            satisfied=_satisfied if kind is JobKind.GENERATE else _never_satisfied,
-            on_attempt=on_attempt,
-            cancelled=cancelled,
-        )
+        task = _task(region)
+        try:
+            with contained("writing its kernels", region.span.line):
+                return self.engine().run(
+                    task,
+                    budget,
+                    job_id=job_id,
+                    satisfied=_satisfied if kind is JobKind.GENERATE else _never_satisfied,
+                    on_attempt=on_attempt,
+                    cancelled=cancelled,
+                )
+        except InternalError as error:
+            return SynthesisResult(Status.INFEASIBLE, str(error), None, 0, None, 0)
 
     def package(self, region: Region, source_id: str) -> Package:
         """Writes the package of a verified kernel beside the user's file; it is complete or absent.
@@ -304,6 +353,18 @@ class Session:
         package = self._write(region, candidate)
         _replace(path, mark + edited.encode())
         return package
+
+
+def _unsupported(region: Region, reason: str) -> Region:
+    return evolve(region, status=RegionStatus.UNSUPPORTED, reason=reason, task=None)
+
+
+def _left_out(path: Path, error: EvoKernelError) -> Region:
+    """A region at the start of a file that says why there are no programs of kernels."""
+    reason = f"Programs of several kernels are left out: {error}"
+    whole = Span(1, 0, 1, 0)
+    status = RegionStatus.UNSUPPORTED
+    return Region("programs", str(path), path.stem, whole, "", "", "program", status, reason)
 
 
 def _all_in(regions: Iterable[Region], way: Way) -> dict[str, Way]:

@@ -13,15 +13,16 @@ process and all its children end.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.domain.job import JobKind
 from evokernel_core.domain.region import Region
@@ -72,7 +73,7 @@ class Worker:
             if params.get("id") in self._cancelled:
                 self._cancelled[params["id"]].set()
         elif method == "configure":
-            self._answer(message["id"], lambda: self._configure(params))
+            self._answer(message["id"], method, lambda: self._configure(params))
         else:
             self._start(message["id"], method, params)
 
@@ -81,7 +82,7 @@ class Worker:
 
         def work() -> None:
             try:
-                self._answer(id, lambda: self._call(id, method, params))
+                self._answer(id, method, lambda: self._call(id, method, params))
             finally:
                 self._cancelled.pop(id, None)
 
@@ -92,15 +93,13 @@ class Worker:
             raise UsageError(f"The worker has no method {method!r}; use one of {sorted(self._methods)}.")
         return self._methods[method](id, params)
 
-    def _answer(self, id: int, work: Callable[[], Mapping[str, Any]]) -> None:
+    def _answer(self, id: int, method: str, work: Callable[[], Mapping[str, Any]]) -> None:
+        """Sends a result or an error: the server must hear of every failure."""
         try:
-            self._send({"id": id, "result": work()})
+            with contained(f"answering {method!r}"):
+                self._send({"id": id, "result": work()})
         except EvoKernelError as error:
             self._send({"id": id, "error": {"reason": reason_of(error), "message": str(error)}})
-        except Exception as error:  # the boundary of the process: the server must hear of every failure
-            traceback.print_exc(file=sys.stderr)
-            message = f"The worker failed: {type(error).__name__}: {error}."
-            self._send({"id": id, "error": {"reason": "internal", "message": message}})
 
     def _send(self, message: Mapping[str, Any]) -> None:
         text = json.dumps(message, allow_nan=False)
@@ -126,9 +125,10 @@ class Worker:
 
     def _regions(self, id: int, params: Params) -> Mapping[str, Any]:
         path = Path(params["path"])
-        session = self._open(path.parent)
+        session = self._open(Path(params.get("workspace") or path.parent))
         offers = session.all_offers if params.get("programs") else session.single_offers
-        return {"regions": [to_data(offer) for offer in offers(path, params.get("text"))]}
+        found = [to_data(offer) for offer in offers(path, params.get("text"))]
+        return {"regions": found, "interpreter": session.interpreter(path)}
 
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)
@@ -225,6 +225,7 @@ def end_children() -> None:
 
 def main() -> None:
     """Serves stdin until its end. Prints of the product's own code go to stderr."""
+    logging.basicConfig(stream=sys.stderr, level=os.environ.get("EVOKERNEL_LOG", "WARNING").upper())
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     worker = Worker(out)

@@ -24,6 +24,7 @@ from evokernel_core.domain.settings import Settings
 from evokernel_server import features, stdio
 from evokernel_server.capture import Capture
 from evokernel_server.claims import Claims
+from evokernel_server.diagnostics import Diagnostics
 from evokernel_server.jobs import JobQueue, Report
 from evokernel_server.kernels import Kernels, installed_kernels
 from evokernel_server.notices import Notices
@@ -33,6 +34,7 @@ from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import FOLDER, heal
 from evokernel_server.progress import Operations
 from evokernel_server.protocol import EvoKernelProtocol
+from evokernel_server.states import mode_of, state_of
 from evokernel_server.status import Mode, Status
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
@@ -54,6 +56,7 @@ class EvoKernelServer(LanguageServer):
         )
         self.options = Options()
         self.own_client = False
+        self._told: set[str] = set()
         self.documents = Workspace()
         self.status = Status(self.protocol.notify)
         self.operations = Operations(self)
@@ -69,6 +72,12 @@ class EvoKernelServer(LanguageServer):
             self.regions_changed,
             enabled=lambda: self.options.trusted,
             programs=lambda: self.options.settings.programs,
+            progressed=self.analysis_progressed,
+            runs_in=lambda interpreter: self.status.learn(interpreter=interpreter),
+            root_of=lambda document: str(self.documents.root_of(document.path) or ""),
+        )
+        self.diagnostics = Diagnostics(
+            self.text_document_publish_diagnostics, lambda: self.server_options.diagnostics
         )
         self.outcomes = OutcomeLog(
             self.store, lambda: self.server_options.revert_grace_s, lambda: self.server_options.survival_s
@@ -118,6 +127,7 @@ class EvoKernelServer(LanguageServer):
     # --- documents
 
     def document_opened(self, document: Document) -> None:
+        self.show_status()
         if not document.has_torch:
             return
         self.capture.soon(document, now=True)
@@ -151,10 +161,35 @@ class EvoKernelServer(LanguageServer):
             if document.counts().keys() - document.installed.keys():
                 spawn(self.read_packages(document), "reading packages")
 
+    def document_closed(self, uri: str) -> None:
+        self.documents.close(uri)
+        self.capture.forget(uri)
+        self.diagnostics.withdraw(uri)
+        self.show_status()
+
+    def document_activated(self, uri: str) -> None:
+        """The client says which document is in front of the person."""
+        self.documents.activate(uri)
+        self.show_status()
+
     def regions_changed(self, document: Document) -> None:
         if document.uri in self.documents.documents:
-            self.show_status()
+            self.analysis_progressed(document)
             self.refresh()
+            if document.problem is not None and mode_of(document.problem) is Mode.ERROR:
+                self.tell_once(document.problem.message)
+
+    def analysis_progressed(self, document: Document) -> None:
+        self.show_status()
+        if document.uri in self.documents.documents:
+            self.diagnostics.publish(document, done=not self.capture.is_analysing(document))
+
+    def tell_once(self, sentence: str) -> None:
+        """Shows a message where a person has to act; the same one never twice."""
+        if sentence not in self._told:
+            self._told.add(sentence)
+            params = types.ShowMessageParams(types.MessageType.Warning, f"EvoKernel: {sentence}")
+            self.window_show_message(params)
 
     def path_changed(self, path: Path) -> None:
         """Something outside the editor changed a watched path."""
@@ -201,22 +236,26 @@ class EvoKernelServer(LanguageServer):
             log.info("The client did not refresh: %s", error)
 
     def show_status(self) -> None:
-        mode, text = self._state()
-        self.status.set(mode, text)
+        self.status.set(*self._state())
 
-    def _state(self) -> tuple[Mode, str]:
+    def _state(self) -> tuple[Mode, str, str]:
+        """What a person waits for comes first, then the document in front, then work in the background."""
         if not self.options.trusted:
-            return Mode.OFFLINE, "This workspace is not trusted: files are parsed, nothing is run."
-        if self.jobs.running is not None:
-            words = "Generating" if self.jobs.running.kind.value == "generate" else "Refining"
-            return Mode.BUSY, f"{words} a kernel in {Path(self.jobs.running.file).name}."
-        if self.jobs.waiting:
-            reason = next(iter(self.jobs.waiting.values())).reason
-            return Mode.QUEUED, f"{len(self.jobs.waiting)} waiting: {reason}"
-        problems = [d.problem for d in self.documents.torch_documents() if d.problem]
-        if problems:
-            return Mode.ERROR, problems[-1].message
-        return Mode.READY, "EvoKernel is ready."
+            return Mode.OFFLINE, "This workspace is not trusted: files are parsed, nothing is run.", ""
+        running = self.jobs.running
+        if running is not None and running.kind is JobKind.GENERATE:
+            return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
+        document = self.documents.active
+        mode, text = Mode.READY, "EvoKernel is ready."
+        if document is not None:
+            mode, text = state_of(document, analysing=self.capture.is_analysing(document))
+        if mode in (Mode.READY, Mode.NOTHING_TO_GAIN):
+            if running is not None:
+                return Mode.BUSY, f"Refining a kernel in {Path(running.file).name}.", ""
+            if self.jobs.waiting:
+                reason = next(iter(self.jobs.waiting.values())).reason
+                return Mode.QUEUED, f"{len(self.jobs.waiting)} waiting: {reason}", ""
+        return mode, text, document.uri if document else ""
 
     # --- the end
 

@@ -18,9 +18,10 @@ from attrs import define, field
 
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
+from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.text import Text
 from evokernel_server.worker import Worker, WorkerError
-from evokernel_server.workspace import Document, Estimate, Found, Problem, text_hash
+from evokernel_server.workspace import Document, Found, Problem, text_hash
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +31,18 @@ CACHE_SIZE = 64
 
 @define(eq=False)
 class Capture:
-    """``changed`` is called with a document whenever its regions or its problem changed."""
+    """``changed`` is called with a document whenever its regions or its problem changed, ``progressed``
+    whenever its analysis begins or ends. ``root_of`` gives the folder of the client's that a file is in,
+    ``runs_in`` hears which interpreter a file's code ran in."""
 
     worker: Worker
     pause_s: Callable[[], float]
     changed: Callable[[Document], None]
     enabled: Callable[[], bool]
     programs: Callable[[], bool]
+    progressed: Callable[[Document], None]
+    root_of: Callable[[Document], str]
+    runs_in: Callable[[str], None]
     _cache: OrderedDict[str, tuple[Found, ...]] = field(factory=OrderedDict)
     _timers: dict[str, asyncio.TimerHandle] = field(factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(factory=dict)
@@ -64,6 +70,11 @@ class Capture:
         document.captured = ""
         self.soon(document, now=True)
 
+    def is_analysing(self, document: Document) -> bool:
+        """Whether regions of a document are being captured, or the programs around them traced."""
+        traced = any(task.get_name() == document.uri for task in self._traces)
+        return document.uri in self._tasks or traced
+
     def clear(self) -> None:
         """Empties the cache, as after a change of settings."""
         self._cache.clear()
@@ -76,7 +87,12 @@ class Capture:
             return
         task = asyncio.get_running_loop().create_task(self._capture(document))
         self._tasks[document.uri] = task
-        task.add_done_callback(lambda _: self._tasks.pop(document.uri, None))
+        task.add_done_callback(lambda _: self._ended(document))
+        self.progressed(document)
+
+    def _ended(self, document: Document) -> None:
+        self._tasks.pop(document.uri, None)
+        self.progressed(document)
 
     async def _capture(self, document: Document) -> None:
         text, mark = document.text, document.mark()
@@ -95,9 +111,14 @@ class Capture:
         document.problem = None
         self._show(document, known, text, mark)
         if found is None:
-            trace = asyncio.get_running_loop().create_task(self._follow(document, text, mark, known))
+            following = self._follow(document, text, mark, known)
+            trace = asyncio.get_running_loop().create_task(following, name=document.uri)
             self._traces.add(trace)
-            trace.add_done_callback(self._traces.discard)
+            trace.add_done_callback(lambda ended: self._traced(ended, document))
+
+    def _traced(self, trace: asyncio.Task[None], document: Document) -> None:
+        self._traces.discard(trace)
+        self.progressed(document)
 
     def _show(self, document: Document, found: tuple[Found, ...], text: Text, mark: int) -> None:
         if not document.accept(found, text, mark):
@@ -123,8 +144,13 @@ class Capture:
             self._show(document, found, text, mark)
 
     async def _ask(self, document: Document, text: Text, *, programs: bool) -> tuple[Found, ...]:
-        params = {"path": str(document.path), "text": text.content, "programs": programs}
-        return read_regions(await self.worker.request_again("regions", params))
+        params = {
+            "path": str(document.path), "text": text.content, "programs": programs,
+            "workspace": self.root_of(document),
+        }  # fmt: skip
+        answer = await self.worker.request_again("regions", params)
+        self.runs_in(str(answer.get("interpreter", "")))
+        return read_regions(answer)
 
     def _cached(self, key: str) -> tuple[Found, ...] | None:
         if key in self._cache:

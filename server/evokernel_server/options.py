@@ -27,6 +27,7 @@ class ServerOptions:
     """
 
     inlay_hints: bool = True
+    diagnostics: bool = True
     code_lens: bool = False
     pause_s: float = 0.6
     least_gain: float = 0.10

@@ -1,32 +1,41 @@
-"""One line about how the server is: for the status item, and for a person who asks."""
+"""One line about the document in front of a person, and the work on it: for the status item, and for a
+person who asks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
 
-from attrs import asdict, define, frozen
+from attrs import asdict, define, evolve, frozen
 
 METHOD = "evokernel/status"
 
 
 class Mode(StrEnum):
+    """``ERROR`` is a failure of ours or of the environment, ``FAILED`` one that lies in the file."""
+
+    ANALYSING = "analysing"
+    NEEDS_INPUTS = "needs_inputs"
     READY = "ready"
+    NOTHING_TO_GAIN = "nothing_to_gain"
+    FAILED = "failed"
+    ERROR = "error"
     BUSY = "busy"
     QUEUED = "queued"
     OFFLINE = "offline"
-    ERROR = "error"
 
 
 @frozen
 class StatusParams:
-    """What ``evokernel/status`` carries. ``offers`` counts faster kernels that wait for a decision."""
+    """What ``evokernel/status`` carries. ``offers`` counts faster kernels that wait for a decision;
+    ``uri`` is the document that mode and text are about, empty where they are about the server."""
 
     mode: str
     text: str
     verifier: str
     interpreter: str
     offers: int = 0
+    uri: str = ""
 
 
 @define(eq=False)
@@ -36,23 +45,18 @@ class Status:
     send: Callable[[str, object], None]
     current: StatusParams = StatusParams(Mode.READY.value, "EvoKernel is ready.", "", "")
 
-    def set(self, mode: Mode, text: str) -> None:
-        self._update(
-            StatusParams(
-                mode.value, text, self.current.verifier, self.current.interpreter, self.current.offers
-            )
-        )
+    def set(self, mode: Mode, text: str, uri: str = "") -> None:
+        self._update(evolve(self.current, mode=mode.value, text=text, uri=uri))
 
     def learn(self, *, verifier: str = "", interpreter: str = "", offers: int | None = None) -> None:
         """Takes over who verifies, which Python is used, how many offers wait."""
         now = self.current
         self._update(
-            StatusParams(
-                now.mode,
-                now.text,
-                verifier or now.verifier,
-                interpreter or now.interpreter,
-                now.offers if offers is None else offers,
+            evolve(
+                now,
+                verifier=verifier or now.verifier,
+                interpreter=interpreter or now.interpreter,
+                offers=now.offers if offers is None else offers,
             )
         )
 

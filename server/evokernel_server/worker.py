@@ -12,8 +12,9 @@ From the worker:
     ``{"id": n, "event": {"kind": "attempt", ...}}``                  while a synthesis runs
 
 Methods and results:
-    ``regions {path, text, programs}`` -> ``{"regions": [{"region", "estimate"}]}``; ``programs`` asks
-        for those too that several kernels in a row compute, which takes longer
+    ``regions {path, text, programs, workspace}`` -> ``{"regions": [{"region", "estimate"}],
+        "interpreter"}``; ``programs`` asks for those too that several kernels in a row compute, which takes
+        longer; ``workspace`` is where an interpreter is looked for that is not found from the file upwards
     ``synthesise {region, budget, job_id, mode}`` -> ``{"status", "reason", "attempts",
         "first_latency_us", "best": {"source_id", "latency", "verifier"} | null}``
     ``package {region, source_id}`` -> ``{"name", "dir"}``; the package is complete or absent

@@ -15,6 +15,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from evokernel_core.capture import finder
 from evokernel_core.capture.text import TextChange
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
 from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
 
@@ -25,22 +26,16 @@ MAX_EDITS_KEPT = 2_000
 
 
 @frozen
-class Estimate:
-    """Microseconds of a region: op by op now, fused, and the bound; all from one ``source``."""
-
-    now_us: float
-    after_us: float
-    bound_us: float
-    source: str
-    chip: str
-
-
-@frozen
 class Found:
     """A region as captured, with its estimate where a kernel can be written."""
 
     region: Region
     estimate: Estimate | None = None
+
+    @property
+    def wins(self) -> bool:
+        """Whether its kernel is offered unasked."""
+        return self.estimate is not None and self.estimate.wins
 
 
 @frozen
@@ -142,6 +137,10 @@ class Document:
             self._tree = finder.Document(self.text.content)
         return finder.find(self._tree)
 
+    def first_line(self) -> int:
+        """The line, from 0, of the first definition with tensor code, where the whole file is spoken of."""
+        return min((item.span.line for item in self.definitions()), default=1) - 1
+
     def mark(self) -> int:
         """A point in the history of edits, for ``accept``."""
         return self._edits_dropped + len(self._edits)
@@ -193,6 +192,26 @@ class Workspace:
     encoding: str = "utf-16"
     roots: list[Path] = field(factory=list)
     documents: dict[str, Document] = field(factory=dict)
+    _active: str = ""
+    _told_active: bool = False
+    """Whether the client says which document is in front; else it is the one last touched."""
+
+    def activate(self, uri: str) -> None:
+        """The client says which document is in front of the person; empty: none."""
+        self._active, self._told_active = uri, True
+
+    def touch(self, uri: str) -> None:
+        """Something was asked or told about a document."""
+        if not self._told_active:
+            self._active = uri
+
+    @property
+    def active(self) -> Document | None:
+        """The document in front of the person, where it imports torch."""
+        document = self.documents.get(self._active)
+        if document is None and not self._told_active:  # it was closed
+            document = next(reversed(self.documents.values()), None)
+        return document if document is not None and document.has_torch else None
 
     def open(self, item: types.TextDocumentItem) -> Document:
         path = Path(to_fs_path(item.uri) or item.uri)
@@ -213,6 +232,11 @@ class Workspace:
 
     def torch_documents(self) -> tuple[Document, ...]:
         return tuple(item for item in self.documents.values() if item.has_torch)
+
+    def root_of(self, path: Path) -> Path | None:
+        """The innermost of the client's folders that a file is in, else the first one."""
+        around = [root for root in self.roots if path.is_relative_to(root)]
+        return max(around, key=lambda root: len(root.parts), default=next(iter(self.roots), None))
 
     def covers(self, path: Path) -> bool:
         """Whether a file belongs to what the client has open."""

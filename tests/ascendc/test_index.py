@@ -172,3 +172,32 @@ def test_indices_of_dimensions_that_are_not_neighbours(builder: Any, on_twin: An
     rows, columns = RANDOM.integers(-6, 6, 4), RANDOM.integers(-7, 7, 4)
     (found,) = on_twin(task, {"x": values, "i": rows, "j": columns})
     np.testing.assert_array_equal(found, values[rows, :, columns])
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ((None, [-1], None), np.s_[:, [-1], :]),
+        ((None, [2]), np.s_[:, [2]]),
+        (([1], None, [0]), np.s_[[1], :, [0]]),
+        ((None, "t", [3]), np.s_[:, None, [3]]),
+        (([1], "t"), np.s_[[1], None]),
+        (([1], None, "t"), np.s_[[1], :, None]),
+        ((None, -2), np.s_[:, [-2]]),
+    ],
+)
+def test_places_that_are_numbers(builder: Any, on_twin: Any, given: Any, taken: Any) -> None:
+    values = RANDOM.normal(size=(4, 6, 5)).astype(np.float32)
+    places = RANDOM.integers(0, 4, 7)
+    expected = values[tuple(places if item is None else item for item in taken)]
+    b = builder()
+    x, t = b.input("x", values.shape), b.input("t", places.shape, "int64")
+    made = [
+        b.call("full.default", (1,), item[0], shape=(1,), dtype="int64") if isinstance(item, list) else item
+        for item in given
+    ]
+    indices = tuple(t if item == "t" else item for item in made)
+    (found,) = on_twin(
+        b.task(b.call("index.Tensor", x, indices, shape=expected.shape)), {"x": values, "t": places}
+    )
+    np.testing.assert_array_equal(found, expected)

@@ -156,7 +156,7 @@ def test_the_workspace_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     interpreter.forget()
     found = find_interpreter("", tmp_path)
     assert found.path == str(script)
-    assert found.how == ".venv in the workspace"
+    assert found.how == f".venv in {tmp_path}"
 
 
 def test_one_without_torch_is_passed_over(

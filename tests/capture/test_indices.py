@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -95,3 +96,25 @@ def test_sizes_with_indices_beyond_a_tensor_are_unsupported(
 def test_numbers_of_sizes_make_the_sizes_fixed(index_graph: Any) -> None:
     task = index_graph("x=f32[9,5]", "x * (0.5 / x.shape[1])")
     assert not task.symbols
+
+
+@pytest.mark.parametrize(
+    ("body", "places", "least"),
+    [("x[:, [-1]] + 1", np.s_[:, [-1]], [1, 1]), ("x[[2]] * 2", np.s_[[2]], [3, 1])],
+)
+def test_places_that_are_numbers(
+    agent: AgentClient, index_graph: Any, tmp_path: Path, body: str, places: Any, least: list[int]
+) -> None:
+    task = index_graph("x=f32[9,5]", body)
+    assert [symbol.minimum for symbol in task.symbols] == least
+    case = agent.reference(task, task.sizes, 1, "normal", tmp_path / "case")
+    x, found = (
+        load(path, spec, task.sizes)
+        for path, spec in zip(
+            (*case.inputs, *case.outputs),
+            (task.graph.inputs[0].spec, *task.graph.output_specs()),
+            strict=True,
+        )
+    )
+    torch.testing.assert_close(found, eval(body, {"x": x}), rtol=0, atol=0)
+    assert found.shape == x.numpy()[places].shape

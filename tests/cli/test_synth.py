@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from evokernel_core.twin.accuracy import MODEL_ERROR
+
 MODEL = """
 import torch
 from torch import nn
@@ -139,3 +141,33 @@ def test_wrong_usage(model: Path, tmp_path: Path, arguments: list[str], message:
     done = run(tmp_path / "home", "synth", *[model if item == "model.py" else item for item in arguments])
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "plain.py"
+    path.write_text("import torch\n\n\n# evokernel: x=f32[4096,4096]\ndef f(x):\n    return x + 1.0\n")
+    before = path.read_text()
+    done = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--json")
+    (row,) = regions(done)
+    assert done.returncode == 0, done.stderr
+    assert (row["status"], row["left_alone"], row["kernel_dir"]) == ("verified", True, None)
+    assert row["gain"] <= MODEL_ERROR
+    assert row["reason"].startswith("Left alone: ")
+    assert path.read_text() == before
+    shown = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply").stdout
+    assert "gain" in shown
+    assert f"line {row['line']}: {row['reason']}" in shown
+
+    named = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--json", "--line", row["line"])
+    (again,) = regions(named)
+    assert (again["left_alone"], Path(again["kernel_dir"]).is_dir()) == (False, True)
+    assert "torch.ops.evokernel" in path.read_text()
+
+
+def test_a_sentence_is_printed_once_with_its_lines(tmp_path: Path) -> None:
+    text = "import torch\n\n\n# evokernel: x=f32[64,64]\ndef f(x):\n"
+    path = tmp_path / "plain.py"
+    path.write_text(f"{text}    y = torch.fft.fft(x)\n    z = torch.fft.fft(x)\n    return y, z\n")
+    done = run(tmp_path / "home", "synth", path, "--single")
+    (line,) = [line for line in done.stdout.splitlines() if "unsupported" in line]
+    assert line.startswith("lines 6, 7: unsupported: Line 6 ")

@@ -48,9 +48,10 @@ def send(message: dict[str, object]) -> None:
 
 
 def make_region(path: str, text: str, match: re.Match[str], ordinal: int) -> Region:
-    spec = TensorSpec((1024, 4096 + ord(match[1][0])), "float16")
+    name = match[1] if match.lastindex else "x"
+    spec = TensorSpec((1024, 4096 + ord(name[0])), "float16")
     node = Node("y", "aten._softmax.default", (ValueRef("x"), -1, False), (), (spec,))
-    graph = Graph((GraphInput("x", spec, expression=match[1]),), (node,), (ValueRef("y"),))
+    graph = Graph((GraphInput("x", spec, expression=name),), (node,), (ValueRef("y"),))
     task = KernelTask("softmax", graph, (), TOLERANCES["float16"], "softmax")
     line = text.count("\n", 0, match.start()) + 1
     column = match.start() - (text.rfind("\n", 0, match.start()) + 1)
@@ -74,12 +75,33 @@ def regions(params: dict[str, str]) -> dict[str, object]:
     estimate = {"now_us": 412.0, "after_us": 35.0, "bound_us": 31.0, "source": "modelled", "chip": CHIP}
     found = [make_region(params["path"], text, m, n) for n, m in enumerate(SOFTMAX.finditer(text))]
     if "import broken" in text:
-        raise Failure("import_failed", "The file raised ImportError while it was imported; fix it first.")
+        raise Failure("import_failed", "Importing it failed at line 4 (ImportError): correct the file.")
     if params.get("programs") and "import slow" in text:
         time.sleep(600)  # ends with the process
     if params.get("programs") and len(found) > 1:
         found.append(around(found, text))
-    return {"regions": [{"region": to_data(region), "estimate": estimate} for region in found]}
+    if "import hopeless" in text:
+        estimate["after_us"] = 400.0
+    if "import internal" in text:
+        raise Failure("internal", "This work met a defect of EvoKernel while answering: please report it.")
+    if "import pause" in text:
+        time.sleep(1.0)
+    answer = [{"region": to_data(region), "estimate": estimate} for region in found]
+    answer += [{"region": to_data(item), "estimate": None} for item in without(params)]
+    return {"regions": answer, "interpreter": "/usr/bin/python3 (python3 on PATH)"}
+
+
+def without(params: dict[str, str]) -> list[Region]:
+    """Regions without a kernel: Fourier transforms, and functions called ``needy``."""
+    text, found = params["text"], []
+    for n, match in enumerate(re.finditer(r"torch\.fft\.fft\(x\)|needy(?=\()", text)):
+        region = make_region(params["path"], text, match, n)
+        needs = match[0] == "needy"
+        status = RegionStatus.NEEDS_SHAPES if needs else RegionStatus.UNSUPPORTED
+        line = region.span.line
+        reason = "Nothing says the shapes of needy's inputs." if needs else f"Line {line} uses aten.fft."
+        found.append(evolve(region, id=f"without/{n}", status=status, reason=reason, task=None))
+    return found
 
 
 def around(found: list[Region], text: str) -> Region:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ import pytest
 from tests.server.conftest import eventually
 from tests.server.story import bring_back_the_slowest
 
+DOCS = Path(__file__).parents[2] / "docs" / "server.md"
+DOCUMENTED = Path(__file__).with_name("neovim_documented.lua")
 STORY = Path(__file__).with_name("neovim_story.lua")
 EVOKERNEL = str(Path(sys.executable).with_name("evokernel"))
 MODEL = """\
@@ -102,6 +106,41 @@ async def test_the_story_in_neovim(
     values = database.values()
     assert values["item-1"] > 0
     assert min(values.values()) < 0
+
+
+def version_of(neovim: str) -> tuple[int, int]:
+    done = subprocess.run([neovim, "--version"], capture_output=True, text=True, check=True)
+    major, minor = re.findall(r"\d+", done.stdout.splitlines()[0])[:2]
+    return int(major), int(minor)
+
+
+def documented(version: tuple[int, int]) -> str:
+    """What docs/server.md prints for this Neovim: first for 0.11 and newer, then for older ones."""
+    section = DOCS.read_text("utf-8").split("\n## Neovim\n")[1].split("\n## ")[0]
+    newer, older = re.findall(r"```lua\n(.*?)```", section, re.DOTALL)
+    return newer if version >= (0, 11) else older
+
+
+@pytest.mark.usefixtures("scripted")
+def test_the_documented_configuration_attaches(tmp_path: Path, workspace: Path, home: Path) -> None:
+    neovim = shutil.which("nvim")
+    assert neovim, "Neovim is missing: apt-get install neovim"
+    model = workspace / "model.py"
+    model.write_text(MODEL + "\n\ndef needy(x):\n    return torch.relu(x)\n", "utf-8")
+    init = tmp_path / "init.lua"
+    init.write_text(documented(version_of(neovim)), "utf-8")
+    path = os.pathsep.join((str(Path(EVOKERNEL).parent), os.environ["PATH"]))
+    look = ["-c", f"luafile {DOCUMENTED}"]
+    subprocess.run(
+        [neovim, "--headless", "-i", "NONE", "-n", "-u", str(init), str(model), *look],
+        env={**os.environ, "PATH": path, "HOME": str(tmp_path), "OUT": str(tmp_path / "out.json")},
+        cwd=workspace, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    seen = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert seen["attached"], "the snippet attaches to Python files"
+    assert seen["budget"] == 30
+    assert seen["diagnostics"] == ["Nothing says the shapes of needy's inputs."]
+    assert any(title.startswith("Generate NPU kernel (softmax: 412") for title in seen["titles"])
 
 
 @pytest.mark.timeout(900)

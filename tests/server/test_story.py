@@ -37,7 +37,7 @@ async def test_the_story_on_an_example(sessions: Any, workspace: Path, database:
     shutil.copy(EXAMPLE, path)
     story = Story(await sessions.start(settings=SETTINGS), database, path)
     labels = await story.open()
-    assert all("modelled (bound" in label for label in labels)
+    assert all("modelled, gain" in label for label in labels)
 
     kept = await story.generate("torch.softmax(scores")
     (reports,) = story.editor.client.progress_reports.values()

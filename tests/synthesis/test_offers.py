@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evokernel_core.domain.region import Region, RegionStatus, Span
-from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side
+from evokernel_core.domain.verdict import Latency, LatencySource
+from evokernel_core.synthesis.offers import Estimate, Offer, choose, side_by_side, why_left_alone
+from evokernel_core.twin.accuracy import MODEL_ERROR
 
 
 def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
@@ -23,22 +26,25 @@ def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
     ("single", "programs", "expected"),
     [
         # a program that saves more than what it overlaps stands in its place
-        ([("a", (1, 1), 10), ("b", (2, 2), 20)], [("ab", (1, 3), 31)], ["ab"]),
+        ([("a", (1, 1), 20), ("b", (2, 2), 40)], [("ab", (1, 3), 62)], ["ab"]),
         # one that saves less does not
-        ([("a", (1, 1), 10), ("b", (2, 2), 20)], [("ab", (1, 3), 29)], ["a", "b"]),
+        ([("a", (1, 1), 20), ("b", (2, 2), 40)], [("ab", (1, 3), 58)], ["a", "b"]),
         # a kernel that is slower is not applied: it takes nothing from the others
-        ([("a", (1, 1), -50), ("b", (2, 2), 20)], [("ab", (1, 3), 19)], ["a", "b"]),
+        ([("a", (1, 1), -50), ("b", (2, 2), 40)], [("ab", (1, 3), 38)], ["a", "b"]),
         # what no single kernel covers is covered by a program, worthwhile or not
-        ([("a", (1, 1), 10), ("x", (2, 2), None)], [("ax", (1, 2), 11)], ["ax"]),
-        ([("a", (1, 1), 10), ("x", (2, 2), None)], [("ax", (1, 2), 9)], ["a"]),
+        ([("a", (1, 1), 20), ("x", (2, 2), None)], [("ax", (1, 2), 22)], ["ax"]),
+        ([("a", (1, 1), 20), ("x", (2, 2), None)], [("ax", (1, 2), 18)], ["a"]),
         ([("x", (2, 2), None)], [("x2", (2, 2), -3)], ["x2"]),
         # what no family covers stays, with its reason
-        ([("a", (1, 1), 10), ("x", (5, 5), None)], [("a", (1, 1), 10), ("y", (5, 5), None)], ["a", "x"]),
+        ([("a", (1, 1), 20), ("x", (5, 5), None)], [("a", (1, 1), 20), ("y", (5, 5), None)], ["a", "x"]),
         # what lies in a function that a program's calls is no longer said, what it leaves open is
-        ([("a", (1, 1), 10), ("x", (9, 9), None)], [("ab", (1, 3), 31)], ["ab"]),
-        ([("a", (1, 1), 10), ("x", (9, 9), None)], [("ab", (1, 3), 31), ("y", (9, 9), None)], ["ab", "x"]),
+        ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62)], ["ab"]),
+        ([("a", (1, 1), 20), ("x", (9, 9), None)], [("ab", (1, 3), 62), ("y", (9, 9), None)], ["ab", "x"]),
         # programs apart from each other are chosen one by one
-        ([("a", (1, 1), 5), ("b", (7, 7), 5)], [("p", (1, 2), 6), ("q", (6, 7), 4)], ["p", "b"]),
+        ([("a", (1, 1), 10), ("b", (7, 7), 20)], [("p", (1, 2), 12), ("q", (6, 7), 18)], ["p", "b"]),
+        # a gain within the model's own error counts as none
+        ([("a", (1, 1), 5)], [("ab", (1, 2), 9)], ["a"]),
+        ([("a", (1, 1), 9), ("b", (2, 2), 9)], [("ab", (1, 2), 10)], ["ab"]),
     ],
 )
 def test_what_is_offered(single: list[Any], programs: list[Any], expected: list[str]) -> None:
@@ -65,6 +71,31 @@ def test_what_is_offered(single: list[Any], programs: list[Any], expected: list[
 def test_what_a_person_may_choose(single: list[Any], programs: list[Any], expected: list[str]) -> None:
     found = side_by_side([offer(*item) for item in single], [offer(*item) for item in programs])
     assert [item.region.id for item in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("now", "after", "source", "wins"),
+    [
+        (100.0, 100.0 * (1 - MODEL_ERROR) - 0.1, "modelled", True),
+        (100.0, 100.0 * (1 - MODEL_ERROR) + 0.1, "modelled", False),
+        (100.0, 99.0, "measured", True),
+        (100.0, 101.0, "measured", False),
+        (100.0, 130.0, "modelled", False),
+        (0.0, 1.0, "modelled", False),
+    ],
+)
+def test_winners_gain_more_than_the_error_of_their_figures(
+    now: float, after: float, source: str, wins: bool
+) -> None:
+    assert Estimate(now, after, 1.0, "ascend910b1", source).wins == wins
+    latency = Latency(after, LatencySource(source), "ascend910b1", 1, (), "MTE2", 1.0, now)
+    assert (why_left_alone(latency) == "") == wins
+
+
+def test_the_models_error_is_the_documented_one() -> None:
+    table = (Path(__file__).parents[2] / "docs" / "twin.md").read_text()
+    (row,) = [line for line in table.splitlines() if line.startswith("| 9 executed, of other series")]
+    assert f"| {100 * MODEL_ERROR:.1f} % |" in row
 
 
 def test_what_a_program_displaces_is_left_to_offer() -> None:

@@ -40,6 +40,9 @@ FAKE = textwrap.dedent(
                 raise ZeroDivisionError("boom")
             return ()
 
+        def interpreter(self, path):
+            return "/usr/bin/python3 (python3 on PATH)"
+
         def estimate(self, region):
             return None
 
@@ -108,7 +111,8 @@ def region(tmp_path: Path) -> Any:
 
 def test_user_prints_do_not_disturb_the_protocol(client: Client) -> None:
     client.send(id=1, method="regions", params={"path": "/m.py", "text": "x"})
-    assert client.read() == {"id": 1, "result": {"regions": []}}
+    found = {"regions": [], "interpreter": "/usr/bin/python3 (python3 on PATH)"}
+    assert client.read() == {"id": 1, "result": found}
 
 
 def test_attempts_are_announced_and_the_result_follows(client: Client, tmp_path: Path) -> None:

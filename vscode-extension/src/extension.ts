@@ -41,6 +41,9 @@ export async function deactivate(): Promise<void> {
 function events(context: vscode.ExtensionContext, server: Server): vscode.Disposable[] {
   return [
     vscode.workspace.onDidChangeConfiguration((event) => void server.settingsChanged(event)),
+    vscode.window.onDidChangeActiveTextEditor((editor) => {
+      server.activeEditorChanged(editor);
+    }),
     vscode.workspace.onDidGrantWorkspaceTrust(() => void server.restart("the workspace is trusted now")),
     context.secrets.onDidChange(({ key }) => {
       if (isSecret(key)) void server.restart("a secret changed");

@@ -1,7 +1,18 @@
 /** What the server says beyond the Language Server Protocol. */
 import { NotificationType } from "vscode-languageclient/node";
 
-export type Mode = "ready" | "busy" | "queued" | "offline" | "error";
+/** The first six are states of the active document. `error` is a failure of EvoKernel or of the environment,
+ * `failed` one that lies in the file. */
+export type Mode =
+  | "analysing"
+  | "needs_inputs"
+  | "ready"
+  | "nothing_to_gain"
+  | "failed"
+  | "error"
+  | "busy"
+  | "queued"
+  | "offline";
 
 export interface StatusParams {
   readonly mode: Mode;
@@ -10,6 +21,8 @@ export interface StatusParams {
   readonly interpreter: string;
   /** Faster kernels that wait for a decision. */
   readonly offers?: number;
+  /** The document that mode and text are about; empty where they are about the server. */
+  readonly uri?: string;
 }
 
 export interface ShowDiffParams {
@@ -20,4 +33,6 @@ export interface ShowDiffParams {
 }
 
 export const StatusNotification = new NotificationType<StatusParams>("evokernel/status");
+/** The protocol does not say which document is in front of a person; an empty `uri`: none. */
+export const ActiveDocumentNotification = new NotificationType<{ readonly uri: string }>("evokernel/activeDocument");
 export const ShowDiffNotification = new NotificationType<ShowDiffParams>("evokernel/showDiff");

@@ -5,7 +5,14 @@ import { Connection } from "./client";
 import { candidates, choose, describe, type Candidate, type PassedOver } from "./fallback";
 import { middleware } from "./middleware";
 import { attempt } from "./probe";
-import { ShowDiffNotification, StatusNotification, type ShowDiffParams, type StatusParams } from "./protocol";
+import { INSTALL } from "./install";
+import {
+  ActiveDocumentNotification,
+  ShowDiffNotification,
+  StatusNotification,
+  type ShowDiffParams,
+  type StatusParams,
+} from "./protocol";
 import { selectedInterpreter } from "./pythonExtension";
 import { secretEnvironment } from "./secrets";
 import { ServerLog } from "./serverlog";
@@ -123,6 +130,7 @@ export class Server implements vscode.Disposable {
     this.connection = connection;
     this.backoff.started(Date.now());
     this.item.running(this.chosen, this.notes());
+    this.activeEditorChanged(vscode.window.activeTextEditor);
     await vscode.commands.executeCommand("setContext", "evokernel.ready", true);
     return true;
   }
@@ -177,7 +185,7 @@ export class Server implements vscode.Disposable {
 
   private nothingFound(): void {
     this.chosen = "none";
-    const said = "No EvoKernel server was found. Install it with: pip install evokernel-lsp";
+    const said = `No EvoKernel server was found. ${INSTALL}`;
     this.output.error(said);
     this.item.failed(said);
     void this.tell(said, "Try Again");
@@ -188,6 +196,13 @@ export class Server implements vscode.Disposable {
     if (answer === again) await this.restart("asked for");
     if (answer === "Show Log") this.output.show();
     if (answer === "Copy Debug Info") await vscode.commands.executeCommand("evokernel.copyDebugInfo");
+  }
+
+  /** The status is that of the file in front; an output channel or a search box in front changes nothing. */
+  activeEditorChanged(editor: vscode.TextEditor | undefined): void {
+    if (editor === undefined || !["file", "untitled"].includes(editor.document.uri.scheme)) return;
+    const uri = this.connection?.client.code2ProtocolConverter.asUri(editor.document.uri);
+    if (uri !== undefined) void this.connection?.client.sendNotification(ActiveDocumentNotification, { uri });
   }
 
   /** Another interpreter was selected: it may run the server, or only the models. */

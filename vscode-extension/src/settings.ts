@@ -19,6 +19,7 @@ export const SERVER_NAMES: Readonly<Record<string, string>> = {
   "model.caBundle": "caBundle",
   "inlayHints.enabled": "inlayHints",
   "codeLens.enabled": "codeLens",
+  "diagnostics.enabled": "diagnostics",
 };
 
 /** Settings that only this extension reads. */

@@ -1,15 +1,7 @@
-/** The status item: what the server is doing, who verifies, and which command runs it. */
+/** The status item: the state of the active file, who verifies, and which command runs the server. */
 import * as vscode from "vscode";
+import { lookOf, textOf } from "./looks";
 import type { Mode, StatusParams } from "./protocol";
-
-const ICONS: Readonly<Record<Mode | "starting", string>> = {
-  starting: "$(sync~spin)",
-  ready: "$(zap)",
-  busy: "$(sync~spin)",
-  queued: "$(clock)",
-  offline: "$(debug-disconnect)",
-  error: "$(error)",
-};
 
 export class StatusItem implements vscode.Disposable {
   private readonly item: vscode.StatusBarItem;
@@ -56,13 +48,14 @@ export class StatusItem implements vscode.Disposable {
 
   update(params: StatusParams): void {
     this.last = params;
-    this.draw(params.mode in ICONS ? params.mode : "ready");
+    this.draw(params.mode);
   }
 
   private draw(look: Mode | "starting"): void {
-    this.item.text = `${ICONS[look]} EvoKernel`;
-    this.item.backgroundColor =
-      look === "error" ? new vscode.ThemeColor("statusBarItem.errorBackground") : undefined;
+    this.item.text = textOf(look);
+    this.item.backgroundColor = lookOf(look).red
+      ? new vscode.ThemeColor("statusBarItem.errorBackground")
+      : undefined;
     this.item.tooltip = this.tooltip();
     this.item.accessibilityInformation = { label: `EvoKernel: ${this.last.text}` };
     this.item.show();

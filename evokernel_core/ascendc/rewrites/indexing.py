@@ -9,7 +9,7 @@ from evokernel_core.ascendc.lowering_sizes import extent, product
 from evokernel_core.ascendc.rewrites.picking import as_arg, producer, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim
 
 _INDICES = frozenset({"int32", "int64"})
@@ -58,7 +58,11 @@ def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 
 def tensor(node: Node, position: int) -> ValueRef:
     """A tensor argument."""
-    value = node.args[position]
+    return tensor_of(node, node.args[position])
+
+
+def tensor_of(node: Node, value: Arg) -> ValueRef:
+    """An argument of a node that has to be a tensor."""
     if not isinstance(value, ValueRef):
         raise PlanError(f"{node.op} is called on something that is not a tensor.")
     return value
@@ -157,18 +161,49 @@ def _index(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x, given = tensor(node, 0), node.args[1]
     if not isinstance(given, tuple):
         raise PlanError(f"{node.op} has indices that are not a list.")
-    places = [axis for axis, item in enumerate(given) if isinstance(item, ValueRef)]
-    indices = [item for item in given if isinstance(item, ValueRef)]
-    if any(writer.spec(item).dtype not in _INDICES for item in indices):
+    places = [axis for axis, item in enumerate(given) if item is not None]
+    if any(_dtype(writer, given[axis]) not in _INDICES for axis in places):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
-    if places != list(range(places[0], places[0] + len(places))):  # what they choose comes first then
+    rank = len(node.outputs[0].shape) - (len(writer.shape(x)) - len(places))
+    if places and places != list(range(places[0], places[-1] + 1)):  # what they choose comes first then
         others = (axis for axis in range(len(writer.shape(x))) if axis not in places)
         x = permuted(writer, x, (*places, *others))
-        places = list(range(len(places)))
-    rank = len(node.outputs[0].shape) - (len(writer.shape(x)) - len(places))
-    shape = node.outputs[0].shape[places[0] : places[0] + rank]
-    spread = [expanded(writer, item, shape) for item in indices]
-    return (_along(writer, x, places[0], spread, True),)
+        given, places = tuple(given[axis] for axis in places), list(range(len(places)))
+    first = places[0] if places else 0
+    shape = node.outputs[0].shape[first : first + rank]
+    indices: list[ValueRef] = []
+    for axis in reversed(places):
+        number = _known(writer, given[axis])
+        if number is None:
+            indices.insert(0, expanded(writer, tensor_of(node, given[axis]), shape))
+        else:
+            x = _select(writer, x, axis, number)
+    if not indices:  # every index is a number: a part of x, of which the shape alone differs
+        return (view(writer, x, node.outputs[0].shape),)
+    return (_along(writer, x, first, indices, True),)
+
+
+def _dtype(writer: GraphWriter, index: Arg) -> str:
+    if isinstance(index, ValueRef):
+        return writer.spec(index).dtype
+    return "bool" if isinstance(index, bool) else "int64"
+
+
+def _known(writer: GraphWriter, index: Arg) -> int | None:
+    """The number that all of an index is, as in ``x[:, [-1]]``; None where it is a tensor of any."""
+    if isinstance(index, int) and not isinstance(index, bool):
+        return index
+    below = producer(writer, index) if isinstance(index, ValueRef) else None
+    number = below.args[1] if below is not None and below.op == "aten.full.default" else None
+    ones = below is not None and all(extent(size).is_one for size in below.outputs[0].shape)
+    return number if ones and isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def _select(writer: GraphWriter, x: ValueRef, dim: int, number: int) -> ValueRef:
+    """The part of ``x`` at one place of a dimension, without that dimension."""
+    shape = writer.shape(x)
+    left = (*shape[:dim], *shape[dim + 1 :])
+    return writer.call("aten.select.int", x, dim, number, shape=left, dtype=writer.spec(x).dtype)
 
 
 def expanded(writer: GraphWriter, index: ValueRef, shape: tuple[Dim, ...]) -> ValueRef:

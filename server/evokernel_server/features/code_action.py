@@ -31,7 +31,10 @@ def register(server: EvoKernelServer) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is None or not document.has_torch:
             return []
-        return [a for a in actions(server, document, params.range) if _is_wanted(a, params.context.only)]
+        server.documents.touch(document.uri)
+        only = params.context.only
+        found = actions(server, document, params.range, asked=bool(only))
+        return [action for action in found if _is_wanted(action, only)]
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     def resolve(action: types.CodeAction) -> types.CodeAction:
@@ -43,13 +46,17 @@ def _is_wanted(action: types.CodeAction, only: Any) -> bool:
     return not only or any(kind.startswith(str(getattr(item, "value", item))) for item in only)
 
 
-def actions(server: EvoKernelServer, document: Document, wanted: types.Range) -> Iterator[types.CodeAction]:
-    """What can be done on the lines of a range."""
+def actions(
+    server: EvoKernelServer, document: Document, wanted: types.Range, *, asked: bool
+) -> Iterator[types.CodeAction]:
+    """What can be done on the lines of a range. ``asked``: a person asked for this kind of actions, which
+    also offers kernels that are not modelled to gain enough to be offered unasked."""
     lines = _lines(document, wanted)
     touched = [item for item in document.tracked if _touches(lines, item.extent)]
     touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
     for tracked in touched:
-        yield from _for_region(server, document, tracked)
+        if asked or tracked.found.estimate is None or tracked.found.wins:
+            yield from _for_region(server, document, tracked)
     for call in document.calls:
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)

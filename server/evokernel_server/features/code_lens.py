@@ -8,7 +8,7 @@ from lsprotocol import types
 
 from evokernel_server import command_names as names
 from evokernel_server.features.inlay_hint import estimate_words
-from evokernel_server.kernels import REPLACEABLE
+from evokernel_server.states import winners
 from evokernel_server.workspace import Document
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def register(server: EvoKernelServer) -> None:
 
 
 def lenses(document: Document) -> list[types.CodeLens]:
-    """One lens above each region that a kernel can take the place of."""
+    """One lens above each region whose kernel is offered."""
     made = []
-    for tracked in document.regions(*REPLACEABLE):
+    for tracked in winners(document):
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
         argument = {"uri": document.uri, "regionId": tracked.region.id, "version": document.version}
         command = types.Command(f"Generate NPU kernel{gain}", names.GENERATE, arguments=[argument])

@@ -18,6 +18,7 @@ def register(server: EvoKernelServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
         document = server.documents.get(params.text_document.uri)
+        server.documents.touch(params.text_document.uri)
         return hover_at(document, params.position) if document else None
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from evokernel_core.domain.region import Region, RegionStatus
+from evokernel_core.synthesis.offers import Estimate, gain_of
+from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.offers import microseconds
 from evokernel_server.packages import Installed
-from evokernel_server.workspace import Document, Estimate, Tracked
+from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -72,9 +74,9 @@ def _problem(document: Document) -> Iterator[types.InlayHint]:
     """Why a file has no regions, once, at its first definition with tensor code."""
     if document.problem is None or document.tracked:
         return
-    definitions = document.definitions()
-    line = min((item.span.line for item in definitions), default=1) - 1
-    yield _hint(document, line, f"⚡ {_short(document.problem.reason)}", document.problem.message)
+    yield _hint(
+        document, document.first_line(), f"⚡ {_short(document.problem.reason)}", document.problem.message
+    )
 
 
 def _short(reason: str) -> str:
@@ -90,11 +92,10 @@ def _label(document: Document, tracked: Tracked) -> str:
     estimate = tracked.found.estimate
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
         return "⚡ shapes needed"
-    if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
-        return ""
-    gain = "" if estimate.after_us < estimate.now_us else "no gain expected: "
+    if estimate is None or not estimate.wins or tracked.region.status is RegionStatus.UNSUPPORTED:
+        return ""  # the hover says why there is no offer
     what = lines_around(document, tracked)
-    return f"⚡ {what}{gain}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
+    return f"⚡ {what}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
 
 
 def lines_around(document: Document, tracked: Tracked) -> str:
@@ -115,7 +116,8 @@ def _installed_label(installed: Installed) -> str:
     latency = installed.latency
     return (
         f"⚡ {microseconds(latency.us)} {latency.source.value}"
-        f" (was {_bare(latency.baseline_us)}, bound {_bare(latency.roofline_us)})"
+        f" (was {_bare(latency.baseline_us)}, gain {_percent(gain_of(latency.baseline_us, latency.us))},"
+        f" bound {_bare(latency.roofline_us)})"
     )
 
 
@@ -128,6 +130,7 @@ def evidence(tracked: Tracked) -> str:
         f"**{region.op_category}** in `{region.symbol}`",
         f"- op by op now: {microseconds(estimate.now_us)}",
         f"- with fused kernels: {microseconds(estimate.after_us)}",
+        f"- gain: {_percent(estimate.gain)}{_why_not_offered(estimate)}",
         f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
         f"- {estimate.source} on {estimate.chip}, not yet verified",
         *_inputs(region),
@@ -135,6 +138,19 @@ def evidence(tracked: Tracked) -> str:
     if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
         lines.append("- a gain above 10x deserves a second look at what is compared")
     return "\n".join(lines)
+
+
+def _why_not_offered(estimate: Estimate) -> str:
+    if estimate.wins:
+        return ""
+    return (
+        f", not offered: that is no more than the model's own error of {_percent(MODEL_ERROR)};"
+        " the code actions of kind refactor.rewrite and *Generate NPU Kernel at Cursor* still write it"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _inputs(region: Region) -> Iterator[str]:
@@ -162,4 +178,4 @@ def installed_evidence(installed: Installed) -> str:
 def estimate_words(estimate: Estimate) -> str:
     """The gain in a few words, for titles."""
     now, after = microseconds(estimate.now_us), microseconds(estimate.after_us)
-    return f"{now} → {after} {estimate.source}"
+    return f"{now} → {after} {estimate.source}, gain {_percent(estimate.gain)}"

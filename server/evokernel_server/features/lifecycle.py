@@ -60,6 +60,7 @@ def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
         server.options = read_options(params.initialization_options)
     except UsageError as error:
         log.error("%s", error)
+        server.tell_once(str(error))
         trusted = not _says_untrusted(params.initialization_options)
         server.options = Options(trusted=trusted)
     server.own_client = _knows_us(params)
@@ -103,6 +104,7 @@ async def reconfigure(server: EvoKernelServer, pushed: object) -> None:
         server.options = update_options(before, section)
     except UsageError as error:
         log.error("%s", error)
+        server.tell_once(str(error))
         return
     if server.options.settings != before.settings:
         server.capture.clear()

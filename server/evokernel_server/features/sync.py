@@ -1,10 +1,14 @@
-"""``textDocument/didOpen``, ``didChange``, ``didSave`` and ``didClose``."""
+"""``textDocument/didOpen``, ``didChange``, ``didSave`` and ``didClose``; which document is in front."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+
+ACTIVE_DOCUMENT = "evokernel/activeDocument"
+"""``{uri}``: the protocol does not say which document is in front of a person, so our own client does."""
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -13,12 +17,15 @@ if TYPE_CHECKING:
 def register(server: EvoKernelServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def did_open(params: types.DidOpenTextDocumentParams) -> None:
-        server.document_opened(server.documents.open(params.text_document))
+        document = server.documents.open(params.text_document)
+        server.documents.touch(document.uri)
+        server.document_opened(document)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def did_change(params: types.DidChangeTextDocumentParams) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is not None:
+            server.documents.touch(document.uri)
             had_torch = document.has_torch
             document.update(params.content_changes, params.text_document.version)
             if document.has_torch or had_torch:
@@ -28,10 +35,15 @@ def register(server: EvoKernelServer) -> None:
     def did_save(params: types.DidSaveTextDocumentParams) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is not None:
+            server.documents.touch(document.uri)
             server.capture.soon(document, now=True)
+            server.show_status()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
-        server.documents.close(params.text_document.uri)
-        server.capture.forget(params.text_document.uri)
-        server.show_status()
+        server.document_closed(params.text_document.uri)
+
+    @server.feature(ACTIVE_DOCUMENT)
+    def active_document(params: Any) -> None:
+        uri = params.get("uri") if isinstance(params, Mapping) else getattr(params, "uri", "")
+        server.document_activated(str(uri or ""))

@@ -181,6 +181,8 @@ class Converter:
         check_complex(node)
         if name == "aten.roll.default":
             self._check_roll(*node.args)
+        if name == "aten.index.Tensor":
+            self._check_indices(*node.args)
         value = node.meta["val"]
         results = list(value) if isinstance(value, (tuple, list)) else [value]
         kwargs = {
@@ -214,28 +216,42 @@ class Converter:
         )
 
     def _with_tensors(self, node: Any, args: list[Any]) -> list[Any]:
-        """The arguments with a tensor of no dimensions for each known number that must be one."""
+        """The arguments with a tensor of one element for each known number that must be one."""
         schema = node.target._schema
         if torch._C._should_allow_numbers_as_tensors(schema.name.removeprefix("aten::")):
             return args
         found = list(args)
         for position, (wanted, item) in enumerate(zip(schema.arguments, args, strict=False)):
-            if "Tensor" not in str(wanted.type) or isinstance(item, (list, type(None))) or _is_value(item):
+            if "Tensor" not in str(wanted.type) or item is None:
                 continue
-            dtype = str(node.args[position].meta["val"].dtype).removeprefix("torch.")
-            label = f"{node.name}_{wanted.name}"
-            self._nodes.append(
-                {
-                    "name": label,
-                    "op": "aten.full.default",
-                    "args": [[], item],
-                    "kwargs": [["dtype", {"dtype": dtype}]],
-                    "outputs": [{"shape": [], "dtype": dtype, "contiguous": True}],
-                    "line": line_in(node.meta.get("stack_trace") or "", self._path),
-                }
-            )
-            found[position] = {"ref": label, "index": 0}
+            given, label = node.args[position], f"{node.name}_{wanted.name}"
+            if isinstance(item, list):  # of tensors, such as the indices of x[:, [-1]]
+                each = enumerate(zip(item, given, strict=True))
+                found[position] = [
+                    self._tensor_of(one, value, node, f"{label}_{n}") for n, (one, value) in each
+                ]
+            else:
+                found[position] = self._tensor_of(item, given, node, label)
         return found
+
+    def _tensor_of(self, item: Any, given: Any, node: Any, label: str) -> Any:
+        """A tensor in place of a known number; anything else as it is."""
+        if item is None or _is_value(item) or not isinstance(given, torch.fx.Node):
+            return item
+        value = given.meta["val"]
+        dtype = str(value.dtype).removeprefix("torch.")
+        shape = [int(size) for size in value.shape]
+        self._nodes.append(
+            {
+                "name": label,
+                "op": "aten.full.default",
+                "args": [shape, item],
+                "kwargs": [["dtype", {"dtype": dtype}]],
+                "outputs": [{"shape": shape, "dtype": dtype, "contiguous": True}],
+                "line": line_in(node.meta.get("stack_trace") or "", self._path),
+            }
+        )
+        return {"ref": label, "index": 0}
 
     def _check_roll(self, x: Any, shifts: Any, dims: Any = ()) -> None:
         """A roll is two slices joined, which takes dimensions as long as their shift."""
@@ -244,6 +260,13 @@ class Converter:
             shape, dims = [math.prod(shape)], [0]
         for shift, dim in zip(shifts, dims, strict=True):
             self.sizes.need(shape[dim], abs(self._argument(shift)))
+
+    def _check_indices(self, x: Any, indices: Any) -> None:
+        """A place that is a number takes dimensions that have it."""
+        for size, index in zip(x.meta["val"].shape, indices):  # noqa: B905 - the last ones have none
+            number = None if index is None else self._argument(index)
+            if isinstance(number, int) and number not in (0, -1):
+                self.sizes.need(size, max(number + 1, -number))
 
     def _argument(self, value: Any) -> Any:  # noqa: PLR0911 - one return a kind of argument
         if isinstance(value, torch.fx.Node):

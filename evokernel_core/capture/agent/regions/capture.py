@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import traceback
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
@@ -71,7 +72,7 @@ class Asked:
 
 
 def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: Asked) -> dict[str, Any]:
-    """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
+    """``{"regions", "executed": [qualnames], "problems", "defects": [tracebacks]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
     symbols are None unless the status is candidate, and the reason then says why.
@@ -112,14 +113,15 @@ def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: 
         refused = {region["symbol"] for region in regions if region["graph"] is None}
         for function in wanted:
             if function.qualname not in covered:
-                smaller = request.regions(function)
+                smaller = request.contained(function)
                 # why there is no region of all of it is said once
                 regions += [item for item in smaller if item["graph"] or function.qualname not in refused]
         regions = request.with_applied(regions, wanted)
     regions += [failure for failure in failures if failure and not _covers(regions, failure)]
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
     regions.sort(key=lambda region: region["span"])
-    return {"regions": regions, "executed": executed, "problems": [vars(item) for item in problems]}
+    problems = [vars(item) for item in problems]
+    return {"regions": regions, "executed": executed, "problems": problems, "defects": request.defects}
 
 
 def _matches(function: Function, symbol: str | None) -> bool:
@@ -228,6 +230,7 @@ class _Request:
         self.fusibility = fusibility
         self.ways = ways
         self._applied = applied_calls(source)
+        self.defects: list[str] = []
         self._done: dict[Any, dict[str, Any] | frozenset[int]] = {}
 
     def was_run(self, qualname: str) -> bool:
@@ -257,6 +260,8 @@ class _Request:
                 covered.add(entry.function.qualname)
             except Refused as error:
                 region = {"reason": str(error)}
+            except Exception as error:  # costs this function's program alone
+                region = {"reason": self._defect(error, entry.function.node.lineno)}
             found.append({**_region(self.source, entry.function, body, "{call}", ""), **region})
         if len(covered) == len(entries):
             covered = {item.qualname for item in self.source.functions}
@@ -264,6 +269,21 @@ class _Request:
 
     def _was_run(self, node: ast.AST) -> bool:
         return number_of(node) in self.recorder.evaluations
+
+    def contained(self, function: Function) -> list[dict[str, Any]]:
+        """Its regions; a defect of ours costs this function alone, with a sentence and its traceback."""
+        try:
+            return self.regions(function)
+        except Exception as error:
+            reason = self._defect(error, function.node.lineno)
+            return [_region(self.source, function, statements_of(function.node)[:1], "{call}", reason)]
+
+    def _defect(self, error: BaseException, line: int) -> str:
+        self.defects.append(traceback.format_exc())
+        return (
+            f"Line {line} met a defect of EvoKernel while its regions were captured ({describe(error)}): "
+            "please report it with the traceback in the log."
+        )
 
     def regions(self, function: Function) -> list[dict[str, Any]]:
         """Grow, export, and grow again without the expressions that could not be arguments."""

@@ -1,0 +1,56 @@
+"""The state of one file in a word and a sentence, as the status says it of the document in front."""
+
+from __future__ import annotations
+
+from evokernel_core.domain.region import RegionStatus
+from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_server.kernels import REPLACEABLE
+from evokernel_server.status import Mode
+from evokernel_server.workspace import Document, Problem, Tracked
+
+_OF_THE_FILE = {"import_failed", "agent_failed", "unsupported", "capture_failed"}
+"""Reasons that lie in the person's file; all others are failures of ours or of the environment."""
+
+
+def state_of(document: Document, *, analysing: bool) -> tuple[Mode, str]:
+    """What is known of a file that imports torch."""
+    name = document.path.name
+    if analysing or not (document.captured or document.problem):
+        more = " Single kernels are shown; programs of several follow." if document.tracked else ""
+        return Mode.ANALYSING, f"Analysing {name}.{more}"
+    if document.problem is not None:
+        return mode_of(document.problem), document.problem.message
+    return _found(document)
+
+
+def mode_of(problem: Problem) -> Mode:
+    """Needs inputs, failed by the file, or an error of ours or of the environment."""
+    if problem.reason == "needs_shapes":
+        return Mode.NEEDS_INPUTS
+    return Mode.FAILED if problem.reason in _OF_THE_FILE else Mode.ERROR
+
+
+def _found(document: Document) -> tuple[Mode, str]:
+    name = document.path.name
+    gains = [item.found.estimate.gain for item in winners(document) if item.found.estimate]
+    if gains:
+        many = "1 kernel" if len(gains) == 1 else f"{len(gains)} kernels"
+        return Mode.READY, f"{many} can be generated in {name}; the largest gain is {max(gains):.0%}."
+    if document.calls:
+        return Mode.READY, f"The kernels of {name} are in place; nothing more is to gain."
+    needing = document.regions(RegionStatus.NEEDS_SHAPES)
+    if needing:
+        return Mode.NEEDS_INPUTS, needing[0].region.reason
+    return Mode.NOTHING_TO_GAIN, f"Nothing to gain in {name}: {_why_nothing(document)}"
+
+
+def winners(document: Document) -> tuple[Tracked, ...]:
+    """The regions that are offered unasked."""
+    return tuple(item for item in document.regions(*REPLACEABLE) if item.found.wins)
+
+
+def _why_nothing(document: Document) -> str:
+    if document.regions(*REPLACEABLE):
+        return f"no kernel is modelled to gain more than the model's own error of {MODEL_ERROR:.0%}."
+    unsupported = document.regions(RegionStatus.UNSUPPORTED)
+    return unsupported[0].region.reason if unsupported else "no code that a kernel could replace was found."
