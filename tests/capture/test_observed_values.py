@@ -20,6 +20,7 @@ from torch import nn
 
 from evokernel_core.capture.agent.observation.decode import CannotBuild, Decoder
 from evokernel_core.capture.agent.observation.encode import MOST_VALUES, Encoder, is_opaque
+from evokernel_core.capture.agent.observation.functions import _innermost
 
 HERE = sys.modules[__name__]
 
@@ -157,3 +158,18 @@ def test_an_object_that_must_not_be_looked_at_costs_itself_alone() -> None:
     encoded = Encoder(lambda module: None).call((Broken(), 3), {})
     assert encoded["args"][1] == 3
     assert is_opaque(encoded["args"][0])
+
+
+def test_the_function_of_another_compiler_is_left_alone() -> None:
+    class Compiled:
+        def __init__(self, function: Any) -> None:
+            functools.update_wrapper(self, function)
+
+        def __call__(self, x: Any) -> Any:
+            return x
+
+    def plain(x: Any) -> Any:
+        return x
+
+    assert _innermost(torch.no_grad()(plain)) is plain
+    assert _innermost(Compiled(plain)) is None

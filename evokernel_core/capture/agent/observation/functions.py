@@ -47,8 +47,9 @@ def functions_of(module: types.ModuleType, file: str) -> Iterator[tuple[types.Fu
 
 
 def _innermost(value: Any) -> types.FunctionType | None:
-    """The function below a chain of decorators."""
-    while callable(value) and not isinstance(value, type) and "__wrapped__" in getattr(value, "__dict__", {}):
+    """The function below a chain of decorators that are functions too. What another object wraps is left
+    alone: a compiler such as numba's reads the code of the function itself."""
+    while isinstance(value, types.FunctionType) and "__wrapped__" in vars(value):
         value = value.__wrapped__
     return value if isinstance(value, types.FunctionType) else None
 
