@@ -20,12 +20,24 @@ from pathlib import Path
 
 VERSIONS = ("2.5.1", "2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.13.0", "2.14.1")
 """The floor, the newest, and what torch_npu is released for between them."""
-NEEDS = ("filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "mpmath", "numpy", "setuptools")
+NEEDS = (
+    "filelock",
+    "typing-extensions",
+    "sympy",
+    "networkx",
+    "jinja2",
+    "fsspec",
+    "mpmath",
+    "numpy",
+    "setuptools",
+)
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evokernel" / "torch-versions"
 _READELF = ("readelf", "--wide", "--dynamic", "--dyn-syms", "--version-info")
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 _DEFINED = re.compile(r" (?:GLOBAL|WEAK|UNIQUE) +\S+ +\d+ (\w+)(?:@.*)?$", re.MULTILINE)
-_UNDEFINED = re.compile(r" GLOBAL +\S+ +UND ([A-Za-z]\w*|__\w+(?=@))(?:@([^\s(]+))?(?: \(\d+\))?$", re.MULTILINE)
+_UNDEFINED = re.compile(
+    r" GLOBAL +\S+ +UND ([A-Za-z]\w*|__\w+(?=@))(?:@([^\s(]+))?(?: \(\d+\))?$", re.MULTILINE
+)
 """C symbols with their versions; C++'s and the compiler's own, which begin with an underscore, have none."""
 _NO_DEVICE = 100
 """cudaErrorNoDevice and CUDA_ERROR_NO_DEVICE."""

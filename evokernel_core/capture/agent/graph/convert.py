@@ -147,7 +147,7 @@ class Converter:
             source = self._argument(node.args[0])
             self._values[node.name] = {"ref": source["ref"], "index": node.args[1]}
             return
-        if isinstance(node.meta.get("val"), (torch.SymInt, int)):
+        if isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, int)):
             return
         if isinstance(node.meta.get("val"), torch.SymFloat):
             raise InexpressibleSize("A number computed from sizes is used as data.")

@@ -12,6 +12,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
@@ -23,6 +24,7 @@ from ..errors import Unsupported
 from ..graph.complex_tensors import restored
 from ..loading.source import number_of
 from ..regions.parts import SCALAR, Leaf, ModuleCall, Plan
+from ..torch_compat import assumptions, captured_sizes, export_program, plain_convolutions
 from .size_guards import Settled, settle
 
 _MAX_ROUNDS = 8
@@ -184,8 +186,8 @@ def _export_once(
         }
         for index, tensor in enumerate(inputs)
     )
-    with torch.no_grad():
-        program = torch.export.export(_Wrapper(function.call), inputs, dynamic_shapes=(shapes,), strict=False)
+    with torch.no_grad(), plain_convolutions():
+        program = export_program(_Wrapper(function.call), inputs, shapes)
         return _decomposed(program, table)
 
 
@@ -217,7 +219,8 @@ def _decomposed(program: ExportedProgram, table: dict[Any, Any]) -> Traced:
     given = [node for node in module.graph.nodes if node.op == "placeholder"]
     values = [node.meta["val"] for node in given]
     modes = [value.fake_mode for value in values if isinstance(value, FakeTensor)]
-    with modes[0] if modes else nullcontext(), preserve_node_meta(), torch.no_grad():
+    mode = modes[0] if modes else nullcontext()
+    with mode, preserve_node_meta(), torch.no_grad(), enable_python_dispatcher():
         run = torch.fx.Interpreter(module).run
         graph = make_fx(run, decomposition_table=table)(*values).graph
     traced = [node for node in graph.nodes if node.op == "placeholder"]
@@ -263,17 +266,17 @@ def settled_guards(environment: Any) -> Settled:
     Raises Unsupported where a number was read from a tensor, which has no size's bounds."""
     if any(bounds.lower in (-sympy.oo, -int_oo) for bounds in environment.var_to_range.values()):
         raise Unsupported("A number is read from a tensor, whose values are not known before it runs.")
-    guards = [environment.simplify(guard.expr) for guard in environment.guards]
+    guards = [environment.simplify(expression) for expression in assumptions(environment)]
     ranges = environment.var_to_range.items()
     least = {symbol: int(bounds.lower) for symbol, bounds in ranges if bounds.lower.is_finite}
-    sizes = {symbol: int(value) for symbol, value in environment.var_to_val.items()}
-    return settle(guards, least, sizes)
+    return settle(guards, least, captured_sizes(environment))
 
 
 def _kernels(traced: Traced) -> set[tuple[int, int]]:
-    """The symbolic dimensions of inputs that are the weight of a convolution."""
+    """The symbolic dimensions of inputs that are the weight or bias of a convolution. Not every version of
+    torch compares the two."""
     layers = (node for node in traced.graph.nodes if node.target is torch.ops.aten.convolution.default)
-    weights = {node.args[1] for node in layers}
+    weights = {item for node in layers for item in node.args[1:3]}
     return {
         (index, dim)
         for index, node in enumerate(traced.inputs)

@@ -1,0 +1,211 @@
+"""Whether every supported version of torch gives the same regions, graphs and verdicts.
+
+For each version an environment is made (see torch_environments.py) in which the torch agent captures the
+files; what it finds is compared with what the first version finds. Then `evokernel synth` judges one
+attempt for each region of the files named by --verdicts, with an empty memory.
+
+Usage: python benchmarks/torch_versions.py [--versions 2.13.0,2.5.1,...] [--folder DIR] [--verdicts GLOB]
+                                           [--json OUT] [FILE_OR_FOLDER ...]
+
+Without files: examples/ and tests/capture/models/. The status is 1 where a version differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from torch_environments import FOLDER, VERSIONS, EnvironmentFailed, environment
+
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.finder import imports_torch
+from evokernel_core.capture.text import read_python
+from evokernel_core.domain.errors import CaptureError
+from evokernel_core.domain.region import Region
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+BASE = "2.13.0"
+"""What the others are compared with: the version that the project's own tests run with."""
+SYNTH_S = 900
+Found = dict[str, Any]
+"""Rows by what they are of: ``single``, ``program`` or ``verdict``; a text where there are none."""
+
+
+def main() -> int:
+    options = _arguments()
+    files = sorted({file for path in options.paths for file in _files(path)})
+    results: dict[str, Any] = {}
+    for version in options.versions.split(","):
+        started = time.monotonic()
+        try:
+            results[version] = _results(version, files, options)
+        except EnvironmentFailed as error:
+            results[version] = {"failed": str(error)}
+        print(f"torch {version}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    summary = _summary(results)
+    print(_table(summary))
+    for version, item in summary.items():
+        for line in item["differences"]:
+            print(f"torch {version}: {line}")
+    if options.json:
+        options.json.write_text(json.dumps({"results": results, "summary": summary}, indent=1) + "\n")
+    return int(any(item["differences"] for item in summary.values()))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    own = [REPOSITORY / "examples", REPOSITORY / "tests" / "capture" / "models"]
+    parser.add_argument("paths", nargs="*", type=Path, default=own)
+    parser.add_argument("--versions", default=",".join([BASE, *(v for v in VERSIONS if v != BASE)]))
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--verdicts", default=f"{REPOSITORY}/examples/*", metavar="GLOB")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The files with models, under their full names."""
+    for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+        if imports_torch(read_python(file)):
+            yield file.resolve()
+
+
+def _results(version: str, files: Iterable[Path], options: argparse.Namespace) -> dict[str, Found]:
+    folder = options.folder.absolute()
+    python = environment(version, folder)
+    results: dict[str, Found] = {}
+    with AgentClient(str(python), timeout_s=120) as client:
+        for file in files:
+            results[str(file)] = {
+                "single": _captured(client, file, whole=False),
+                "program": _captured(client, file, whole=True),
+            }
+    for file in files:
+        if fnmatch(str(file), options.verdicts):
+            results[str(file)]["verdict"] = _verdicts(python, file, folder / "homes" / version)
+    return results
+
+
+def _captured(client: AgentClient, file: Path, whole: bool) -> Any:
+    try:
+        regions = client.capture(file, None, covered_ops(), whole=whole)
+    except CaptureError as error:
+        return f"{type(error).__name__}: {error}"
+    return [_row(region) for region in regions]
+
+
+def _row(region: Region) -> dict[str, Any]:
+    """What must be the same: the place, the call, and the graph in canonical names."""
+    graph = region.task.graph if region.task else None
+    return {
+        "symbol": region.symbol,
+        "lines": [region.span.line, region.span.end_line],
+        "category": region.op_category,
+        "status": region.status.value,
+        "inputs": [[item.expression, list(item.spec.shape), item.spec.dtype] for item in graph.inputs]
+        if graph
+        else [],
+        "ops": [node.op for node in graph.nodes] if graph else [],
+        "replacement": region.replacement,
+        "reason": region.reason,
+    }
+
+
+def _verdicts(python: Path, file: Path, home: Path) -> Any:
+    """The status of each region after one attempt, with a memory of this version alone."""
+    (home.parent / "cache").mkdir(parents=True, exist_ok=True)
+    home.mkdir(exist_ok=True)
+    (home / "memory.db").unlink(missing_ok=True)
+    shared = {"EVOKERNEL_HOME": str(home), "EVOKERNEL_TWIN_DIR": str(home.parent / "cache" / "twin")}
+    command = [sys.executable, "-m", "evokernel_core.cli.main", "synth", str(file), "--budget", "1",
+               "--json", "--interpreter", str(python)]  # fmt: skip
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=SYNTH_S, env={**os.environ, **shared}
+    )
+    try:
+        rows = json.loads(done.stdout)["regions"]
+    except (ValueError, KeyError):
+        return done.stderr.strip()
+    fields = ("line", "end_line", "op_category", "status", "best_latency_us", "reason")
+    return [{name: row[name] for name in fields} for row in rows]
+
+
+def _summary(results: dict[str, Any]) -> dict[str, Any]:
+    base = next(iter(results))
+    return {
+        version: {
+            "single": _count(found, "single"),
+            "program": _count(found, "program"),
+            "verified": _count(found, "verdict"),
+            "differences": list(_differences(results[base], found)),
+            "other_reasons": sum(1 for _ in _other_reasons(results[base], found)),
+        }
+        for version, found in results.items()
+    }
+
+
+def _count(found: dict[str, Found], kind: str) -> int:
+    """Regions with a graph, or with a verified kernel."""
+    rows = (row for item in found.values() if isinstance(item, dict) for row in _rows(item.get(kind)))
+    return sum(row["status"] in ("candidate", "verified") for row in rows)
+
+
+def _rows(value: Any) -> list[dict[str, Any]]:
+    return value if isinstance(value, list) else []
+
+
+def _differences(base: dict[str, Found], found: dict[str, Found]) -> Iterator[str]:
+    """What is not as in the first version, but for the wording of reasons, which may be torch's own."""
+    if "failed" in found:
+        yield str(found["failed"])
+        return
+    for file, kinds in base.items():
+        for kind, rows in kinds.items():
+            other = found[file][kind]
+            if isinstance(rows, str) or isinstance(other, str):
+                if type(rows) is not type(other):
+                    yield f"{Path(file).name} {kind}: {_short(other)} instead of {_short(rows)}"
+                continue
+            before, after = ([_plain(row) for row in item] for item in (rows, other))
+            for row in (row for row in before if row not in after):
+                yield f"{Path(file).name} {kind}: lost {_short(row)}"
+            for row, whole in zip(after, other, strict=True):
+                if row not in before:
+                    yield f"{Path(file).name} {kind}: has {_short(whole)}"
+
+
+def _other_reasons(base: dict[str, Found], found: dict[str, Found]) -> Iterator[str]:
+    for file, kinds in base.items() if "failed" not in found else ():
+        for kind, rows in kinds.items():
+            reasons = {row["reason"] for row in _rows(rows)}
+            yield from (row["reason"] for row in _rows(found[file][kind]) if row["reason"] not in reasons)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "reason"}
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 600 else text[:597] + "..."
+
+
+def _table(summary: dict[str, Any]) -> str:
+    lines = ["| torch | single kernels | programs | verified | as in the first |", "|---|---|---|---|---|"]
+    for version, item in summary.items():
+        same = f"{len(item['differences'])} differ" if item["differences"] else "yes"
+        lines.append(f"| {version} | {item['single']} | {item['program']} | {item['verified']} | {same} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
