@@ -1,7 +1,8 @@
-"""Edit a person's file: put a kernel's call in a region's place, and take it out again.
+"""Edit a person's file: put a guarded call of a kernel before a region's code, and take it out again.
 
-Only the region's span and two import lines change; every other byte stays. LibCST says where imports
-and symbols are; it parses slowly, so this runs when an edit is made and never while typing.
+The region's code stays: it runs where the guards do not hold. Only the region's span and an import line
+change; every other byte stays. LibCST says where imports and symbols are; it parses slowly, so this runs
+when an edit is made and never while typing.
 """
 
 from __future__ import annotations
@@ -15,25 +16,26 @@ from attrs import frozen
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from evokernel_core.capture.text import TextChange, apply_change, line_starts, span_of, span_offsets, text_at
-from evokernel_core.domain.arguments import expressions
+from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import EditConflict
 from evokernel_core.domain.region import Region, Span
 
 _WIDTH = 100
-_TORCH_IMPORT = "import torch  # for torch.ops.evokernel"
-_NAMESPACE = "torch.ops.evokernel"
+_TORCH_IMPORT = "import torch  # for evokernel_kernels"
+_PACKAGE = "evokernel_kernels"
+_EXPRESSION = "{call} if {holds} else {original}"
 
 
 def plan_edit(text: str, region: Region, kernel_name: str) -> str:
-    """The text with the region replaced by the kernel's call, and the imports that it needs.
+    """The text with a call of the kernel before the region's code, and the import that it needs.
 
     A region that moved is found again by its text if that is unique in its symbol. Planning an edit
     that is already there changes nothing. Raises EditConflict.
     """
     module = _Module.parse(text)
-    place = _find_source(module, region)
+    place = _find_source(module, region, kernel_name)
     if place is None:
-        if f"{_NAMESPACE}.{kernel_name}(" in text_at(text, module.symbol(region.symbol)):
+        if any(module.guarded(kernel_name, region.symbol)):
             return _with_imports(text, kernel_name)
         raise EditConflict(
             f"The code of the region in {region.symbol} changed since it was captured: capture it again."
@@ -43,19 +45,20 @@ def plan_edit(text: str, region: Region, kernel_name: str) -> str:
 
 
 def revert_edit(text: str, region: Region, kernel_name: str) -> str:
-    """The text with the region's own code back in place of the kernel's call.
+    """The text with the region's own code alone again.
 
     The import goes with the last call of the kernel. Raises EditConflict where there is no call.
     """
     module = _Module.parse(text)
     start, _ = span_offsets(text, module.symbol(region.symbol))
-    places = [span for span in module.calls(kernel_name, region) if span_offsets(text, span)[0] >= start]
-    if not places:
+    found = [item for item in module.guarded(kernel_name, region.symbol) if item.offset >= start]
+    if not found:
         raise EditConflict(
             f"{region.symbol} does not call {kernel_name} any more: there is nothing to revert."
         )
-    nearest = min(places, key=lambda span: abs(span.line - region.span.line))
-    restored = apply_change(text, TextChange(nearest, region.source))
+    nearest = min(found, key=lambda item: abs(item.span.line - region.span.line))
+    taken = nearest.span if region.site is not None and region.site.enclosed else nearest.taken
+    restored = apply_change(text, TextChange(taken, "" if nearest.is_prefix else region.source))
     return _checked(_without_imports(restored, kernel_name), region)
 
 
@@ -87,17 +90,19 @@ def _trimmed(text: str, start: int, before: str, after: str) -> TextChange:
     return TextChange(span_of(text, start + head, end), after[head : len(after) - tail])
 
 
-def _find_source(module: _Module, region: Region) -> Span | None:
-    """Where the region's text is now: at its span, or once elsewhere in its symbol."""
+def _find_source(module: _Module, region: Region, kernel_name: str) -> Span | None:
+    """Where the region's text is now, behind no guard of the kernel: at its span, or once elsewhere in its
+    symbol."""
     text = module.text
-    if _digest(text_at(text, region.span)) == region.source_hash:
+    taken = [item.covers for item in module.guarded(kernel_name, region.symbol)]
+    if _digest(text_at(text, region.span)) == region.source_hash and not _in_any(region.span, taken):
         return region.span
     start, end = span_offsets(text, module.symbol(region.symbol))
     places = []
     at = text.find(region.source, start, end)
     while at >= 0:
         span = span_of(text, at, at + len(region.source))
-        if module.is_whole(span):
+        if module.is_whole(span) and not _in_any(span, taken):
             places.append(span)
         at = text.find(region.source, at + 1, end)
     if len(places) > 1:
@@ -107,50 +112,74 @@ def _find_source(module: _Module, region: Region) -> Span | None:
     return places[0] if places else None
 
 
+def _in_any(span: Span, others: Sequence[Span]) -> bool:
+    return any(_contains(other, span) for other in others)
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _replacement(text: str, place: Span, region: Region, kernel_name: str) -> str:
-    if region.task is None:
+    site = region.site
+    if site is None:
         raise EditConflict(f"The region in {region.symbol} has no kernel: {region.reason}")
     newline = _newline(text)
-    before, _ = _around(region, newline)
-    margin = (text_at(text, Span(place.line, 0, place.line, place.column)) + before).split(newline)[-1]
-    arguments = expressions(region.task.graph)
-    call = f"{_NAMESPACE}.{kernel_name}({', '.join(map(_joined, arguments))})"
-    if len(margin) + len(call) > _WIDTH:
-        indent = margin[: len(margin) - len(margin.lstrip())]
-        rows = "".join(_row(argument, f"{indent}    ", newline) for argument in arguments)
-        call = f"{_NAMESPACE}.{kernel_name}({newline}{rows}{indent})"
-    return call.join(_around(region, newline))
+    line = text_at(text, Span(place.line, 0, place.line, place.column))
+    indent = line[: len(line) - len(line.lstrip())]
+    is_moved = bool(site.bindings) or "else:" in site.template
+    original = site.original.replace("\n", newline) if is_moved else text_at(text, place)
+    if site.template == _EXPRESSION:
+        return _expression(text, place, site, kernel_name, original)
+    inner = indent + "    "
+    holds = _call(f"{kernel_name}.holds", _asked(site), f"{indent}if :", indent, newline)
+    call = _call(f"{kernel_name}.run", list(site.parameters), f"{inner}return ", inner, newline)
+    return site.template.replace("\n", newline).format(holds=holds, call=call, original=original)
 
 
-def _joined(argument: str | list[str]) -> str:
-    return argument if isinstance(argument, str) else f"[{', '.join(argument)}]"
+def _expression(text: str, place: Span, site: CallSite, kernel_name: str, original: str) -> str:
+    """On one line where that fits; in parentheses unless it is all that an assignment or a return has, or
+    stands in parentheses already."""
+    newline = _newline(text)
+    line, rest = _line_around(text, place)
+    holds = f"{kernel_name}.holds({', '.join(_asked(site))})"
+    call = f"{kernel_name}.run({', '.join(site.parameters)})"
+    plain = f"{call} if {holds} else {original}"
+    alone = line.endswith(("= ", "return ")) and not rest.strip()
+    if newline not in original and len(line) + len(plain) + len(rest) + 2 <= _WIDTH:
+        return plain if alone or site.enclosed else f"({plain})"
+    indent = line[: len(line) - len(line.lstrip())]
+    inner = " " * len(line) if site.enclosed else f"{indent}    "
+    rows = [
+        _call(f"{kernel_name}.run", list(site.parameters), inner, inner, newline),
+        f"if {_call(f'{kernel_name}.holds', _asked(site), f'{inner}if ', inner, newline)}",
+        f"else {original}",
+    ]
+    joined = f"{newline}{inner}".join(rows)
+    return joined if site.enclosed else f"({newline}{inner}{joined}{newline}{indent})"
 
 
-def _row(argument: str | list[str], indent: str, newline: str) -> str:
-    if isinstance(argument, str):
-        return f"{indent}{argument},{newline}"
-    items = "".join(f"{indent}    {item},{newline}" for item in argument)
-    return f"{indent}[{newline}{items}{indent}],{newline}"
+def _line_around(text: str, place: Span) -> tuple[str, str]:
+    """What stands before a span on its first line, and behind it on its last."""
+    starts = line_starts(text)
+    end = starts[place.end_line] if place.end_line < len(starts) else len(text)
+    _, last = span_offsets(text, place)
+    return text_at(text, Span(place.line, 0, place.line, place.column)), text[last:end].rstrip("\r\n")
 
 
-def _around(region: Region, newline: str) -> tuple[str, str]:
-    """What the replacement has before and after the call, with the file's line ends."""
-    before, after = region.replacement.replace("\n", newline).format(call="\0").split("\0")
-    return before, after
+def _asked(site: CallSite) -> list[str]:
+    """What the guard is passed: operands that are computed get their name there."""
+    bindings = dict(site.bindings)
+    return [f"{name} := {bindings[name]}" if name in bindings else name for name in site.parameters]
 
 
-def _passed(region: Region) -> list[str]:
-    """What a call passes, without spaces and line ends."""
-    found = expressions(region.task.graph) if region.task is not None else []
-    return [_bare(_joined(item)) for item in found]
-
-
-def _bare(text: str) -> str:
-    return "".join(text.split()).replace(",]", "]")
+def _call(function: str, arguments: list[str], before: str, indent: str, newline: str) -> str:
+    """The call on one line where it fits behind ``before``, else an argument a line."""
+    text = f"{function}({', '.join(arguments)})"
+    if len(before) + len(text) <= _WIDTH:
+        return text
+    rows = "".join(f"{indent}    {argument},{newline}" for argument in arguments)
+    return f"{function}({newline}{rows}{indent})"
 
 
 def _newline(text: str) -> str:
@@ -169,13 +198,13 @@ def _checked(text: str, region: Region) -> str:
 
 
 def _kernel_import(kernel_name: str) -> str:
-    return f"import evokernel_kernels.{kernel_name}  # noqa: F401"
+    return f"from {_PACKAGE} import {kernel_name}"
 
 
 def _with_imports(text: str, kernel_name: str) -> str:
     module = _Module.parse(text)
     wanted = [] if module.binds_torch() else [_TORCH_IMPORT]
-    if not module.imports(f"evokernel_kernels.{kernel_name}"):
+    if not module.imports(kernel_name):
         wanted.append(_kernel_import(kernel_name))
     if not wanted:
         return text
@@ -186,9 +215,9 @@ def _with_imports(text: str, kernel_name: str) -> str:
 
 
 def _without_imports(text: str, kernel_name: str) -> str:
-    if f"{_NAMESPACE}.{kernel_name}(" not in text:
+    if f"{kernel_name}.holds(" not in text:
         text = _without_line(text, _kernel_import(kernel_name))
-    if f"{_NAMESPACE}." not in text.replace(_TORCH_IMPORT, ""):
+    if f"from {_PACKAGE} import" not in text:
         text = _without_line(text, _TORCH_IMPORT)
     return text
 
@@ -207,6 +236,18 @@ class _Place:
     node: cst.CSTNode
     span: Span
     holder: str
+
+
+@frozen
+class _Guarded:
+    """A guard of a kernel: its node's ``span``, what a revert takes out, and all that it ``covers`` with the
+    code that runs where it fails. ``is_prefix``: that code stands behind it as it was."""
+
+    span: Span
+    taken: Span
+    covers: Span
+    is_prefix: bool
+    offset: int
 
 
 @frozen
@@ -252,49 +293,76 @@ class _Module:
         ends = {(item.end_line, item.end_column) for item in spans}
         return (span.line, span.column) in starts and (span.end_line, span.end_column) in ends
 
-    def calls(self, kernel_name: str, region: Region) -> Iterator[Span]:
-        """What to replace to undo each call of the kernel in the region's symbol; only calls with the
-        region's arguments where there are such."""
-        name = f"{_NAMESPACE}.{kernel_name}"
-        places = [
-            place
-            for place in self.places
-            if isinstance(place.node, cst.Call)
-            and place.holder == region.symbol
-            and _dotted(place.node.func) == name
+    def guarded(self, kernel_name: str, symbol: str) -> Iterator[_Guarded]:
+        """Where a symbol asks the kernel's guard."""
+        for place in self.places:
+            test = getattr(place.node, "test", None)
+            if place.holder != symbol or not _calls(test, f"{kernel_name}.holds"):
+                continue
+            if isinstance(place.node, cst.IfExp):
+                span = self._with_parentheses(place)
+                yield _Guarded(place.span, span, span, False, self._offset(span))
+            elif isinstance(place.node, cst.If) and place.node.orelse is None:
+                behind = self._behind(place)
+                taken = Span(place.span.line, place.span.column, behind.line, behind.column)
+                covers = Span(place.span.line, place.span.column, behind.end_line, behind.end_column)
+                yield _Guarded(place.span, taken, covers, True, self._offset(taken))
+            elif isinstance(place.node, cst.If):
+                yield _Guarded(place.span, place.span, place.span, False, self._offset(place.span))
+
+    def _offset(self, span: Span) -> int:
+        return span_offsets(self.text, span)[0]
+
+    def _with_parentheses(self, place: _Place) -> Span:
+        """With the innermost pair of parentheses of its own, where there is one."""
+        if not getattr(place.node, "lpar", ()):
+            return place.span
+        start, end = span_offsets(self.text, place.span)
+        first = len(self.text[:start].rstrip()) - 1
+        behind = self.text[end:]
+        last = end + len(behind) - len(behind.lstrip()) + 1
+        return span_of(self.text, first, last)
+
+    def _behind(self, place: _Place) -> Span:
+        """From the statement behind a guard to the end of its block; the guard's own end where none is."""
+        spans = [
+            other.span
+            for other in self.places
+            if isinstance(other.node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+            and other.holder == place.holder
+            and other.span.column == place.span.column
+            and (other.span.line, other.span.column) > (place.span.end_line, 0)
         ]
-        exact = [place for place in places if self._arguments(place.node) == _passed(region)]
-        for place in exact or places:
-            yield self._replaced(place.span, region)
-
-    def _replaced(self, call: Span, region: Region) -> Span:
-        """All that took the region's place together with a call; the call's statement where what stood
-        around it has changed."""
-        before, after = _around(region, _newline(self.text))
-        start, end = span_offsets(self.text, call)
-        if self.text[:start].endswith(before) and self.text[end:].startswith(after):
-            return span_of(self.text, start - len(before), end + len(after))
-        return self._statement(call)
-
-    def _arguments(self, call: cst.CSTNode) -> list[str]:
-        arguments = call.args if isinstance(call, cst.Call) else ()
-        return [_bare(self.tree.code_for_node(item.value)) for item in arguments]
-
-    def _statement(self, inner: Span) -> Span:
-        """The smallest statement around a span."""
-        around = [
-            place.span
-            for place in self.places
-            if isinstance(place.node, cst.BaseSmallStatement) and _contains(place.span, inner)
-        ]
-        return max(around, key=lambda span: (span.line, span.column))
+        if not spans:
+            end = place.span.end_line, place.span.end_column
+            return Span(*end, *end)
+        block: list[Span] = []
+        for span in spans:
+            if block and _dedents(self.text, block[-1].end_line, span.line, span.column):
+                break
+            block.append(span)
+        return Span(block[0].line, block[0].column, block[-1].end_line, block[-1].end_column)
 
     def binds_torch(self) -> bool:
         """Whether the name ``torch`` is imported at the top level."""
         return any(bound == "torch" for bound, _ in self._imported())
 
-    def imports(self, name: str) -> bool:
-        return any(module == name for _, module in self._imported())
+    def imports(self, kernel_name: str) -> bool:
+        """Whether the kernel's package is imported at the top level."""
+        statements = (
+            item
+            for line in self.tree.body
+            if isinstance(line, cst.SimpleStatementLine)
+            for item in line.body
+            if isinstance(item, cst.ImportFrom) and item.module is not None
+        )
+        return any(
+            _dotted(item.module) == _PACKAGE
+            and not isinstance(item.names, cst.ImportStar)
+            and any(_dotted(alias.name) == kernel_name and alias.asname is None for alias in item.names)
+            for item in statements
+            if item.module is not None
+        )
 
     def _imported(self) -> Iterator[tuple[str, str]]:
         """The name bound and the module named, for each plain import at the top level."""
@@ -330,6 +398,16 @@ def _walk(node: cst.CSTNode, holder: str) -> Iterator[tuple[cst.CSTNode, str]]:
         holder = f"{holder}.{node.name.value}".lstrip(".")
     for child in node.children:
         yield from _walk(child, holder)
+
+
+def _calls(node: cst.CSTNode | None, name: str) -> bool:
+    return isinstance(node, cst.Call) and _dotted(node.func) == name
+
+
+def _dedents(text: str, line: int, until: int, column: int) -> bool:
+    """Whether a line between two lines stands further left than a column."""
+    between = text.splitlines()[line : until - 1]
+    return any(item.strip() and len(item) - len(item.lstrip()) < column for item in between)
 
 
 def _dotted(node: cst.CSTNode) -> str:

@@ -13,6 +13,7 @@ from evokernel_core.capture.annotation import parse_annotation
 from evokernel_core.capture.category import op_category, task_name
 from evokernel_core.capture.finder import Definition, Document, find
 from evokernel_core.capture.text import text_at
+from evokernel_core.domain.call_site import CallSite, Guard
 from evokernel_core.domain.errors import ShapesNeeded
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.region import Region, RegionStatus, Span
@@ -79,7 +80,6 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
         span=definition.name_span,
         source=source,
         source_hash=digest,
-        replacement="",
         op_category="other",
         status=RegionStatus.NEEDS_SHAPES if needs_shapes else RegionStatus.UNSUPPORTED,
         reason=message or default,
@@ -98,11 +98,23 @@ def _region(path: Path, text: str, item: dict[str, Any], seen: Counter[str]) -> 
         span=span,
         source=source,
         source_hash=digest,
-        replacement=item["replacement"],
         op_category=task.op_category if task else "other",
         status=RegionStatus(item["status"]),
         reason=item["reason"],
         task=task,
+        site=_site(item) if task else None,
+    )
+
+
+def _site(item: dict[str, Any]) -> CallSite:
+    return CallSite(
+        template=item["replacement"],
+        original=item["original"],
+        bindings=tuple(item["bindings"].items()),
+        parameters=tuple(item["parameters"]),
+        guards=tuple(Guard(**guard) for guard in item["guards"]),
+        code=tuple(item["code"].items()),
+        enclosed=item["enclosed"],
     )
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from attrs import frozen
 
+from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.task import KernelTask
 
 
@@ -39,11 +40,9 @@ class Span:
 class Region:
     """A replaceable span.
 
-    ``source_hash`` is the sha256 of the span's text. ``replacement`` is the text that takes its
-    place, with ``{call}`` where the call of the generated op goes: ``"{call}"`` for an expression,
-    ``"y = {call}"`` or ``"return {call}"`` for statements. The call's arguments are those of
-    ``domain.arguments.expressions``. ``task`` is None unless status is
-    candidate, verified or infeasible; ``reason`` is one sentence where it is None.
+    ``source_hash`` is the sha256 of the span's text. ``site`` says what takes its place, and under which
+    guards. ``task`` and ``site`` are None unless status is
+    candidate, verified or infeasible; ``reason`` is one sentence where they are None.
     ``id`` is stable while the text of the span is (qualified symbol + ordinal + source hash).
     """
 
@@ -53,8 +52,8 @@ class Region:
     span: Span
     source: str
     source_hash: str
-    replacement: str
     op_category: str
     status: RegionStatus
     reason: str = ""
     task: KernelTask | None = None
+    site: CallSite | None = None

@@ -21,9 +21,11 @@ def uncovered(text: str, region: Region) -> str:
     for statement in function.body:
         if not _inside(statement, region.span, text) and not _idle(statement, region.span, text):
             return f"Line {statement.lineno} works on tensors outside of the region."
+    for _, expression in region.site.bindings if region.site else ():
+        return f"The argument {expression} is computed outside of the region."
     for item in region.task.graph.inputs if region.task else ():
-        expression = ast.parse(item.expression, mode="eval").body
-        if not _plain(expression) and not _draws(expression):
+        operand = ast.parse(item.expression, mode="eval").body
+        if not _plain(operand) and not _draws(operand):
             return f"The argument {item.expression} is computed outside of the region."
     return ""
 

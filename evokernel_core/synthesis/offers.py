@@ -53,6 +53,12 @@ def side_by_side(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Of
     return tuple(sorted([*found, *around], key=_place))
 
 
+def covers(program: Region, other: Region) -> bool:
+    """Whether a program stands for the code of another region: its own, or that of functions it calls."""
+    called = {place.rpartition(":")[2] for place, _ in program.site.code} if program.site else set()
+    return program.span.overlaps(other.span) or other.symbol in called
+
+
 def _place(offer: Offer) -> tuple[int, int, int]:
     span = offer.region.span
     return span.line, span.column, span.end_line
@@ -69,7 +75,7 @@ def choose(single: Iterable[Offer], programs: Iterable[Offer]) -> tuple[Offer, .
     for offer in programs:
         if offer.estimate is None or any(offer.region.id == other.region.id for other in found):
             continue
-        inside = [other for other in found if offer.region.span.overlaps(other.region.span)]
+        inside = [other for other in found if covers(offer.region, other.region)]
         kept = [other for other in inside if other.estimate is not None]
         saved = math.fsum(other.estimate.saved_us for other in kept if other.estimate)
         apart = [other for other in found if other not in inside]

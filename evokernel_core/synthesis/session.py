@@ -15,7 +15,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc import author
-from evokernel_core.ascendc.emit.package import import_root, kernel_name, write_package
+from evokernel_core.ascendc.emit.package import import_root, kernel_name, placed, write_package
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fused_ops
@@ -254,14 +254,14 @@ class Session:
             raise StoreError("The kernel is not in the memory as verified; generate it again.")
         spoken = self._verifier.name if self._verifier else ""
         best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
-        return self._write(region, task, Candidate(best.source, best.verdict, best.parent))
+        return self._write(region, Candidate(best.source, best.verdict, best.parent))
 
-    def _write(self, region: Region, task: KernelTask, candidate: Candidate) -> Package:
-        return _write_below(import_root(Path(region.file)), task, candidate)
+    def _write(self, region: Region, candidate: Candidate) -> Package:
+        return _write_below(import_root(Path(region.file)), region, candidate)
 
     def stage(self, region: Region, candidate: Candidate) -> Package:
         """Writes the package into the cache, to be read or verified; nothing of the user's changes."""
-        return _write_below(cache_dir() / "packages", _task(region), candidate)
+        return _write_below(cache_dir() / "packages", region, candidate)
 
     def apply(self, path: Path, region: Region, candidate: Candidate) -> Package:
         """Writes the package, then puts the call into the file. Raises EditConflict, then the file is
@@ -270,8 +270,9 @@ class Session:
             raise UsageError("Only a verified kernel can be applied; this one failed.")
         data = path.read_bytes()  # bytes: the file keeps its line ends, and a mark of UTF-8
         mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
-        edited = plan_edit(data.decode("utf-8-sig"), region, kernel_name(_task(region)))
-        package = self._write(region, _task(region), candidate)
+        name = kernel_name(_task(region), placed(region).site)
+        edited = plan_edit(data.decode("utf-8-sig"), region, name)
+        package = self._write(region, candidate)
         _replace(path, mark + edited.encode())
         return package
 
@@ -291,9 +292,9 @@ def _add(found: list[Region], more: Iterable[Region]) -> None:
     found += [region for region in more if not any(region.span.overlaps(span) for span in before)]
 
 
-def _write_below(root: Path, task: KernelTask, candidate: Candidate) -> Package:
-    name = kernel_name(task)
-    return Package(name, write_package(root, name, task, candidate.source, candidate.verdict))
+def _write_below(root: Path, region: Region, candidate: Candidate) -> Package:
+    folder = write_package(root, _task(region), placed(region), candidate.source, candidate.verdict)
+    return Package(folder.name, folder)
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from textwrap import dedent, indent
 from typing import Any
 
@@ -11,12 +11,11 @@ import pytest
 import torch
 
 from evokernel_core.capture.agent.reference.reference import run
-from evokernel_core.capture.edit import plan_edit, revert_edit
-from evokernel_core.domain.arguments import lists, takes_lists
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.synthesis.coverage import uncovered
+from tests.capture.edited import edited_module, runs
 
 HEAD = """
 import random
@@ -57,25 +56,12 @@ def model(init: str, forward: str, shapes: str, arguments: str = "x") -> str:
     )
 
 
-def by_name(task: KernelTask, given: Sequence[Any]) -> dict[str, Any]:
-    """The arguments of a call of the operator by the names of the graph's inputs."""
-    graph = task.graph
-    names = [item.name for item in (*graph.inputs, *graph.counters)]
-    if takes_lists(graph):
-        parts = lists(graph)
-        names = [item.name for item in (*parts.read, *parts.written, *parts.numbers)]
-        given = [item for part in given for item in (part if isinstance(part, list) else [part])]
-    return dict(zip(names, given, strict=True))
-
-
 def kernel(task: KernelTask) -> Callable[..., Any]:
     """The captured graph as the operator that takes its place: it allocates results of its own."""
     graph = to_data(task.graph)
 
     def call(*given: Any) -> Any:
-        passed = by_name(task, given)
-        inputs = {item.name: passed[item.name] for item in task.graph.inputs}
-        counters = {item.name: passed[item.name] for item in task.graph.counters}
+        inputs = dict(zip([item.name for item in task.graph.inputs], given, strict=True))
         sizes = {
             dim: int(inputs[item.name].shape[axis])
             for item in task.graph.inputs
@@ -83,11 +69,6 @@ def kernel(task: KernelTask) -> Callable[..., Any]:
             if isinstance(dim, str) and dim.isidentifier()
         }
         results = [value.clone() for value in run(graph, inputs, sizes)]
-        for update in task.graph.updates:
-            if update.output is None:
-                counters[update.name].add_(update.step)
-            else:
-                {**inputs, **counters}[update.name].copy_(results[update.output])
         results = results[: task.graph.returned]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -121,15 +102,9 @@ def assert_same_model(text: str, region: Region, calls: int = 2) -> None:
     """Both models, of equal weights, give the same for the same seeds, in training and in evaluation."""
     assert region.task is not None, region.reason
     assert not uncovered(text, region)
-    edited = plan_edit(text, region, "k")
-    assert revert_edit(edited, region, "k") == text
-    runnable = edited.replace("import evokernel_kernels.k  # noqa: F401", "").replace(
-        "torch.ops.evokernel.k(", "kernel_k("
-    )
-    assert "kernel_k(" in runnable
     torch.manual_seed(0)
-    first = executed(text)
-    one, other = first["Model"](), executed(runnable, kernel_k=kernel(region.task))["Model"]()
+    first, second = executed(text), edited_module(text, region)
+    one, other = first["Model"](), second.Model()
     other.load_state_dict(one.state_dict())
     with torch.no_grad():
         for train in (True, False):
@@ -145,6 +120,7 @@ def assert_same_model(text: str, region: Region, calls: int = 2) -> None:
                     shared.append(sharing([*tensors(results[-1][0]), *tensors(given), *item.buffers()]))
                 assert shared[0] == shared[1]
                 torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+    assert runs(second), "no call was the kernel's"
     torch.testing.assert_close(dict(other.named_buffers()), dict(one.named_buffers()))
 
 
@@ -669,13 +645,7 @@ def test_arguments_that_are_written_stay_the_callers(
 def _same_with_gradients_and_shared_memory(text: str, region: Region) -> None:
     """Where a copy of the new values would not do, the code runs as it did."""
     assert region.task is not None
-    runnable = (
-        plan_edit(text, region, "k")
-        .replace("import evokernel_kernels.k  # noqa: F401", "")
-        .replace("torch.ops.evokernel.k(", "kernel_k(")
-    )
-    first, second = executed(text), executed(runnable, kernel_k=kernel(region.task))
-    one, other = first["Model"](), second["Model"]()
+    one, other = executed(text)["Model"](), edited_module(text, region).Model()
     other.load_state_dict(one.state_dict())
     found = []
     for net in (one, other):

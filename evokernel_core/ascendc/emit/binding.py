@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evokernel_core.ascendc.emit.reference import python_name, symbol_sources, tensor_inputs
-from evokernel_core.domain.arguments import lists, takes_lists
+from evokernel_core.domain.arguments import numbers_of, takes_lists
 from evokernel_core.domain.graph import GraphInput, InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
@@ -28,7 +28,7 @@ RESERVED_UB_BYTES = 8 * 1024
 
 def schema_arguments(task: KernelTask) -> str:
     if takes_lists(task.graph):
-        return ", ".join(["Tensor[] tensors", *map(schema_argument, lists(task.graph).numbers)])
+        return ", ".join(["Tensor[] tensors", *map(schema_argument, numbers_of(task.graph))])
     return ", ".join(schema_argument(item) for item in task.graph.inputs)
 
 
@@ -41,9 +41,8 @@ def schema_type(count: int) -> str:
     return "Tensor" if count == 1 else "(" + ", ".join(["Tensor"] * count) + ")"
 
 
-def schema_argument(item: GraphInput, written: str = "") -> str:
-    """An argument in a schema; ``written`` is the alias set of one that the operator writes into."""
-    kind = "float" if item.kind is InputKind.SCALAR else f"Tensor({written}!)" if written else "Tensor"
+def schema_argument(item: GraphInput) -> str:
+    kind = "float" if item.kind is InputKind.SCALAR else "Tensor"
     return f"{kind} {python_name(item.name)}"
 
 
@@ -59,7 +58,6 @@ def context(task: KernelTask) -> Mapping[str, Any]:
     several = len(results) > 1
     return {
         "cpp_parameters": ", ".join(parameter for parameter, _, _ in passed),
-        "cpp_types": ", ".join(kind for _, kind, _ in passed),
         "cpp_names": ", ".join(name for _, _, name in passed),
         "cpp_result": f"std::tuple<{', '.join(['at::Tensor'] * len(results))}>" if several else "at::Tensor",
         "checks": [
@@ -101,7 +99,7 @@ def _passed(item: GraphInput) -> tuple[str, str, str]:
 
 def _listed(task: KernelTask) -> list[tuple[str, str, str]]:
     """The same of the list of all tensors, then of each number."""
-    return [("at::TensorList tensors", "at::TensorList", "tensors"), *map(_passed, lists(task.graph).numbers)]
+    return [("at::TensorList tensors", "at::TensorList", "tensors"), *map(_passed, numbers_of(task.graph))]
 
 
 def _type(item: GraphInput) -> str:

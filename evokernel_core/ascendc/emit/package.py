@@ -11,21 +11,30 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from attrs import frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from evokernel_core.ascendc.emit import binding, updates
+from evokernel_core.ascendc.emit import binding, call_site
 from evokernel_core.ascendc.emit.reference import python_name, statements, tensor_inputs
+from evokernel_core.domain.arguments import takes_lists
+from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.domain.graph import GraphInput, InputKind, Update
+from evokernel_core.domain.graph import GraphInput, InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 
 ROOT_PACKAGE = "evokernel_kernels"
-FORMAT = 1
-"""Version of kernel.json."""
-_ROOT_INIT = '"""Ascend NPU kernels that EvoKernel wrote and verified; one package each."""\n'
+FORMAT = 2
+"""Version of kernel.json: 2 has the call site with its guards."""
+_ROOT_INIT = '''"""Ascend NPU kernels that EvoKernel wrote and verified; one package each."""
+
+from evokernel_kernels.guards import calls
+
+__all__ = ["calls"]
+'''
 _LARGEST_TEST = 1 << 22
 """Elements; larger captured sizes are not part of a package's own test."""
 
@@ -39,11 +48,12 @@ _environment = Environment(
 )
 
 
-def kernel_name(task: KernelTask) -> str:
-    """The operator's name: the task's own with the head of its hash, such as ``softmax_3f9a1c2b``."""
+def kernel_name(task: KernelTask, site: CallSite) -> str:
+    """The operator's name: the task's own with the head of a hash, such as ``softmax_3f9a1c2b``. Call sites
+    with other guards or operands have packages of their own."""
     stem = re.sub(r"\W+", "_", task.name).strip("_").lower() or "fused"
     stem = stem if stem[0].isalpha() else f"op_{stem}"
-    return f"{stem}_{task.task_id[:8]}"
+    return f"{stem}_{_sha256(task.task_id + site.digest)[:8]}"
 
 
 def import_root(file: Path) -> Path:
@@ -54,17 +64,39 @@ def import_root(file: Path) -> Path:
     return folder
 
 
-def write_package(root: Path, name: str, task: KernelTask, source: KernelSource, verdict: Verdict) -> Path:
-    """Write ``root/evokernel_kernels/name`` and return it; readers see the old package or the new.
+@frozen
+class Placed:
+    """Where a kernel is called: the file below the folder that imports start from, the function, and the
+    call site."""
+
+    file: str
+    symbol: str
+    site: CallSite
+
+
+def placed(region: Region) -> Placed:
+    """Of a region with a kernel. Raises UsageError for one without."""
+    if region.site is None:
+        raise UsageError(f"No kernel can be written for {region.symbol}: {region.reason}")
+    file = Path(region.file).resolve()
+    return Placed(file.relative_to(import_root(file)).as_posix(), region.symbol, region.site)
+
+
+def write_package(
+    root: Path, task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict
+) -> Path:
+    """Write ``root/evokernel_kernels/NAME`` and return it; readers see the old package or the new.
 
     Raises OSError where the folder cannot be written.
     """
     parent = root / ROOT_PACKAGE
     parent.mkdir(parents=True, exist_ok=True)
-    _write_once(parent / "__init__.py", _ROOT_INIT)
+    name = kernel_name(task, place.site)
+    _update(parent / "__init__.py", _ROOT_INIT)
+    _update(parent / "guards.py", _render("guards.py"))
     staging = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent))
     try:
-        for file, text in package_files(name, task, source, verdict).items():
+        for file, text in package_files(task, place, source, verdict).items():
             (staging / file).write_text(text)
         staging.chmod(0o755)
         return _swap_in(staging, parent / name)
@@ -72,8 +104,8 @@ def write_package(root: Path, name: str, task: KernelTask, source: KernelSource,
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _write_once(path: Path, text: str) -> None:
-    if not path.exists():
+def _update(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
         temporary = path.with_name(f".{path.name}-{os.getpid()}")
         temporary.write_text(text)
         temporary.replace(path)
@@ -93,11 +125,12 @@ def _swap_in(staging: Path, target: Path) -> Path:
     return target
 
 
-def package_files(name: str, task: KernelTask, source: KernelSource, verdict: Verdict) -> dict[str, str]:
+def package_files(task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict) -> dict[str, str]:
     """Every file of a package by name."""
+    name = kernel_name(task, place.site)
     schema = {
         "name": name,
-        "computes": updates.functional_name(name, task),
+        "lists": takes_lists(task.graph),
         "schema_arguments": binding.schema_arguments(task),
         "schema_results": binding.schema_results(task),
     }
@@ -108,9 +141,12 @@ def package_files(name: str, task: KernelTask, source: KernelSource, verdict: Ve
         "op_torch.cpp": _render("op_torch.cpp", **schema, **binding.context(task)),
         "CMakeLists.txt": _render("CMakeLists.txt", name=name),
         "reference.py": _render("reference.py", name=name, arguments=arguments, body=statements(task)),
-        "test_op.py": _render("test_op.py", **schema, **_test_context(task), **updates.context(task)),
-        "kernel.json": _manifest(name, task, source, verdict),
-        "__init__.py": _render("init.py", **schema, **updates.context(task)),
+        "test_op.py": _render("test_op.py", **schema, **_test_context(task)),
+        "kernel.json": _manifest(name, task, place, source, verdict),
+        "__init__.py": _render("init.py", **schema),
+        "call.py": _render(
+            "call.py", name=name, file=place.file, symbol=place.symbol, **call_site.context(task, place.site)
+        ),
     }
 
 
@@ -118,7 +154,7 @@ def _render(template: str, **context: Any) -> str:
     return _environment.get_template(f"{template}.jinja").render(**context)
 
 
-def _manifest(name: str, task: KernelTask, source: KernelSource, verdict: Verdict) -> str:
+def _manifest(name: str, task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict) -> str:
     data = {
         "format": FORMAT,
         "name": name,
@@ -126,6 +162,7 @@ def _manifest(name: str, task: KernelTask, source: KernelSource, verdict: Verdic
         "source_id": source.source_id,
         "chip": verdict.latency.chip if verdict.latency else "",
         "files": {"op_kernel.cpp": _sha256(source.op_kernel_cpp), "tiling.h": _sha256(source.tiling_h)},
+        "call": {**to_data(place), "guards": [guard.condition for guard in place.site.guards]},
         "task": to_data(task),
         "strategy": to_data(source.strategy),
         "verdict": to_data(verdict),
@@ -161,10 +198,6 @@ def _test_context(task: KernelTask) -> dict[str, Any]:
     return {
         "test_sizes": [repr(sizes) for sizes in small or [full]],
         "test_arguments": [_test_argument(item) for item in task.graph.inputs],
-        "test_buffers": [
-            f"torch.zeros({_test_shape(item)}, dtype=torch.{item.spec.dtype}, device=device)"
-            for item in task.graph.counters
-        ],
         "rtol": task.tolerance.rtol,
         "atol": task.tolerance.atol,
     }
@@ -176,6 +209,6 @@ def _test_argument(item: GraphInput) -> str:
     return f"tensor({_test_shape(item)}, torch.{item.spec.dtype})"
 
 
-def _test_shape(item: GraphInput | Update) -> str:
+def _test_shape(item: GraphInput) -> str:
     dims = [re.sub(r"[A-Za-z_]\w*", r'sizes["\g<0>"]', str(dim)) for dim in item.spec.shape]
     return f"({', '.join(dims)},)" if dims else "()"

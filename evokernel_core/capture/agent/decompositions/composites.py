@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,23 +22,15 @@ aten = torch.ops.aten
 _KEY = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
-@dataclass
-class Modes:
-    """Whether something was traced that depends on training, and which way."""
-
-    training: set[bool] = field(default_factory=set)
-
-
 @contextmanager
-def overridden(fits: Callable[[str], bool]) -> Iterator[Modes]:
+def overridden(fits: Callable[[str], bool]) -> Iterator[None]:
     """The operations below are traced as said here. ``fits`` tells which have kernels of their own. To
     be used with torch's Python dispatcher."""
-    modes = Modes()
     with ExitStack() as stack:
-        for operation, rule in _rules(modes, fits).items():
+        for operation, rule in _rules(fits).items():
             stack.enter_context(_override(operation, rule))
         stack.enter_context(BagsOfRows())
-        yield modes
+        yield
 
 
 @contextmanager
@@ -54,17 +45,14 @@ def stacks_kept(fits: Callable[[str], bool] | None = None) -> Iterator[None]:
         yield
 
 
-def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[..., Any]]:
+def _rules(fits: Callable[[str], bool]) -> Mapping[Any, Callable[..., Any]]:
     def dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-        _note(modes, p, train)
         return random_samples.dropout(x, p, train)
 
     def dropout_in_place(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-        _note(modes, p, train)
         return x.copy_(random_samples.dropout(x, p, train)) if train and p else x
 
     def feature_dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-        _note(modes, p, train)
         return random_samples.feature_dropout(x, p, train)
 
     def rrelu(
@@ -76,7 +64,6 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
     ) -> torch.Tensor:
         if generator is not None:
             raise Unsupported("rrelu draws from a generator of its own: leave that argument out.")
-        modes.training.add(training)
         return random_samples.rrelu(x, lower, upper, training)
 
     def rrelu_in_place(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -93,8 +80,6 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
         eps: float,
         cudnn: bool,
     ) -> torch.Tensor:
-        if mean is not None:
-            modes.training.add(training)
         # said here and not by a decomposition, so that what it writes is seen
         return compositions.batch_norm(x, weight, bias, mean, variance, training, momentum, eps)[0]
 
@@ -109,7 +94,7 @@ def _rules(modes: Modes, fits: Callable[[str], bool]) -> Mapping[Any, Callable[.
         aten.batch_norm.default: batch_norm,
         aten.scaled_dot_product_attention.default: attention.rule(fits),
     }
-    return rules | recurrent.rules(fits, lambda p, train: _note(modes, p, train))
+    return rules | recurrent.rules(fits)
 
 
 def copied(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -144,11 +129,6 @@ ATEN_NAMES: Mapping[str, str] = {
     attention.MARK: "aten.scaled_dot_product_attention.default",
 }
 """What nodes that stand for composite operations are called in a graph."""
-
-
-def _note(modes: Modes, p: float, train: bool) -> None:
-    if p:
-        modes.training.add(train)
 
 
 @contextmanager

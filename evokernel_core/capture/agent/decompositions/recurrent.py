@@ -41,12 +41,9 @@ ATEN_NAMES: Mapping[str, str] = {f"evokernel_capture.{kind}.default": f"aten.{ki
 """What nodes of this module's operations are called in a graph."""
 
 
-def rules(
-    fits: Callable[[str], bool], note: Callable[[float, bool], None] = lambda p, train: None
-) -> dict[Any, Callable[..., Any]]:
-    """How the operations are traced; ``fits`` tells which have kernels of their own, and ``note`` takes the
-    probability of dropping out between layers and whether that is done."""
-    return {getattr(aten, kind).input: _rule(kind, fits(f"aten.{kind}.input"), note) for kind in _KINDS}
+def rules(fits: Callable[[str], bool]) -> dict[Any, Callable[..., Any]]:
+    """How the operations are traced; ``fits`` tells which have kernels of their own."""
+    return {getattr(aten, kind).input: _rule(kind, fits(f"aten.{kind}.input")) for kind in _KINDS}
 
 
 def kept() -> dict[Any, Callable[..., Any]]:
@@ -54,17 +51,15 @@ def kept() -> dict[Any, Callable[..., Any]]:
     return {getattr(aten, kind).input: getattr(torch.ops.evokernel_capture, kind) for kind in _KINDS}
 
 
-def _rule(kind: str, fits: bool, note: Callable[[float, bool], None]) -> Callable[..., Any]:
+def _rule(kind: str, fits: bool) -> Callable[..., Any]:
     operation = getattr(aten, kind).input
     apart = operation.py_kernels[torch._C.DispatchKey.CompositeImplicitAutograd]
     whole = getattr(torch.ops.evokernel_capture, kind)
 
     def run(*args: Any) -> Any:
         x, layers, dropout, train, bidirectional, batch_first = args[0], *args[4:9]
-        if dropout and layers > 1:
-            note(dropout, train)
-            if train:
-                return _layer_by_layer(run, *args)
+        if dropout and layers > 1 and train:
+            return _layer_by_layer(run, *args)
         steps = x.shape[1 if batch_first and x.dim() == 3 else 0]
         captured = steps.node.hint if isinstance(steps, torch.SymInt) else steps
         short = captured * layers * (2 if bidirectional else 1) <= _MOST_STEPS

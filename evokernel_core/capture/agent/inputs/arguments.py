@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ..errors import Refused
+from ..guards.guard import same
 from .state import Holder, below, holders_of, tensors_in
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -63,7 +64,7 @@ def _read(argument: str, text: str, value: Any, file_module: str, found: Argumen
     if isinstance(value, torch.Tensor):
         return
     if isinstance(value, (*_PLAIN, torch.dtype, torch.device)):
-        found.conditions.append(_condition(text, value))
+        found.conditions.append(same(text, "", value).condition)
     elif isinstance(value, (tuple, list, dict)):
         _read_container(argument, text, value, file_module, found)
     elif type(value).__module__ == file_module and hasattr(value, "__dict__"):
@@ -95,11 +96,3 @@ def _read_container(argument: str, text: str, value: Any, file_module: str, foun
         found.holders.append(Holder(value, lambda key: f"{text}[{key!r}]"))
     for key, item in entries:
         _read(argument, f"{text}[{key!r}]", item, file_module, found)
-
-
-def _condition(text: str, value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return f"{text} is {value}"
-    if isinstance(value, torch.device):
-        return f"str({text}) == {str(value)!r}"
-    return f"{text} == {value!r}"

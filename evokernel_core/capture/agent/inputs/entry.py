@@ -27,7 +27,7 @@ _NOWHERE = ast.Constant(None)
 class Entry:
     """``given`` is the callable, ``bound`` what it is called with, ``receiver`` the module or None.
     ``refusal`` says why a region cannot stand for all of the function, empty where it can; ``state`` is what
-    the module and the file's globals held before the first call."""
+    the module and the file's globals held before the first call, and ``holders`` where."""
 
     function: Function
     given: Callable[..., Any]
@@ -35,6 +35,7 @@ class Entry:
     bound: inspect.BoundArguments
     refusal: str
     state: Watch
+    holders: tuple[Holder, ...]
 
     @property
     def read_names(self) -> frozenset[str]:
@@ -47,6 +48,13 @@ class Entry:
         """The file's globals, as the function sees them."""
         found: dict[str, Any] = inspect.unwrap(getattr(self.given, "__func__", self.given)).__globals__
         return found
+
+    @property
+    def roots(self) -> dict[str, Any]:
+        """What the function knows by name when it begins."""
+        receiver = {self.function.receiver: self.receiver} if self.function.receiver else {}
+        others = self.bound.arguments.items()
+        return {**receiver, **{name: value for name, value in others if not isinstance(value, torch.Tensor)}}
 
     def may_lack(self, name: str) -> bool:
         """Whether a call may leave an argument out."""
@@ -73,8 +81,9 @@ def entry_of(trial: Trial, source: Source, module: types.ModuleType) -> Entry | 
     except TypeError:  # the call itself will say what is wrong with it
         return None
     bound.apply_defaults()
-    state = Watch(_holders(known[0], receiver, module))
-    return Entry(known[0], given, receiver, bound, _refusal(known[0], outer, function), state)
+    holders = tuple(_holders(known[0], receiver, module))
+    refusal = _refusal(known[0], outer, function)
+    return Entry(known[0], given, receiver, bound, refusal, Watch(holders), holders)
 
 
 def _refusal(known: Function, outer: Any, function: types.FunctionType) -> str:

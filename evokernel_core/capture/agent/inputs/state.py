@@ -122,10 +122,17 @@ def replaced(value: Any, tensors: Mapping[int, Any]) -> Any:
 @contextmanager
 def put(places: Iterable[Held], values: Mapping[int, torch.Tensor]) -> Iterator[None]:
     """Other tensors in the places, by the identity of the tensor that each holds, until the end."""
-    kept = [(place.holder, dict(place.holder.items())) for place in places]
-    try:
+    with restored(place.holder for place in places):
         for place in places:
             place.holder.entries[place.key] = replaced(place.holder.entries[place.key], values)
+        yield
+
+
+@contextmanager
+def restored(holders: Iterable[Holder]) -> Iterator[None]:
+    """In the end the holders hold what they did."""
+    kept = [(holder, dict(holder.items())) for holder in holders]
+    try:
         yield
     finally:
         for holder, entries in kept:

@@ -18,27 +18,37 @@ from ..decompositions.not_decomposed import kept_whole
 from ..errors import AgentError, Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter
+from ..guards.guard import Guard
+from ..guards.observed import Observed, observed
 from ..inputs.entry import Entry, entry_of
+from ..inputs.state import restored
 from ..inputs.trials import Annotations, Trial, trials
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
-from ..loading.lazy_modules import lazy_modules
-from ..loading.load import execute, isolation, line_of, parsed
+from ..loading.lazy_modules import lazy_modules, was_called
+from ..loading.load import execute, isolation, line_of, package_root, parsed
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
 from ..loading.source import Function, Source, number_of
 from ..reference.half_precision import types_that_differ
-from ..tracing.export import RegionFunction, Traced, export, export_static, region_function
+from ..tracing.export import (
+    RegionFunction,
+    Traced,
+    examples,
+    export,
+    export_static,
+    region_function,
+)
 from ..tracing.fusibility import Fusibility
 from ..tracing.sizes import InexpressibleSize
 from ..tracing.zero_one import least_sizes
 from .absorb import Absorber
+from .call_site import Applied, CallSite, applied_calls, bound, is_enclosed, of_region
 from .data_dependent import size_unknown
 from .full_graph import WholeFunctions
-from .grow import OWN_OPS, grow
+from .grow import grow
 from .parts import SCALAR, Plan, Refusal
 from .results import statements_of
-from .training_mode import guarded
 
 _MAX_REGROWTHS = 12
 _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
@@ -73,21 +83,22 @@ def capture(
             calls, problems = trials(module, source, annotations, asked.group)
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
-            entries = [entry_of(trial, source, module) for trial in calls] if whole else []
+            entries = [entry_of(trial, source, module) if whole else None for trial in calls]
             parts = {name for name, way in asked.ways.items() if way == "parts"}
             entries = [item if item and item.function.qualname not in parts else None for item in entries]
             with stacks_kept() if whole else nullcontext():
-                failures = [_run(trial, recorder, source) for trial in calls]
+                ran = [_run(trial, recorder, source, entry, module) for trial, entry in zip(calls, entries)]  # noqa: B905
+            failures = [item for item in ran if not isinstance(item, Observed)]
         request = _Request(source, module, recorder, fusibility, asked.ways)
         wanted = [item for item in source.functions if _matches(item, asked.symbol)]
-        regions, covered = request.whole_regions(entries, failures, wanted) if whole else ([], frozenset())
+        regions, covered = request.whole_regions(entries, ran, wanted) if whole else ([], frozenset())
         refused = {region["symbol"] for region in regions if region["graph"] is None}
         for function in wanted:
             if function.qualname not in covered:
                 smaller = request.regions(function)
                 # why there is no region of all of it is said once
                 regions += [item for item in smaller if item["graph"] or function.qualname not in refused]
-        regions += [region for function in wanted for region in request.applied(function)]
+        regions = request.with_applied(regions, wanted)
     regions += [failure for failure in failures if failure and not _covers(regions, failure)]
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
     regions.sort(key=lambda region: region["span"])
@@ -102,14 +113,21 @@ def _covers(regions: list[dict[str, Any]], failure: dict[str, Any]) -> bool:
     return any(region["span"] == failure["span"] for region in regions)
 
 
-def _run(trial: Trial, recorder: Recorder, source: Source) -> dict[str, Any] | None:
-    """Run one call under the recorder. A failure ends the call; what ran before it still counts."""
+def _run(
+    trial: Trial, recorder: Recorder, source: Source, entry: Entry | None, module: types.ModuleType
+) -> Observed | dict[str, Any]:
+    """Run one call under the recorder: what it read, or the region of the statement that failed. A failure
+    ends the call; what ran before it still counts."""
     try:
         with recorder.running():
             trial.run()
+        if entry is None:
+            return Observed((), {})
+        own = ((source.path, entry.function.qualname),)
+        with restored(entry.holders):
+            return observed(trial.run, entry.roots, module, package_root(Path(source.path))[0], own)
     except BaseException as error:
         return _failed_statement(trial, error, source)
-    return None
 
 
 def _failed_statement(trial: Trial, error: BaseException, source: Source) -> dict[str, Any]:
@@ -173,25 +191,28 @@ class _Request:
         self.recorder = recorder
         self.fusibility = fusibility
         self.ways = ways
+        self._applied = applied_calls(source)
         self._done: dict[Any, dict[str, Any] | frozenset[int]] = {}
 
     def was_executed(self, function: Function) -> bool:
         return any(number in self.recorder.evaluations for number in _numbers(function))
 
     def whole_regions(
-        self, entries: list[Entry | None], failures: list[Any], wanted: list[Function]
+        self, entries: list[Entry | None], ran: list[Any], wanted: list[Function]
     ) -> tuple[list[dict[str, Any]], frozenset[str]]:
         """Regions of whole functions, and the names of those functions. Where one region takes all that
         the file's calls do, nothing is left for the functions that they call in turn."""
         maker = WholeFunctions(self.source, self.module, self.fusibility, self._was_run)
         found, covered = [], set()
-        for entry, failed in zip(entries, failures):  # noqa: B905
-            if entry is None or failed or entry.function not in wanted:
+        for entry, seen in zip(entries, ran):  # noqa: B905
+            if entry is None or not isinstance(seen, Observed) or entry.function not in wanted:
                 continue
             body = statements_of(entry.function.node)
             fixed = self.ways.get(entry.function.qualname) == "fixed"
             try:
-                region = {**maker.region(entry, fixed=fixed), "status": "candidate"}
+                if any(self._is_inside(item, entry.function) for item in self._applied):
+                    raise Refused("It already calls a generated kernel.")
+                region = {**maker.region(entry, seen, fixed=fixed), "status": "candidate"}
                 covered.add(entry.function.qualname)
             except Refused as error:
                 region = {"reason": str(error)}
@@ -216,14 +237,22 @@ class _Request:
             blocked |= more
         return [item for item in results if isinstance(item, dict)]
 
-    def applied(self, function: Function) -> Iterator[dict[str, Any]]:
-        """The calls of generated kernels."""
-        for number in _numbers(function):
-            evaluation = self.recorder.evaluations.get(number)
-            if evaluation and any(call.name.startswith(OWN_OPS) for call in evaluation.ops):
-                node = self.source.nodes[number]
-                reason = f"Line {node.lineno} already calls a generated kernel."
-                yield {**_region(self.source, function, [node], "{call}", reason), "status": "applied"}
+    def with_applied(self, regions: list[dict[str, Any]], wanted: list[Function]) -> list[dict[str, Any]]:
+        """The regions, and the calls of kernels that the file makes, without the code behind their guards."""
+        for function in wanted:
+            for item in self._applied:
+                if not self._is_inside(item, function):
+                    continue
+                reason = f"Line {item.call.lineno} already calls a generated kernel."
+                call = {**_region(self.source, function, [item.call], "{call}", reason), "status": "applied"}
+                taken = _region(self.source, function, [item.first, item.last], "", "")["span"]
+                regions = [region for region in regions if not _overlap(region["span"], taken)]
+                regions.append(call)
+        return regions
+
+    @staticmethod
+    def _is_inside(item: Applied, function: Function) -> bool:
+        return any(node is item.call for node in ast.walk(function.node))
 
     def _result(self, item: Plan | Refusal) -> dict[str, Any] | frozenset[int]:
         if isinstance(item, Refusal):
@@ -235,16 +264,37 @@ class _Request:
     def _export(self, plan: Plan) -> dict[str, Any] | frozenset[int]:
         """A region, or the expressions to keep outside and try again."""
         try:
-            function = region_function(plan, self.module, self._receiver(plan.function), self.source.path)
+            bindings, expressions = bound(plan, self.source)
+            receiver = self._receiver(plan.function)
+            function = region_function(plan, self.module, receiver, self.source.path, expressions)
             graph, symbols = self._graph(plan, function)
-            replacement = guarded(plan, self.source, bool(graph["updates"]))
+            template, original = of_region(plan, self.source, bindings)
+            seen = self._observed(plan, function, receiver)
+            asked = (*seen.guards, *_sized(plan))
+            site = CallSite(template, original, bindings, asked, seen.code, is_enclosed(plan, self.source))
         except Unsupported as error:
             return self._refused(plan, str(error))
         except Exception as error:
             reason = f"torch.export could not trace it ({describe(error)})."
             return _scalar_owners(plan) or self._refused(plan, reason)
-        region = _region(self.source, plan.function, list(plan.body), replacement, "")
-        return {**region, "status": "candidate", "graph": graph, "symbols": symbols}
+        region = _region(self.source, plan.function, list(plan.body), template, "")
+        return {**region, **site.data(graph), "status": "candidate", "graph": graph, "symbols": symbols}
+
+    def _observed(self, plan: Plan, function: RegionFunction, receiver: Any) -> Observed:
+        """What the region reads. Raises Unsupported for what no guard can ask."""
+        roots = {plan.function.receiver: receiver} if plan.function.receiver else {}
+        modules = {ast.unparse(call.node): call.module for call in plan.parts.modules}
+        given = examples(function)
+
+        def run() -> None:
+            with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+                function.call(*given)
+
+        project = package_root(Path(self.source.path))[0]
+        seen = observed(run, roots, self.module, project, codes=(function.call.__code__,), modules=modules)
+        if seen.problem:
+            raise Unsupported(seen.problem)
+        return seen
 
     def _refused(self, plan: Plan, reason: str) -> dict[str, Any]:
         return _region(self.source, plan.function, list(plan.body), plan.replacement, reason)
@@ -279,6 +329,18 @@ def _numbers(function: Function) -> Iterator[int]:
         number = getattr(node, "evokernel_number", -1)
         if number >= 0:
             yield number
+
+
+def _sized(plan: Plan) -> Iterator[Guard]:
+    """That modules which learn sizes from their first call have had it."""
+    for call in plan.parts.modules:
+        for condition in was_called(ast.unparse(call.node), call.module):
+            yield Guard("", condition)
+
+
+def _overlap(one: list[int], other: list[int]) -> bool:
+    first, second = sorted((span[:2], span[2:]) for span in (one, other))
+    return second[0] < first[1]
 
 
 def _scalar_owners(plan: Plan) -> frozenset[int]:

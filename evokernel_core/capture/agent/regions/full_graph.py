@@ -12,15 +12,17 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from ..decompositions.composites import ATEN_NAMES, TABLE, Modes, overridden, stacks_kept
+from ..decompositions.composites import ATEN_NAMES, TABLE, overridden, stacks_kept
 from ..errors import Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import name_for, names_in
 from ..graph.convert import IGNORED, line_in
+from ..guards.guard import Guard
+from ..guards.observed import Observed
 from ..inputs.entry import Call, Entry, call_of, outside_state
 from ..loading.devices import on_host
 from ..loading.lazy_modules import was_called
 from ..loading.load import line_of
-from ..loading.source import ENTER, EXIT, Function, Source
+from ..loading.source import ENTER, EXIT, Source
 from ..reference.half_precision import types_that_differ
 from ..tracing.export import RegionFunction
 from ..tracing.fusibility import Fusibility
@@ -28,12 +30,11 @@ from ..tracing.random_inputs import DrawingConverter
 from ..tracing.sizes import InexpressibleSize
 from ..tracing.trace import Input, Key, WholeTrace, inputs_of, lines_noted, trace
 from ..tracing.zero_one import least_sizes
-from .absorb import member
+from .call_site import CallSite
 from .parts import SCALAR
 from .results import Results
 from .state_rebound import is_set_by_each_call
-from .training_mode import SENSITIVE, mode
-from .writes import conditions_of_writing
+from .writes import aliases, conditions_of_writing
 
 _MAX_ROUNDS = 10
 _LINEAR_ALGEBRA = "aten._linalg_check_errors"
@@ -59,14 +60,15 @@ class WholeFunctions:
         self.module = module
         self.fusibility = fusibility
         self.was_run = was_run
-        self._run: list[Function] = []
+        self._seen = Observed((), {})
         self._set: frozenset[str] = frozenset()
         # a draw said in other draws would give other numbers
         table = {operation: rule for operation, rule in fusibility.table.items() if not _draws(operation)}
         self._table = table | TABLE
 
-    def region(self, entry: Entry, *, fixed: bool = False) -> dict[str, Any]:
-        """``{"replacement", "graph", "symbols"}`` of the function's whole body. With ``fixed`` only the first
+    def region(self, entry: Entry, seen: Observed, *, fixed: bool = False) -> dict[str, Any]:
+        """The call site, ``graph`` and ``symbols`` of the function's whole body, whose call read what was
+        ``seen``. With ``fixed`` only the first
         sizes of its tensors, as those of batches, are symbols. Raises Refused with the reason where it cannot
         be one region."""
         if entry.refusal:
@@ -74,7 +76,9 @@ class WholeFunctions:
         run = [item for item in self.source.functions if any(map(self.was_run, ast.walk(item.node)))]
         if reason := outside_state(self.source, self.was_run, run):
             raise Refused(reason)
-        self._run = run
+        if seen.problem:
+            raise Refused(seen.problem)
+        self._seen = seen
         region = self._region(entry, fixed)
         for change in entry.state.built():
             if not is_set_by_each_call(change, self._set, region["graph"], run):
@@ -96,7 +100,7 @@ class WholeFunctions:
         pinned: set[Key] = set()
         for _ in range(_MAX_ROUNDS):
             try:
-                found, modes = self._trace(call, inputs, pinned)
+                found = self._trace(call, inputs, pinned)
                 more = found.symbols_to_pin() - pinned
             except Untraceable:
                 if not fixed:
@@ -110,20 +114,20 @@ class WholeFunctions:
                 raise Refused(str(error)) from error
             if not more:
                 try:
-                    return self._converted(call, found, modes)
+                    return self._converted(call, found)
                 except InexpressibleSize as error:
                     more = found.keys_of(error.symbols) - pinned
             pinned |= more or {key for i, item in enumerate(inputs) for key in _keys(item, i)}
         raise Refused("Its sizes decide on each other in more ways than can be followed: use fixed sizes.")
 
-    def _trace(self, call: Call, inputs: tuple[Input, ...], pinned: set[Key]) -> tuple[WholeTrace, Modes]:
+    def _trace(self, call: Call, inputs: tuple[Input, ...], pinned: set[Key]) -> WholeTrace:
         """Raises Refused with what stopped the tracer."""
         state = random.getstate()
         try:
             with ExitStack() as stack:
                 stack.enter_context(on_host())
                 stack.enter_context(lines_noted(self.module, self.source, ENTER, EXIT))
-                modes = stack.enter_context(overridden(self.fusibility.fits))
+                stack.enter_context(overridden(self.fusibility.fits))
                 found = trace(call, inputs, self._table, pinned)
         except Unsupported as error:
             raise Refused(str(error)) from error
@@ -135,18 +139,19 @@ class WholeFunctions:
         if random.getstate() != state:
             random.setstate(state)
             raise Refused("It draws random numbers of Python, which change from call to call: use torch's.")
-        return found, modes
+        return found
 
-    def _converted(self, call: Call, found: WholeTrace, modes: Modes) -> dict[str, Any]:
+    def _converted(self, call: Call, found: WholeTrace) -> dict[str, Any]:
         """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
-        conditions = [*call.conditions, *_mode_conditions(call.entry, modes.training, self._asks_mode())]
+        conditions = [*call.conditions]
         if isinstance(call.entry.receiver, torch.nn.Module):
             conditions += was_called(call.entry.function.receiver, call.entry.receiver)
         try:
             converter = DrawingConverter(found.traced, call.leaves, self.source.path)
             results = Results(call, found, converter)
             graph = converter.graph(results.wanted)
-            conditions += conditions_of_writing(call.leaves, results.written, self.module)
+            conditions += conditions_of_writing(call.leaves, results.written)
+            conditions += aliases(call.places, graph)
         except InexpressibleSize:
             raise
         except Unsupported as error:
@@ -154,17 +159,10 @@ class WholeFunctions:
         self._check(graph)
         self._set = frozenset(change.expression for change in call.changes)
         symbols = self._symbols(call, results, converter, graph)
-        return {
-            "replacement": results.replacement(self.source, conditions),
-            "graph": graph,
-            "symbols": symbols,
-        }
-
-    def _asks_mode(self) -> bool:
-        """Whether code of the file that was run reads ``training``."""
-        nodes = (node for function in self._run for node in ast.walk(function.node))
-        asked = (node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "training")
-        return any(map(self.was_run, asked))
+        asked = [Guard("", text) for text in conditions]
+        template, original = results.replacement(self.source)
+        site = CallSite(template, original, {}, (*asked, *self._seen.guards), self._seen.code)
+        return {**site.data(graph), "graph": graph, "symbols": symbols}
 
     def _missing(self, found: WholeTrace) -> str:
         """The operations that no family covers; empty where all are covered."""
@@ -220,22 +218,3 @@ def _draws(operation: Any) -> bool:
 def _keys(item: Input, index: int) -> list[Key]:
     keys = (item.key(index, dim) for dim in range(len(item.shape)))
     return [key for key in keys if key is not None]
-
-
-def _mode_conditions(entry: Entry, modes: set[bool], reads: bool) -> list[str]:
-    """What the call must ask where training and evaluation differ: the mode of the whole model, or that of
-    each layer where they differ. ``reads`` says that the file's code asks itself. Raises Refused for layers
-    without a plain name."""
-    if not (modes or reads) or not isinstance(entry.receiver, torch.nn.Module):
-        return []
-    name, now = entry.function.receiver, bool(entry.receiver.training)
-    if modes <= {now}:
-        return [mode(name, now)]
-    layers = ((path, item) for path, item in entry.receiver.named_modules() if isinstance(item, SENSITIVE))
-    conditions = [mode(name, now)] * reads
-    for path, layer in layers:
-        text = member(name, path)
-        if not text:
-            raise Refused(f"Layer {path} is in a mode of its own and has no plain name: set one for all.")
-        conditions.append(mode(text, layer.training))
-    return conditions

@@ -16,6 +16,7 @@ from ..loading.source import Source
 from ..tracing.random_inputs import DrawingConverter
 from ..tracing.trace import WholeTrace
 from .aliased_outputs import viewed
+from .call_site import escaped
 from .dataclass_outputs import Opened
 from .parts import TENSOR
 
@@ -113,19 +114,15 @@ class Results:
         index = self.wanted.index(value)
         return f"result_{index}" if self._memory[index] == memory else f"result_{index}.clone()"
 
-    def replacement(self, source: Source, conditions: list[str]) -> str:
-        """What takes the place of the function's statements. Where ``conditions`` do not hold, the
-        statements run as they did."""
+    def replacement(self, source: Source) -> tuple[str, str]:
+        """The template of what takes the place of the function's statements, and those statements. Raises
+        Refused where there is no room for both."""
         body = statements_of(self._call.entry.function.node)
         indent = " " * body[0].col_offset
-        inner = indent + "    " * bool(conditions)
-        text = f"\n{inner}".join(self._lines())
-        if not conditions:
-            return text
+        text = f"\n{indent}    ".join(self._lines())
         if body[0].lineno == self._call.entry.function.node.lineno:
             raise Refused("The function stands on one line: put its body on lines of its own.")
-        original = escaped(source.between(body[0], body[-1]))
-        return f"if {' and '.join(conditions)}:\n{inner}{text}\n{indent}{original}"
+        return f"if {{holds}}:\n{indent}    {text}\n{indent}{{original}}", source.between(body[0], body[-1])
 
     def _lines(self) -> list[str]:
         names = [f"result_{number}" for number in range(len(self.wanted))]
@@ -187,7 +184,3 @@ def _sequence(kind: type, items: list[str], names: Mapping[str, Any]) -> str:
     if names.get(kind.__name__) is kind and hasattr(kind, "_fields"):
         return f"{kind.__name__}({joined})"
     return ""
-
-
-def escaped(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from typing import Any
 
-import torch
-
-from ..errors import Refused
-from .parts import PARAMETER, TENSOR, Leaf
+from ..inputs.state import Held
+from .parts import TENSOR, Leaf
 
 
-def conditions_of_writing(
-    leaves: tuple[Leaf, ...], written: Collection[int], module: types.ModuleType
-) -> list[str]:
-    """Python texts that hold where no gradient flows into what is written, and no other argument shares its
-    memory: then new values that are copied into it are all that a caller can see. ``written`` are numbers
-    of leaves. Raises Refused where the file has no name to ask by."""
-    if not written:
-        return []
+def conditions_of_writing(leaves: tuple[Leaf, ...], written: Collection[int]) -> list[str]:
+    """Python texts that hold where no other argument shares the memory of what is written: then new values
+    that are copied into it are all that a caller can see. ``written`` are numbers of leaves."""
     tensors = [leaf for leaf in leaves if leaf.kind == TENSOR]
-    asked = [_without_gradients(tensors, leaves, module), *_apart(tensors, [leaves[i] for i in written])]
-    return [text for text in asked if text]
+    return _apart(tensors, [leaves[index] for index in written])
 
 
-def _without_gradients(tensors: list[Leaf], leaves: tuple[Leaf, ...], module: types.ModuleType) -> str:
-    if any(leaf.kind == PARAMETER and leaf.value.requires_grad for leaf in leaves):
-        name = next((name for name, value in vars(module).items() if value is torch), None)
-        if name is None:
-            raise Refused("It writes into an argument that gradients may reach: import torch, to ask.")
-        return f"not {name}.is_grad_enabled()"
-    floats = [leaf.expression for leaf in tensors if leaf.value.is_floating_point()]
-    return f"not ({' or '.join(f'{text}.requires_grad' for text in floats)})" if floats else ""
+def aliases(places: Iterable[Held], graph: dict[str, Any]) -> list[str]:
+    """Python texts that hold where places of one tensor, such as tied weights, still hold one tensor."""
+    used = {item["expression"] for item in graph["inputs"]}
+    first: dict[int, str] = {}
+    found = []
+    for place in places:
+        known = first.setdefault(id(place.tensor), place.expression)
+        if known != place.expression and known in used:
+            found.append(f"{place.expression} is {known}")
+    return found
 
 
 def _apart(tensors: list[Leaf], written: list[Leaf]) -> list[str]:

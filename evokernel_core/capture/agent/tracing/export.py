@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import copy
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
@@ -48,8 +48,11 @@ class _Wrapper(torch.nn.Module):
         return self._call(*inputs)
 
 
-def region_function(plan: Plan, module: types.ModuleType, receiver: Any, path: str) -> RegionFunction:
-    """Compile the region with its leaves as arguments; line numbers are the file's."""
+def region_function(
+    plan: Plan, module: types.ModuleType, receiver: Any, path: str, expressions: Mapping[Any, str]
+) -> RegionFunction:
+    """Compile the region with its leaves as arguments, which a call reaches by ``expressions``; line numbers
+    are the file's."""
     inputs, names = _inputs(plan)
     scope = {**module.__dict__, _RESTORE: torch.view_as_complex}
     replaced: dict[int, ast.expr] = {}
@@ -64,7 +67,8 @@ def region_function(plan: Plan, module: types.ModuleType, receiver: Any, path: s
     tree = _definition(plan, replaced, [names[leaf.key] for leaf in inputs])
     exec(compile(tree, path, "exec", dont_inherit=True), scope)
     holder = scope[_class_name(plan)]
-    return RegionFunction(holder.__dict__["forward"], inputs)
+    given = tuple(replace(leaf, expression=expressions[leaf.key]) for leaf in inputs)
+    return RegionFunction(holder.__dict__["forward"], given)
 
 
 def _given(name: str, leaf: Leaf) -> ast.expr:
@@ -147,7 +151,7 @@ def export(function: RegionFunction, table: dict[Any, Any]) -> Traced:
     sizes that appear in any other guard are pinned, and the region exported again. ``table`` are the
     decompositions to apply.
     """
-    inputs = _examples(function)
+    inputs = examples(function)
     pinned: set[tuple[int, int]] = set()
     for _ in range(_MAX_ROUNDS):
         try:
@@ -163,10 +167,10 @@ def export(function: RegionFunction, table: dict[Any, Any]) -> Traced:
 
 def export_static(function: RegionFunction, table: dict[Any, Any]) -> Traced:
     """Core ATen with every size as captured. Raises what torch raises."""
-    return _export_once(function, _examples(function), table, None)
+    return _export_once(function, examples(function), table, None)
 
 
-def _examples(function: RegionFunction) -> tuple[torch.Tensor, ...]:
+def examples(function: RegionFunction) -> tuple[torch.Tensor, ...]:
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         return tuple(example(leaf) for leaf in function.inputs)
 

@@ -1,0 +1,177 @@
+"""The code behind a trace: functions of the workspace that ran, the globals that they read, their digests.
+
+A kernel stands for the code that was traced. Where that code, or a global that it reads, is another one
+later, the kernel must not stand for it any more.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import hashlib
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_STDLIB = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")})
+_INSTALLED = (*_STDLIB, *{sysconfig.get_paths()[name] for name in ("purelib", "platlib")})
+_TORCH = str(Path(torch.__file__).parent)
+_AGENT = str(Path(__file__).resolve().parents[1])
+_LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A function that ran: its code, and the globals that it sees."""
+
+    code: types.CodeType
+    names: Mapping[str, Any]
+
+
+def is_workspace(file: str) -> bool:
+    """Whether a file is the user's, rather than installed or made while running."""
+    return (
+        not file.startswith(("<", _AGENT)) and "site-packages" not in file and not file.startswith(_INSTALLED)
+    )
+
+
+def is_stdlib(file: str) -> bool:
+    """Whether a file comes with Python itself."""
+    return file.startswith(_STDLIB) and "site-packages" not in file
+
+
+@contextmanager
+def functions_noted(found: dict[types.CodeType, Ran]) -> Iterator[None]:
+    """Notes each Python function outside torch that runs meanwhile, once."""
+    skipped: set[types.CodeType] = set()
+
+    def note(frame: types.FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event != "call" or code in skipped:
+            return
+        skipped.add(code)
+        if not code.co_filename.startswith((_TORCH, _AGENT, "<")):
+            found[code] = Ran(code, frame.f_globals)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+@dataclass(frozen=True)
+class GlobalRead:
+    """``names`` are a global and the attributes read from it in turn; ``value`` is what they gave.
+    ``of_workspace``: the attributes are of modules and classes of the user's."""
+
+    module: str
+    names: tuple[str, ...]
+    value: Any
+    of_workspace: bool = True
+
+
+def global_reads(ran: Iterable[Ran]) -> list[GlobalRead]:
+    """What functions read of globals, as far as attributes of modules and classes lead."""
+    found: dict[tuple[str, tuple[str, ...]], GlobalRead] = {}
+    for item in ran:
+        for chain in _chains(item.code):
+            if chain[0] in item.names:
+                read = _resolved(item.names, chain)
+                found.setdefault((read.module, read.names), read)
+    return list(found.values())
+
+
+def _chains(code: types.CodeType) -> Iterator[tuple[str, ...]]:
+    """Each global that code reads, with the attributes that follow."""
+    chain: list[str] = []
+    for step in dis.get_instructions(code):
+        if chain and step.opname in _ATTRIBUTES:
+            chain.append(str(step.argval))
+            continue
+        if chain:
+            yield tuple(chain)
+        chain = [str(step.argval)] if step.opname in _LOADS else []
+    if chain:
+        yield tuple(chain)
+
+
+def _resolved(names: Mapping[str, Any], chain: tuple[str, ...]) -> GlobalRead:
+    """Follows a chain while it leads through modules and classes."""
+    value, taken = names[chain[0]], 1
+    own = taken == len(chain) or _is_of_workspace(value)
+    while taken < len(chain) and isinstance(value, (types.ModuleType, type)):
+        try:
+            value = getattr(value, chain[taken])
+        except AttributeError:
+            break
+        taken += 1
+    return GlobalRead(str(names.get("__name__", "")), chain[:taken], value, own or taken == 1)
+
+
+def _is_of_workspace(owner: Any) -> bool:
+    """Whether a module or a class, of which attributes are read, is the user's."""
+    module = (
+        owner if isinstance(owner, types.ModuleType) else sys.modules.get(getattr(owner, "__module__", ""))
+    )
+    return is_workspace(getattr(module, "__file__", None) or "<")
+
+
+def digests(ran: Iterable[Ran], root: Path, without: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The digest of each workspace function that ran, by ``file:qualified.name`` below ``root``; ``without``
+    are the functions whose own text stands in the edit, by file and name."""
+    left_out = set(without)
+    wanted: dict[str, set[int]] = {}
+    for item in ran:
+        if is_workspace(item.code.co_filename):
+            wanted.setdefault(item.code.co_filename, set()).add(item.code.co_firstlineno)
+    found = {}
+    for file, lines in wanted.items():
+        text = _text_of(file)
+        for name, first, source in functions_of(text):
+            if first in lines and (file, name) not in left_out:
+                found[f"{Path(os.path.relpath(file, root)).as_posix()}:{name}"] = digest(source)
+    return found
+
+
+def _text_of(file: str) -> str:
+    import linecache  # knows the editor's text of the file
+
+    return "".join(linecache.getlines(file))
+
+
+def functions_of(text: str) -> Iterator[tuple[str, int, str]]:
+    """Qualified name, first line (decorators included) and source of each function of a file."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    lines = text.splitlines()
+    yield from _functions(tree, "", lines)
+
+
+def _functions(node: ast.AST, prefix: str, lines: list[str]) -> Iterator[tuple[str, int, str]]:
+    for child in ast.iter_child_nodes(node):
+        name = prefix
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            name = f"{prefix}{child.name}."
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([child.lineno, *(item.lineno for item in child.decorator_list)])
+            yield name[:-1], first, "\n".join(lines[first - 1 : child.end_lineno])
+        yield from _functions(child, name, lines)
+
+
+def digest(source: str) -> str:
+    """Of a function's text, whatever its white space and comments on lines of their own."""
+    lines = (line for line in source.splitlines() if not line.lstrip().startswith("#"))
+    return hashlib.sha256("".join("".join(lines).split()).encode()).hexdigest()[:16]

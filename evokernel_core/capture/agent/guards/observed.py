@@ -1,0 +1,90 @@
+"""The guards of one call: what it read while it ran once on fake tensors."""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from .code import GlobalRead, Ran, digests, functions_noted, global_reads, is_stdlib, is_workspace
+from .guard import Guard, is_plain
+from .reads import Reads, recording
+
+_SIMPLE = (bool, int, float, str, type(None), torch.dtype)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """``guards`` in an order in which each can be evaluated if those before hold; ``code`` are digests of
+    the functions that ran, by file and name; ``problem`` is why no guards can tell, empty if they can."""
+
+    guards: tuple[Guard, ...]
+    code: Mapping[str, str]
+    problem: str = ""
+
+
+def observed(
+    run: Callable[[], Any],
+    roots: Mapping[str, Any],
+    module: types.ModuleType,
+    project: Path,
+    without: tuple[tuple[str, str], ...] = (),
+    codes: tuple[types.CodeType, ...] = (),
+    modules: Mapping[str, Any] = MappingProxyType({}),
+) -> Observed:
+    """Runs a call once. ``roots`` are what the call site knows by name, ``modules`` those that it calls by
+    the text that reaches them; ``module`` is the file that it stands in, ``project`` the folder that imports
+    start from. ``without`` names functions, by file and qualified name, whose text the edit itself keeps, as
+    does ``codes`` by what they were compiled to. Raises what the call raises."""
+    reads = Reads({**_shared_objects(module), **roots})
+    for path, called in modules.items():
+        reads.know(called, path)
+    ran: dict[types.CodeType, Ran] = {}
+    with recording(reads), functions_noted(ran):
+        run()
+    for item in global_reads(ran.values()):
+        _note_global(reads, item, module)
+    others = [item for item in ran.values() if item.code not in codes]
+    return Observed(reads.guards, digests(others, project, without), reads.problem)
+
+
+def _shared_objects(module: types.ModuleType) -> dict[str, Any]:
+    """Modules and settings that the workspace's modules hold, by the text that reaches them."""
+    found: dict[str, Any] = {}
+    for name, item in list(sys.modules.items()):
+        if item is not module and is_workspace(getattr(item, "__file__", None) or "<"):
+            prefix = f'guards.module("{name}").'
+            found |= {prefix + key: value for key, value in vars(item).items() if _is_state(value)}
+    return found | {key: value for key, value in vars(module).items() if _is_state(value)}
+
+
+def _is_state(value: Any) -> bool:
+    """Whether a global is an object with attributes that a call may read."""
+    kind = type(value)
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return isinstance(value, (torch.nn.Module, types.SimpleNamespace)) or bool(file and is_workspace(file))
+
+
+def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> None:
+    """Settings of installed packages are compared only where they are single plain values."""
+    name, value = item.names[-1], item.value
+    if name.startswith("__") or isinstance(value, (types.ModuleType, type, types.FunctionType)):
+        return
+    if not item.of_workspace:
+        return
+    file = getattr(sys.modules.get(item.module), "__file__", None) or ""
+    own = item.module == module.__name__
+    if not own and is_stdlib(file):
+        return
+    if not own and not is_workspace(file) and not isinstance(value, _SIMPLE):
+        return
+    if own or isinstance(value, enum.Enum) or is_plain(value) or isinstance(value, (tuple, list, dict)):
+        path = ".".join(item.names)
+        reads.value(path if own else f'guards.module("{item.module}").{path}', value)

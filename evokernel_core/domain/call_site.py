@@ -1,0 +1,49 @@
+"""CallSite: where a kernel is called, what must hold there, and the code that runs where it does not."""
+
+from __future__ import annotations
+
+import hashlib
+
+from attrs import frozen
+
+from evokernel_core.domain.serial import canonical_json
+
+
+@frozen
+class Guard:
+    """One condition. ``text`` is Python with ``{}`` for the object at the path ``owner``; without an owner
+    it is the whole condition. It may use ``torch`` and ``guards``, a module beside the kernel's package."""
+
+    owner: str
+    text: str
+
+    @property
+    def condition(self) -> str:
+        """For people, and for a call."""
+        return self.text.replace("{}", self.owner) if self.owner else self.text
+
+
+@frozen
+class CallSite:
+    """``template`` takes the region's place, with ``{holds}``, ``{call}`` and ``{original}`` in it.
+
+    ``original`` is the code that runs where a guard fails: the region's own, in which ``bindings`` (name and
+    expression) stand for operands that are computed in front of it. ``parameters`` are the names that guards
+    and operands use. ``code`` has the digest of each further function that the kernel stands for, by
+    ``file:qualified.name`` below the folder that imports start from. ``enclosed``: the region is an
+    expression that stands right between two parentheses.
+    """
+
+    template: str
+    original: str
+    bindings: tuple[tuple[str, str], ...] = ()
+    parameters: tuple[str, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    code: tuple[tuple[str, str], ...] = ()
+    enclosed: bool = False
+
+    @property
+    def digest(self) -> str:
+        """Alike for call sites whose guards and operands are."""
+        text = canonical_json([self.original, self.parameters, self.guards, self.code])
+        return hashlib.sha256(text.encode()).hexdigest()
