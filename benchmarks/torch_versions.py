@@ -31,6 +31,7 @@ from evokernel_core.capture.finder import imports_torch
 from evokernel_core.capture.text import read_python
 from evokernel_core.domain.errors import CaptureError
 from evokernel_core.domain.region import Region
+from evokernel_core.domain.serial import to_data
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BASE = "2.13.0"
@@ -115,7 +116,7 @@ def _row(region: Region) -> dict[str, Any]:
         if graph
         else [],
         "ops": [node.op for node in graph.nodes] if graph else [],
-        "replacement": region.replacement,
+        "site": to_data(region.site) if region.site else None,
         "reason": region.reason,
     }
 
