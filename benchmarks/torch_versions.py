@@ -36,6 +36,7 @@ from evokernel_core.domain.serial import to_data
 REPOSITORY = Path(__file__).resolve().parent.parent
 BASE = "2.13.0"
 """What the others are compared with: the version that the project's own tests run with."""
+EVOKERNEL = Path(sys.executable).with_name("evokernel")
 SYNTH_S = 900
 Found = dict[str, Any]
 """Rows by what they are of: ``single``, ``program`` or ``verdict``; a text where there are none."""
@@ -127,8 +128,7 @@ def _verdicts(python: Path, file: Path, home: Path) -> Any:
     home.mkdir(exist_ok=True)
     (home / "memory.db").unlink(missing_ok=True)
     shared = {"EVOKERNEL_HOME": str(home), "EVOKERNEL_TWIN_DIR": str(home.parent / "cache" / "twin")}
-    command = [sys.executable, "-m", "evokernel_core.cli.main", "synth", str(file), "--budget", "1",
-               "--json", "--interpreter", str(python)]  # fmt: skip
+    command = [EVOKERNEL, "synth", file, "--budget", "1", "--json", "--interpreter", python]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=SYNTH_S, env={**os.environ, **shared}
     )
