@@ -11,6 +11,8 @@ import torch
 
 _OPEN_END = 2**63 - 1
 """The end of a slice that has none."""
+TRUNCATED = "_no_grad_trunc_normal_"
+"""What ``torch.nn.init.trunc_normal_`` calls, under whatever name a file imported it."""
 
 
 def default_decompositions() -> dict[Any, Any]:
@@ -73,3 +75,8 @@ def _plain_backend(input: Any, weight: Any, *options: Any, **named: Any) -> Any:
 def output_node(graph: torch.fx.Graph) -> Any:
     """The node of what a graph returns. torch 2.5 has no method for it."""
     return next(node for node in reversed(graph.nodes) if node.op == "output")
+
+
+def draws_again() -> bool:
+    """Whether truncated normal values are drawn until all lie in their range: some versions draw once."""
+    return hasattr(torch.nn.init, TRUNCATED)

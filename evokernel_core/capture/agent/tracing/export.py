@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +29,8 @@ from .size_guards import Settled, settle
 
 _MAX_ROUNDS = 8
 _RESTORE = "__view_as_complex__"
+Dimension = tuple[int, int]
+"""The number of an input, and of a dimension of it."""
 
 
 @dataclass(frozen=True)
@@ -144,15 +146,16 @@ def example(leaf: Leaf) -> torch.Tensor:
     return torch.empty(leaf.value.shape, dtype=leaf.value.dtype)
 
 
-def export(function: RegionFunction, table: dict[Any, Any]) -> Traced:
-    """Core ATen with as many symbolic sizes as hold for every value. Raises what torch raises.
+def export(function: RegionFunction, table: dict[Any, Any], fixed: Iterable[Dimension] = ()) -> Traced:
+    """Core ATen with as many symbolic sizes as hold for every value, and none of ``fixed``. Raises what torch
+    raises.
 
     A size stays symbolic only if the traced graph is right for all its values from some minimum on:
     sizes that appear in any other guard are pinned, and the region exported again. ``table`` are the
     decompositions to apply.
     """
     inputs = examples(function)
-    pinned: set[tuple[int, int]] = set()
+    pinned = set(fixed)
     for _ in range(_MAX_ROUNDS):
         try:
             traced = _export_once(function, inputs, table, pinned)
@@ -163,6 +166,26 @@ def export(function: RegionFunction, table: dict[Any, Any]) -> Traced:
             return traced
         pinned |= guarded
     return _export_once(function, inputs, table, None)
+
+
+def export_without(
+    function: RegionFunction, table: dict[Any, Any], traced: Traced, symbols: frozenset[Any]
+) -> Traced:
+    """As the trace, and with the sizes of ``symbols`` as numbers too; without symbols, with all sizes as
+    numbers. Raises what torch raises."""
+    if not symbols:
+        return export_static(function, table)
+    shapes = enumerate(node.meta["val"].shape for node in traced.inputs)
+    return export(
+        function,
+        table,
+        (
+            (index, dim)
+            for index, shape in shapes
+            for dim, size in enumerate(shape)
+            if not isinstance(size, torch.SymInt) or size.node.expr.free_symbols & symbols
+        ),
+    )
 
 
 def export_static(function: RegionFunction, table: dict[Any, Any]) -> Traced:
