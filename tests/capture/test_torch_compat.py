@@ -74,11 +74,15 @@ def test_programs_are_of_composite_operations(old: bool, monkeypatch: pytest.Mon
         monkeypatch.setattr(torch.export, "export_for_training", torch.export.export, raising=False)
         monkeypatch.delattr(torch.export, "default_decompositions")
         monkeypatch.setattr(torch.export, "export", None)
-        monkeypatch.setattr(torch._decomp, "core_aten_decompositions", lambda: {"op": "rule"})
-        assert default_decompositions() == {"op": "rule"}
+        table = {torch.ops.aten.silu.default: None}
+        monkeypatch.setattr(torch._decomp, "core_aten_decompositions", lambda: table)
     program = export_program(_Layer(), (torch.rand(2, 4),), ({},))
     assert "aten.linear.default" in [str(node.target) for node in program.graph.nodes]
     assert output_node(program.graph).op == "output"
+    table = default_decompositions()
+    for taken, kept in (("linear", "mm"), ("type_as", "view"), ("matmul", "reshape_"), ("silu", "relu_")):
+        assert getattr(torch.ops.aten, taken).default in table
+        assert not any(str(operation).startswith(f"aten.{kept}.") for operation in table)
 
 
 def test_the_version_of_torch_is_asked_in_one_module() -> None:

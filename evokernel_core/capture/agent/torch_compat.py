@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import DimConstraints
 
 _OPEN_END = 2**63 - 1
 """The end of a slice that has none."""
@@ -16,21 +17,45 @@ TRUNCATED = "_no_grad_trunc_normal_"
 
 
 def default_decompositions() -> dict[Any, Any]:
-    """PyTorch's own table to core ATen. torch 2.5 has no public name for it."""
+    """PyTorch's own table to core ATen, composite operations included. torch 2.5 has no public name for it,
+    and leaves those out."""
     if hasattr(torch.export, "default_decompositions"):
         return dict(torch.export.default_decompositions())
     from torch._decomp import core_aten_decompositions
 
-    return dict(core_aten_decompositions())
+    table = dict(core_aten_decompositions())
+    return {**{operation: operation.decompose for operation in _composites()}, **table}
+
+
+_KEPT = ("aten.upsample_bilinear2d.vec", "aten.upsample_nearest2d.vec")
+"""Composite operations that PyTorch's table does not take apart."""
+
+
+def _composites() -> Iterator[Any]:
+    """The composite operations that neither write into tensors nor give views."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+    for name in names:
+        packet, _, overload = name.removeprefix("aten::").partition(".")
+        operation = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+        if not name.startswith("aten::") or operation is None or str(operation) in _KEPT:
+            continue
+        schema = operation._schema
+        if not schema.is_mutable and not any(item.alias_info for item in schema.arguments):
+            yield operation
 
 
 def export_program(module: torch.nn.Module, inputs: tuple[Any, ...], shapes: Any) -> Any:
     """The module as a program of composite operations, traced without Dynamo. In torch 2.5 ``export`` takes
-    them apart at once, with decompositions of its own choice."""
-    export: Callable[..., Any] = torch.export.export
-    if not hasattr(torch.export, "default_decompositions"):
-        export = torch.export.export_for_training
-    return export(module, inputs, dynamic_shapes=(shapes,), strict=False)
+    them apart at once, with decompositions of its own choice; and afterwards it looks for what dimensions
+    with names must satisfy, which ends in a KeyError where they have none."""
+    if hasattr(torch.export, "default_decompositions"):
+        return torch.export.export(module, inputs, dynamic_shapes=(shapes,), strict=False)
+    solve = DimConstraints.solve
+    try:
+        DimConstraints.solve = lambda self: None
+        return torch.export.export_for_training(module, inputs, dynamic_shapes=(shapes,), strict=False)
+    finally:
+        DimConstraints.solve = solve
 
 
 def captured_sizes(environment: Any) -> dict[Any, int]:
