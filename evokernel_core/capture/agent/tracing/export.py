@@ -125,7 +125,7 @@ def _class_name(plan: Plan) -> str:
 
 def _definition(plan: Plan, replaced: dict[int, ast.expr], arguments: list[str]) -> ast.Module:
     body = [_Replace(replaced).visit(copy.deepcopy(node)) for node in plan.body]
-    last = body[-1]
+    last: Any = body[-1]
     if isinstance(last, ast.expr):
         body[-1] = ast.copy_location(ast.Return(last), last)
     elif not isinstance(last, ast.Return):

@@ -72,11 +72,12 @@ def _without_remainders(guard: Any, least: Mapping[Any, int]) -> Any:
     if guard in (sympy.true, sympy.false, True, False):
         return guard
     remainders = guard.atoms(Mod, PythonMod)
-    return guard.xreplace({item: item.args[0] for item in remainders if _is_smaller(*item.args, least)})
+    return guard.xreplace({item: item.args[0] for item in remainders if _is_smaller(item.args, least)})
 
 
-def _is_smaller(number: Any, divisor: Any, least: Mapping[Any, int]) -> bool:
+def _is_smaller(division: tuple[Any, ...], least: Mapping[Any, int]) -> bool:
     """Whether a number is surely the remainder of its own division."""
+    number, divisor = division
     bound, distance = _lower(number, least), _lower(divisor - number, least)
     return bound is not None and bound >= 0 and distance is not None and distance > 0
 

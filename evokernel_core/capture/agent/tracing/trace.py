@@ -129,7 +129,7 @@ def trace(
     }
     (spec, numbers, memory), flat = results, list(output_node(module.graph).args[0])
     count = len(flat) - len(numbers)
-    keys = {value.node.expr: key for key, value in symbols.items()}
+    keys = {value.node.expr: key for key, value in symbols.items() if key is not None}
     written = dict(zip(numbers, flat[count:], strict=True))
     return WholeTrace(
         Traced(module.graph, tuple(nodes), constants), flat[:count], spec, written, keys, memory
