@@ -1,7 +1,8 @@
 """Whether every supported version of torch gives the same regions, graphs and verdicts.
 
 For each version an environment is made (see torch_environments.py) in which the torch agent captures the
-files; what it finds is compared with what the first version finds. Then `evokernel synth` judges one
+files; what it finds is compared with what the first version finds: symbols, lines, inputs with their sizes,
+calls and guards, categories and verdicts. How PyTorch words a region's mathematics is compared apart. Then `evokernel synth` judges one
 attempt for each region of the files named by --verdicts, with an empty memory.
 
 Usage: python benchmarks/torch_versions.py [--versions 2.13.0,2.5.1,...] [--folder DIR] [--verdicts GLOB]
@@ -38,6 +39,8 @@ BASE = "2.13.0"
 """What the others are compared with: the version that the project's own tests run with."""
 EVOKERNEL = Path(sys.executable).with_name("evokernel")
 SYNTH_S = 900
+_SAME = {"aten._unsafe_view.default": "aten.view.default"}
+"""Two names for one operation, of which versions choose otherwise."""
 Found = dict[str, Any]
 """Rows by what they are of: ``single``, ``program`` or ``verdict``; a text where there are none."""
 
@@ -116,7 +119,7 @@ def _row(region: Region) -> dict[str, Any]:
         "inputs": [[item.expression, list(item.spec.shape), item.spec.dtype] for item in graph.inputs]
         if graph
         else [],
-        "ops": [node.op for node in graph.nodes] if graph else [],
+        "ops": [_SAME.get(node.op, node.op) for node in graph.nodes] if graph else [],
         "site": to_data(region.site) if region.site else None,
         "reason": region.reason,
     }
@@ -148,7 +151,7 @@ def _summary(results: dict[str, Any]) -> dict[str, Any]:
             "program": _count(found, "program"),
             "verified": _count(found, "verdict"),
             "differences": list(_differences(results[base], found)),
-            "other_reasons": sum(1 for _ in _other_reasons(results[base], found)),
+            "worded_otherwise": list(_worded_otherwise(results[base], found)),
         }
         for version, found in results.items()
     }
@@ -165,7 +168,7 @@ def _rows(value: Any) -> list[dict[str, Any]]:
 
 
 def _differences(base: dict[str, Found], found: dict[str, Found]) -> Iterator[str]:
-    """What is not as in the first version, but for the wording of reasons, which may be torch's own."""
+    """What is not as in the first version, but for wording."""
     if "failed" in found:
         yield str(found["failed"])
         return
@@ -184,15 +187,19 @@ def _differences(base: dict[str, Found], found: dict[str, Found]) -> Iterator[st
                     yield f"{Path(file).name} {kind}: has {_short(whole)}"
 
 
-def _other_reasons(base: dict[str, Found], found: dict[str, Found]) -> Iterator[str]:
+def _worded_otherwise(base: dict[str, Found], found: dict[str, Found]) -> Iterator[str]:
+    """Regions that are the same but for how PyTorch says their mathematics, or why they have none."""
     for file, kinds in base.items() if "failed" not in found else ():
         for kind, rows in kinds.items():
-            reasons = {row["reason"] for row in _rows(rows)}
-            yield from (row["reason"] for row in _rows(found[file][kind]) if row["reason"] not in reasons)
+            others = _rows(found[file][kind])
+            for row in _rows(rows):
+                if row not in others and _plain(row) in map(_plain, others):
+                    symbol = row.get("symbol", "")
+                    yield f"{Path(file).name} {kind} {symbol} {row.get('lines', row.get('line'))}"
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != "reason"}
+    return {key: value for key, value in row.items() if key not in ("reason", "ops")}
 
 
 def _short(value: Any) -> str:
@@ -201,10 +208,14 @@ def _short(value: Any) -> str:
 
 
 def _table(summary: dict[str, Any]) -> str:
-    lines = ["| torch | single kernels | programs | verified | as in the first |", "|---|---|---|---|---|"]
+    lines = [
+        "| torch | single kernels | programs | verified | as in the first | worded otherwise |",
+        "|---|---|---|---|---|---|",
+    ]
     for version, item in summary.items():
         same = f"{len(item['differences'])} differ" if item["differences"] else "yes"
-        lines.append(f"| {version} | {item['single']} | {item['program']} | {item['verified']} | {same} |")
+        counts = [version, item["single"], item["program"], item["verified"], same]
+        lines.append("| " + " | ".join(map(str, [*counts, len(item["worded_otherwise"])])) + " |")
     return "\n".join(lines)
 
 
