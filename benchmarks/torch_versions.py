@@ -2,8 +2,8 @@
 
 For each version an environment is made (see torch_environments.py) in which the torch agent captures the
 files; what it finds is compared with what the first version finds: symbols, lines, inputs with their sizes,
-calls and guards, categories and verdicts. How PyTorch words a region's mathematics is compared apart. Then `evokernel synth` judges one
-attempt for each region of the files named by --verdicts, with an empty memory.
+calls and guards, categories and verdicts. How PyTorch words a region's mathematics is counted apart. Then
+`evokernel synth` judges one attempt for each region of the files named by --verdicts, with an empty memory.
 
 Usage: python benchmarks/torch_versions.py [--versions 2.13.0,2.5.1,...] [--folder DIR] [--verdicts GLOB]
                                            [--json OUT] [FILE_OR_FOLDER ...]

@@ -60,7 +60,7 @@ class _Absent(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = function(name) if self.__name__ in (NAME, f"{NAME}.contrib") else None
+        found: Any = function(name) if self.__name__ in (NAME, f"{NAME}.contrib") else None
         if found is None and self.__name__ == NAME and name in _PARTS:
             found = importlib.import_module(f"{NAME}.{name}")
         if found is None:
