@@ -16,7 +16,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)(?:#[^)]*)?\)")
 COMMAND = re.compile(r"^\s*(?:\$ )?evokernel ([a-z]+)([^\n`|#]*)", re.MULTILINE)
 INLINE = re.compile(r"`evokernel ([a-z]+)([^`]*)`")
-MAKE = re.compile(r"`make ([a-z0-9]+)`")
+MAKE = re.compile(r"`make ([a-z0-9-]+)`")
 
 
 def commands_in(page: Path) -> list[tuple[str, str]]:
