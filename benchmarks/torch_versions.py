@@ -18,6 +18,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
@@ -96,7 +97,7 @@ def _results(version: str, files: Iterable[Path], options: argparse.Namespace) -
             }
     for file in files:
         if fnmatch(str(file), options.verdicts):
-            results[str(file)]["verdict"] = _verdicts(python, file, folder / "homes" / version)
+            results[str(file)]["verdict"] = _verdicts(python, file, folder / "cache")
     return results
 
 
@@ -125,16 +126,17 @@ def _row(region: Region) -> dict[str, Any]:
     }
 
 
-def _verdicts(python: Path, file: Path, home: Path) -> Any:
-    """The status of each region after one attempt, with a memory of this version alone."""
-    (home.parent / "cache").mkdir(parents=True, exist_ok=True)
-    home.mkdir(exist_ok=True)
-    (home / "memory.db").unlink(missing_ok=True)
-    shared = {"EVOKERNEL_HOME": str(home), "EVOKERNEL_TWIN_DIR": str(home.parent / "cache" / "twin")}
+def _verdicts(python: Path, file: Path, cache: Path) -> Any:
+    """The status of each region after one attempt, with an empty memory; compiled kernels are shared, since
+    the same text is the same kernel."""
+    cache.mkdir(parents=True, exist_ok=True)
     command = [EVOKERNEL, "synth", file, "--budget", "1", "--json", "--interpreter", python]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=SYNTH_S, env={**os.environ, **shared}
-    )
+    with tempfile.TemporaryDirectory(prefix="evokernel-torch-") as home:
+        Path(home, "cache").symlink_to(cache)
+        environment = {**os.environ, "EVOKERNEL_HOME": home}
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=SYNTH_S, env=environment
+        )
     try:
         rows = json.loads(done.stdout)["regions"]
     except (ValueError, KeyError):
