@@ -133,9 +133,9 @@ def _verdicts(python: Path, file: Path, cache: Path) -> Any:
     command = [EVOKERNEL, "synth", file, "--budget", "1", "--json", "--interpreter", python]
     with tempfile.TemporaryDirectory(prefix="evokernel-torch-") as home:
         Path(home, "cache").symlink_to(cache)
-        environment = {**os.environ, "EVOKERNEL_HOME": home}
+        variables = {**os.environ, "EVOKERNEL_HOME": home}
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=SYNTH_S, env=environment
+            command, capture_output=True, text=True, check=False, timeout=SYNTH_S, env=variables
         )
     try:
         rows = json.loads(done.stdout)["regions"]
