@@ -11,6 +11,7 @@ import sympy
 import torch
 
 from evokernel_core.capture import agent
+from evokernel_core.capture.agent.loading.npu import _Operations
 from evokernel_core.capture.agent.torch_compat import (
     assumptions,
     captured_sizes,
@@ -86,6 +87,11 @@ def test_programs_are_of_composite_operations(old: bool, monkeypatch: pytest.Mon
 
 
 def test_the_version_of_torch_is_asked_in_one_module() -> None:
-    asking = ("hasattr(torch.export", "torch.__version__", "torch.version", "torch._C, ")
+    asking = ("hasattr(torch.export", "(torch.__version__", "torch.__version__.", "torch.version")
     found = {file.name for file in AGENT.rglob("*.py") if any(item in file.read_text() for item in asking)}
     assert found == {"torch_compat.py"}
+
+
+def test_versions_that_look_through_all_operations_find_the_stand_ins_of_torch_npu() -> None:
+    assert list(_Operations(["npu_made_by_test"])) == ["npu_made_by_test"]
+    assert list(_Operations(torch.ops.npu)) == list(torch.ops.npu)

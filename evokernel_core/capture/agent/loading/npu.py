@@ -159,6 +159,10 @@ class _Operations:
                 return found
         return getattr(self._registered, name)
 
+    def __iter__(self) -> Iterator[str]:
+        """The registered ones: torch 2.6 and 2.7 look through all for composite operations."""
+        return iter(self._registered)
+
 
 @contextmanager
 def stand_in() -> Iterator[None]:
