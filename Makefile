@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench vsix clean
+.PHONY: setup demo test lint e2e bench torch-versions vsix clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,10 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/apply.py
 	$(BIN)/python benchmarks/editor.py
 	$(BIN)/python benchmarks/service.py
+
+# An environment of 2 GB for each supported version of torch; TORCH_VERSIONS_DIR says where they are kept.
+torch-versions: $(STAMP)
+	$(BIN)/python benchmarks/torch_versions.py $(if $(TORCH_VERSIONS_DIR),--folder $(TORCH_VERSIONS_DIR))
 
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh

@@ -17,7 +17,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)(?:#[^)]*)?\)")
 COMMAND = re.compile(r"^\s*(?:\$ )?evokernel ([a-z]+)([^\n`|#]*)", re.MULTILINE)
 INLINE = re.compile(r"`evokernel ([a-z]+)([^`]*)`")
 _TEXTS = {".md", ".py", ".ts", ".json"}
-MAKE = re.compile(r"`make ([a-z0-9]+)`")
+MAKE = re.compile(r"`make ([a-z0-9-]+)`")
 
 
 def commands_in(page: Path) -> list[tuple[str, str]]:

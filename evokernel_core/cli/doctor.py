@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -65,8 +66,8 @@ def _attempt(name: str, check: Callable[[], Check]) -> Check:
     try:
         return check()
     except EvoKernelError as error:
-        found, _, advice = str(error).partition(";")
-        return Check(name, False, found.strip(), (advice or str(error)).strip())
+        parts = re.fullmatch(r"(.*)[;:] (.*)", str(error), re.DOTALL)
+        return Check(name, False, *(parts.groups() if parts else (str(error), str(error))))
 
 
 def check_compiler() -> Check:
@@ -77,11 +78,14 @@ def check_compiler() -> Check:
 
 
 def check_interpreter(settings: Settings) -> Check:
-    """A Python with torch, and how it was found."""
+    """A Python with a torch that models can be captured with, and how it was found."""
+    from evokernel_core.capture.client import AgentClient
     from evokernel_core.capture.interpreter import find_interpreter
 
     found = find_interpreter(settings.interpreter, Path.cwd())
-    return Check("interpreter", True, f"{found.path} ({found.how})")
+    with AgentClient(found.path) as agent:
+        torch = agent.ping()["torch"]
+    return Check("interpreter", True, f"{found.path} ({found.how}), torch {torch}")
 
 
 def check_twin(prepare: bool) -> Check:

@@ -124,6 +124,43 @@ def test_no_torch_in_the_interpreter(bare: Path, model: Path, fusible: dict[str,
         agent.capture(model, GOOD, fusible)
 
 
+TORCHES = {
+    "too old": (
+        "__version__ = '2.4.1+cpu'",
+        r"has torch 2\.4\.1\+cpu, and .* 2\.5 and newer: install a newer torch",
+    ),
+    "far too old": ("__version__ = '1.13.1'", "install a newer torch or set another interpreter"),
+    "without a version": ("", "has torch of no version"),
+    "broken": ("raise OSError('libcudart.so.12: cannot open')", r"cannot import torch \(OSError: libcudart"),
+    "without a library": (
+        "import a_library_that_is_absent",
+        r"cannot import torch .*a_library_that_is_absent",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TORCHES)
+def test_a_torch_that_the_agent_does_not_work_with_is_named(
+    name: str, bare: Path, model: Path, fusible: dict[str, str]
+) -> None:
+    text, message = TORCHES[name]
+    (packages,) = bare.parent.parent.glob("lib/python*/site-packages")
+    (packages / "torch.py").write_text(text)
+    with AgentClient(str(bare)) as agent:
+        for call in (agent.ping, lambda: agent.capture(model, GOOD, fusible)):
+            with pytest.raises(InterpreterUnavailable, match=message) as refused:
+                call()
+            assert str(refused.value).startswith(f"The interpreter {bare} ")
+
+
+@pytest.mark.parametrize("version", ["2.5.0", "2.14.1+cu130", "2.15.0a0+gitabc", "3.0"])
+def test_newer_versions_are_not_refused(version: str, bare: Path) -> None:
+    (packages,) = bare.parent.parent.glob("lib/python*/site-packages")
+    (packages / "torch.py").write_text(f"__version__ = {version!r}")
+    with AgentClient(str(bare)) as agent:
+        assert agent.ping()["torch"] == version
+
+
 def test_no_interpreter_at_the_path(tmp_path: Path) -> None:
     absent = AgentClient(str(tmp_path / "absent"))
     with pytest.raises(InterpreterUnavailable, match="could not be started"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import sympy
-from torch.utils._sympy.functions import FloorDiv, Mod
+from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod
 
 from evokernel_core.capture.agent.tracing.size_guards import holds, settle
 
@@ -28,6 +28,10 @@ def least_of(guard: Any) -> dict[Any, int] | None:
         (sympy.Ne(FloorDiv(a - 3, 2) + 2, 1), 3),
         (sympy.Ne(1, a - 5), 7),
         (sympy.Eq(sympy.Max(1, a - 2), a - 2), 3),
+        (sympy.Eq(sympy.Min(b, sympy.Mul(a, b)), b), 2),
+        (sympy.Eq(sympy.Min(3, a), 3), 3),
+        (sympy.Eq(Min(b, a * b), b), 2),
+        (sympy.Eq(Max(b, a * b), a * b), 2),
         (sympy.Or(a > 5, a > 9), 6),
         (sympy.And(a > 5, a > 9), 10),
         (sympy.Ne(Mod(a, a * b), 0), 2),
@@ -58,6 +62,8 @@ def test_guards_on_two_sizes_hold_from_the_least_of_each_on() -> None:
         sympy.Ne(a, 30) & (a < 64),
         FloorDiv(a, b) > 0,
         sympy.Eq(sympy.Max(a, b), b),
+        sympy.Eq(sympy.Min(a, b), b),
+        sympy.Eq(sympy.Min(a, 70), a),
         sympy.Eq(Mod(a, 2), 0),
         sympy.Ne(Mod(a, b), 0),
     ],

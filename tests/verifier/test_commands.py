@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,24 @@ def test_an_interpreter_without_torch(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert not checks["interpreter"]["ok"]
     assert checks["interpreter"]["advice"]
+
+
+def test_a_torch_that_is_too_old_is_one_sentence_everywhere(tmp_path: Path) -> None:
+    venv.create(tmp_path / "old", with_pip=False)
+    (packages,) = (tmp_path / "old").glob("lib/python*/site-packages")
+    (packages / "torch.py").write_text("__version__ = '2.4.1'")
+    interpreter = str(tmp_path / "old" / "bin" / "python")
+    done = CliRunner().invoke(cli, ["doctor", "--interpreter", interpreter, "--json"])
+    checks = {check["name"]: check for check in json.loads(done.output)["checks"]}
+    assert done.exit_code == 1
+    assert "torch 2.4.1" in checks["interpreter"]["found"]
+    assert checks["interpreter"]["advice"] == "install a newer torch or set another interpreter."
+    model = tmp_path / "model.py"
+    model.write_text("import torch\n\n# evokernel: x=f32[4]\ndef f(x):\n    return x.exp()\n")
+    done = CliRunner().invoke(cli, ["synth", str(model), "--interpreter", interpreter])
+    assert done.exit_code == 1
+    assert "torch 2.4.1" in str(done.exception) + done.output
+    assert "Traceback" not in done.output
 
 
 def test_a_verifier_that_is_away() -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
-def _load_package():
+def _load_package() -> None:
     spec = importlib.util.spec_from_file_location(
         "evokernel_agent", HERE / "__init__.py", submodule_search_locations=[str(HERE)]
     )
+    assert spec is not None and spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules["evokernel_agent"] = package
     spec.loader.exec_module(package)

@@ -7,13 +7,12 @@ import traceback
 from typing import Any
 
 from .errors import AgentError, describe
+from .floor import require_torch
 from .protocol import Handler, serve, take_channel
 
 
 def _ping(_: dict[str, Any]) -> dict[str, Any]:
-    import torch
-
-    return {"python": platform.python_version(), "torch": torch.__version__}
+    return {"python": platform.python_version(), "torch": require_torch()}
 
 
 def _capture(params: dict[str, Any]) -> Any:
@@ -49,16 +48,10 @@ def _guarded(handler: Handler) -> Handler:
 
     def call(params: dict[str, Any]) -> Any:
         try:
+            require_torch()
             return handler(params)
         except AgentError:
             raise
-        except ImportError as error:
-            if (error.name or "").split(".")[0] == "torch":
-                raise AgentError(
-                    "no_interpreter",
-                    "This interpreter has no torch: install torch in it or set another interpreter.",
-                ) from error
-            raise AgentError("agent_failed", _internal(error)) from error
         except BaseException as error:
             traceback.print_exc()
             raise AgentError("agent_failed", _internal(error)) from error

@@ -27,7 +27,8 @@ def rule(fits: Callable[[str], bool]) -> Callable[..., torch.Tensor]:
     def run(*args: Any, dropout_p: float = 0.0, **kwargs: Any) -> torch.Tensor:
         share = args[4] if len(args) > 4 else dropout_p
         if share or not fits(str(_OPERATION)):
-            return apart(*args, **({"dropout_p": dropout_p} if len(args) <= 4 else {}), **kwargs)
+            given = {"dropout_p": dropout_p} if len(args) <= 4 else {}
+            return apart(*args, **{**given, **kwargs})
         _relate(*args[:3])
         whole: torch.Tensor = torch.ops.evokernel_capture.attention(*args, **kwargs)
         return whole

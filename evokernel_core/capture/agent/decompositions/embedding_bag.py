@@ -10,7 +10,7 @@ from torch.nn.functional import embedding_bag as own
 from torch.overrides import TorchFunctionMode
 
 
-class BagsOfRows(TorchFunctionMode):  # type: ignore[misc]
+class BagsOfRows(TorchFunctionMode):
     """While it is entered, ``F.embedding_bag`` of indices with two dimensions reads rows and reduces them:
     PyTorch says it with offsets, whose numbers would make the batch size a condition of the graph."""
 

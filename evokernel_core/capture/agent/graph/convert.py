@@ -25,6 +25,7 @@ IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sy
 _MOST_JOINED = 16
 """Elements of a constant tensor that a kernel writes one by one."""
 _COPIES = ("aten.clone.default", "aten.contiguous.default")
+_WRITE = "aten.slice_scatter.default"
 _VIEWS = ("aten.view.default", "aten._unsafe_view.default")
 
 
@@ -147,13 +148,13 @@ class Converter:
             source = self._argument(node.args[0])
             self._values[node.name] = {"ref": source["ref"], "index": node.args[1]}
             return
-        if isinstance(node.meta.get("val"), (torch.SymInt, int)):
+        if isinstance(node.meta.get("val"), (torch.SymInt, torch.SymBool, int)):
             return
         if isinstance(node.meta.get("val"), torch.SymFloat):
             raise InexpressibleSize("A number computed from sizes is used as data.")
         if name in NO_OPS or self._keeps_value(node, name):
             self._moved = self._moved or name in _COPIES
-            self._values[node.name] = self._argument(node.args[0])
+            self._values[node.name] = self._argument(node.args[name == _WRITE])
             return
         # where copies vanished, elements may lie in an order that only reshape takes
         self._emit(node, "aten.reshape.default" if self._moved and name in _VIEWS else name)
@@ -161,7 +162,7 @@ class Converter:
         self._moved = self._moved or name in recurrent.ATEN_NAMES
 
     def _keeps_value(self, node: Any, name: str) -> bool:
-        """A cast to the same dtype, a view to the same shape, or a slice of everything."""
+        """A cast to the same dtype, a view to the same shape, a slice of everything, or a write into one."""
         same = (
             *_VIEWS,
             "aten._to_copy.default",
@@ -169,12 +170,20 @@ class Converter:
             "aten.reshape.default",
             "aten.slice.Tensor",
         )
+        if name == _WRITE:
+            return self._is_replaced(node)
         if name not in same:
             return False
         before, after = node.args[0].meta["val"], node.meta["val"]
         return before.dtype == after.dtype and list(map(self.sizes.text, before.shape)) == list(
             map(self.sizes.text, after.shape)
         )
+
+    def _is_replaced(self, node: Any) -> bool:
+        """Whether a write into a slice is one of everything."""
+        target, source = (item.meta["val"] for item in node.args[:2])
+        shapes = [list(map(self.sizes.text, item.shape)) for item in (target, source)]
+        return target.dtype == source.dtype and shapes[0] == shapes[1]
 
     def _emit(self, node: Any, name: str) -> None:
         check_numbers(node, name)

@@ -29,7 +29,7 @@ def calls(path: str, text: str) -> dict[str, Any]:
     with isolation(Path(path)), lazy_modules(), on_host(), fake, torch.no_grad():
         module = execute(source, Recorder(source))
         target = main_definition(module, source)
-        function = target.forward if isinstance(target, type) else target
+        function: Any = getattr(target, "forward") if isinstance(target, type) else target  # noqa: B009
         found = [_described(function, group, isinstance(target, type)) for group in groups_of(module, source)]
     return {"symbol": inspect.unwrap(function).__qualname__, "groups": found}
 
@@ -37,7 +37,9 @@ def calls(path: str, text: str) -> dict[str, Any]:
 def _described(function: Any, group: Group, method: bool) -> dict[str, Any]:
     args, kwargs = split_keywords(group.inputs, function, method)
     try:
-        bound = inspect.signature(function).bind(*([None] * method), *args, **kwargs).arguments
+        bound: dict[Any, Any] = (
+            inspect.signature(function).bind(*([None] * method), *args, **kwargs).arguments
+        )
     except TypeError:  # the call itself will say what is wrong with it
         bound = dict(enumerate(args)) | kwargs
     tensors: dict[str, Any] = {}

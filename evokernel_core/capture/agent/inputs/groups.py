@@ -148,9 +148,7 @@ def _is_both_kinds(values: Sequence[Any]) -> bool:
     )
 
 
-def _takes(
-    callee: Callable[..., Any], receiver: int, args: tuple[Any, ...], keywords: dict[str, Any]
-) -> bool:
+def _takes(callee: Callable[..., Any], receiver: int, args: Sequence[Any], keywords: dict[str, Any]) -> bool:
     try:
         inspect.signature(callee).bind(*([None] * receiver), *args, **keywords)
     except TypeError:

@@ -134,7 +134,7 @@ def _annotated(module: types.ModuleType, source: Source, qualname: str, values: 
         raise AgentError("needs_shapes", f"{qualname} has a shape comment but does not exist when imported.")
     arguments = {name: _value(value) for name, value in values.items()}
     if isinstance(target, type):
-        init = _take(inspect.signature(target.__init__), arguments)
+        init = _take(inspect.signature(target.__init__), arguments)  # type: ignore[misc]
         target = _build(target, (), init, source)
         call = _take(inspect.signature(target.forward), arguments)
         _check(qualname, inspect.signature(target.forward), call, arguments.keys() - init.keys())

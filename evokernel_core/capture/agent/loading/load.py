@@ -26,7 +26,8 @@ from .source import ENTER, EXIT, Source, instrument, parse
 
 def package_root(path: Path) -> tuple[Path, str]:
     """The folder to import from, and the dotted package that the file belongs to."""
-    folder, parts = path.parent, []
+    folder = path.parent
+    parts: list[str] = []
     while (folder / "__init__.py").exists():
         parts.insert(0, folder.name)
         folder = folder.parent

@@ -60,7 +60,7 @@ class _Absent(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = function(name) if self.__name__ in (NAME, f"{NAME}.contrib") else None
+        found: Any = function(name) if self.__name__ in (NAME, f"{NAME}.contrib") else None
         if found is None and self.__name__ == NAME and name in _PARTS:
             found = importlib.import_module(f"{NAME}.{name}")
         if found is None:
@@ -158,6 +158,10 @@ class _Operations:
             if found is not None:
                 return found
         return getattr(self._registered, name)
+
+    def __iter__(self) -> Iterator[str]:
+        """The registered ones: torch 2.6 and 2.7 look through all for composite operations."""
+        return iter(self._registered)
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class OpCall:
 
     @property
     def mutates(self) -> bool:
-        return self.func._schema.is_mutable
+        return bool(self.func._schema.is_mutable)
 
     @property
     def draws(self) -> bool:

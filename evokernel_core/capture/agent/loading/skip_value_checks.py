@@ -14,17 +14,16 @@ from typing import Any
 import torch
 from torch.distributions import Distribution
 
+from ..torch_compat import TRUNCATED, draws_again
 from .devices import patched
-
-_DRAWS = "_no_grad_trunc_normal_"  # what trunc_normal_ calls, under whatever name a file imported it
 
 
 @contextmanager
 def without_values() -> Iterator[None]:
     """Initial values end at once, and lie in the range that was asked for; distributions check nothing."""
     with ExitStack() as patches:
-        if hasattr(torch.nn.init, _DRAWS):  # other versions of torch draw once
-            patches.enter_context(patched(torch.nn.init, _DRAWS, _within))
+        if draws_again():
+            patches.enter_context(patched(torch.nn.init, TRUNCATED, _within))
         patches.enter_context(patched(Distribution, "_validate_args", False))
         yield
 

@@ -179,10 +179,11 @@ class _Instrument(ast.NodeTransformer):
         if number < 0:
             return node
         enter = ast.Call(ast.Name(ENTER, ast.Load()), [ast.Constant(number)], [])
-        call = ast.Call(ast.Name(EXIT, ast.Load()), [ast.Constant(number), enter, node], [])
+        call = ast.Call(ast.Name(EXIT, ast.Load()), [ast.Constant(number), enter, node], [])  # type: ignore[list-item]
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
 def instrument(source: Source) -> ast.Module:
     """The reporting copy of the file; line numbers are the file's."""
-    return _Instrument().visit(copy.deepcopy(source.tree))
+    tree: ast.Module = _Instrument().visit(copy.deepcopy(source.tree))
+    return tree

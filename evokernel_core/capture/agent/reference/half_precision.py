@@ -58,8 +58,8 @@ def types_that_differ(graph: dict[str, Any]) -> str:
         found = [types[item["ref"], item.get("index", 0)] for item in operands]
         factors = list(dict.fromkeys(dtype for dtype in found if "float" in dtype))
         if node["op"] in SUMS and len(factors) > 1:
-            types = " by ".join(factors)
+            product = " by ".join(factors)
             return (
-                f"Line {node['line']} multiplies {types}, which PyTorch refuses: convert one of them first."
+                f"Line {node['line']} multiplies {product}, which PyTorch refuses: convert one of them first."
             )
     return ""

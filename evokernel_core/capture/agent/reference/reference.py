@@ -273,7 +273,7 @@ def size_of(dim: int | str, sizes: Mapping[str, int]) -> int:
 
 def _evaluate(node: Any, sizes: Mapping[str, int]) -> int:
     if isinstance(node, ast.Constant):
-        return int(node.value)
+        return int(str(node.value))
     if isinstance(node, ast.Name):
         return sizes[node.id]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

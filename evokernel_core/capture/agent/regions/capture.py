@@ -42,6 +42,7 @@ from ..tracing.export import (
     examples,
     export,
     export_static,
+    export_without,
     region_function,
 )
 from ..tracing.fusibility import Fusibility
@@ -55,6 +56,7 @@ from .grow import grow
 from .parts import SCALAR, Plan, Refusal
 from .results import statements_of
 
+_MAX_PINNINGS = 3
 _MAX_REGROWTHS = 12
 _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -371,10 +373,14 @@ class _Request:
 
     def _graph(self, plan: Plan, function: RegionFunction) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Raises Unsupported, or what torch raises."""
-        try:
-            return self._converted(plan, function, export(function, self.fusibility.table))
-        except InexpressibleSize:
-            return self._converted(plan, function, export_static(function, self.fusibility.table))
+        table = self.fusibility.table
+        traced = export(function, table)
+        for _ in range(_MAX_PINNINGS):
+            try:
+                return self._converted(plan, function, traced)
+            except InexpressibleSize as error:
+                traced = export_without(function, table, traced, error.symbols)
+        return self._converted(plan, function, export_static(function, table))
 
     def _converted(
         self, plan: Plan, function: RegionFunction, traced: Traced

@@ -105,10 +105,11 @@ def _assigned_names(statement: ast.stmt) -> frozenset[str] | None:
     """The names given values; None where something other than plain names is written."""
     if isinstance(statement, ast.Return):
         return frozenset()
+    targets: list[Any]
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]  # type: ignore[attr-defined]
     names: set[str] = set()
     for target in targets:
-        items = target.elts if isinstance(target, ast.Tuple) else [target]
+        items: list[Any] = target.elts if isinstance(target, ast.Tuple) else [target]
         if not all(isinstance(item, ast.Name) for item in items):
             return None
         names.update(item.id for item in items)
@@ -134,7 +135,8 @@ def _is_closed(
 
 
 def _value(step: _Step) -> ast.expr:
-    return step.statement.value  # type: ignore[attr-defined]
+    value: ast.expr = step.statement.value  # type: ignore[attr-defined]
+    return value
 
 
 def _run_plan(absorber: Absorber, steps: list[_Step]) -> Plan | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
@@ -23,10 +24,13 @@ from ..errors import Unsupported
 from ..graph.complex_tensors import restored
 from ..loading.source import number_of
 from ..regions.parts import SCALAR, Leaf, ModuleCall, Plan
+from ..torch_compat import assumptions, captured_sizes, export_program, plain_convolutions
 from .size_guards import Settled, settle
 
 _MAX_ROUNDS = 8
 _RESTORE = "__view_as_complex__"
+Dimension = tuple[int, int]
+"""The number of an input, and of a dimension of it."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ def _class_name(plan: Plan) -> str:
 
 def _definition(plan: Plan, replaced: dict[int, ast.expr], arguments: list[str]) -> ast.Module:
     body = [_Replace(replaced).visit(copy.deepcopy(node)) for node in plan.body]
-    last = body[-1]
+    last: Any = body[-1]
     if isinstance(last, ast.expr):
         body[-1] = ast.copy_location(ast.Return(last), last)
     elif not isinstance(last, ast.Return):
@@ -144,15 +148,16 @@ def example(leaf: Leaf) -> torch.Tensor:
     return torch.empty(leaf.value.shape, dtype=leaf.value.dtype)
 
 
-def export(function: RegionFunction, table: dict[Any, Any]) -> Traced:
-    """Core ATen with as many symbolic sizes as hold for every value. Raises what torch raises.
+def export(function: RegionFunction, table: dict[Any, Any], fixed: Iterable[Dimension] = ()) -> Traced:
+    """Core ATen with as many symbolic sizes as hold for every value, and none of ``fixed``. Raises what torch
+    raises.
 
     A size stays symbolic only if the traced graph is right for all its values from some minimum on:
     sizes that appear in any other guard are pinned, and the region exported again. ``table`` are the
     decompositions to apply.
     """
     inputs = examples(function)
-    pinned: set[tuple[int, int]] = set()
+    pinned = set(fixed)
     for _ in range(_MAX_ROUNDS):
         try:
             traced = _export_once(function, inputs, table, pinned)
@@ -163,6 +168,26 @@ def export(function: RegionFunction, table: dict[Any, Any]) -> Traced:
             return traced
         pinned |= guarded
     return _export_once(function, inputs, table, None)
+
+
+def export_without(
+    function: RegionFunction, table: dict[Any, Any], traced: Traced, symbols: frozenset[Any]
+) -> Traced:
+    """As the trace, and with the sizes of ``symbols`` as numbers too; without symbols, with all sizes as
+    numbers. Raises what torch raises."""
+    if not symbols:
+        return export_static(function, table)
+    shapes = enumerate(node.meta["val"].shape for node in traced.inputs)
+    return export(
+        function,
+        table,
+        (
+            (index, dim)
+            for index, shape in shapes
+            for dim, size in enumerate(shape)
+            if not isinstance(size, torch.SymInt) or size.node.expr.free_symbols & symbols
+        ),
+    )
 
 
 def export_static(function: RegionFunction, table: dict[Any, Any]) -> Traced:
@@ -190,8 +215,8 @@ def _export_once(
         }
         for index, tensor in enumerate(inputs)
     )
-    with torch.no_grad():
-        program = torch.export.export(_Wrapper(function.call), inputs, dynamic_shapes=(shapes,), strict=False)
+    with torch.no_grad(), plain_convolutions():
+        program = export_program(_Wrapper(function.call), inputs, shapes)
         return _decomposed(program, table)
 
 
@@ -223,7 +248,8 @@ def _decomposed(program: ExportedProgram, table: dict[Any, Any]) -> Traced:
     given = [node for node in module.graph.nodes if node.op == "placeholder"]
     values = [node.meta["val"] for node in given]
     modes = [value.fake_mode for value in values if isinstance(value, FakeTensor)]
-    with modes[0] if modes else nullcontext(), preserve_node_meta(), torch.no_grad():
+    mode = modes[0] if modes else nullcontext()
+    with mode, preserve_node_meta(), torch.no_grad(), enable_python_dispatcher():
         run = torch.fx.Interpreter(module).run
         graph = make_fx(run, decomposition_table=table)(*values).graph
     traced = [node for node in graph.nodes if node.op == "placeholder"]
@@ -269,17 +295,17 @@ def settled_guards(environment: Any) -> Settled:
     Raises Unsupported where a number was read from a tensor, which has no size's bounds."""
     if any(bounds.lower in (-sympy.oo, -int_oo) for bounds in environment.var_to_range.values()):
         raise Unsupported("A number is read from a tensor, whose values are not known before it runs.")
-    guards = [environment.simplify(guard.expr) for guard in environment.guards]
+    guards = [environment.simplify(expression) for expression in assumptions(environment)]
     ranges = environment.var_to_range.items()
     least = {symbol: int(bounds.lower) for symbol, bounds in ranges if bounds.lower.is_finite}
-    sizes = {symbol: int(value) for symbol, value in environment.var_to_val.items()}
-    return settle(guards, least, sizes)
+    return settle(guards, least, captured_sizes(environment))
 
 
 def _kernels(traced: Traced) -> set[tuple[int, int]]:
-    """The symbolic dimensions of inputs that are the weight of a convolution."""
+    """The symbolic dimensions of inputs that are the weight or bias of a convolution. Not every version of
+    torch compares the two."""
     layers = (node for node in traced.graph.nodes if node.target is torch.ops.aten.convolution.default)
-    weights = {node.args[1] for node in layers}
+    weights = {item for node in layers for item in node.args[1:3]}
     return {
         (index, dim)
         for index, node in enumerate(traced.inputs)

@@ -18,6 +18,7 @@ from ..errors import OF_COMPLEX
 from ..graph.complex_names import name_for
 from ..graph.mutations import counts, updates
 from ..loading.record import Evaluation, OpCall
+from ..torch_compat import default_decompositions
 
 NO_OPS = frozenset({
     "aten.alias.default", "aten.clone.default", "aten.contiguous.default", "aten.detach.default",
@@ -37,7 +38,7 @@ CASTS = frozenset({"aten._to_copy.default"})
 
 @lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Any]:
-    return {**torch.export.default_decompositions(), **compositions.TABLE, **windows.TABLE}
+    return {**default_decompositions(), **compositions.TABLE, **windows.TABLE}
 
 
 @dataclass(frozen=True)

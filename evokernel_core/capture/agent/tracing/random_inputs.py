@@ -11,6 +11,7 @@ from ..graph.buffers import Buffers
 from ..graph.convert import Converter
 from ..graph.names import input_name
 from ..regions.parts import PARAMETER, SCALAR, TENSOR
+from ..torch_compat import output_node
 from .random_samples import draw_text
 from .sizes import spec
 
@@ -29,7 +30,7 @@ class DrawingConverter(Converter):
         for node in self._traced.graph.nodes:
             if node.op == "call_function":
                 self._call(node)
-        return [self._argument(item) for item in self._traced.graph.output_node().args[0]]
+        return [self._argument(item) for item in output_node(self._traced.graph).args[0]]
 
     def write(self, index: int, value: Any, node: Any) -> None:
         """Notes that an input is given a new value by the call. Raises Unsupported where it must not."""

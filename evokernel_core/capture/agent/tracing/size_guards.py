@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
+from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
 
+_MAXIMA, _EXTREMES = (sympy.Max, Max), (sympy.Max, Max, sympy.Min, Min)
 _RELATIONS = (sympy.StrictGreaterThan, sympy.GreaterThan, sympy.StrictLessThan, sympy.LessThan)
 
 
@@ -62,7 +63,7 @@ def holds(guard: Any, least: Mapping[Any, int]) -> bool:
         return False
     difference = guard.lhs - guard.rhs
     if isinstance(guard, sympy.Eq):
-        return bool(sympy.expand(_without_max(difference, least)) == 0)
+        return bool(sympy.expand(_without_extremes(difference, least)) == 0)
     return any((_lower(sign * difference, least) or 0) > 0 for sign in (1, -1))
 
 
@@ -71,11 +72,12 @@ def _without_remainders(guard: Any, least: Mapping[Any, int]) -> Any:
     if guard in (sympy.true, sympy.false, True, False):
         return guard
     remainders = guard.atoms(Mod, PythonMod)
-    return guard.xreplace({item: item.args[0] for item in remainders if _is_smaller(*item.args, least)})
+    return guard.xreplace({item: item.args[0] for item in remainders if _is_smaller(item.args, least)})
 
 
-def _is_smaller(number: Any, divisor: Any, least: Mapping[Any, int]) -> bool:
+def _is_smaller(division: tuple[Any, ...], least: Mapping[Any, int]) -> bool:
     """Whether a number is surely the remainder of its own division."""
+    number, divisor = division
     bound, distance = _lower(number, least), _lower(divisor - number, least)
     return bound is not None and bound >= 0 and distance is not None and distance > 0
 
@@ -86,7 +88,7 @@ def _lower(expression: Any, least: Mapping[Any, int]) -> int | None:
     Each symbol and each quotient is written as its least value plus something that is not negative. If
     then every term has a coefficient that is not negative, the constant one is the least value.
     """
-    shifted = sympy.expand(_shifted(_without_max(expression, least), least))
+    shifted = sympy.expand(_shifted(_without_extremes(expression, least), least))
     constant, others = shifted.as_coeff_add()
     if not constant.is_Integer:
         return None
@@ -113,14 +115,16 @@ def _shifted(expression: Any, least: Mapping[Any, int]) -> Any:
     return expression if expression.is_number else sympy.Symbol(f"unknown_{expression}", integer=True)
 
 
-def _without_max(expression: Any, least: Mapping[Any, int]) -> Any:
-    """``Max(number, size)`` as the size, where that is never smaller."""
+def _without_extremes(expression: Any, least: Mapping[Any, int]) -> Any:
+    """``Max(number, size)`` as the size, where that is never smaller, and ``Min`` alike."""
     chosen = {}
-    for maximum in expression.atoms(sympy.Max):
-        for part in maximum.args:
-            others = [other for other in maximum.args if other is not part]
-            bounds = [_lower(part - other, least) for other in others if not other.has(sympy.Max)]
-            if len(bounds) == len(others) and all(bound is not None and bound >= 0 for bound in bounds):
-                chosen[maximum] = part
+    for extreme in expression.atoms(*_EXTREMES):
+        sign = 1 if isinstance(extreme, _MAXIMA) else -1
+        for part in extreme.args:
+            others = [other for other in extreme.args if other is not part]
+            plain = not any(other.has(*_EXTREMES) for other in others)
+            bounds = [_lower(sign * (part - other), least) for other in others] if plain else [None]
+            if all(bound is not None and bound >= 0 for bound in bounds):
+                chosen[extreme] = part
                 break
     return expression.xreplace(chosen) if chosen else expression

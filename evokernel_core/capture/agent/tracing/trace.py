@@ -22,6 +22,7 @@ from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
 from ..regions.parts import PARAMETER, SCALAR, Leaf
+from ..torch_compat import output_node, plain_convolutions
 from .export import Traced, settled_guards, worst
 from .float_sizes import rounded_once
 
@@ -112,7 +113,7 @@ def trace(
     environment = ShapeEnv(duck_shape=False)
     mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
     results: list[Any] = []
-    convolutions, inference, rounding = _plain_convolutions(), _no_inference(), rounded_once()
+    convolutions, inference, rounding = plain_convolutions(), _no_inference(), rounded_once()
     with torch.no_grad(), mode, convolutions, inference, rounding, enable_python_dispatcher():
         symbols = _symbols(environment, inputs, pinned)
         given = [
@@ -126,9 +127,9 @@ def trace(
     constants = {
         node.name: getattr(module, node.target) for node in module.graph.nodes if node.op == "get_attr"
     }
-    (spec, numbers, memory), flat = results, list(module.graph.output_node().args[0])
+    (spec, numbers, memory), flat = results, list(output_node(module.graph).args[0])
     count = len(flat) - len(numbers)
-    keys = {value.node.expr: key for key, value in symbols.items()}
+    keys = {value.node.expr: key for key, value in symbols.items() if key is not None}
     written = dict(zip(numbers, flat[count:], strict=True))
     return WholeTrace(
         Traced(module.graph, tuple(nodes), constants), flat[:count], spec, written, keys, memory
@@ -140,20 +141,6 @@ def _without_failed(graph: torch.fx.Graph) -> None:
     for node in reversed(graph.nodes):
         if node.op == "call_function" and "val" not in node.meta and not node.users:
             graph.erase_node(node)
-
-
-@contextmanager
-def _plain_convolutions() -> Iterator[None]:
-    """A host's libraries for convolutions are chosen for large batches, which would make the batch size a
-    condition of the graph."""
-    onednn, nnpack = torch._C._get_mkldnn_enabled(), torch._C._get_nnpack_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    torch._C._set_nnpack_enabled(False)
-    try:
-        yield
-    finally:
-        torch._C._set_mkldnn_enabled(onednn)
-        torch._C._set_nnpack_enabled(nnpack)
 
 
 @contextmanager

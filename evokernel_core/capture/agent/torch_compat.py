@@ -1,0 +1,107 @@
+"""What differs between the versions of torch that the agent runs with: each difference is said once, here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sympy
+import torch
+from torch.fx.experimental.symbolic_shapes import DimConstraints
+
+_OPEN_END = 2**63 - 1
+"""The end of a slice that has none."""
+TRUNCATED = "_no_grad_trunc_normal_"
+"""What ``torch.nn.init.trunc_normal_`` calls, under whatever name a file imported it."""
+
+
+def default_decompositions() -> dict[Any, Any]:
+    """PyTorch's own table to core ATen, composite operations included. torch 2.5 has no public name for it,
+    and leaves those out."""
+    if hasattr(torch.export, "default_decompositions"):
+        return dict(torch.export.default_decompositions())
+    from torch._decomp import core_aten_decompositions
+
+    table = dict(core_aten_decompositions())
+    return {**{operation: operation.decompose for operation in _composites()}, **table}
+
+
+_KEPT = ("aten.upsample_bilinear2d.vec", "aten.upsample_nearest2d.vec")
+"""Composite operations that PyTorch's table does not take apart."""
+
+
+def _composites() -> Iterator[Any]:
+    """The composite operations that neither write into tensors nor give views."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+    for name in names:
+        packet, _, overload = name.removeprefix("aten::").partition(".")
+        operation = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+        if not name.startswith("aten::") or operation is None or str(operation) in _KEPT:
+            continue
+        schema = operation._schema
+        if not schema.is_mutable and not any(item.alias_info for item in schema.arguments):
+            yield operation
+
+
+def export_program(module: torch.nn.Module, inputs: tuple[Any, ...], shapes: Any) -> Any:
+    """The module as a program of composite operations, traced without Dynamo. In torch 2.5 ``export`` takes
+    them apart at once, with decompositions of its own choice; and afterwards it looks for what dimensions
+    with names must satisfy, which ends in a KeyError where they have none."""
+    if hasattr(torch.export, "default_decompositions"):
+        return torch.export.export(module, inputs, dynamic_shapes=(shapes,), strict=False)
+    solve = DimConstraints.solve
+    try:
+        DimConstraints.solve = lambda self: None
+        return torch.export.export_for_training(module, inputs, dynamic_shapes=(shapes,), strict=False)
+    finally:
+        DimConstraints.solve = solve
+
+
+def captured_sizes(environment: Any) -> dict[Any, int]:
+    """The size that each symbol stood for while it was traced, whose name changed after torch 2.9."""
+    values = getattr(environment, "backed_var_to_val", None)
+    values = environment.var_to_val if values is None else values
+    return {symbol: int(value) for symbol, value in values.items()}
+
+
+def assumptions(environment: Any) -> list[Any]:
+    """Everything about sizes that a trace took for granted. Up to torch 2.8, some of what torch.export
+    compares is left to be checked when the program runs, and is no guard; and slices ask whether a size is
+    the number that stands for an open end, which none is."""
+    deferred = (item for items in environment.deferred_runtime_asserts.values() for item in items)
+    assumed = [item.expr for item in (*environment.guards, *deferred)]
+    return [item for item in assumed if not (isinstance(item, sympy.Ne) and _OPEN_END in item.args)]
+
+
+@contextmanager
+def plain_convolutions() -> Iterator[None]:
+    """A host's libraries for convolutions are chosen by sizes, which would make conditions of the graph: by
+    large batches on a CPU, and in builds with cuDNN by what 32 bits can index."""
+    onednn, nnpack = torch._C._get_mkldnn_enabled(), torch._C._get_nnpack_enabled()
+    select = torch._C._select_conv_backend
+    torch._C._set_mkldnn_enabled(False)
+    torch._C._set_nnpack_enabled(False)
+    torch._C._select_conv_backend = _plain_backend
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(onednn)
+        torch._C._set_nnpack_enabled(nnpack)
+        torch._C._select_conv_backend = select
+
+
+def _plain_backend(input: Any, weight: Any, *options: Any, **named: Any) -> Any:
+    """PyTorch's own convolution, whose results are laid out as its input is."""
+    backends = torch._C._ConvBackend
+    return backends.Slow2d if weight.dim() == 4 else backends.Slow3d
+
+
+def output_node(graph: torch.fx.Graph) -> Any:
+    """The node of what a graph returns. torch 2.5 has no method for it."""
+    return next(node for node in reversed(graph.nodes) if node.op == "output")
+
+
+def draws_again() -> bool:
+    """Whether truncated normal values are drawn until all lie in their range: some versions draw once."""
+    return hasattr(torch.nn.init, TRUNCATED)
