@@ -161,7 +161,9 @@ def test_the_kernel_is_called_where_its_guards_hold_and_the_code_stays(name: str
 
 
 def test_long_calls_are_wrapped() -> None:
-    text = MODEL.replace("größe):\n        # keep", "größe, *, second_normalisation, first_attention):\n        # keep")
+    text = MODEL.replace(
+        "größe):\n        # keep", "größe, *, second_normalisation, first_attention):\n        # keep"
+    )
     names = ["self", "x", "first_attention", "second_normalisation"]
     bindings = (("first_attention", "self.attention(self.first_normalisation(x), self.first_mask)"),)
     rows = ["self", "x", f"first_attention := {bindings[0][1]}", "second_normalisation"]

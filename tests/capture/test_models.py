@@ -29,9 +29,7 @@ def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, .
 
 
 @pytest.mark.parametrize("name", ["gpt_bf16", "llama_gqa", "roberta_positions", "t5", "unet"])
-def test_whole_models(
-    name: str, whole: Callable[[str], tuple[Region, ...]]
-) -> None:
+def test_whole_models(name: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
     text = (FOLDER / f"{name}.py").read_text()
     (region,) = [item for item in whole(text) if item.task is not None]
     assert region.task is not None

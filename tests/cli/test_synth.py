@@ -74,7 +74,7 @@ def test_from_file_to_applied_kernel_and_on(model: Path, tmp_path: Path) -> None
     folder = Path(again["kernel_dir"])
     assert (folder / "op_kernel.cpp").is_file()
     assert folder.parent == model.parent / "evokernel_kernels"
-    assert f"torch.ops.evokernel.{folder.name}(" in model.read_text()
+    assert f"{folder.name}.run(" in model.read_text()
     same_results(model)
 
     third = run(tmp_path / "home", "synth", model, "--budget", "1", "--json")

@@ -220,7 +220,9 @@ def guarded(name: str, argument: str, source: str) -> str:
 
 def revert_edit(params: dict[str, object]) -> dict[str, object]:
     region, text, name = from_data(params["region"], Region), str(params["text"]), str(params["name"])
-    match = re.search(rf"\({name}\.run\((\w+)\) if {name}\.holds\(\1\) else {re.escape(region.source)}\)", text)
+    match = re.search(
+        rf"\({name}\.run\((\w+)\) if {name}\.holds\(\1\) else {re.escape(region.source)}\)", text
+    )
     if match is None:
         raise Failure("edit_conflict", f"The call of {name} is not in the file.")
     line = IMPORT.format(name=name)
