@@ -261,15 +261,18 @@ assert ran() == 2 * emulated
 with torch.no_grad():
     compiled = torch.compile(model.Model(), backend="eager", fullgraph=True)
     same(compiled(x), one(x))
-    assert ran() == 3 * emulated
+    before_it = ran()
+    same(compiled(x), one(x))
+    assert ran() == before_it + emulated  # compiling runs it on fake tensors too
     rows = torch.export.Dim("rows", min=2, max=64)
     for strict in (True, False):
         for shapes in (None, {{"x": {{0: rows}}}}):
             program = torch.export.export(model.Model(), (x,), dynamic_shapes=shapes, strict=strict)
             assert any("evokernel" in str(node.target) for node in program.graph.nodes) == emulated
             given = torch.randn(9, 24) if shapes else x
-            same(program.module()(given), one(given))
-    assert ran() >= 7 * emulated
+            made, before_it = program.module(), ran()
+            same(made(given), one(given))
+            assert ran() == before_it + emulated
 print("fine")
 """
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from attrs import evolve
 
 from evokernel_core import paths
+from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
-from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.serial import from_data, to_data
