@@ -1,5 +1,5 @@
 """Run two versions of a model file on the same inputs and compare what they compute: once as this machine
-runs them, where without an NPU no guard holds, and once with EVOKERNEL_EMULATE=1, where the kernels take part.
+runs them, where without an NPU no guard holds, and once with EVOKERNEL_EMULATE=1, where kernels take part.
 
 Usage: python compare.py ORIGINAL EDITED. What runs is the file's model on its get_inputs(), or, in a
 file without get_inputs(), every function with an `# evokernel:` comment on inputs of those shapes.

@@ -1,8 +1,8 @@
 """A pre-norm transformer block as in current language models: RMSNorm, attention, SwiGLU."""
 
 import torch
+import torch.nn as nn
 import torch.nn.functional as F
-from torch import nn
 
 
 class RMSNorm(nn.Module):

@@ -177,7 +177,8 @@ def test_the_edited_model_trains_compiles_and_exports_like_the_first(
         code = code.replace("== 6", "== 12")
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
-        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "EVOKERNEL_EMULATE": "1"},
+        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path),
+             "EVOKERNEL_EMULATE": "1"},
     )  # fmt: skip
     assert run.stdout == "fine\n", run.stderr
     test = tmp_path / "evokernel_kernels" / name / "test_op.py"

@@ -78,7 +78,8 @@ def region(text: str, source: str, parameters: Sequence[str], *, symbol: str = "
         id="r", file="model.py", symbol=symbol, span=span_of(text, start, start + len(source)),
         source=source, source_hash=hashlib.sha256(source.encode()).hexdigest(),
         op_category="softmax", status=RegionStatus.CANDIDATE, task=task,
-        site=CallSite(**{"template": EXPRESSION, "original": source, "parameters": tuple(parameters), **site}),
+        site=CallSite(**{
+            "template": EXPRESSION, "original": source, "parameters": tuple(parameters), **site}),
     )  # fmt: skip
 
 

@@ -12,7 +12,9 @@ FOUND = {
     "a plain import": f"import torch\nfrom evokernel_kernels import softmax_1\n{CALL}",
     "line ends of Windows": f"from evokernel_kernels import softmax_1\r\n{CALL}",
     "several names": f"from evokernel_kernels import exp_2, softmax_1  # noqa: F401\n{CALL}",
-    "names in parentheses": f"from evokernel_kernels import (\n    exp_2,  # one, two\n    softmax_1,\n)\n{CALL}",
+    "names in parentheses": (
+        f"from evokernel_kernels import (\n    exp_2,  # one, two\n    softmax_1,\n)\n{CALL}"
+    ),
     "a whole body": (
         "from evokernel_kernels import softmax_1\ndef f(x):\n    if softmax_1.holds(x):\n"
         "        return softmax_1.run(x)\n    return torch.softmax(x, -1)\n"
