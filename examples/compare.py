@@ -1,15 +1,19 @@
-"""Run two versions of a model file on the same inputs and compare what they compute.
+"""Run two versions of a model file on the same inputs and compare what they compute: once as this machine
+runs them, where without an NPU no guard holds, and once with EVOKERNEL_EMULATE=1, where kernels take part.
 
 Usage: python compare.py ORIGINAL EDITED. What runs is the file's model on its get_inputs(), or, in a
 file without get_inputs(), every function with an `# evokernel:` comment on inputs of those shapes.
-Raises AssertionError where an output differs by more than 1e-6 (absolute and relative), and whatever
-torch.export raises where it refuses the edited code.
+Raises AssertionError where an output differs (by more than 1e-6, absolute and relative, without kernels; by
+more than PyTorch's own tolerance of the dtype with them) or a kernel did not run, and whatever torch.export
+raises where it refuses the edited code.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -74,14 +78,33 @@ def cases(path: Path, original: ModuleType, edited: ModuleType) -> Iterator[tupl
             yield AsModule(getattr(original, name)), AsModule(getattr(edited, name)), inputs
 
 
+def kernels_of(module: ModuleType) -> set[str]:
+    """The names of the kernels that a file imports."""
+    return {name for name, value in vars(module).items() if hasattr(value, "holds") and hasattr(value, "run")}
+
+
+def compare(path: Path, edited: Path, *, emulated: bool) -> None:
+    module = load(edited, "edited")
+    tolerance = {} if emulated else {"rtol": 1e-6, "atol": 1e-6}
+    with torch.no_grad():
+        for before, after, inputs in cases(path, load(path, "original"), module):
+            expected = before(*inputs)
+            torch.testing.assert_close(after(*inputs), expected, **tolerance)
+            exported = torch.export.export(after, inputs).module()
+            torch.testing.assert_close(exported(*inputs), expected, **tolerance)
+    if emulated:
+        ran = sys.modules["evokernel_kernels"].calls()
+        idle = ", ".join(sorted(kernels_of(module) - set(ran)))
+        assert not idle, f"The guards of {idle} held in no call."
+
+
 def main() -> None:
     path, edited = Path(sys.argv[1]), Path(sys.argv[2])
-    with torch.no_grad():
-        for before, after, inputs in cases(path, load(path, "original"), load(edited, "edited")):
-            expected = before(*inputs)
-            torch.testing.assert_close(after(*inputs), expected, rtol=1e-6, atol=1e-6)
-            exported = torch.export.export(after, inputs).module()
-            torch.testing.assert_close(exported(*inputs), expected, rtol=1e-6, atol=1e-6)
+    emulated = os.environ.get("EVOKERNEL_EMULATE") == "1"
+    compare(path, edited, emulated=emulated)
+    if not emulated:
+        again = {**os.environ, "EVOKERNEL_EMULATE": "1"}
+        sys.exit(subprocess.run([sys.executable, *sys.argv], env=again, check=False).returncode)
 
 
 if __name__ == "__main__":

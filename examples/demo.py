@@ -35,7 +35,8 @@ def synthesise(file: Path) -> list[dict[str, object]]:
 
 
 def same_results(original: Path, edited: Path) -> bool:
-    """Whether both files compute the same outputs from the same inputs on the CPU."""
+    """Whether both files compute the same outputs from the same inputs on the CPU, without kernels and with
+    them emulated."""
     check = Path(__file__).parent / "compare.py"
     done = subprocess.run([sys.executable, check, original, edited], cwd=edited.parent, check=False)
     return done.returncode == 0
@@ -88,7 +89,8 @@ def main() -> int:
             failures += not unchanged
             words = "the same as the original" if unchanged else "SOMETHING ELSE"
             console.print(
-                f"{edited.name}: the edited copy computes {words} on CPU, and torch.export takes it"
+                f"{edited.name}: the edited copy computes {words} on CPU, without its kernels and with them "
+                "emulated, and torch.export takes both"
             )
     console.print(table)
     console.print(f"{time.monotonic() - started:.1f} s; edited files and kernel packages: {OUTPUT}")

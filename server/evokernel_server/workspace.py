@@ -19,8 +19,9 @@ from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
 from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
 
-_CALL = re.compile(r"torch\.ops\.evokernel\.([A-Za-z_]\w*)")
+_IMPORT = re.compile(r"from evokernel_kernels import (?:\(([^)]*)\)|([^\r\n]*))")
 """Starts with a literal, which the regular expression engine finds at the speed of a plain search."""
+_COMMENT = re.compile(r"#[^\r\n]*")
 MAX_EDITS_KEPT = 2_000
 """Edits remembered while a capture runs; one that lasts longer is simply captured again."""
 
@@ -60,15 +61,37 @@ class Problem:
 
 @frozen
 class GeneratedCall:
-    """A call of a generated op in the text."""
+    """A call of a generated kernel in the text; the extent holds ``NAME.run``."""
 
     name: str
     extent: Extent
 
 
 def find_calls(content: str) -> tuple[GeneratedCall, ...]:
-    """The calls of generated ops, by the ids that they carry."""
-    return tuple(GeneratedCall(m[1], Extent(m.start(), m.end())) for m in _CALL.finditer(content))
+    """The calls of the generated kernels that the text imports."""
+    found = [
+        GeneratedCall(name, Extent(run.start(), run.end() - 1))
+        for name in _imported_kernels(content)
+        for run in re.finditer(rf"{name}\.run\(", content)
+        if not _continues_a_name(content, run.start())
+    ]
+    return tuple(sorted(found, key=lambda call: call.extent.start))
+
+
+def _continues_a_name(content: str, offset: int) -> bool:
+    before = content[max(0, offset - 1) : offset]
+    return before == "." or before.isidentifier() or before.isdigit()
+
+
+def _imported_kernels(content: str) -> set[str]:
+    """The names of ``from evokernel_kernels import NAME``, also where a formatter put them in parentheses."""
+    statements = (
+        item
+        for item in _IMPORT.finditer(content)
+        if not content[content.rfind("\n", 0, item.start()) + 1 : item.start()].strip()
+    )
+    names = (_COMMENT.sub("", item[1] or item[2] or "").split(",") for item in statements)
+    return {name.strip() for part in names for name in part if name.strip().isidentifier()}
 
 
 def text_hash(content: str) -> str:

@@ -14,13 +14,22 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.emit.package import import_root, kernel_name, read_package, write_package
+from evokernel_core.ascendc.emit.package import (
+    Placed,
+    import_root,
+    kernel_name,
+    read_package,
+    write_package,
+)
 from evokernel_core.ascendc.schedule import initial
+from evokernel_core.capture.agent.guards.code import digest
 from evokernel_core.capture.edit import plan_edit, revert_edit
+from evokernel_core.capture.text import span_of
+from evokernel_core.domain.call_site import CallSite, Guard
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.graph import DTypeArg, SymbolicInt, Update
 from evokernel_core.domain.kernel import KernelSource
-from evokernel_core.domain.region import Region, RegionStatus, Span
+from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Verdict
@@ -38,7 +47,30 @@ FILES = {
     "test_op.py",
     "kernel.json",
     "__init__.py",
+    "call.py",
 }
+ORIGINAL = "return x * torch.rsqrt((x * x).mean(1, keepdim=True) + self.eps) * self.weight * scale"
+MODEL = f"""
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(0.5, 1.5, 24))
+        self.eps = 1e-06
+
+    def forward(self, x, scale=3.0):
+        {ORIGINAL}
+"""
+RETURN = "if {holds}:\n            return {call}\n        {original}"
+SITE = CallSite(
+    RETURN,
+    ORIGINAL,
+    parameters=("self", "x", "scale"),
+    guards=(Guard("self", "guards.equal({}.eps, 1e-06)"), Guard("self", 'not hasattr({}, "gain")')),
+)
 
 
 @pytest.fixture
@@ -46,6 +78,7 @@ def task(builder: Any) -> KernelTask:
     """RMS norm with a weight and a run-time scale, generic in its rows."""
     b = builder()
     x, weight = b.input("x", ["s0", 24]), b.input("weight", [24], parameter=True)
+    b.inputs[1] = evolve(b.inputs[1], expression="self.weight")
     scale = b.scalar("scale")
     square = b.call("pow.Tensor_Scalar", x, 2, shape=["s0", 24])
     mean = b.call("mean.dim", square, (1,), True, shape=["s0", 1])
@@ -65,19 +98,38 @@ def source(task: KernelTask) -> KernelSource:
     return write(task, initial(task, chip), chip)
 
 
-def put(root: Path, task: KernelTask, source: KernelSource, name: str = "") -> Path:
+def put(root: Path, task: KernelTask, source: KernelSource, site: CallSite = SITE) -> Path:
     verdict = Verdict(task.task_id, source.source_id, "twin test", ())
-    return write_package(root, name or kernel_name(task), task, source, verdict)
+    return write_package(root, task, Placed("model.py", "Model.forward", site), source, verdict)
 
 
-def run_python(root: Path, code: str) -> subprocess.CompletedProcess[str]:
+def applied(
+    root: Path, task: KernelTask, source: KernelSource, text: str = MODEL, site: CallSite = SITE
+) -> str:
+    """Writes the package and the model as it is (before.py) and with the kernel (model.py); its name."""
+    start = text.index(site.original)
+    region = Region(
+        "r", str(root / "model.py"), "Model.forward", span_of(text, start, start + len(site.original)),
+        site.original, hashlib.sha256(site.original.encode()).hexdigest(), "norm", RegionStatus.CANDIDATE,
+        task=task, site=site,
+    )  # fmt: skip
+    name = put(root, task, source, site).name
+    edited = plan_edit(text, region, name)
+    assert revert_edit(edited, region, name) == text
+    (root / "before.py").write_text(text)
+    (root / "model.py").write_text(edited)
+    return name
+
+
+def run_python(root: Path, code: str, *, emulate: bool = False) -> subprocess.CompletedProcess[str]:
+    more = {"EVOKERNEL_EMULATE": "1"} if emulate else {}
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=root,
         capture_output=True,
         text=True,
-        timeout=120,
-        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin"},
+        timeout=300,
+        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", **more},
         check=False,
     )
 
@@ -88,7 +140,7 @@ def test_the_package_holds_every_file_and_nothing_is_left_over(
     folder = put(tmp_path, task, source)
     assert {item.name for item in folder.iterdir()} == FILES
     put(tmp_path, task, source)
-    assert {item.name for item in folder.parent.iterdir()} == {"__init__.py", folder.name}
+    assert {item.name for item in folder.parent.iterdir()} == {"__init__.py", "guards.py", folder.name}
 
 
 def test_a_package_reads_back_as_what_was_written(
@@ -115,47 +167,164 @@ def test_the_import_root_is_above_all_packages(tmp_path: Path) -> None:
     assert import_root(inner / "net.py") == tmp_path / "project"
 
 
+HOLDS = """
+import json, sys, torch
+from model import Model, {name} as kernel
+model, x = Model(), torch.randn(7, 24)
+found = {{}}
+
+def ask(name, *given, of=model):
+    found[name] = kernel.holds(of, *(given or (x, 3.0)))
+
+class Own(torch.Tensor):
+    pass
+
+def changed(**attributes):
+    other = Model()
+    for key, value in attributes.items():
+        setattr(other, key, value)
+    return other
+
+gone = Model()
+del gone.eps
+ask("a gradient is wanted")
+model.requires_grad_(False)
+ask("no gradient is wanted")
+ask("an input wants a gradient", x.clone().requires_grad_(), 3.0)
+model.requires_grad_(True)
+with torch.no_grad():
+    ask("gradients are off")
+    ask("other rows", torch.randn(2, 24), 3.0)
+    ask("no rows", torch.randn(0, 24), 3.0)
+    ask("other columns", torch.randn(7, 23), 3.0)
+    ask("another rank", torch.randn(1, 7, 24), 3.0)
+    ask("another dtype", x.double(), 3.0)
+    ask("not contiguous", torch.randn(24, 7).t(), 3.0)
+    ask("a whole number", x, 3)
+    ask("a subclass", x.as_subclass(Own), 3.0)
+    ask("another device", x.to("meta"), 3.0)
+    ask("no tensor", None, 3.0)
+    with torch.autocast("cpu"):
+        ask("autocast")
+    torch.set_default_dtype(torch.float64)
+    ask("another default dtype")
+    torch.set_default_dtype(torch.float32)
+    torch.vmap(lambda row: ask("vmap", row, 3.0) or row)(torch.randn(3, 7, 24))
+    ask("another attribute", of=changed(eps=1e-5))
+    ask("an attribute of another type", of=changed(eps=0))
+    ask("a further attribute", of=changed(gain=2.0))
+    ask("a missing attribute", of=gone)
+with torch.inference_mode():
+    ask("inference mode")
+print(json.dumps(sorted(name for name, holds in found.items() if holds)), len(found))
+"""
+
+
+def test_the_guards_hold_within_the_contract_alone(
+    tmp_path: Path, task: KernelTask, source: KernelSource
+) -> None:
+    name = applied(tmp_path, task, source)
+    result = run_python(tmp_path, HOLDS.format(name=name), emulate=True)
+    assert result.stdout, result.stderr
+    holds = ["gradients are off", "inference mode", "no gradient is wanted", "other rows"]
+    assert result.stdout == f"{json.dumps(holds)} 22\n"
+    result = run_python(tmp_path, HOLDS.format(name=name))
+    assert result.stdout == "[] 22\n", result.stderr  # no NPU, and the kernel is not built
+
+
 USE = """
-import importlib, sys, torch
-import evokernel_kernels.{name}
-importlib.reload(evokernel_kernels.{name})
-import evokernel_kernels.{other}
-op = torch.ops.evokernel.{name}
-x, weight = torch.randn(7, 24, requires_grad=True), torch.randn(24, requires_grad=True)
-expected = x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-6) * weight * 3.0
-result = op(x, weight, 3.0)
-torch.testing.assert_close(result, expected)
-result.square().sum().backward()
-gradients = x.grad.clone(), weight.grad.clone()
-x.grad = weight.grad = None
-expected.square().sum().backward()
-torch.testing.assert_close(gradients, (x.grad, weight.grad))
-torch.testing.assert_close(op(x.t().contiguous().t(), weight, 3.0), expected)
+import os, torch
+import before, evokernel_kernels, model
+from evokernel_kernels.{name}.reference import reference
+emulated = os.environ.get("EVOKERNEL_EMULATE") == "1"
+one, other = before.Model(), model.Model()
+x, wanted = torch.randn(7, 24), []
+same = torch.testing.assert_close
 
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(24))
-    def forward(self, x):
-        return torch.ops.evokernel.{name}(x + 1.0, self.weight, 2.0).relu()
+def ran():
+    return sum(evokernel_kernels.calls().values())
 
-rows = torch.export.Dim("rows", min=2, max=64)
-program = torch.export.export(Model(), (torch.randn(7, 24),), dynamic_shapes={{"x": {{0: rows}}}})
-assert any("evokernel" in str(node.target) for node in program.graph.nodes)
-y = torch.randn(9, 24)
-torch.testing.assert_close(program.module()(y), Model()(y))
+with torch.no_grad():
+    same(other(x), one(x))
+    assert ran() == emulated
+    assert not emulated or torch.equal(model.{name}.run(other, x, 2.0), reference(x, other.weight, 2.0))
+    same(other(x.double()), one(x.double()))  # the original code
+    assert ran() == 2 * emulated
+
+for net in (one, other):
+    y = x.clone().requires_grad_()
+    net(y).square().sum().backward()
+    wanted.append((y.grad, net.weight.grad))
+same(wanted[1], wanted[0])
+assert ran() == 2 * emulated
+
+with torch.no_grad():
+    compiled = torch.compile(model.Model(), backend="eager", fullgraph=True)
+    same(compiled(x), one(x))
+    before_it = ran()
+    same(compiled(x), one(x))
+    assert ran() == before_it + emulated  # compiling runs it on fake tensors too
+    rows = torch.export.Dim("rows", min=2, max=64)
+    for strict in (True, False):
+        for shapes in (None, {{"x": {{0: rows}}}}):
+            program = torch.export.export(model.Model(), (x,), dynamic_shapes=shapes, strict=strict)
+            assert any("evokernel" in str(node.target) for node in program.graph.nodes) == emulated
+            given = torch.randn(9, 24) if shapes else x
+            made, before_it = program.module(), ran()
+            same(made(given), one(given))
+            assert ran() == before_it + emulated
 print("fine")
 """
 
 
-def test_the_operator_runs_differentiates_and_exports_without_an_npu(
-    tmp_path: Path, task: KernelTask, source: KernelSource
+@pytest.mark.parametrize("emulate", [True, False])
+def test_the_edited_model_runs_differentiates_compiles_and_exports(
+    emulate: bool, tmp_path: Path, task: KernelTask, source: KernelSource
 ) -> None:
-    name, other = kernel_name(task), "another_copy"
-    put(tmp_path, task, source)
-    put(tmp_path, task, source, other)
-    result = run_python(tmp_path, USE.format(name=name, other=other))
+    name = applied(tmp_path, task, source)
+    result = run_python(tmp_path, USE.format(name=name), emulate=emulate)
     assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
+    assert "changed since" not in result.stderr
+
+
+CHANGED = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import model, torch
+    with torch.no_grad():
+        net, x = model.Model(), torch.randn(7, 24)
+        for _ in range(3):
+            net(x)
+words = [str(item.message) for item in caught if "the kernel" in str(item.message)]
+print(model.{name}.call.READY, model.{name}.holds(net.requires_grad_(False), x, 3.0), len(words), words)
+"""
+TEXTS = {
+    "as it was": ("", "", True),
+    "white space": ("self.weight * scale", "self.weight  *  scale", True),
+    "a comment": ("        return x", "        # the root of the mean square\n        return x", True),
+    "another formula": ("* self.weight * scale", "* self.weight + scale", False),
+    "another function": ("return y * 2", "return y * 3", False),
+    "a function that is gone": ("def twice", "def double", False),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_code_that_changed_is_not_replaced(
+    name: str, tmp_path: Path, task: KernelTask, source: KernelSource
+) -> None:
+    helper = "def twice(y):\n    return y * 2"
+    text = f"{MODEL}\n\n{helper}\n"
+    site = evolve(SITE, code=(("model.py:twice", digest(helper)),))
+    kernel = applied(tmp_path, task, source, text, site)
+    before, after, ready = TEXTS[name]
+    edited = (tmp_path / "model.py").read_text()
+    assert before in edited
+    (tmp_path / "model.py").write_text(edited.replace(before, after) if before else edited)
+    result = run_python(tmp_path, CHANGED.format(name=kernel), emulate=True)
+    assert result.stdout.startswith(f"{ready} {ready} {int(not ready)} "), result.stdout + result.stderr
+    symbol = "Model.forward" if name == "another formula" else "twice"
+    assert (f"{symbol} in model.py changed since the kernel {kernel} was made" in result.stdout) != ready
 
 
 def test_the_packaged_test_passes_on_a_cpu(tmp_path: Path, task: KernelTask, source: KernelSource) -> None:
@@ -176,9 +345,12 @@ def test_the_binding_checks_the_contract(tmp_path: Path, task: KernelTask, sourc
     assert "x.size(1) != 24" in text
     assert "x.scalar_type() != at::kFloat" in text
     assert "x.size(0) < 1" in text
-    assert "TORCH_WARN_ONCE" in text
+    assert "outside of its contract: call it only where holds() is true" in text
+    assert f'extern "C" bool {kernel_name(task, SITE)}_fits(' in text
     assert "c10_npu::getCurrentNPUStream()" in text
-    assert f'TORCH_LIBRARY_FRAGMENT(evokernel, library)\n{{\n    library.def("{kernel_name(task)}(' in text
+    assert (
+        f'TORCH_LIBRARY_FRAGMENT(evokernel, library)\n{{\n    library.def("{kernel_name(task, SITE)}(' in text
+    )
 
 
 def test_dtypes_and_infinities_become_python(tmp_path: Path, builder: Any) -> None:
@@ -215,23 +387,19 @@ def assert_binding_compiles(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-STRIDED = """
-import torch
-import evokernel_kernels.flat
-x = torch.randn(24, 5)
-torch.testing.assert_close(torch.ops.evokernel.flat(x.t()), x.t().reshape(-1).exp())
-print("fine")
-"""
-
-
 def test_the_reference_takes_tensors_that_are_not_contiguous(
     tmp_path: Path, builder: Any, source: KernelSource
 ) -> None:
     b = builder()
     x = b.input("x", ["s0", 24])
     flat = b.call("view.default", x, (SymbolicInt("24 * s0"),), shape=["24 * s0"])
-    put(tmp_path, b.task(b.call("exp.default", flat, shape=["24 * s0"]), symbols={"s0": 5}), source, "flat")
-    result = run_python(tmp_path, STRIDED)
+    task = b.task(b.call("exp.default", flat, shape=["24 * s0"]), symbols={"s0": 5})
+    name = put(tmp_path, task, source).name
+    result = run_python(
+        tmp_path,
+        f"import torch\nfrom evokernel_kernels.{name}.reference import reference\nx = torch.randn(24, 5)\n"
+        "torch.testing.assert_close(reference(x.t()), x.t().reshape(-1).exp())\nprint('fine')\n",
+    )
     assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
 
 
@@ -247,6 +415,8 @@ def long_task(builder: Any) -> KernelTask:
         y = b.call("mul.Tensor", y, weight, shape=["s0", 24])
     y = b.call("add.Tensor", y, kept, shape=["s0", 24])
     total, old = b.call("sum.dim_IntList", y, (0,), shape=[24]), b.call("neg.default", kept, shape=[24])
+    expressions = {"kept": "self.kept", **{f"weight{i}": f"self.weights[{i}]" for i in range(66)}}
+    b.inputs[:] = [evolve(item, expression=expressions.get(item.name, item.name)) for item in b.inputs]
     task: KernelTask = b.task(y, total, old, symbols={"s0": 5})
     spec, one = task.graph.inputs[2].spec, TensorSpec((), "int64")
     updates = (
@@ -257,34 +427,52 @@ def long_task(builder: Any) -> KernelTask:
     return evolve(task, graph=evolve(task.graph, updates=updates))
 
 
-LONG_USE = """
+LONG = """kept = self.kept.clone()
+        y = x * scale
+        for weight in self.weights:
+            y = y * weight
+        y = y + kept
+        self.kept.copy_(y.detach().sum(0))
+        self.before.copy_(-kept)
+        self.calls.add_(1)
+        return y"""
+LONG_MODEL = f"""
 import torch
-import evokernel_kernels.long
+from torch import nn
 
-class Model(torch.nn.Module):
+
+class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.weights = torch.nn.ParameterList([torch.nn.Parameter(torch.rand(24) + 0.5) for _ in range(66)])
+        torch.manual_seed(0)
+        self.weights = nn.ParameterList([nn.Parameter(torch.rand(24) + 0.5) for _ in range(66)])
         self.register_buffer("kept", torch.rand(24))
         self.register_buffer("before", torch.zeros(24))
         self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
-    def forward(self, x):
-        buffers = [self.kept, self.calls, self.before]
-        return torch.ops.evokernel.long([x, *self.weights], buffers, 2.0)
 
-model, x = Model(), torch.randn(5, 24, requires_grad=True)
-kept = model.kept.clone()
-expected = x * 2.0 * torch.stack(list(model.weights)).prod(0) + kept
-result = model(x)
-torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
-torch.testing.assert_close((model.kept, model.before), (expected.sum(0).detach(), -kept))
-assert model.calls == 1
-wanted = torch.autograd.grad(expected.square().sum(), [x, model.weights[7], model.weights[65]])
-found = torch.autograd.grad(result.square().sum(), [x, model.weights[7], model.weights[65]])
-# products of 66 weights in another order
-torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
-program = torch.export.export(Model(), (torch.randn(5, 24),))
-assert any("evokernel" in str(node.target) for node in program.graph.nodes)
+    def forward(self, x, scale=2.0):
+        {LONG}
+"""
+LONG_USE = """
+import torch
+import before, evokernel_kernels, model
+one, other, x = before.Model(), model.Model(), torch.randn(5, 24)
+with torch.no_grad():
+    for turn in range(1, 4):
+        result, expected = other(x * turn), one(x * turn)
+        torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(dict(other.named_buffers()), dict(one.named_buffers()))
+        assert other.calls == turn and list(evokernel_kernels.calls().values()) == [turn]
+    for strict in (True, False):
+        program = torch.export.export(model.Model(), (x,), strict=strict)
+        assert any("evokernel" in str(node.target) for node in program.graph.nodes)
+        made, fresh = program.module(), before.Model()
+        torch.testing.assert_close(made(x), fresh(x), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(dict(made.named_buffers()), dict(fresh.named_buffers()))
+gradients = [torch.autograd.grad(net(x).square().sum(), [net.weights[7], net.weights[65]])
+             for net in (one, other)]
+torch.testing.assert_close(*gradients)
+assert other.calls == one.calls == 4 and sum(evokernel_kernels.calls().values()) >= 3
 print("fine")
 """
 
@@ -293,22 +481,13 @@ def test_more_tensors_than_an_operator_may_have_are_passed_in_lists(
     tmp_path: Path, long_task: KernelTask, source: KernelSource
 ) -> None:
     """PyTorch registers no operator of more than 64 arguments."""
-    folder = put(tmp_path, long_task, source, "long")
-    result = run_python(tmp_path, LONG_USE)
+    site = CallSite(RETURN, LONG, parameters=("self", "x", "scale"))
+    name = applied(tmp_path, long_task, source, LONG_MODEL, site)
+    folder = tmp_path / "evokernel_kernels" / name
+    call = (folder / "call.py").read_text()
+    assert f"torch.ops.evokernel.{name}(\n        [\n            x,\n            self.kept,\n" in call
+    result = run_python(tmp_path, LONG_USE, emulate=True)
     assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
     result = run_python(tmp_path, f"import pytest; raise SystemExit(pytest.main(['-q', {str(folder)!r}]))")
     assert result.returncode == 0, result.stdout
     assert_binding_compiles(folder)
-
-
-def test_a_call_with_lists_is_put_in_and_taken_out(long_task: KernelTask) -> None:
-    text = "def f(self, x, scale):\n    y = 2\n    return x * scale\n"
-    code = "x * scale"
-    digest = hashlib.sha256(code.encode()).hexdigest()
-    region = Region(
-        "f", "f.py", "f", Span(3, 11, 3, 20), code, digest, "{call}", "pointwise", RegionStatus.CANDIDATE,
-        task=long_task,
-    )  # fmt: skip
-    edited = plan_edit(text, region, "long")
-    assert "torch.ops.evokernel.long(\n        [\n            x,\n" in edited
-    assert revert_edit(edited, region, "long") == text

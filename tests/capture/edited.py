@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from attrs import evolve
 
@@ -21,6 +20,8 @@ from evokernel_core.domain.verdict import Verdict
 
 _SOURCE = KernelSource("", "", Strategy("none"))
 EMULATE = "EVOKERNEL_EMULATE"
+_every_guards: list[ModuleType] = []
+"""An operator stays that of its first import, which counts its calls."""
 
 
 def edited_text(text: str, regions: Iterable[Region]) -> str:
@@ -66,6 +67,8 @@ def _imported(path: Path, emulate: bool) -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         sys.modules["model"] = module
         spec.loader.exec_module(module)
+        _every_guards.extend(filter(None, [sys.modules.get("evokernel_kernels.guards")]))
+        vars(module)["runs_before"] = _ran()
     finally:
         sys.path.remove(str(path.parent))
         os.environ.pop(EMULATE, None)
@@ -75,6 +78,9 @@ def _imported(path: Path, emulate: bool) -> ModuleType:
 
 
 def runs(module: ModuleType) -> int:
-    """How many kernels have run in an edited module."""
-    kernels: Any = [value for value in vars(module).values() if hasattr(value, "holds")]
-    return sum(sum(kernel.guards.calls().values()) for kernel in kernels[:1])
+    """How many kernels have run since an edited module was imported."""
+    return _ran() - int(vars(module)["runs_before"])
+
+
+def _ran() -> int:
+    return sum(sum(guards.calls().values()) for guards in _every_guards)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 
-from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.region import Region
-from tests.capture.test_full_graph import HEAD, assert_same_model, executed, kernel, model
+from tests.capture.edited import edited_module, edited_text, runs
+from tests.capture.test_full_graph import HEAD, assert_same_model, executed, model
 
 X = "torch.randn(4, 6)"
 CLASSES = """
@@ -73,7 +72,9 @@ def test_decorators_of_torch_stay(decorator: str, whole: Callable[[str], tuple[R
     text = file_of(init, "return self.linear(x).relu() + 1", X, decorator=decorator)
     (region,) = whole(text)
     if "compile" in decorator:
-        assert region.task is not None and region.replacement == "return {call}"
+        assert region.site is not None, region.reason
+        assert region.site.template == "if {holds}:\n            return {call}\n        {original}"
+        assert f"    {decorator}\n    def forward" in edited_text(text, [region])
     else:
         assert_same_model(text, region)
 
@@ -91,9 +92,10 @@ def test_what_is_left_out_goes_the_old_way(name: str, whole: Callable[[str], tup
     text = file_of("self.a = 1", forward, given, arguments)
     (region,) = whole(text)
     assert_same_model(text, region)
-    other = edited(text, region)()
+    other = edited_module(text, region)
     inputs = [torch.randn(*shape) for shape in shapes]
-    torch.testing.assert_close(other(*inputs), executed(text)["Model"]()(*inputs))
+    torch.testing.assert_close(other.Model()(*inputs), executed(text)["Model"]()(*inputs))
+    assert not runs(other)
 
 
 def test_another_structure_goes_the_old_way(whole: Callable[[str], tuple[Region, ...]]) -> None:
@@ -101,15 +103,11 @@ def test_another_structure_goes_the_old_way(whole: Callable[[str], tuple[Region,
     text = file_of("self.a = 1", forward, f"{{'x': {X}, 'y': {X}}}", "d")
     (region,) = whole(text)
     x = torch.randn(4, 6)
-    torch.testing.assert_close(edited(text, region)()({"x": x, "y": x, "z": x}), 3 * x.exp())
-
-
-def edited(text: str, region: Region) -> Any:
-    assert region.task is not None, region.reason
-    runnable = plan_edit(text, region, "k").replace("import evokernel_kernels.k  # noqa: F401", "")
-    return executed(runnable.replace("torch.ops.evokernel.k(", "kernel_k("), kernel_k=kernel(region.task))[
-        "Model"
-    ]
+    other = edited_module(text, region)
+    torch.testing.assert_close(other.Model()({"x": x, "y": x, "z": x}), 3 * x.exp())
+    assert not runs(other)
+    torch.testing.assert_close(other.Model()({"x": x, "y": x}), 2 * x.exp())
+    assert runs(other)
 
 
 def test_an_entry_that_a_dictionary_is_given_is_set(whole: Callable[[str], tuple[Region, ...]]) -> None:
@@ -119,7 +117,10 @@ def test_an_entry_that_a_dictionary_is_given_is_set(whole: Callable[[str], tuple
     (region,) = whole(text)
     x, before = torch.randn(4, 6), torch.randn(4, 6)
     cache = {"k": before}
-    result = edited(text, region)()(x, cache)
+    other = edited_module(text, region)
+    with torch.no_grad():
+        result = other.Model()(x, cache)
+    assert runs(other)
     torch.testing.assert_close(cache["k"], torch.cat([before, x.exp()]))
     torch.testing.assert_close(result, cache["k"] * 2)
 

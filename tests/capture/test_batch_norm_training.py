@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.emit.package import kernel_name, write_package
+from evokernel_core.ascendc.emit.package import placed, write_package
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
@@ -110,28 +110,41 @@ def test_the_identity_of_a_task_knows_its_updates(region: Callable[..., Region])
 COMPARE = """
 import copy, torch
 torch.manual_seed(0)
-import before, after
-first, second = before.Model(), after.Model()
+import before, evokernel_kernels, model
+first, second = before.Model(), model.Model()
 second.load_state_dict(first.state_dict())
-compiled = torch.compile(copy.deepcopy(second), backend="aot_eager", fullgraph=True)
+def ran():
+    return sum(evokernel_kernels.calls().values())
+def same_state(*others):
+    for other in others:
+        for (name, buffer), (_, right) in zip(other.named_buffers(), first.named_buffers()):
+            torch.testing.assert_close(buffer, right, msg=name)
+compiled = torch.compile(copy.deepcopy(second), backend="eager", fullgraph=True)
 for turn in range(3):
     x = torch.randn({shape}) * 3 + turn
     values = [x.clone().requires_grad_() for _ in range(3)]
-    results = [model(value) for model, value in zip((first, second, compiled), values)]
+    results = [net(value) for net, value in zip((first, second, compiled), values)]
     for result in results:
         result.square().sum().backward()
     for result, value in zip(results[1:], values[1:]):
         torch.testing.assert_close(result, results[0])
         torch.testing.assert_close(value.grad, values[0].grad, rtol=1e-3, atol=1e-4)
+    same_state(second, compiled._orig_mod)
     with torch.no_grad():
-        torch.testing.assert_close(second(x), first(x))
-        compiled(x)
-    for model in (second, compiled._orig_mod):
-        for (name, buffer), (_, right) in zip(model.named_buffers(), first.named_buffers()):
-            torch.testing.assert_close(buffer, right, msg=name)
+        before_it = ran()
+        expected = first(x)
+        torch.testing.assert_close(second(x), expected)
+        assert ran() == before_it + 1  # a kernel where no gradient is wanted
+        torch.testing.assert_close(compiled(x), expected)
+        assert ran() > before_it + 1  # compiling runs it on fake tensors too
+    same_state(second, compiled._orig_mod)
 assert int(second.get_buffer("{counter}")) == 6
-program = torch.export.export(second, (x,))
-assert any("evokernel" in str(node.target) for node in program.graph.nodes)
+with torch.no_grad():
+    program = torch.export.export(second, (x,))
+    assert any("evokernel" in str(node.target) for node in program.graph.nodes)
+    made = program.module()
+    torch.testing.assert_close(made(x), first(x))
+    same_state(made)
 print("fine")
 """
 
@@ -152,19 +165,20 @@ def test_the_edited_model_trains_compiles_and_exports_like_the_first(
     assert found.task is not None, found.reason
     chip = load_chip("ascend910b1")
     source = write(found.task, initial(found.task, chip), chip)
-    name = kernel_name(found.task)
-    write_package(tmp_path, name, found.task, source, Verdict(found.task.task_id, source.source_id, "t", ()))
+    verdict = Verdict(found.task.task_id, source.source_id, "t", ())
+    name = write_package(tmp_path, found.task, placed(found), source, verdict).name
     text = (tmp_path / "model.py").read_text()
     edited = plan_edit(text, found, name)
     assert revert_edit(edited, found, name) == text
     (tmp_path / "before.py").write_text(text)
-    (tmp_path / "after.py").write_text(edited)
+    (tmp_path / "model.py").write_text(edited)
     code = COMPARE.format(shape=shape, counter=counter)
     if "bn(torch.relu" in body:
         code = code.replace("== 6", "== 12")
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
-        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path),
+             "EVOKERNEL_EMULATE": "1"},
     )  # fmt: skip
     assert run.stdout == "fine\n", run.stderr
     test = tmp_path / "evokernel_kernels" / name / "test_op.py"

@@ -26,6 +26,12 @@ def ops(region: Region) -> list[str]:
     return [node.op.split(".")[1] for node in region.task.graph.nodes]
 
 
+def bindings(region: Region) -> dict[str, str]:
+    """The operands that are computed in front of the call, by name."""
+    assert region.site is not None, region.reason
+    return dict(region.site.bindings)
+
+
 def inputs(region: Region) -> list[tuple[str, str]]:
     assert region.task, region.reason
     return [(item.kind.value, item.expression) for item in region.task.graph.inputs]
@@ -69,7 +75,8 @@ def test_regions_are_maximal(capture_body: Any, body: str, expected: list[str]) 
 
 def test_an_inner_reduction_over_other_rows_is_an_argument(capture_body: Any) -> None:
     (region,) = capture_body("x=f32[8,16]", "x", "return torch.softmax(x, 1).sum(0)")
-    assert inputs(region) == [("tensor", "torch.softmax(x, 1)")]
+    assert inputs(region) == [("tensor", "softmax")]
+    assert bindings(region) == {"softmax": "torch.softmax(x, 1)"}
     assert ops(region) == ["sum"]
 
 
@@ -133,13 +140,17 @@ def test_squeeze_keeps_its_least_size(capture_body: Any) -> None:
 )  # fmt: skip
 def test_arguments(capture_body: Any, arguments: str, body: str, expected: list[Any]) -> None:
     (region,) = capture_body("x=f32[8,8], s=0.5", arguments, body)
-    assert inputs(region) == expected
+    given = bindings(region)
+    assert [(kind, given.get(name, name)) for kind, name in inputs(region)] == expected
+    written = {text for _, text in expected if not text.isidentifier()}
+    assert set(given.values()) == written  # each is computed once, in front of the call
 
 
 def test_a_dimension_given_at_run_time_stays_outside(capture_body: Any) -> None:
     """softmax(x, d) for a d that the caller chooses is not one kernel; what follows is."""
     (region,) = capture_body("x=f32[8,16], d=1", "x, d", "return torch.softmax(x, d) * 2")
-    assert inputs(region) == [("tensor", "torch.softmax(x, d)")]
+    assert inputs(region) == [("tensor", "softmax")]
+    assert bindings(region) == {"softmax": "torch.softmax(x, d)"}
 
 
 MODULES = """
@@ -174,7 +185,7 @@ MODULES = """
 
 def test_module_parameters_are_arguments(capture: Any) -> None:
     norm, model = capture(MODULES.format(first=1e-5, second=1e-5))
-    assert inputs(norm) == [("tensor", "x"), ("parameter", "self.weight")]
+    assert inputs(norm) == [("tensor", "x"), ("parameter", "self.weight"), ("scalar", "self.eps")]
     assert norm.symbol == "Norm.forward"
     assert model.source == "self.tail(self.ln(x))"
     assert inputs(model) == [
@@ -426,24 +437,34 @@ def test_a_recurrent_layer_is_no_kernel(capture: Any) -> None:
     assert sources(found) == ["torch.relu(self.rnn(x)[0])"]
 
 
-def test_calls_of_generated_kernels_are_marked(capture: Any) -> None:
+def test_calls_of_generated_kernels_are_marked(capture: Any, tmp_path: Path) -> None:
+    (tmp_path / "evokernel_kernels").mkdir()
+    (tmp_path / "evokernel_kernels" / "__init__.py").write_text(
+        "import types\nexp_1 = whole_2 = types.SimpleNamespace(holds=lambda *given: False)\n"
+    )
     found = capture(
         """
         import torch
 
-        library = torch.library.Library("evokernel", "FRAGMENT")
-        library.define("made_by_test(Tensor x) -> Tensor")
-        library.impl("made_by_test", torch.exp, "CompositeExplicitAutograd")
+        from evokernel_kernels import exp_1, whole_2
 
         # evokernel: x=f32[4,4]
         def f(x):
-            y = torch.ops.evokernel.made_by_test(x)
+            y = exp_1.run(x) if exp_1.holds(x) else torch.exp(x)
             return y + 1
+
+        # evokernel: x=f32[4,4]
+        def g(x):
+            if whole_2.holds(x):
+                return whole_2.run(x)
+            y = x.sin()
+            return y * 2
         """
     )
     assert [(item.status, item.source) for item in found] == [
-        (RegionStatus.APPLIED, "torch.ops.evokernel.made_by_test(x)"),
+        (RegionStatus.APPLIED, "exp_1.run(x)"),
         (RegionStatus.CANDIDATE, "y + 1"),
+        (RegionStatus.APPLIED, "whole_2.run(x)"),
     ]
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
 
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.region import Region
-from tests.capture.test_full_graph import executed, kernel
+from tests.capture.edited import edited_module, edited_text, runs
 
 HEAD = """
 import torch
@@ -81,19 +77,17 @@ def model(result: str) -> str:
         ("half = Pair(y, y.sin())\n        return half.left + half.right", "return "),
     ],
 )
-def test_a_dataclass_is_made_anew(
-    result: str, text: str, whole: Callable[[str], Region], monkeypatch: Any
-) -> None:
-    monkeypatch.setitem(sys.modules, "model", ModuleType("model"))  # where dataclasses look themselves up
+def test_a_dataclass_is_made_anew(result: str, text: str, whole: Callable[[str], Region]) -> None:
     source = model(result)
     region = whole(source)
     assert region.task is not None, region.reason
-    edited = plan_edit(source, region, "k").replace("import evokernel_kernels.k  # noqa: F401", "")
-    assert text in edited
-    edited = edited.replace("torch.ops.evokernel.k(", "kernel_k(")
+    edited, original = edited_text(source, [region]), source[source.index("        y = x.exp()") :]
+    assert text in edited.replace(original, "")
     x = torch.randn(4, 6)
-    one = executed(source)["Model"]()(x)
-    other = executed(edited, kernel_k=kernel(region.task))["Model"]()(x)
+    module = edited_module(source, region)
+    other = module.Model()(x)
+    assert runs(module)
+    one = edited_module(source, region, emulate=False).Model()(x)
     assert repr(one) == repr(other)
 
 

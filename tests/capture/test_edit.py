@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from hypothesis import given
+from attrs import evolve
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.capture.edit import minimal_edits, plan_edit, revert_edit
 from evokernel_core.capture.text import TextChange, apply_change, span_of
+from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import EditConflict
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.region import Region, RegionStatus
@@ -34,71 +38,173 @@ class Model(nn.Module):
 
 def other(x):
     return torch.softmax(x, dim=1)
+
+
+def enclosed(größe, scale):
+    result = torch.exp(größe * scale) + torch.ones(4)
+    return result
+
+
+def computed(y):
+    y = torch.softmax(y.exp(), dim=1)
+    return y
+
+
+def computed_inside(y):
+    return abs(y.exp() + y)
+
+
+def short(y):
+    z = abs(y.sin())
+    return y.cos() * 2 + z
 '''
 
 
-def region(text: str, source: str, expressions: list[str], *, replacement: str = "{call}",
-           symbol: str = "Model.forward") -> Region:  # fmt: skip
-    """A region on the first occurrence of ``source``."""
+RETURN = "if {holds}:\n            return {call}\n        {original}"
+EXPRESSION = "{call} if {holds} else {original}"
+BLOCK = "if {holds}:\n            y = {call}\n        else:\n            {original}"
+
+
+def region(text: str, source: str, parameters: Sequence[str], *, symbol: str = "Model.forward",
+           **site: Any) -> Region:  # fmt: skip
+    """A region on the first occurrence of ``source``; an expression unless ``site`` says otherwise."""
     spec = TensorSpec((4,), "float32")
-    inputs = tuple(GraphInput(f"i{k}", spec, expression=item) for k, item in enumerate(expressions))
+    inputs = tuple(GraphInput(f"i{k}", spec, expression=item) for k, item in enumerate(parameters))
     node = Node("relu", "aten.relu.default", (ValueRef("i0"),), (), (spec,))
     graph = Graph(inputs, (node,), (ValueRef("relu"),))
     task = KernelTask("t", graph, (), Tolerance(1e-4, 1e-4), "activation")
     start = text.index(source)
     return Region(
         id="r", file="model.py", symbol=symbol, span=span_of(text, start, start + len(source)),
-        source=source, source_hash=hashlib.sha256(source.encode()).hexdigest(), replacement=replacement,
+        source=source, source_hash=hashlib.sha256(source.encode()).hexdigest(),
         op_category="softmax", status=RegionStatus.CANDIDATE, task=task,
+        site=CallSite(**{
+            "template": EXPRESSION, "original": source, "parameters": tuple(parameters), **site}),
     )  # fmt: skip
 
 
 SOFTMAX = "torch.softmax(y, dim=1)"
 RUN = MODEL[MODEL.index("h = größe") : MODEL.index("        return torch")].rstrip("\n")
-CASES = [
-    region(MODEL, SOFTMAX, ["y"]),
-    region(MODEL, RUN, ["größe", "self.scale"], replacement="y = {call}"),
-    region(MODEL, "torch.softmax(x, dim=1)", ["x"], symbol="other"),
-]
+BODY = MODEL[MODEL.index("h = größe") : MODEL.index("\n\n\ndef other")]
+INNER = RUN.replace("\n", "\n    ")
+PRODUCT = "größe * scale"
 
 
-def test_an_expression_is_replaced_and_imported() -> None:
-    edited = plan_edit(MODEL, CASES[0], KERNEL)
-    expected = MODEL.replace(SOFTMAX, f"torch.ops.evokernel.{KERNEL}(y)").replace(
-        "import torch\n\n", f"import torch\nimport evokernel_kernels.{KERNEL}  # noqa: F401\n\n"
+def cases(text: str) -> dict[str, Region]:
+    """Each form that an edit has, in a text that has the model's lines."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    run, body = RUN.replace("\n", newline), BODY.replace("\n", newline)
+    return {
+        "an expression": region(text, SOFTMAX, ["y"]),
+        "an expression of another function": region(text, "torch.softmax(x, dim=1)", ["x"], symbol="other"),
+        "an expression in the parentheses of a call": region(
+            text, PRODUCT, ["größe", "scale"], enclosed=True, symbol="enclosed"),
+        "an operand that is computed": region(
+            text, "torch.softmax(y.exp(), dim=1)", ["exp"], symbol="computed",
+            original="torch.softmax(exp, dim=1)", bindings=(("exp", "y.exp()"),)),
+        "an operand that is computed, in the parentheses of a call": region(
+            text, "y.exp() + y", ["y", "exp"], symbol="computed_inside", enclosed=True, original="exp + y",
+            bindings=(("exp", "y.exp()"),)),
+        "a short expression in a larger one": region(text, "y.cos()", ["y"], symbol="short"),
+        "a short expression in the parentheses of a call": region(
+            text, "y.sin()", ["y"], symbol="short", enclosed=True),
+        "statements": region(text, run, ["self", "größe"], template=BLOCK, original=INNER),
+        "a whole body": region(text, body, ["self", "x", "größe"], template=RETURN, original=BODY),
+    }  # fmt: skip
+
+
+CASES = list(cases(MODEL).values())
+IMPORT = f"from evokernel_kernels import {KERNEL}\n"
+
+
+def imported(text: str) -> str:
+    return text.replace("import torch\n\n", f"import torch\n{IMPORT}\n", 1)
+
+
+EDITED = {
+    "an expression": (
+        f"return {SOFTMAX} , x", f"return (\n            {KERNEL}.run(y)\n            if {KERNEL}.holds(y)\n"
+        f"            else {SOFTMAX}\n        ) , x"),
+    "an expression of another function": (
+        "return torch.softmax(x, dim=1)",
+        f"return {KERNEL}.run(x) if {KERNEL}.holds(x) else torch.softmax(x, dim=1)"),
+    "an expression in the parentheses of a call": (
+        f"torch.exp({PRODUCT})",
+        f"torch.exp({KERNEL}.run(größe, scale)\n"
+        f"                       if {KERNEL}.holds(größe, scale)\n"
+        f"                       else {PRODUCT})"),
+    "an operand that is computed": (
+        "y = torch.softmax(y.exp(), dim=1)",
+        f"y = (\n        {KERNEL}.run(exp)\n        if {KERNEL}.holds(exp := y.exp())\n"
+        "        else torch.softmax(exp, dim=1)\n    )"),
+    "an operand that is computed, in the parentheses of a call": (
+        "abs(y.exp() + y)",
+        f"abs({KERNEL}.run(y, exp)\n               if {KERNEL}.holds(y, exp := y.exp())\n"
+        "               else exp + y)"),
+    "a short expression in a larger one": (
+        "y.cos() * 2", f"({KERNEL}.run(y) if {KERNEL}.holds(y) else y.cos()) * 2"),
+    "a short expression in the parentheses of a call": (
+        "abs(y.sin())", f"abs({KERNEL}.run(y) if {KERNEL}.holds(y) else y.sin())"),
+    "statements": (
+        RUN, f"if {KERNEL}.holds(self, größe):\n            y = {KERNEL}.run(self, größe)\n        else:\n"
+        f"            {INNER}"),
+    "a whole body": (
+        BODY, f"if {KERNEL}.holds(self, x, größe):\n            return {KERNEL}.run(self, x, größe)\n"
+        f"        {BODY}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_the_kernel_is_called_where_its_guards_hold_and_the_code_stays(name: str) -> None:
+    before, after = EDITED[name]
+    assert MODEL.count(before) == 1
+    assert plan_edit(MODEL, cases(MODEL)[name], KERNEL) == imported(MODEL.replace(before, after))
+
+
+def test_long_calls_are_wrapped() -> None:
+    text = MODEL.replace(
+        "größe):\n        # keep", "größe, *, second_normalisation, first_attention):\n        # keep"
     )
-    assert edited == expected
+    names = ["self", "x", "first_attention", "second_normalisation"]
+    bindings = (("first_attention", "self.attention(self.first_normalisation(x), self.first_mask)"),)
+    rows = ["self", "x", f"first_attention := {bindings[0][1]}", "second_normalisation"]
+    edited = plan_edit(text, region(text, SOFTMAX, names, bindings=bindings), KERNEL)
+    asked = "".join(f"                {row},\n" for row in rows)
+    assert f"            if {KERNEL}.holds(\n{asked}            )\n            else {SOFTMAX}\n" in edited
+    assert revert_edit(edited, region(text, SOFTMAX, names, bindings=bindings), KERNEL) == text
 
 
-def test_statements_are_replaced() -> None:
-    edited = plan_edit(MODEL, CASES[1], KERNEL)
-    assert f"        # keep   this\n        y = torch.ops.evokernel.{KERNEL}(größe, self.scale)\n" in edited
-
-
-def test_a_long_call_is_wrapped() -> None:
-    long = ["self.attention(self.first_normalisation(x))", "self.second_normalisation.weight", "x"]
-    edited = plan_edit(MODEL, region(MODEL, SOFTMAX, long), KERNEL)
-    assert f"({KERNEL}" not in edited
-    assert f"        return torch.ops.evokernel.{KERNEL}(\n            {long[0]},\n" in edited
-
-
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", EDITED)
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("head", ["", "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n"])
-def test_apply_then_revert_is_the_identity(case: Region, newline: str, head: str) -> None:
+def test_apply_then_revert_is_the_identity(name: str, newline: str, head: str) -> None:
     text = (head + MODEL).replace("\n", newline)
-    moved = region(text, case.source.replace("\n", newline), ["y"], replacement=case.replacement,
-                   symbol=case.symbol)  # fmt: skip
-    edited = plan_edit(text, moved, KERNEL)
+    case = cases(text)[name]
+    edited = plan_edit(text, case, KERNEL)
     assert edited != text
+    assert "\n" not in edited.replace(newline, "")
     compile(edited, "model.py", "exec")
-    assert plan_edit(edited, moved, KERNEL) == edited
-    assert revert_edit(edited, moved, KERNEL) == text
+    assert plan_edit(edited, case, KERNEL) == edited
+    assert revert_edit(edited, case, KERNEL) == text
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_edits_of_one_file_are_reverted_in_any_order(newline: str) -> None:
+    text = MODEL.replace("\n", newline)
+    found = [item for name, item in cases(text).items() if name != "a whole body"]
+    edited = text
+    for number, case in enumerate(found):
+        edited = plan_edit(edited, case, f"kernel_{number}")
+    compile(edited, "model.py", "exec")
+    for number, case in enumerate(found):
+        edited = revert_edit(edited, case, f"kernel_{number}")
+    assert edited == text
 
 
 LINES = st.sampled_from(["", "# note", "import math", "x = 1", "def added(a):\n    return a", "'''text'''"])
 
 
+@settings(deadline=None)  # LibCST parses three times
 @given(st.lists(LINES, max_size=6), st.lists(LINES, max_size=6), st.sampled_from(CASES))
 def test_regions_are_found_where_they_moved_to(before: list[str], after: list[str], case: Region) -> None:
     docstring, rest = MODEL.split("\n", 1)
@@ -112,21 +218,28 @@ def test_torch_is_imported_where_its_name_is_missing(header: str) -> None:
     text = header + "\n\ndef f(x):\n    return nn.functional.silu(x)\n"
     case = region(text, "nn.functional.silu(x)", ["x"], symbol="f")
     edited = plan_edit(text, case, KERNEL)
-    assert "\nimport torch  # for torch.ops.evokernel\n" in edited
+    assert "\nimport torch  # for evokernel_kernels\n" in edited
     assert revert_edit(edited, case, KERNEL) == text
 
 
-def test_two_uses_share_the_import() -> None:
-    text = "import torch\n\n\ndef f(x, y):\n    a = torch.relu(x)\n    return a, torch.relu(y)\n"
-    first, second = (region(text, f"torch.relu({name})", [name], symbol="f") for name in "xy")
-    both = plan_edit(plan_edit(text, first, KERNEL), second, KERNEL)
-    assert both.count(f"import evokernel_kernels.{KERNEL}") == 1
-    assert revert_edit(revert_edit(both, second, KERNEL), first, KERNEL) == text
+@pytest.mark.parametrize("turn", [1, -1])
+def test_two_uses_share_the_import(turn: int) -> None:
+    text = "import torch\n\n\ndef f(x):\n    a = torch.relu(x)\n    return a, torch.relu(x)\n"
+    first = region(text, "torch.relu(x)", ["x"], symbol="f")
+    second = evolve(first, span=span_of(text, text.rindex("torch.relu"), len(text) - 1))
+    both = plan_edit(plan_edit(text, second, KERNEL), first, KERNEL)
+    assert both.count(f"from evokernel_kernels import {KERNEL}\n") == 1
+    assert both.count(f"{KERNEL}.run(x) if {KERNEL}.holds(x) else torch.relu(x)") == 2
+    one, other = (first, second)[::turn]
+    left = revert_edit(both, one, KERNEL)
+    assert left.count(f"{KERNEL}.run(x)") == left.count(f"from evokernel_kernels import {KERNEL}\n") == 1
+    assert revert_edit(left, other, KERNEL) == text
 
 
 def test_a_reformatted_call_is_reverted() -> None:
     edited = plan_edit(MODEL, CASES[0], KERNEL)
-    reformatted = edited.replace(f"{KERNEL}(y)", f"{KERNEL}(\n            y,\n        )")
+    reformatted = edited.replace(f"{KERNEL}.run(y)", f"{KERNEL}.run(\n            y,\n        )")
+    assert reformatted != edited
     assert revert_edit(reformatted, CASES[0], KERNEL) == MODEL
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from evokernel_core.ascendc.families.registry import covered_ops
-from evokernel_core.capture.edit import plan_edit
+from tests.capture.edited import edited_module, runs
 
 TEXT = """
 import torch
@@ -33,27 +33,23 @@ def test_the_first_call_is_left_to_pytorch(agent: Any, tmp_path: Any) -> None:
     assert region.task, region.reason
     shapes = {item.expression: len(item.spec.shape) for item in region.task.graph.inputs}
     assert shapes["self.first.weight"] == shapes["self.last.weight"] == 2
-    calls: list[tuple[torch.Tensor, ...]] = []
-
-    def kernel(*arguments: torch.Tensor) -> torch.Tensor:
-        calls.append(arguments)
-        return torch.zeros(4, 5)
-
-    edited = plan_edit(TEXT, region, "k").replace("import evokernel_kernels.k  # noqa: F401", "")
-    scope: dict[str, Any] = {"__name__": "model", "kernel": kernel}
-    exec(edited.replace("torch.ops.evokernel.k(", "kernel("), scope)
-    model, inputs = scope["Model"](), scope["get_inputs"]()
-    expected = model(*inputs)
-    assert expected.count_nonzero() and not calls
-    assert not model(*inputs).count_nonzero()
-    assert (6, 3) in [tuple(item.shape) for item in calls[0]]
+    edited = edited_module(TEXT, region)
+    model, inputs = edited.Model(), edited.get_inputs()
+    with torch.no_grad():
+        expected = model(*inputs)
+        assert expected.count_nonzero() and not runs(edited)
+        result = model(*inputs)
+    assert runs(edited) == 1
+    torch.testing.assert_close(result, expected)
+    assert tuple(model.first.weight.shape) == (6, 3)
 
 
 def test_single_kernels_ask_too(agent: Any, tmp_path: Any) -> None:
     text = TEXT.replace("self.norm(self.first(x))", "torch.sort(x)[0]")
     found = agent.capture(tmp_path / "model.py", text, covered_ops())
     (layer,) = [region for region in found if "self.last" in region.source and region.task]
-    assert "is_lazy, [*self.last.parameters()" in layer.replacement
+    assert layer.site is not None
+    assert any("is_lazy, [*self.last.parameters()" in item.condition for item in layer.site.guards)
 
 
 def test_a_first_call_that_fails_says_why(capture: Any) -> None:

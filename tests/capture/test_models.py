@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +11,10 @@ import torch
 from evokernel_core.ascendc.author import check
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
-from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.region import Region
 from evokernel_core.twin.chip import load_chip
-from tests.capture.test_full_graph import executed, kernel, model
+from tests.capture.edited import edited_module, runs
+from tests.capture.test_full_graph import model
 
 FOLDER = Path(__file__).parent / "models"
 X = "torch.randn(4, 6)"
@@ -31,26 +29,20 @@ def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, .
 
 
 @pytest.mark.parametrize("name", ["gpt_bf16", "llama_gqa", "roberta_positions", "t5", "unet"])
-def test_whole_models(
-    name: str, whole: Callable[[str], tuple[Region, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whole_models(name: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
     text = (FOLDER / f"{name}.py").read_text()
     (region,) = [item for item in whole(text) if item.task is not None]
     assert region.task is not None
     check(region.task, load_chip("ascend910b1"))
-    edited = plan_edit(text, region, "k").replace("import evokernel_kernels.k  # noqa: F401", "")
-    monkeypatch.setitem(
-        sys.modules, "model", types.ModuleType("model")
-    )  # where dataclasses look themselves up
     torch.manual_seed(0)
-    first = executed(text)
-    other = executed(edited.replace("torch.ops.evokernel.k(", "kernel_k("), kernel_k=kernel(region.task))
-    one, two = (scope[region.symbol.split(".")[0]]() for scope in (first, other))
+    first, other = edited_module(text), edited_module(text, region)
+    one, two = (getattr(module, region.symbol.split(".")[0])() for module in (first, other))
     two.load_state_dict(one.state_dict())
-    inputs = first["get_inputs"]()
+    inputs = first.get_inputs()
     tolerance = 3e-2 if name == "gpt_bf16" else 1e-4
     with torch.no_grad():
         results = [item(**inputs) if isinstance(inputs, dict) else item(*inputs) for item in (one, two)]
+    assert runs(other) == 1
     torch.testing.assert_close(results[1], results[0], rtol=tolerance, atol=tolerance)
 
 

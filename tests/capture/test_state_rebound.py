@@ -27,7 +27,8 @@ def test_statistics_that_each_call_sets(agent: Any, tmp_path: Any) -> None:
     text = text.replace("\nclass Model(nn.Module):", REVERSIBLE)
     found = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
     assert_same_model(text, found[0])
-    assert "self.scaler.spread = result_" in found[0].replacement
+    assert found[0].site is not None
+    assert "self.scaler.spread = result_" in found[0].site.template
 
 
 @pytest.mark.parametrize(

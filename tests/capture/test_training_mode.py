@@ -1,4 +1,4 @@
-"""Layers that differ in training and evaluation: the replaced code asks for the mode that was captured."""
+"""Layers that differ in training and evaluation: guards ask for the mode that was captured."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+import torch
 
 from evokernel_core.ascendc.opset import fused_ops
 from evokernel_core.capture.client import AgentClient
+from tests.capture.edited import edited_module, runs
 
 MODEL = """
 import torch
@@ -30,21 +32,38 @@ def get_inputs():
 @pytest.mark.parametrize(
     ("mode", "body", "expected"),
     [
-        ("", "return self.bn(x) @ w", "({call} if self.bn.training else self.bn(x))"),
-        ("", "y = self.bn(x)\nreturn y @ w", "({call} if self.bn.training else self.bn(x))"),
-        ("", "return self.bn(x)", "({call} if self.bn.training else self.bn(x))"),
-        ("", "y = self.bn(x)\nreturn torch.relu(y)",
-         "if self.bn.training:\n            return {call}\n        y = self.bn(x)\n        "
-         "return torch.relu(y)"),
-        ("self.eval()", "return self.bn(x) @ w", "({call} if not self.bn.training else self.bn(x))"),
-        ("self.eval()", "return self.drop(x.exp()) @ w",
-         "({call} if not self.drop.training else self.drop(x.exp()))"),
+        ("", "return self.bn(x) @ w", "self.bn.training is True"),
+        ("", "y = self.bn(x)\nreturn y @ w", "self.bn.training is True"),
+        ("", "return self.bn(x)", "self.bn.training is True"),
+        ("", "y = self.bn(x)\nreturn torch.relu(y)", "self.bn.training is True"),
+        ("self.eval()", "return self.bn(x) @ w", "self.bn.training is False"),
+        ("self.eval()", "return self.drop(x.exp()) @ w", "self.drop.training is False"),
         # what is the same in both modes is not asked
-        ("", "return self.norm(x) @ w", "{call}"),
-        ("self.bn = nn.BatchNorm1d(6, track_running_stats=False)", "return self.bn(x) @ w", "{call}"),
+        ("", "return self.norm(x) @ w", ""),
     ],
-)  # fmt: skip
+)
 def test_the_mode_is_asked(mode: str, body: str, expected: str, agent: AgentClient, tmp_path: Path) -> None:
     text = MODEL.format(mode=mode or "pass", body=indent(body, " " * 8))
     found = agent.capture(tmp_path / "model.py", text, fused_ops(), "Net.forward")
-    assert expected in [region.replacement for region in found if region.task]
+    (region,) = [item for item in found if item.site is not None and "self." in item.site.original]
+    assert region.site is not None
+    asked = [guard.condition for guard in region.site.guards if ".training" in guard.condition]
+    assert asked == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize("mode", ["self.train()", "self.eval()"])
+def test_the_kernel_runs_in_the_mode_that_was_captured_alone(
+    mode: str, agent: AgentClient, tmp_path: Path
+) -> None:
+    text = MODEL.format(mode=mode, body=" " * 8 + "return self.bn(x).exp() @ w")
+    found = agent.capture(tmp_path / "model.py", text, fused_ops(), "Net.forward")
+    (region,) = [item for item in found if item.task is not None and "self.bn" in item.source]
+    module, plain = edited_module(text, region), edited_module(text)
+    net, other, inputs = module.Net(), plain.Net(), plain.get_inputs()
+    with torch.no_grad():
+        for train in (not net.training, net.training):
+            before = runs(module)
+            results = [item.train(train)(*inputs) for item in (net, other)]
+            torch.testing.assert_close(*results)
+            torch.testing.assert_close(dict(net.named_buffers()), dict(other.named_buffers()))
+            assert runs(module) - before == (train is (mode == "self.train()"))

@@ -76,7 +76,7 @@ def test_from_file_to_applied_kernel_and_on(model: Path, tmp_path: Path) -> None
     folder = Path(again["kernel_dir"])
     assert (folder / "op_kernel.cpp").is_file()
     assert folder.parent == model.parent / "evokernel_kernels"
-    assert f"torch.ops.evokernel.{folder.name}(" in model.read_text()
+    assert f"{folder.name}.run(" in model.read_text()
     same_results(model)
 
     third = run(tmp_path / "home", "synth", model, "--budget", "1", "--json")
@@ -90,12 +90,16 @@ def same_results(edited: Path) -> None:
     script = (
         "import torch, original, model\n"
         "x = torch.rand(48, 100)\n"
-        "torch.testing.assert_close(model.Block()(x), original.Block()(x), rtol=0, atol=0)\n"
+        "torch.testing.assert_close(model.Block()(x), original.Block()(x), {tolerance})\n"
+        "import evokernel_kernels\n"
+        "assert len(evokernel_kernels.calls()) == {kernels}\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=edited.parent, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    for emulate, tolerance, kernels in (("", "rtol=0, atol=0", 0), ("1", "rtol=1e-5, atol=1e-6", 1)):
+        done = subprocess.run(
+            [sys.executable, "-c", script.format(tolerance=tolerance, kernels=kernels)], cwd=edited.parent,
+            capture_output=True, text=True, check=False, env={**os.environ, "EVOKERNEL_EMULATE": emulate},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_unsupported_says_why(model: Path, tmp_path: Path) -> None:

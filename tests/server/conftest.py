@@ -166,6 +166,12 @@ class Editor:
         return text.count("\n", 0, text.index(words))
 
 
+def guarded(name: str, argument: str) -> str:
+    """What the scripted worker's edit makes of an entry of the model's result."""
+    call = f"{name}.run({argument}) if {name}.holds({argument})"
+    return f'("😀", ({call} else torch.softmax({argument}, dim=-1)))'
+
+
 def _as_action(item: types.Command | types.CodeAction) -> types.CodeAction:
     """lsprotocol reads an action that has a command as that command, with the real one as text."""
     if isinstance(item, types.CodeAction):

@@ -128,7 +128,7 @@ local function tell()
     local before = #log.asked
     local answer = run(client, action(client, place, "Generate NPU kernel"))
     check(answer.status == "applied", "generate: " .. answer.message)
-    local call = "torch.ops.evokernel." .. answer.name
+    local call = answer.name .. ".run("
     check(buffer_text():find(call, 1, true), "the call is not in the buffer")
     if story.signals then
       -- the test tells when an older, slower package has come back
@@ -144,7 +144,7 @@ local function tell()
   table.insert(log.texts, buffer_text())
 
   local first = log.answers[1].name
-  local answer = run(client, action(client, "ops.evokernel." .. first, "Revert kernel"))
+  local answer = run(client, action(client, first .. ".run(", "Revert kernel"))
   check(answer.status == "reverted", "revert: " .. answer.message)
   table.insert(log.texts, buffer_text())
   vim.lsp.stop_client(id)

@@ -20,6 +20,7 @@ from pathlib import Path
 from attrs import evolve
 
 from evokernel_core import paths
+from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -35,8 +36,8 @@ PAUSE_S = float(os.environ.get("SCRIPT_PAUSE_S", "0.02"))
 AWAY = os.environ.get("SCRIPT_AWAY", "")
 CHIP = "ascend910b1"
 VERIFIER = "scripted"
-SOFTMAX = re.compile(r"torch\.softmax\((\w+), dim=-1\)")
-IMPORT = "import evokernel_kernels.{name}  # noqa: F401\n"
+SOFTMAX = re.compile(r"(?<!else )torch\.softmax\((\w+), dim=-1\)")
+IMPORT = "from evokernel_kernels import {name}\n"
 lock = threading.Lock()
 cancelled: set[int] = set()
 
@@ -63,10 +64,10 @@ def make_region(path: str, text: str, match: re.Match[str], ordinal: int) -> Reg
         span=Span(line, column, line, column + len(match[0])),
         source=match[0],
         source_hash=digest,
-        replacement="{call}",
         op_category="softmax",
         status=RegionStatus.CANDIDATE,
         task=task,
+        site=CallSite("{call} if {holds} else {original}", match[0], parameters=(match[1],)),
     )
 
 
@@ -230,14 +231,20 @@ def edit(params: dict[str, object]) -> dict[str, object]:
     return {
         "edits": [
             change(text, after_import, after_import, IMPORT.format(name=name)),
-            change(text, start, end, f"torch.ops.evokernel.{name}({argument})"),
+            change(text, start, end, guarded(name, argument, region.source)),
         ]
     }
 
 
+def guarded(name: str, argument: str, source: str) -> str:
+    return f"({name}.run({argument}) if {name}.holds({argument}) else {source})"
+
+
 def revert_edit(params: dict[str, object]) -> dict[str, object]:
     region, text, name = from_data(params["region"], Region), str(params["text"]), str(params["name"])
-    match = re.search(rf"torch\.ops\.evokernel\.{name}\(\w+\)", text)
+    match = re.search(
+        rf"\({name}\.run\((\w+)\) if {name}\.holds\(\1\) else {re.escape(region.source)}\)", text
+    )
     if match is None:
         raise Failure("edit_conflict", f"The call of {name} is not in the file.")
     line = IMPORT.format(name=name)

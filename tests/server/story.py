@@ -7,7 +7,8 @@ from typing import Any
 
 from attrs import define
 
-from evokernel_core.ascendc.emit.package import read_package, write_package
+from evokernel_core.ascendc.emit.package import Placed, read_package, write_package
+from evokernel_core.domain.serial import from_data
 from evokernel_core.memory.store import Memory
 from tests.server.conftest import Database, Editor, eventually
 
@@ -41,7 +42,7 @@ class Story:
         answer = await self.act(words, "Generate NPU kernel")
         assert answer["status"] == "applied", answer
         name = str(answer["name"])
-        assert f"torch.ops.evokernel.{name}(" in self.editor.texts[self.uri]
+        assert f"{name}.run(" in self.editor.texts[self.uri]
         return name
 
     async def refine(self, name: str, answers: list[str]) -> None:
@@ -52,7 +53,7 @@ class Story:
         await self.quiet()
         bring_back_the_slowest(self.path, self.database.path, name)
         self.editor.answers = list(answers)
-        assert (await self.act(f"ops.evokernel.{name}", "Refine"))["status"] == "queued"
+        assert (await self.act(f"{name}.run(", "Refine"))["status"] == "queued"
         await eventually(lambda: not self.editor.answers, PATIENCE_S)
 
     async def quiet(self) -> None:
@@ -60,7 +61,7 @@ class Story:
         await eventually(lambda: {state for _, state in self.database.jobs()} == {"done"}, PATIENCE_S)
 
     async def revert(self, name: str) -> None:
-        answer = await self.act(f"ops.evokernel.{name}", "Revert kernel")
+        answer = await self.act(f"{name}.run(", "Revert kernel")
         assert answer["status"] == "reverted", answer
 
     async def outcome(self, kind: str, times: int = 1) -> None:
@@ -74,11 +75,12 @@ class Story:
 
 def bring_back_the_slowest(file: Path, memory_path: Path, name: str) -> None:
     """Puts the slowest verified kernel of a package's task into its place."""
-    task, _, _ = read_package(file.parent / "evokernel_kernels" / name)
+    task, _, manifest = read_package(file.parent / "evokernel_kernels" / name)
+    place = from_data({key: manifest["call"][key] for key in ("file", "symbol", "site")}, Placed)
     with Memory(memory_path) as memory:
         feasible = [item for item in memory.candidates(task.task_id) if item.verdict.latency]
     slowest = max(feasible, key=lambda item: item.verdict.latency.us if item.verdict.latency else 0.0)
-    write_package(file.parent, name, task, slowest.source, slowest.verdict)
+    write_package(file.parent, task, place, slowest.source, slowest.verdict)
 
 
 def moved(before: dict[str, float], after: dict[str, float]) -> bool:

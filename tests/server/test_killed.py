@@ -85,9 +85,9 @@ async def test_killed_at_fifty_moments(
         editor.answers = ["Apply"] * 5
         uri = editor.open(path)
         if not asked:
-            assert "ops.evokernel" not in text, "an edit was made for a job that was never saved"
+            assert "evokernel_kernels" not in text, "an edit was made for a job that was never saved"
             continue
-        await eventually(lambda e=editor, u=uri: "ops.evokernel" in e.texts[u])
+        await eventually(lambda e=editor, u=uri: "evokernel_kernels" in e.texts[u])
         await eventually(lambda p=path: state_of(database, p)[0] == ["done"])
         await eventually(lambda p=path: state_of(database, p)[1] >= 1)
         assert whole_packages(workspace)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.server.conftest import guarded
+
 pytestmark = pytest.mark.usefixtures("scripted")
 
 BROKEN = """\
@@ -42,9 +44,8 @@ async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, ev
     answer = await editor.run(action)
     assert answer["status"] == "applied"
     name = answer["name"]
-    assert f"torch.ops.evokernel.{name}(x)" in editor.texts[uri]
-    assert f"import evokernel_kernels.{name}" in editor.texts[uri]
-    assert "torch.softmax" not in editor.texts[uri]
+    assert guarded(name, "x") in editor.texts[uri]
+    assert f"from evokernel_kernels import {name}\n" in editor.texts[uri]
     assert editor.edits[0].edit.document_changes[0].text_document.version == 1
 
     (reports,) = editor.client.progress_reports.values()
@@ -59,10 +60,10 @@ async def test_the_whole_story(sessions: Any, workspace: Path, database: Any, ev
     assert any(method == "evokernel/showDiff" for method, _ in editor.custom)
     assert database.values()["item-1"] > 0
     await eventually(lambda: ("survived", "15m") in database.outcomes())
-    titles = [item.title for item in await editor.actions(uri, editor.line_of(uri, "evokernel.softmax"))]
+    titles = [item.title for item in await editor.actions(uri, editor.line_of(uri, ".run("))]
     assert not any(title.startswith("Generate") for title in titles)
 
-    revert = await editor.action(uri, editor.line_of(uri, "ops.evokernel"), "Revert kernel")
+    revert = await editor.action(uri, editor.line_of(uri, ".run("), "Revert kernel")
     before = database.values()
     assert (await editor.run(revert))["status"] == "reverted"
     assert "evokernel" not in editor.texts[uri]
@@ -102,9 +103,9 @@ async def test_cut_and_paste_is_no_revert(
     sessions: Any, workspace: Path, database: Any, eventually: Any
 ) -> None:
     editor = await sessions.start(settings=NO_REFINING)
-    uri, _ = await generated(editor, eventually, workspace / "model.py")
+    uri, answer = await generated(editor, eventually, workspace / "model.py")
     text = editor.texts[uri]
-    editor.set_text(uri, text.replace("torch.ops.evokernel", "nothing"))
+    editor.set_text(uri, text.replace(f"{answer['name']}.run", "nothing"))
     editor.set_text(uri, "# moved\n" + text)
     await eventually(lambda: ("survived", "15m") in database.outcomes())
     assert "reverted" not in dict(database.outcomes())
@@ -137,7 +138,7 @@ async def test_every_kind_of_client_gets_its_edit(
         client_capabilities=capabilities(encoding, document_changes=document_changes),
     )
     uri, answer = await generated(editor, eventually, workspace / "model.py")
-    assert f'("😀", torch.ops.evokernel.{answer["name"]}(x))' in editor.texts[uri]
+    assert guarded(answer["name"], "x") in editor.texts[uri]
 
 
 TWO = """\
@@ -254,7 +255,7 @@ async def test_work_waits_while_the_verifier_is_away(
     assert database.jobs() == [("generate", "waiting")]
     await eventually(lambda: editor.statuses[-1].mode == "queued")
     away.unlink()
-    await eventually(lambda: "torch.ops.evokernel" in editor.texts[uri])
+    await eventually(lambda: ".run(" in editor.texts[uri])
     await eventually(lambda: database.jobs()[0] == ("generate", "done"))
     await eventually(lambda: editor.statuses[-1].mode == "ready")
 
@@ -266,7 +267,7 @@ async def test_a_snoozed_kernel_comes_back(
     editor.answers = ["Snooze"]
     uri, _ = await generated(editor, eventually, workspace / "model.py")
     await eventually(lambda: "snoozed" in dict(database.outcomes()))
-    titles = [a.title for a in await editor.actions(uri, editor.line_of(uri, "ops.evokernel"))]
+    titles = [a.title for a in await editor.actions(uri, editor.line_of(uri, ".run("))]
     assert any(title.startswith("Apply the faster kernel") for title in titles)
 
 
@@ -287,7 +288,7 @@ async def test_a_deleted_package_is_seen_and_restored(
     await eventually(lambda: _labels(editor, uri, "was 412"))
     shutil.rmtree(workspace / "evokernel_kernels" / answer["name"])
     await eventually(lambda: _labels(editor, uri, "package missing"))
-    restore = await editor.action(uri, editor.line_of(uri, "ops.evokernel"), "Restore the package")
+    restore = await editor.action(uri, editor.line_of(uri, ".run("), "Restore the package")
     assert (await editor.run(restore))["status"] == "applied"
     await eventually(lambda: _labels(editor, uri, "was 412"))
 

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 from attrs import evolve
 
+from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.graph import Graph, GraphInput
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.task import TOLERANCES, KernelTask
@@ -34,10 +35,10 @@ def region_of(text: str, inputs: tuple[str, ...] = ("x",)) -> tuple[str, Region]
         span=span,
         source="",
         source_hash="",
-        replacement="{call}",
         op_category="other",
         status=RegionStatus.CANDIDATE,
         task=task,
+        site=CallSite("{call} if {holds} else {original}", clean[start:end]),
     )
     return clean, region
 
@@ -103,6 +104,14 @@ def test_not_covered(lines: str) -> None:
 def test_arguments_are_plain(argument: str, plain: bool) -> None:
     text, region = region_of(body("return «x + 1»"), (argument,))
     assert (uncovered(text, region) == "") is plain
+
+
+def test_an_operand_that_is_computed_in_front_of_the_call() -> None:
+    text, region = region_of(body("return «torch.relu(x @ x)»"), ("operand",))
+    site = CallSite("", "torch.relu(operand)", bindings=(("operand", "x @ x"),), parameters=("operand",))
+    assert uncovered(text, evolve(region, site=site)) == (
+        "The argument x @ x is computed outside of the region."
+    )
 
 
 def test_a_missing_function() -> None:

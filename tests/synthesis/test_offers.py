@@ -17,7 +17,7 @@ def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
     """A region of whole lines that saves so many microseconds of 100; None: unsupported."""
     status = RegionStatus.UNSUPPORTED if saved is None else RegionStatus.CANDIDATE
     span = Span(lines[0], 0, lines[1] + 1, 0)
-    region = Region(name, "m.py", "M.forward", span, "", "", "{call}", "other", status)
+    region = Region(name, "m.py", "M.forward", span, "", "", "other", status)
     estimate = None if saved is None else Estimate(100.0, 100.0 - saved, 1.0, "ascend910b1")
     return Offer(region, estimate)
 

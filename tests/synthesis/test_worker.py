@@ -105,7 +105,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 def region(tmp_path: Path) -> Any:
     span = Span(1, 0, 1, 5)
     status = RegionStatus.CANDIDATE
-    made = Region("r", str(tmp_path / "m.py"), "f", span, "x + 1", "hash", "{call}", "other", status)
+    made = Region("r", str(tmp_path / "m.py"), "f", span, "x + 1", "hash", "other", status)
     return to_data(made)
 
 

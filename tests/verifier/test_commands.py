@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from evokernel_core.ascendc.emit.package import write_package
+from evokernel_core.ascendc.emit.package import Placed, write_package
 from evokernel_core.cli import doctor
 from evokernel_core.cli.main import cli
+from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import UsageError, VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
@@ -32,7 +33,9 @@ Sources = Callable[[str], KernelSource]
 def package(tmp_path: Path, task_of: Tasks, source_of: Sources, numpy_reference: Any) -> Path:
     task, source = task_of("relu"), source_of("relu")
     verdict = LocalVerifier(numpy_reference, TwinBackend(load_chip())).verify(task, source)
-    return write_package(tmp_path, "relu_0", task, source, verdict)
+    return write_package(
+        tmp_path, task, Placed("m.py", "f", CallSite("", "torch.relu(x)", parameters=("x",))), source, verdict
+    )
 
 
 def test_a_package_is_verified_again(package: Path) -> None:

@@ -16,10 +16,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evokernel_core.ascendc.emit import binding, call_site
 from evokernel_core.ascendc.emit.reference import python_name, statements, tensor_inputs
-from evokernel_core.domain.arguments import takes_lists
+from evokernel_core.domain.arguments import numbers_of, takes_lists
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.domain.graph import GraphInput, InputKind
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
@@ -143,11 +143,26 @@ def package_files(task: KernelTask, place: Placed, source: KernelSource, verdict
         "reference.py": _render("reference.py", name=name, arguments=arguments, body=statements(task)),
         "test_op.py": _render("test_op.py", **schema, **_test_context(task)),
         "kernel.json": _manifest(name, task, place, source, verdict),
-        "__init__.py": _render("init.py", **schema),
+        "__init__.py": _render("init.py", **schema, reference=_reference(task.graph)),
         "call.py": _render(
             "call.py", name=name, file=place.file, symbol=place.symbol, **call_site.context(task, place.site)
         ),
     }
+
+
+def _reference(graph: Graph) -> str:
+    """The reference as the operator is called: tensors in a list are put around the numbers again."""
+    if not takes_lists(graph):
+        return "reference"
+    given, start, end = [], 0, 0
+    for item in graph.inputs:
+        if item.kind is InputKind.SCALAR:
+            given += [f"*tensors[{start}:{end}]", python_name(item.name)]
+            start = end
+        else:
+            end += 1
+    names = ["tensors", *(python_name(item.name) for item in numbers_of(graph))]
+    return f"lambda {', '.join(names)}: reference({', '.join([*given, f'*tensors[{start}:]'])})"
 
 
 def _render(template: str, **context: Any) -> str:

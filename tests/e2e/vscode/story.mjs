@@ -96,7 +96,7 @@ async function generate(page) {
   const name = await until(page, "edit", 120, callOnDisk);
   const seconds = (Date.now() - asked) / 1000;
   step(`applied ${name} ${seconds.toFixed(1)} s after the code action: ${figures(verdictOf(name))}`);
-  await hintOn(lineWith(page, `ops.evokernel.${name}`), /⚡.*µs/);
+  await hintOn(lineWith(page, `${name}.run(`), /⚡.*µs/);
   await shot(page, "3-applied");
   return name;
 }
@@ -130,7 +130,7 @@ async function accept(page, name) {
   step(`accepted: ${figures(before)} became ${figures(after)}`);
   if (!(after.latency.us < before.latency.us)) throw new Error("The accepted kernel is not faster.");
   if (callOnDisk() !== name) throw new Error("The file no longer calls the kernel.");
-  await hintOn(lineWith(page, `ops.evokernel.${name}`), new RegExp(`⚡\\s${digits(after.latency.us)}\\sµs`));
+  await hintOn(lineWith(page, `${name}.run(`), new RegExp(`⚡\\s${digits(after.latency.us)}\\sµs`));
   await sleep(FADE_MS);
   await shot(page, "6-accepted");
 }
