@@ -45,6 +45,7 @@ class Converter:
         self._buffers = Buffers(traced.inputs, leaves)
         self._values: dict[str, Any] = {}
         self._moved = False
+        self._dropped: list[dict[str, Any]] = []
         self._nodes: list[dict[str, Any]] = []
 
     def convert(self) -> dict[str, Any]:
@@ -67,6 +68,16 @@ class Converter:
             "updates": changed,
         }
 
+    def sizes_asked(self) -> list[str]:
+        """Conditions on tensors that the graph does not take, but whose sizes were numbers while it was traced:
+        a padding that makes one image as large as another."""
+        return [
+            f"{item['expression']}.shape[{dim}] == {size}"
+            for item in self._dropped
+            for dim, size in enumerate(item["spec"]["shape"])
+            if isinstance(size, int)
+        ]
+
     def _needed(self, inputs: list[dict[str, Any]], outputs: list[Any]) -> list[dict[str, Any]]:
         """The inputs that are read, and those that alone tell a size which is used."""
         used = _names_read(self._nodes) | {item["ref"] for item in outputs if isinstance(item, dict)}
@@ -77,6 +88,7 @@ class Converter:
                 read.append(item)
                 missing -= _sizes_told([item])
         kept = [item for item in inputs if item in read]
+        self._dropped = [item for item in inputs if item not in read and item["kind"] == TENSOR]
         known = _sizes_told(kept)
         self.sizes.names = {key: name for key, name in self.sizes.names.items() if name in known}
         return kept

@@ -50,7 +50,7 @@ def _innermost(value: Any) -> types.FunctionType | None:
     """The function below a chain of decorators that are functions too. What another object wraps is left
     alone: a compiler such as numba's reads the code of the function itself."""
     while isinstance(value, types.FunctionType) and "__wrapped__" in vars(value):
-        value = value.__wrapped__
+        value = vars(value)["__wrapped__"]
     return value if isinstance(value, types.FunctionType) else None
 
 

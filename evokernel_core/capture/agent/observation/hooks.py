@@ -76,8 +76,8 @@ class Observer:
                 observer.was_called(seen, module_, args, kwargs)
             return call(module_, *args, **kwargs)
 
-        module.__new__ = new  # type: ignore[method-assign,assignment]
-        module.__call__ = functools.wraps(call)(observed_call)  # type: ignore[method-assign]
+        module.__new__ = new
+        module.__call__ = functools.wraps(call)(observed_call)
         copy.deepcopy = self._copying(copy.deepcopy)
         atexit.register(self.finish)
 

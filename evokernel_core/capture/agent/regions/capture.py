@@ -57,6 +57,7 @@ from .parts import SCALAR, Plan, Refusal
 from .results import statements_of
 
 _MAX_PINNINGS = 3
+_Captured = tuple[dict[str, Any], list[dict[str, Any]], list[str]]
 _MAX_REGROWTHS = 12
 _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -122,8 +123,12 @@ def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: 
     regions += [failure for failure in failures if failure and not _covers(regions, failure)]
     executed = [item.qualname for item in source.functions if request.was_executed(item)]
     regions.sort(key=lambda region: region["span"])
-    problems = [vars(item) for item in problems]
-    return {"regions": regions, "executed": executed, "problems": problems, "defects": request.defects}
+    return {
+        "regions": regions,
+        "executed": executed,
+        "problems": [vars(item) for item in problems],
+        "defects": request.defects,
+    }
 
 
 def _matches(function: Function, symbol: str | None) -> bool:
@@ -330,11 +335,11 @@ class _Request:
             bindings, expressions = bound(plan, self.source)
             receiver = self._receiver(plan.function)
             function = region_function(plan, self.module, receiver, self.source.path, expressions)
-            graph, symbols = self._graph(plan, function)
+            graph, symbols, sizes = self._graph(plan, function)
             template, original = of_region(plan, self.source, bindings)
             seen = self._observed(plan, function, receiver)
             graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
-            asked = (*seen.without(operands), *_sized(plan))
+            asked = (*seen.without(operands), *_sized(plan), *(Guard("", text) for text in sizes))
             site = CallSite(template, original, bindings, asked, seen.code, is_enclosed(plan, self.source))
         except Unsupported as error:
             return self._refused(plan, str(error))
@@ -371,8 +376,8 @@ class _Request:
                 return evaluation.value
         return None
 
-    def _graph(self, plan: Plan, function: RegionFunction) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Raises Unsupported, or what torch raises."""
+    def _graph(self, plan: Plan, function: RegionFunction) -> _Captured:
+        """The graph, its symbols and the sizes to ask for. Raises Unsupported, or what torch raises."""
         table = self.fusibility.table
         traced = export(function, table)
         for _ in range(_MAX_PINNINGS):
@@ -382,14 +387,12 @@ class _Request:
                 traced = export_without(function, table, traced, error.symbols)
         return self._converted(plan, function, export_static(function, table))
 
-    def _converted(
-        self, plan: Plan, function: RegionFunction, traced: Traced
-    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def _converted(self, plan: Plan, function: RegionFunction, traced: Traced) -> _Captured:
         converter = Converter(traced, function.inputs, self.source.path)
         graph = converter.convert()
         _check_ops(graph, self.fusibility)
         _check_outputs(graph, plan)
-        return graph, _symbols(converter, function, graph)
+        return graph, _symbols(converter, function, graph), converter.sizes_asked()
 
 
 def _numbers(function: Function) -> Iterator[int]:

@@ -170,6 +170,7 @@ class WholeFunctions:
             graph = converter.graph(results.wanted)
             conditions += conditions_of_writing(call.leaves, results.written)
             conditions += aliases(call.places, graph)
+            conditions += converter.sizes_asked()
         except InexpressibleSize:
             raise
         except Unsupported as error:
@@ -185,8 +186,9 @@ class WholeFunctions:
     def _check_tensors(self, call: Call) -> None:
         """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""
         passed = {id(leaf.known_as) for leaf in call.leaves}
+        made = {change.expression for change in call.changes}
         for path, tensor in self._seen.tensors.items():
-            if id(tensor) not in passed:
+            if id(tensor) not in passed and path not in made:
                 name = path.replace("guards.module", "module")
                 raise Refused(f"It reads the tensor {name}, which a call cannot pass: make it a buffer.")
 

@@ -10,19 +10,21 @@ _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _AGENT = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
 
 
-def _observe():
+def _observe() -> None:
     spec = importlib.util.spec_from_file_location(
         "evokernel_agent",
         os.path.join(_AGENT, "__init__.py"),  # noqa: PTH118
         submodule_search_locations=[_AGENT],
     )
+    if spec is None or spec.loader is None:
+        raise ImportError("The observer's own package cannot be loaded.")
     package = importlib.util.module_from_spec(spec)
     sys.modules["evokernel_agent"] = package
     spec.loader.exec_module(package)
     importlib.import_module("evokernel_agent.observation.start").start()
 
 
-def _hand_over():
+def _hand_over() -> None:
     """Executes the environment's own ``sitecustomize``, as if this one had not been there."""
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]  # noqa: PTH100
     own = sys.modules.pop("sitecustomize", None)
@@ -31,7 +33,8 @@ def _hand_over():
     except ModuleNotFoundError as error:
         if error.name != "sitecustomize":
             raise
-        sys.modules["sitecustomize"] = own  # an import expects to find what it has begun to import
+        if own is not None:
+            sys.modules["sitecustomize"] = own  # an import expects to find what it has begun to import
 
 
 with contextlib.suppress(Exception):
