@@ -91,7 +91,7 @@ def there_and_back(value: Any) -> Any:
         collections.OrderedDict(b=1, a=2), argparse.Namespace(lr=0.1), types.SimpleNamespace(x=1),
         nn.LayerNorm, torch.nn.functional.gelu, torch.relu, math.sqrt,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_a_value_comes_back_equal_and_of_its_type(value: Any) -> None:
     found = there_and_back(value)
@@ -145,7 +145,7 @@ class Broken:
         (torch.zeros(3).to_sparse(), "layout of its own"),
         (memoryview(b""), "cannot be pickled"),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_cannot_be_made_again_says_so(value: Any, reason: str) -> None:
     encoded = Encoder(lambda module: None).call((value,), {})

@@ -55,7 +55,7 @@ def test_a_norm_alone_is_a_region(found: Found, shape: str, eps: str, weighted: 
     x = torch.randn(3, 6, 10, generator=torch.Generator().manual_seed(0)).to(kind)
     weight = torch.arange(1, 11).to(kind)
     sizes = (10,) if weighted else (6, 10)
-    given = {"x": x, "self.norm.weight": weight}
+    given = {"x": x, "self.norm.weight": weight, "self.norm.eps": eps != "None" and float(eps)}
     arguments = [given[item.expression] for item in region.task.graph.inputs]
     wanted = functional.rms_norm(
         x, sizes, weight if weighted else None, None if eps == "None" else float(eps)

@@ -94,6 +94,18 @@ def batch_norm(  # noqa: PLR0913, PLR0917 - as its op
     return _affine(normal, weight, bias, x.dtype), mean.flatten(), scale.flatten()
 
 
+def _batch_norm_in_evaluation(
+    x: torch.Tensor, weight: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
+) -> Any:
+    return batch_norm(x, weight, bias, mean, variance, False, momentum, eps)
+
+
+def _batch_norm_without_statistics(
+    x: torch.Tensor, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    return batch_norm(x, weight, bias, None, None, training, momentum, eps)
+
+
 def _follow(running: torch.Tensor, value: torch.Tensor, momentum: float) -> None:
     """A running statistic moves towards the batch's: the share ``momentum`` of the way."""
     moved = _wide(running) * (1 - momentum) + value.flatten() * momentum
@@ -195,6 +207,9 @@ TABLE = {
     aten.xlogy.Tensor: x_log_y,
     aten.native_group_norm.default: group_norm,
     aten.native_batch_norm.default: batch_norm,
+    aten._native_batch_norm_legit.default: batch_norm,
+    aten._native_batch_norm_legit.no_stats: _batch_norm_without_statistics,
+    aten._native_batch_norm_legit_no_training.default: _batch_norm_in_evaluation,
     aten.addmm.default: scaled_sum,
     aten.baddbmm.default: scaled_sum,
 }

@@ -69,8 +69,8 @@ class Converter:
         }
 
     def sizes_asked(self) -> list[str]:
-        """Conditions on tensors that the graph does not take, but whose sizes were numbers while it was traced:
-        a padding that makes one image as large as another."""
+        """Conditions on tensors that the graph does not take, but whose sizes were numbers while it was
+        traced: a padding that makes one image as large as another."""
         return [
             f"{item['expression']}.shape[{dim}] == {size}"
             for item in self._dropped

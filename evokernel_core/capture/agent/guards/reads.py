@@ -34,6 +34,8 @@ _NOT_IN_EVALUATION = {
     torch.nn.Embedding: ("scale_grad_by_freq", "sparse"),
 }
 """Settings that change nothing while a layer is not in training."""
+_OF_PYTHON = 1 << 9
+"""The flag of classes whose methods can be replaced (Py_TPFLAGS_HEAPTYPE)."""
 _FUNCTIONS = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -117,7 +119,7 @@ class Reads:
     def attribute(self, owner: Any, name: str, value: Any) -> None:
         """Notes that ``owner.name`` gave ``value``."""
         path = self._paths.get(id(owner))
-        if name == _CALL and isinstance(owner, _MODULE):
+        if name in (_CALL, "forward") and isinstance(owner, _MODULE):
             self.called(owner)
         if path is None or name.startswith("__"):
             return
@@ -193,7 +195,11 @@ class Reads:
             return
         self._add(Guard(owner, f'guards.named(type({{}}{member}), "{_name_of(type(value))}")'))
         self._know(value, owner + member)
-        self.watch(type(value))
+        if type(value).__flags__ & _OF_PYTHON:
+            self.watch(type(value))
+            return
+        for name, item in getattr(value, "__dict__", {}).items():  # as of a SimpleNamespace: reads are unseen
+            self._value(owner + member, f".{name}", item)
 
     def _add(self, guard: Guard) -> None:
         self._guards.setdefault(guard)
@@ -217,7 +223,7 @@ class Reads:
 def _class_text(kind: type) -> str:
     """A class of torch's itself; of others the name, which is all that two imports of a file share."""
     if not _is_torchs_class(kind):
-        return f'"{_name_of(kind)}"'
+        return f'"{_name_of(kind)}", "{kind.__module__.rpartition(".")[2]}"'
     short = getattr(torch.nn, kind.__name__, None) is kind
     return f"torch.nn.{kind.__name__}" if short else f"{kind.__module__}.{kind.__qualname__}"
 
