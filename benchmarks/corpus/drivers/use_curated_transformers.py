@@ -5,7 +5,7 @@ from curated_transformers.layers.attention import (
     AttentionHeads,
     AttentionMask,
     QkvMode,
-    QkvSplit,
+    QkvSplitGroupedByHead,
     ScaledDotProductAttention,
     SelfAttention,
 )
@@ -19,7 +19,7 @@ CHANGES = ({"use_bias": False},)
 def build(**changes):
     options = {**OPTIONS, **changes}
     return SelfAttention(
-        attention_heads=AttentionHeads.uniform(4, QkvSplit.Default()),
+        attention_heads=AttentionHeads.uniform(4, QkvSplitGroupedByHead()),
         attention_scorer=ScaledDotProductAttention(dropout_prob=0.1, linear_biases=None),
         hidden_width=64,
         qkv_mode=QkvMode.SEPARATE,

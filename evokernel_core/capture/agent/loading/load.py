@@ -39,7 +39,7 @@ def isolation(path: Path) -> Iterator[None]:
     before = set(sys.modules)
     kept_path, folder = list(sys.path), Path.cwd()
     dtype, gradients, state = torch.get_default_dtype(), torch.is_grad_enabled(), random.getstate()
-    sys.path[:0] = [str(path.parent), str(root)]
+    sys.path[:0] = [str(root), str(path.parent)]  # a file may be called like its own package
     try:
         if path.parent.is_dir():
             os.chdir(path.parent)
@@ -99,12 +99,20 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
 
 
 def _import_first(package: str, source: Source) -> None:
-    """A package that imports the file itself must be there before a relative import of the file asks for
-    it: it would find the file half run. What is wrong with the package, the import in the file will say."""
-    nodes = ast.walk(source.tree)
-    if package and any(isinstance(node, ast.ImportFrom) and node.level for node in nodes):
+    """A package that imports the file itself must be there before an import of the file asks for it: it
+    would find the file half run. What is wrong with the package, the import in the file will say."""
+    if package and any(_is_of(package, node) for node in ast.walk(source.tree)):
         with suppress(Exception):
             importlib.import_module(package)
+
+
+def _is_of(package: str, node: ast.AST) -> bool:
+    """Whether a statement imports from the package, relatively or by its name."""
+    if isinstance(node, ast.ImportFrom) and node.level:
+        return True
+    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    names += [item.name for item in node.names] if isinstance(node, ast.Import) else []
+    return package.partition(".")[0] in {name.partition(".")[0] for name in names}
 
 
 def failure(what: str, error: BaseException, path: str) -> str:
