@@ -42,9 +42,10 @@ class Entry:
     def environment(self, tree: Path) -> dict[str, str]:
         """What a process of the entry is started with, so that it imports from one copy of the project."""
         inner = tomllib.loads((HERE / "projects.toml").read_text())["roots"].get(self.project.name, "")
-        places = dict.fromkeys((self.root(tree), tree / inner, tree))
+        before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        places = dict.fromkeys((str(self.root(tree)), str(tree / inner), str(tree), *filter(None, before)))
         fixed = {"PYTHONHASHSEED": "0", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OMP_NUM_THREADS": "1"}
-        return {**os.environ, **fixed, "PYTHONPATH": os.pathsep.join(map(str, places))}
+        return {**os.environ, **fixed, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def entries(corpus: Path, pattern: str) -> list[Entry]:

@@ -40,14 +40,17 @@ REFERENCE_S = 900.0
 
 
 class AgentClient:
-    """Owns one agent process, started on first use and again after it failed.
+    """Owns one agent process, started on first use and again after it failed. With ``evaluation`` modules
+    are called in that mode, which is the one that kernels serve: code through which gradients flow runs as it
+    was written.
 
     Captures of the same text are answered from a cache. ``timeout_s`` bounds each call. Not for use
     by several threads at once.
     """
 
-    def __init__(self, interpreter: str, *, timeout_s: float = 60) -> None:
+    def __init__(self, interpreter: str, *, timeout_s: float = 60, evaluation: bool = False) -> None:
         self._interpreter = interpreter
+        self._evaluation = evaluation
         self.timeout_s = timeout_s
         self._channel: Channel | None = None
         self._captures: dict[str, tuple[Region, ...]] = {}
@@ -90,7 +93,7 @@ class AgentClient:
         params = {
             "path": str(path), "text": text, "fusible": dict(fusible),
             "annotations": outline.annotations, "symbol": symbol, "whole": whole,
-            "ways": dict(ways), "group": group,
+            "ways": dict(ways), "group": group, "evaluation": self._evaluation,
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:

@@ -70,7 +70,7 @@ def command(
     that begin with an underscore are left out.
     An interrupted run goes on where it stopped when the same command is given again.
     """
-    settings = settings_from(options)
+    settings = evolve(settings_from(options), evaluation=False)
     open_proposer(settings)  # wrong settings are wrong usage, whatever the suite holds
     found = suite_of(suite, _levels(levels), pattern)
     problems, names = found.problems, labels(found.problems)

@@ -51,12 +51,15 @@ class InputKind(StrEnum):
 
 @frozen
 class GraphInput:
-    """One input. ``expression`` is the Python text that yields it at the call site."""
+    """One input. ``expression`` is the Python text that yields it at the call site. ``value`` is the one that
+    a setting of the module, such as an eps, had when it was captured: the kernel computes for any, and is
+    verified around it."""
 
     name: str
     spec: TensorSpec
     kind: InputKind = InputKind.TENSOR
     expression: str = ""
+    value: float | None = None
 
 
 @frozen

@@ -10,7 +10,7 @@ import cattrs
 from cattrs.gen import make_dict_unstructure_fn, override
 from cattrs.preconf.json import make_converter
 
-from evokernel_core.domain.graph import Arg, DTypeArg, Graph, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, DTypeArg, Graph, GraphInput, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Setting
 from evokernel_core.domain.tensor import Dim
 
@@ -56,6 +56,9 @@ def _make() -> cattrs.Converter:
     converter.register_structure_hook_func(lambda kind: kind == Setting, lambda value, _: value)
     # graphs without updates keep the text, and so the identity, that they had before there were any
     updates = override(omit_if_default=True)
+    value = override(omit_if_default=True)
+    inputs = make_dict_unstructure_fn(GraphInput, converter, value=value)
+    converter.register_unstructure_hook(GraphInput, inputs)
     hook = make_dict_unstructure_fn(Graph, converter, updates=updates)
     converter.register_unstructure_hook(Graph, hook)
     return converter

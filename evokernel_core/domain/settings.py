@@ -43,7 +43,8 @@ class Settings:
     """``interpreter`` is the user's Python with torch; empty means: look for one.
     ``verifier_url`` empty means: verify in process with the twin. ``patience``: attempts in a row that
     do not improve the best kernel after which a run ends before its budget does; 0: never.
-    ``programs``: offer several kernels in a row too, up to whole forwards.
+    ``programs``: offer several kernels in a row too, up to whole forwards. ``evaluation``: modules are called
+    in that mode to see what kernels would gain, else in the one that they are built in.
     """
 
     interpreter: str = ""
@@ -59,4 +60,5 @@ class Settings:
     endpoint: ModelEndpoint = ModelEndpoint()
     refine_in_background: bool = True
     programs: bool = True
+    evaluation: bool = True
     seed: int = 0

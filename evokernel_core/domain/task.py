@@ -57,7 +57,7 @@ class KernelTask:
     def task_id(self) -> str:
         """sha256 (hex) of the canonical JSON of everything but the name and source lines."""
         nodes = tuple(evolve(node, line=0) for node in self.graph.nodes)
-        inputs = tuple(evolve(item, expression="") for item in self.graph.inputs)
+        inputs = tuple(evolve(item, expression="", value=None) for item in self.graph.inputs)
         updates = tuple(evolve(item, expression="") for item in self.graph.updates)
         graph = evolve(self.graph, nodes=nodes, inputs=inputs, updates=updates)
         text = canonical_json(evolve(self, name="", graph=graph))

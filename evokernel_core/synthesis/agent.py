@@ -18,8 +18,9 @@ from evokernel_core.domain.task import KernelTask
 class SharedAgent:
     """Captures and references, one call at a time. ``interpreter`` empty: look for one near ``workspace``."""
 
-    def __init__(self, interpreter: str, workspace: Path) -> None:
+    def __init__(self, interpreter: str, workspace: Path, *, evaluation: bool = False) -> None:
         self._interpreter, self._workspace = interpreter, workspace
+        self._evaluation = evaluation
         self._lock = threading.Lock()
         self._client: AgentClient | None = None
 
@@ -65,5 +66,5 @@ class SharedAgent:
     def _open(self) -> AgentClient:
         if self._client is None:
             found = find_interpreter(self._interpreter, self._workspace)
-            self._client = AgentClient(str(found.path))
+            self._client = AgentClient(str(found.path), evaluation=self._evaluation)
         return self._client

@@ -19,6 +19,7 @@ from evokernel_core.ascendc.emit.package import import_root, kernel_name, placed
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fused_ops
+from evokernel_core.capture.bind import bound, settings_of
 from evokernel_core.capture.client import Way
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import PlanError, StoreError, UsageError
@@ -40,6 +41,9 @@ from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.roofline import eager_us, reachable_us, roofline_us
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
+
+_WORTH_A_CONSTANT = 1.01
+"""How many times as long a kernel may take with a setting as an operand as with it as a constant."""
 
 
 @frozen
@@ -64,7 +68,7 @@ class Session:
     def __init__(self, settings: Settings, workspace: Path, memory: Memory | None = None) -> None:
         self.settings = settings
         self.chip: Chip = load_chip(settings.chip)
-        self.agent = SharedAgent(settings.interpreter, workspace)
+        self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
         self._own_memory = memory is None
         self.memory = memory or Memory(memory_path())
         self._opening = threading.Lock()
@@ -153,7 +157,10 @@ class Session:
         single = self.single_offers(path, text)
         if not self.settings.programs:
             return single
-        with SharedAgent(self.settings.interpreter, path.parent) as agent:  # synthesis goes on meanwhile
+        settings = self.settings
+        with SharedAgent(
+            settings.interpreter, path.parent, evaluation=settings.evaluation
+        ) as agent:  # synthesis goes on meanwhile
             return side_by_side(single, self._offers(self._program_regions(path, text, None, agent)))
 
     def chosen_offers(self, path: Path, symbol: str | None = None) -> tuple[Offer, ...]:
@@ -169,11 +176,33 @@ class Session:
     def _planned(self, region: Region) -> Region:
         if region.status is not RegionStatus.CANDIDATE or region.task is None:
             return region
+        region = self._with_settings(region)
         try:
-            author.check(region.task, self.chip)
+            author.check(_task(region), self.chip)
         except PlanError as error:
             return evolve(region, status=RegionStatus.UNSUPPORTED, reason=str(error), task=None)
         return region
+
+    def _with_settings(self, region: Region) -> Region:
+        """The region with settings such as an eps as operands, but for those that are constants of a faster
+        kernel."""
+        settings = settings_of(region)
+        if not settings:
+            return region
+        constant = bound(region, settings)
+        if self._is_as_fast(region, constant):
+            return region
+        found = settings
+        for name in sorted(settings):
+            if self._is_as_fast(bound(region, found - {name}), constant):
+                found -= {name}
+        return bound(region, found)
+
+    def _is_as_fast(self, region: Region, constant: Region) -> bool:
+        try:
+            return self._planned_us(_task(region)) <= _WORTH_A_CONSTANT * self._planned_us(_task(constant))
+        except PlanError:
+            return False
 
     def estimate(self, region: Region) -> Estimate | None:
         """Modelled latencies of a candidate region, None for any other."""

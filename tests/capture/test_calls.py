@@ -163,9 +163,9 @@ def test_a_file_may_import_torch_npu_where_it_is_not_installed(
     calls(NPU.format(value="torch.relu(x) * 2"))
     (region,) = agent.capture(tmp_path / "model.py", None, fusible, whole=True)
     assert region.task, region.reason
-    calls(NPU.format(value="torch_npu.npu_swiglu(x)"))
+    calls(NPU.format(value="torch_npu.contrib.function(x)"))
     (region,) = agent.capture(tmp_path / "model.py", None, fusible, whole=True)
-    assert "torch_npu.npu_swiglu needs torch_npu, which is not installed" in region.reason
+    assert "torch_npu.contrib.function needs torch_npu, which is not installed" in region.reason
 
 
 FUNCTIONAL = """

@@ -24,6 +24,7 @@ def _capture(params: dict[str, Any]) -> Any:
         params.get("whole", False),
         params.get("ways", {}),
         params.get("group", 0),
+        params.get("evaluation", False),
     )
     return capture(params["path"], params["text"], params["fusible"], params["annotations"], asked)
 

@@ -84,12 +84,37 @@ class GlobalRead:
 def global_reads(ran: Iterable[Ran]) -> list[GlobalRead]:
     """What functions read of globals, as far as attributes of modules and classes lead."""
     found: dict[tuple[str, tuple[str, ...]], GlobalRead] = {}
+    written = _Written()
     for item in ran:
-        for chain in _chains(item.code):
+        for chain in _chains(written.code(item.code)):
             if chain[0] in item.names:
                 read = _resolved(item.names, chain)
                 found.setdefault((read.module, read.names), read)
     return list(found.values())
+
+
+class _Written:
+    """The code of functions as their files say it: what runs may have been instrumented."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, dict[tuple[str, int], types.CodeType]] = {}
+
+    def code(self, ran: types.CodeType) -> types.CodeType:
+        file = ran.co_filename
+        if file not in self._files:
+            self._files[file] = dict(_codes(_text_of(file), file))
+        return self._files[file].get((ran.co_name, ran.co_firstlineno), ran)
+
+
+def _codes(text: str, file: str) -> Iterator[tuple[tuple[str, int], types.CodeType]]:
+    try:
+        waiting = [compile(text, file, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return
+    while waiting:
+        code = waiting.pop()
+        waiting += [item for item in code.co_consts if isinstance(item, types.CodeType)]
+        yield (code.co_name, code.co_firstlineno), code
 
 
 def _chains(code: types.CodeType) -> Iterator[tuple[str, ...]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import sys
 import types
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ import torch
 
 from .code import GlobalRead, Ran, digests, functions_noted, global_reads, is_stdlib, is_workspace
 from .guard import Guard, is_plain
+from .lifting import Setting
 from .reads import Reads, recording
 
 _SIMPLE = (bool, int, float, str, type(None), torch.dtype)
@@ -23,11 +24,18 @@ _SIMPLE = (bool, int, float, str, type(None), torch.dtype)
 @dataclass(frozen=True)
 class Observed:
     """``guards`` in an order in which each can be evaluated if those before hold; ``code`` are digests of
-    the functions that ran, by file and name; ``problem`` is why no guards can tell, empty if they can."""
+    the functions that ran, by file and name; ``problem`` is why no guards can tell, empty if they can.
+    ``tensors`` were read, by the text that reaches them, and ``settings`` are floats."""
 
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
     problem: str = ""
+    tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
+
+    def without(self, paths: Collection[str]) -> tuple[Guard, ...]:
+        """The guards but those on settings that are operands."""
+        return tuple(item for item in self.guards if not any(_is_on(item, path) for path in paths))
 
 
 def observed(
@@ -52,7 +60,17 @@ def observed(
     for item in global_reads(ran.values()):
         _note_global(reads, item, module)
     others = [item for item in ran.values() if item.code not in codes]
-    return Observed(reads.guards, digests(others, project, without), reads.problem)
+    return Observed(
+        reads.guards,
+        digests(others, project, without),
+        reads.problem,
+        reads.tensors,
+        tuple(reads.settings.values()),
+    )
+
+
+def _is_on(guard: Guard, path: str) -> bool:
+    return guard.condition.startswith(f"guards.equal({path}, ")
 
 
 def _shared_objects(module: types.ModuleType) -> dict[str, Any]:
@@ -83,8 +101,9 @@ def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> No
     own = item.module == module.__name__
     if not own and is_stdlib(file):
         return
-    if not own and not is_workspace(file) and not isinstance(value, _SIMPLE):
+    if not own and not is_workspace(file) and not isinstance(value, (*_SIMPLE, torch.Tensor)):
         return
-    if own or isinstance(value, enum.Enum) or is_plain(value) or isinstance(value, (tuple, list, dict)):
+    kinds = (enum.Enum, torch.Tensor, tuple, list, dict)
+    if own or isinstance(value, kinds) or is_plain(value):
         path = ".".join(item.names)
         reads.value(path if own else f'guards.module("{item.module}").{path}', value)

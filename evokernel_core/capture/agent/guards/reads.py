@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from .guard import Guard, is_member, is_plain, same
+from .lifting import Setting
 
 _MODULE = torch.nn.Module
 _TORCH_FOLDER = torch.__path__[0]
@@ -30,6 +31,7 @@ _OF_MODULES = frozenset(vars(_MODULE())) - {"training"} | {
 _NOT_IN_EVALUATION = {
     torch.nn.modules.dropout._DropoutNd: ("p", "inplace"),
     torch.nn.modules.batchnorm._NormBase: ("momentum", "num_batches_tracked"),
+    torch.nn.Embedding: ("scale_grad_by_freq", "sparse"),
 }
 """Settings that change nothing while a layer is not in training."""
 _FUNCTIONS = (
@@ -42,7 +44,6 @@ _SILENT = (
     types.ModuleType,
     types.MethodType,
     property,
-    torch.Tensor,
     torch.Generator,
     torch.SymInt,
     torch.SymFloat,
@@ -56,7 +57,8 @@ class Unnameable(Exception):
 
 
 class Reads:
-    """``roots`` are the objects that the call site knows, by name."""
+    """``roots`` are the objects that the call site knows, by name. ``tensors`` are those that were read, by
+    the text that reaches them."""
 
     def __init__(self, roots: Mapping[str, Any]) -> None:
         self._paths: dict[int, str] = {}
@@ -66,6 +68,8 @@ class Reads:
         self._modules: dict[str, Any] = {}
         self._dropped: set[Guard] = set()
         self.problem = ""
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.settings: dict[str, Setting] = {}
         self._roots = set(roots)
         for name, value in roots.items():
             self._know(value, name)
@@ -123,6 +127,10 @@ class Reads:
                 for key, child in value.items():
                     self._know(child, f"{path}._modules[{key!r}]")
             return
+        held = getattr(owner, "__dict__", {}) if type(value) is float else {}
+        if name in held:
+            whole = f"{path}.{name}"
+            self.settings.setdefault(whole, Setting(whole, held, name, value))
         self._value(path, f".{name}", value)
 
     def value(self, path: str, value: Any) -> None:
@@ -134,6 +142,8 @@ class Reads:
             self._know(value, owner + member)
         elif isinstance(value, types.MethodType):
             self._method(owner, member, value)
+        elif isinstance(value, torch.Tensor):
+            self.tensors.setdefault(owner + member, value)
         elif isinstance(value, _SILENT):
             return
         elif is_plain(value):
@@ -222,6 +232,9 @@ def _is_torchs_class(kind: type) -> bool:
 def _name_of(value: Any) -> str:
     """``torch.nn.functional.gelu``; of a user's class or function without its module, which is another one
     where the file is run as a program."""
+    code = getattr(value, "__code__", None)
+    if code is not None and hasattr(code, "co_qualname"):
+        return str(code.co_qualname)
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "") or str(value)
     module = getattr(value, "__module__", "") or ""
     return f"{module}.{name}" if module.split(".")[0] == "torch" else str(name)

@@ -14,6 +14,7 @@ from ..loading.constant_tensors import SmallTensors
 from ..loading.lazy_modules import first_called
 from ..loading.load import failure
 from ..loading.source import Source
+from .distinct import distinct
 from .groups import NOTHING, SUPPLIERS, Group, groups_of, split_keywords, supplies_inputs
 
 Annotations = dict[str, dict[str, Any]]
@@ -60,6 +61,13 @@ def trials(
     return found, problems
 
 
+def in_evaluation(found: list[Trial]) -> None:
+    """Puts the modules that are called into that mode."""
+    for trial in found:
+        if isinstance(trial.function, torch.nn.Module):
+            trial.function.eval()
+
+
 def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
     groups = groups_of(module, source)
     if number >= len(groups):
@@ -75,7 +83,7 @@ def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
 
 
 def _trial(what: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trial:
-    trial = Trial(what, target, args, kwargs)
+    trial = Trial(what, target, *distinct(args, kwargs))
     if isinstance(target, torch.nn.Module):
         first_called(target, trial.run)
     return trial

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,6 +36,8 @@ class Function:
     class_name: str = ""
     receiver: str = ""
     local_names: frozenset[str] = frozenset()
+    imports: tuple[ast.stmt, ...] = ()
+    """Its own imports of names that nothing else in it binds: they mean the same in every call."""
 
 
 @dataclass
@@ -91,9 +94,9 @@ def _functions(body: list[ast.stmt], prefix: str, class_name: str) -> Iterator[F
         if isinstance(node, ast.ClassDef):
             yield from _functions(node.body, f"{prefix}{node.name}.", node.name)
         elif isinstance(node, ast.FunctionDef):
-            yield Function(
-                prefix + node.name, node, class_name, _receiver(node, class_name), _local_names(node)
-            )
+            imports, bound = _imports(node)
+            names = _local_names(node) - bound
+            yield Function(prefix + node.name, node, class_name, _receiver(node, class_name), names, imports)
         elif isinstance(node, (ast.If, ast.Try, ast.With)):
             for name in ("body", "orelse", "finalbody"):
                 yield from _functions(getattr(node, name, []), prefix, class_name)
@@ -106,15 +109,31 @@ def _receiver(node: ast.FunctionDef, class_name: str) -> str:
 
 
 def _local_names(node: ast.FunctionDef) -> frozenset[str]:
-    names = {item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg)}
+    return frozenset(_bound(node))
+
+
+def _bound(node: ast.FunctionDef) -> Iterator[str]:
+    """Every name that the function binds, as often as it does."""
+    yield from (item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg))
     for item in ast.walk(node):
         if isinstance(item, ast.Name) and not isinstance(item.ctx, ast.Load):
-            names.add(item.id)
+            yield item.id
         elif isinstance(item, (*_FUNCTIONS, ast.ClassDef)) and item is not node:
-            names.add(item.name)
+            yield item.name
         elif isinstance(item, (ast.Import, ast.ImportFrom)):
-            names.update((alias.asname or alias.name).split(".")[0] for alias in item.names)
-    return frozenset(names)
+            yield from _imported(item)
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    return ((alias.asname or alias.name).split(".")[0] for alias in node.names)
+
+
+def _imports(node: ast.FunctionDef) -> tuple[tuple[ast.stmt, ...], frozenset[str]]:
+    """Imports whose names are bound once, and those names."""
+    times = Counter(_bound(node))
+    found = [item for item in ast.walk(node) if isinstance(item, (ast.Import, ast.ImportFrom))]
+    once = [item for item in found if all(times[name] == 1 for name in _imported(item))]
+    return tuple(once), frozenset(name for item in once for name in _imported(item))
 
 
 def _number(node: ast.AST, parent: int, source: Source) -> None:

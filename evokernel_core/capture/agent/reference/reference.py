@@ -92,6 +92,9 @@ def _drawn(
     of_layers, in_order = layers_take(graph), boundaries(graph, shapes)
     deep = is_deep(graph)
     for item in graph["inputs"]:
+        if item.get("value") is not None:
+            values[item["name"]] = _around(item["value"], distribution, generator)
+            continue
         if item["kind"] == "scalar":
             spread = "uniform" if distribution == "normal" else distribution
             values[item["name"]] = draw((), "float32", spread, generator)
@@ -111,6 +114,14 @@ def _drawn(
         length = factors.get(item["name"], 0)
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
     return values
+
+
+def _around(value: float, distribution: str, generator: torch.Generator) -> torch.Tensor:
+    """A setting such as an eps: as captured, or up to four times as large or small; of the same sign."""
+    if distribution in ("normal", "structured"):
+        return torch.tensor(value, dtype=torch.float32)
+    exponent = torch.rand((), generator=generator) * 4.0 - 2.0
+    return value * torch.exp2(exponent)
 
 
 @contextmanager

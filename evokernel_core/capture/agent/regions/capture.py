@@ -19,14 +19,16 @@ from ..errors import AgentError, Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter
 from ..guards.guard import Guard
+from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
 from ..inputs.entry import Entry, entry_of
 from ..inputs.state import restored
-from ..inputs.trials import Annotations, Trial, trials
+from ..inputs.trials import Annotations, Trial, in_evaluation, trials
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
 from ..loading.lazy_modules import lazy_modules, was_called
 from ..loading.load import execute, isolation, line_of, package_root, parsed
+from ..loading.npu import stand_in
 from ..loading.record import Recorder
 from ..loading.skip_value_checks import without_values
 from ..loading.source import Function, Source, number_of
@@ -58,12 +60,14 @@ _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "
 class Asked:
     """What a capture is to look at: only the definition ``symbol``, where one is named. ``whole`` lets a
     region take several kernels; ``ways`` names functions to be taken otherwise then, in ``parts`` or with
-    ``fixed`` sizes. Of several input groups the one with the number ``group`` is called."""
+    ``fixed`` sizes. Of several input groups the one with the number ``group`` is called, with ``evaluation``
+    in that mode."""
 
     symbol: str | None = None
     whole: bool = False
     ways: Mapping[str, str] = field(default_factory=dict)
     group: int = 0
+    evaluation: bool = False
 
 
 def capture(
@@ -77,10 +81,19 @@ def capture(
     whole = asked.whole
     source = parsed(path, text)
     recorder = Recorder(source)
-    with isolation(Path(path)), lazy_modules(), without_values(), WithoutWrites(), ExitStack() as kept:
+    with (
+        isolation(Path(path)),
+        lazy_modules(),
+        without_values(),
+        WithoutWrites(),
+        stand_in(),
+        ExitStack() as kept,
+    ):
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             module = execute(source, recorder)
             calls, problems = trials(module, source, annotations, asked.group)
+            if asked.evaluation:
+                in_evaluation(calls)
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
             entries = [entry_of(trial, source, module) if whole else None for trial in calls]
@@ -270,7 +283,8 @@ class _Request:
             graph, symbols = self._graph(plan, function)
             template, original = of_region(plan, self.source, bindings)
             seen = self._observed(plan, function, receiver)
-            asked = (*seen.guards, *_sized(plan))
+            graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
+            asked = (*seen.without(operands), *_sized(plan))
             site = CallSite(template, original, bindings, asked, seen.code, is_enclosed(plan, self.source))
         except Unsupported as error:
             return self._refused(plan, str(error))

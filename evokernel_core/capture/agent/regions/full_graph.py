@@ -17,6 +17,7 @@ from ..errors import Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import name_for, names_in
 from ..graph.convert import IGNORED, line_in
 from ..guards.guard import Guard
+from ..guards.lifting import lifted
 from ..guards.observed import Observed
 from ..inputs.entry import Call, Entry, call_of, outside_state
 from ..loading.devices import on_host
@@ -37,6 +38,8 @@ from .state_rebound import is_set_by_each_call
 from .writes import aliases, conditions_of_writing
 
 _MAX_ROUNDS = 10
+_MOST_LIFTED = 64
+"""Nodes of a graph up to which floats become operands."""
 _LINEAR_ALGEBRA = "aten._linalg_check_errors"
 """What PyTorch calls behind each solver and factorisation of matrices, to raise an error at once."""
 
@@ -80,11 +83,25 @@ class WholeFunctions:
             raise Refused(seen.problem)
         self._seen = seen
         region = self._region(entry, fixed)
+        region = self._lifted(region, entry, fixed)
         for change in entry.state.built():
             if not is_set_by_each_call(change, self._set, region["graph"], run):
                 name = change.expression
                 raise Refused(f"The first call sets {name}, which a kernel's would not: set it in __init__.")
         return region
+
+    def _lifted(self, region: dict[str, Any], entry: Entry, fixed: bool) -> dict[str, Any]:
+        """The region with operands for floats that the code reads from attributes. Large graphs are traced
+        only once: their floats stay conditions."""
+        if len(region["graph"]["nodes"]) > _MOST_LIFTED:
+            return region
+        graph, paths = lifted(
+            region["graph"], self._seen.settings, lambda: self._region(entry, fixed)["graph"]
+        )
+        kept = {guard.condition for guard in self._seen.without(paths)}
+        dropped = {guard.condition for guard in self._seen.guards} - kept
+        guards = [item for item in region["guards"] if Guard(**item).condition not in dropped]
+        return {**region, "graph": graph, "guards": guards}
 
     def _region(self, entry: Entry, fixed: bool) -> dict[str, Any]:
         call = call_of(entry, self.module, fix_numbers=False)
@@ -143,6 +160,7 @@ class WholeFunctions:
 
     def _converted(self, call: Call, found: WholeTrace) -> dict[str, Any]:
         """Raises Refused, or InexpressibleSize with symbols that tracing must pin."""
+        self._check_tensors(call)
         conditions = [*call.conditions]
         if isinstance(call.entry.receiver, torch.nn.Module):
             conditions += was_called(call.entry.function.receiver, call.entry.receiver)
@@ -163,6 +181,14 @@ class WholeFunctions:
         template, original = results.replacement(self.source)
         site = CallSite(template, original, {}, (*asked, *self._seen.guards), self._seen.code)
         return {**site.data(graph), "graph": graph, "symbols": symbols}
+
+    def _check_tensors(self, call: Call) -> None:
+        """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""
+        passed = {id(leaf.known_as) for leaf in call.leaves}
+        for path, tensor in self._seen.tensors.items():
+            if id(tensor) not in passed:
+                name = path.replace("guards.module", "module")
+                raise Refused(f"It reads the tensor {name}, which a call cannot pass: make it a buffer.")
 
     def _missing(self, found: WholeTrace) -> str:
         """The operations that no family covers; empty where all are covered."""

@@ -53,6 +53,8 @@ def region_function(
     are the file's."""
     inputs, names = _inputs(plan)
     scope = {**module.__dict__, _RESTORE: torch.view_as_complex}
+    imports = ast.Module([copy.deepcopy(item) for item in plan.function.imports], [])
+    exec(compile(imports, path, "exec", dont_inherit=True), scope)
     replaced: dict[int, ast.expr] = {}
     for leaf in plan.parts.leaves:
         if not leaf.member:
