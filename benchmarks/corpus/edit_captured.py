@@ -52,8 +52,10 @@ def _position(region: Region) -> tuple[int, int]:
 
 
 def applied(file: Path, region: Region) -> dict[str, Any]:
-    row: dict[str, Any] = {"line": region.span.line, "end_line": region.span.end_line, "symbol": region.symbol,
-           "op_category": region.op_category, "status": region.status.value, "reason": region.reason}  # fmt: skip
+    row: dict[str, Any] = {
+        "line": region.span.line, "end_line": region.span.end_line, "symbol": region.symbol,
+        "op_category": region.op_category, "status": region.status.value, "reason": region.reason,
+    }  # fmt: skip
     if region.task is None:
         return {**row, "kernel_dir": None}
     package = placed(region)

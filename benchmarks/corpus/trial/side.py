@@ -90,7 +90,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     sys.stdout = sys.stderr  # what models print
-    signal.signal(signal.SIGALRM, _too_long)
     driver = driver_of(args.driver, args.driver.stem)
     done = args.out / "done.jsonl"
     finished = len(done.read_text().splitlines()) if done.exists() else 0
@@ -128,6 +127,7 @@ def perturbed(driver: Any, file: str, kind: str, number: int, mode: str, seed: i
     outcome: dict[str, Any] = {"kind": kind, "number": number, "mode": mode}
     with ExitStack() as scope, torch.random.fork_rng(devices=[]):
         run.scope = scope
+        signal.signal(signal.SIGALRM, _too_long)
         signal.setitimer(signal.ITIMER_REAL, CALL_S)
         try:
             random.seed(seed)
