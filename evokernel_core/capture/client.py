@@ -12,6 +12,7 @@ from typing import Any, Literal
 from evokernel_core.capture import agent
 from evokernel_core.capture.calls import Calls
 from evokernel_core.capture.channel import Channel
+from evokernel_core.capture.observations import observations_of
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
 from evokernel_core.capture.text import read_python
@@ -94,6 +95,7 @@ class AgentClient:
             "path": str(path), "text": text, "fusible": dict(fusible),
             "annotations": outline.annotations, "symbol": symbol, "whole": whole,
             "ways": dict(ways), "group": group, "evaluation": self._evaluation,
+            "observations": observations_of(path),
         }  # fmt: skip
         key = hashlib.sha256(repr(sorted(params.items(), key=str)).encode()).hexdigest()
         if key not in self._captures:

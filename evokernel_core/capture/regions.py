@@ -70,8 +70,8 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
     digest = hashlib.sha256(source.encode()).hexdigest()
     needs_shapes = reason == ShapesNeeded.reason
     default = (
-        f"Nothing says the shapes of {definition.qualname}'s inputs: "
-        "add a comment such as '# evokernel: x=f16[32,1024]' above it."
+        f"Nothing says the shapes of {definition.qualname}'s inputs: run a program that uses it once as "
+        "'evokernel observe -- COMMAND', or add get_inputs()."
     )
     return Region(
         id=_identity(definition.qualname, digest, Counter()),

@@ -15,6 +15,7 @@ COMMANDS = {
     "doctor": "Check the compiler, interpreter, memory and verifier of this machine.",
     "lsp": "Run the language server.",
     "memory": "Look into, export, import or forget what was learned.",
+    "observe": "Run a program once and note what its models are called with.",
     "report": "Summarise what the memory holds as one page.",
     "synth": "Write and verify kernels for a PyTorch file.",
     "twin": "Run AscendC on the CPU: checked and timed by a model.",

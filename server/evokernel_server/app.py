@@ -17,6 +17,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from evokernel_core import __version__, paths
+from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.settings import Settings
@@ -88,7 +89,8 @@ class EvoKernelServer(LanguageServer):
             verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
         self.notices = Notices(self, self.kernels, lambda: self.own_client)
-        self.watcher = Watcher(self.path_changed)
+        self.observations = ObservationStore()
+        self.watcher = Watcher(self.path_changed, self.observations.folder)
 
     @property
     def server_options(self) -> ServerOptions:
@@ -159,6 +161,10 @@ class EvoKernelServer(LanguageServer):
         if path.name == "HEAD" and path.parent.name == ".git":
             repository = path.parent.parent
             self.outcomes.void(lambda file: file.is_relative_to(repository))
+        elif path.parent == self.observations.folder:
+            for document in self.documents.torch_documents():
+                if self.observations.path_of(document.path) == path:
+                    self.capture.again(document)
         elif FOLDER in path.parts:
             for document in self.documents.torch_documents():
                 spawn(self._packages_changed(document), "reading packages")

@@ -58,6 +58,12 @@ class Capture:
         if timer := self._timers.pop(uri, None):
             timer.cancel()
 
+    def again(self, document: Document) -> None:
+        """Captures a text anew: what is known of its inputs has changed."""
+        self._cache.pop(text_hash(document.text.content), None)
+        document.captured = ""
+        self.soon(document, now=True)
+
     def clear(self) -> None:
         """Empties the cache, as after a change of settings."""
         self._cache.clear()

@@ -1,6 +1,7 @@
 """What changes outside the editor: deleted packages, checkouts, files rewritten by other tools.
 
-Only the folders of open torch files are watched, their packages, and the repository's HEAD.
+Only the folders of open torch files are watched, their packages, the repository's HEAD, and what was
+observed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from attrs import define, field
 
+from evokernel_core.capture.observations import private_folder
 from evokernel_server.packages import FOLDER, import_root
 
 log = logging.getLogger(__name__)
@@ -21,9 +23,11 @@ log = logging.getLogger(__name__)
 
 @define(eq=False)
 class Watcher:
-    """``changed`` hears of each path, on the event loop, a moment after the last change to it."""
+    """``changed`` hears of each path, on the event loop, a moment after the last change to it.
+    ``observations`` is where the calls of observed programs are kept."""
 
     changed: Callable[[Path], None]
+    observations: Path
     settle_s: float = 0.2
     _observer: Any = None
     _loop: asyncio.AbstractEventLoop | None = None
@@ -33,6 +37,8 @@ class Watcher:
     def cover(self, file: Path) -> None:
         """Watches what matters to an open file. Blocks for a moment: call it on a thread."""
         self._watch(file.parent, recursive=False)
+        private_folder(self.observations)
+        self._watch(self.observations, recursive=False)
         packages = import_root(file) / FOLDER
         if packages.is_dir():
             self._watch(packages, recursive=True)

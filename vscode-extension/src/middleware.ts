@@ -1,5 +1,6 @@
 /** What passes between VS Code and the server, changed where a setting asks for it. */
 import type { Middleware } from "vscode-languageclient/node";
+import { OBSERVE, observeAnswer, offerInTerminal } from "./observe";
 import type { ServerSettings } from "./settings";
 
 const SECTION = "evokernel";
@@ -17,6 +18,12 @@ export function middleware(settings: () => ServerSettings): Middleware {
       },
       // The extension itself sends the settings, under the server's names.
       didChangeConfiguration: () => Promise.resolve(),
+    },
+    executeCommand: async (command, args, next) => {
+      const answer: unknown = await next(command, args);
+      const observe = command === OBSERVE ? observeAnswer(answer) : undefined;
+      if (observe !== undefined) offerInTerminal(observe);
+      return answer;
     },
     provideInlayHints: (document, range, token, next) =>
       settings()["inlayHints"] === false ? [] : next(document, range, token),

@@ -17,16 +17,17 @@ def _ping(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _capture(params: dict[str, Any]) -> Any:
+    from .inputs.trials import Known
     from .regions.capture import Asked, capture
 
     asked = Asked(
         params.get("symbol"),
         params.get("whole", False),
         params.get("ways", {}),
-        params.get("group", 0),
         params.get("evaluation", False),
     )
-    return capture(params["path"], params["text"], params["fusible"], params["annotations"], asked)
+    known = Known(params["annotations"], params.get("observations", []), params.get("group", 0))
+    return capture(params["path"], params["text"], params["fusible"], known, asked)
 
 
 def _calls(params: dict[str, Any]) -> Any:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from evokernel_core.capture import finder
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
-from evokernel_server.edits import workspace_edit
+from evokernel_server.features import inputs
 from evokernel_server.features.inlay_hint import estimate_words, lines_around
 from evokernel_server.kernels import REPLACEABLE
-from evokernel_server.text import Edit, Extent
+from evokernel_server.text import Extent
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
 
-_FORWARD = re.compile(r"\bdef\s+forward\s*\(")
-_FUNCTION = re.compile(r"\bdef\s+\w+\s*\(")
 KIND = types.CodeActionKind.RefactorRewrite
 
 
@@ -57,7 +53,7 @@ def actions(server: EvoKernelServer, document: Document, wanted: types.Range) ->
     for call in document.calls:
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
-    yield from _for_shapes(server, document, lines)
+    yield from inputs.actions(server, document, lines)
 
 
 def _lines(document: Document, wanted: types.Range) -> Extent:
@@ -112,63 +108,6 @@ def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) 
         yield _command(f"Restore the package of {name}", names.RESTORE, document, name, "name")
     else:
         yield _command(f"Refine {name} now", names.REFINE_NOW, document, name, "name")
-
-
-def _for_shapes(server: EvoKernelServer, document: Document, lines: Extent) -> Iterator[types.CodeAction]:
-    """Where the shapes are unknown: a comment to fill in."""
-    if not needs_shapes(document):
-        return
-    for definition in document.definitions():
-        if definition.annotation or not _touches(lines, document.text.extent(definition.span)):
-            continue
-        edit = shapes_edit(document, definition)
-        yield types.CodeAction(
-            title=f"Insert input shapes for {definition.qualname}",
-            kind=types.CodeActionKind.QuickFix,
-            edit=workspace_edit(document, [edit], server.client_capabilities),
-        )
-
-
-def needs_shapes(document: Document) -> bool:
-    """Whether something in the document waits for shapes."""
-    if document.problem is not None and document.problem.reason == "needs_shapes":
-        return True
-    return bool(document.regions(RegionStatus.NEEDS_SHAPES))
-
-
-def shapes_edit(document: Document, definition: finder.Definition) -> Edit:
-    """A comment line above a definition, with a shape for each argument to be corrected."""
-    number = definition.span.line - 1
-    line = document.text.line(number)
-    indent = line[: len(line) - len(line.lstrip())]
-    extent = document.text.extent(definition.span)
-    names = arguments_of(document.text.content[extent.start : extent.end])
-    shapes = ", ".join(f"{name}=f16[32,1024]" for name in names)
-    start = document.text.starts[number]
-    return Edit(start, start, f"{indent}# evokernel: {shapes}\n")
-
-
-def arguments_of(definition: str) -> tuple[str, ...]:
-    """Argument names of a function's text, or of a class's ``forward``; ``x`` where there are none."""
-    match = _FORWARD.search(definition) or _FUNCTION.search(definition)
-    words = (
-        [re.split(r"[:=]", part)[0].strip() for part in _split(definition[match.end() :])] if match else []
-    )
-    return tuple(word for word in words if word.isidentifier() and word not in {"self", "cls"}) or ("x",)
-
-
-def _split(text: str) -> list[str]:
-    """The parts between commas up to the bracket that closes the argument list."""
-    parts, depth = [""], 0
-    for char in text:
-        depth += (char in "([{") - (char in ")]}")
-        if depth < 0:
-            break
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return parts
 
 
 def resolved(server: EvoKernelServer, action: types.CodeAction) -> types.CodeAction:

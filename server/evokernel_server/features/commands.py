@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from attrs import asdict
 from lsprotocol import types
 
+from evokernel_core.capture.observe import workspace_of
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_server import command_names as names
 from evokernel_server.edits import apply
-from evokernel_server.features.code_action import shapes_edit
+from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
 from evokernel_server.kernels import Refused
 from evokernel_server.offers import Offer
 
@@ -88,10 +90,25 @@ async def insert_shapes(server: EvoKernelServer, given: Arguments) -> Answer:
     if document is None or chosen is None:
         raise Refused("There is no class or function with tensor code here to note shapes for.")
     edit = shapes_edit(document, chosen)
+    if edit is None:
+        raise Refused(unknown_words(chosen))
     refusal = await apply(server, document, [edit], "EvoKernel: input shapes")
     if refusal is not None:
         raise Refused(refusal.reason)
-    return {"status": "applied", "message": "Fill in the shapes of the inputs."}
+    return {"status": "applied", "message": "The comment says what was observed."}
+
+
+async def observe(server: EvoKernelServer, given: Arguments) -> Answer:
+    """Says which command to run; a client that knows us offers it in a terminal instead."""
+    document = server.documents.get(_text(given, "uri"))
+    if document is None:
+        raise Refused("There is no open file to observe: open one first.")
+    line = await asyncio.to_thread(observe_command, server, document)
+    folder = str(await asyncio.to_thread(workspace_of, document.path.parent))
+    message = f"Run this once in {folder}, then the shapes are known: {line}"
+    if not server.own_client:
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"EvoKernel: {message}"))
+    return {"status": "shown", "message": message, "commandLine": line, "folder": folder}
 
 
 async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
@@ -136,6 +153,7 @@ COMMANDS: dict[str, Work] = {
     names.RESTORE: restore,
     names.REFINE_NOW: refine_now,
     names.INSERT_SHAPES: insert_shapes,
+    names.OBSERVE: observe,
     names.CANCEL: cancel,
     names.STATUS: status,
 }

@@ -17,8 +17,8 @@ from ..loading.source import Function, Source
 from ..regions.dataclass_outputs import opened
 from ..regions.parts import PARAMETER, SCALAR, TENSOR, Leaf
 from .arguments import argument_of
+from .calls_made import Trial
 from .state import Held, Holder, Watch, holders_of, put, replaced, tensors_in
-from .trials import Trial
 
 _NOWHERE = ast.Constant(None)
 

@@ -28,8 +28,8 @@ INPUTS, INIT = "get_inputs", "get_init_inputs"
 GROUPS = ("get_input_groups", "get_inputs_dyn_list")
 SUPPLIERS = frozenset({INPUTS, *GROUPS, INIT})
 NOTHING = (
-    "Nothing in the file says the input shapes: add get_inputs(), or a comment such as "
-    "'# evokernel: x=f16[32,1024]' above the class or function."
+    "Nothing says the input shapes: run a program that uses the file once as "
+    "'evokernel observe -- COMMAND', or add get_inputs()."
 )
 _SEED = 0
 

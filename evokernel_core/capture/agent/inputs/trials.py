@@ -1,71 +1,80 @@
-"""Where shapes come from: the file's suppliers such as get_inputs(), or an ``# evokernel:`` comment."""
+"""Where shapes come from: the file's suppliers such as get_inputs(), what was observed, the file's own
+program, an ``# evokernel:`` comment."""
 
 from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..errors import AgentError
 from ..loading.constant_tensors import SmallTensors
-from ..loading.lazy_modules import first_called
-from ..loading.load import failure
+from ..loading.load import failure, gave_nothing
 from ..loading.source import Source
-from .distinct import distinct
+from .calls_made import Problem, Trial, trial_of
 from .groups import NOTHING, SUPPLIERS, Group, groups_of, split_keywords, supplies_inputs
+from .observed import Observation, observed_trials
+from .program import Program
 
 Annotations = dict[str, dict[str, Any]]
 """Qualified name to argument name to ``{"shape": [...], "dtype": "float16"}`` or a literal."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One call that exercises the file's functions. ``what`` names it for messages."""
+class Known:
+    """What is known of a file's inputs besides its own suppliers: shape comments, and what was observed.
+    Of several input groups the one with the number ``group`` is called."""
 
-    what: str
-    function: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-    def run(self) -> None:
-        self.function(*self.args, **self.kwargs)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Why a definition with a shape comment could not be called."""
-
-    symbol: str
-    reason: str
-    message: str
+    annotations: Annotations
+    observations: list[Observation]
+    group: int = 0
 
 
 def trials(
-    module: types.ModuleType, source: Source, annotations: Annotations, group: int = 0
-) -> tuple[list[Trial], list[Problem]]:
-    """Every call that the file gives shapes for; of several input groups the one with that number.
-    Raises AgentError(needs_shapes) if there is none."""
-    found, problems = [], []
+    module: types.ModuleType,
+    source: Source,
+    known: Known,
+    program: Program,
+    was_run: Callable[[str], bool],
+    problems: list[Problem],
+) -> Iterator[Trial]:
+    """The calls that exercise a file's functions, each to be made before the next is asked for: that of its
+    suppliers, those that were observed, without both those of the file's own program, and those of comments.
+
+    ``was_run`` tells of a definition whether a call has run it. Raises AgentError(needs_shapes) where there
+    is no call at all."""
+    count = 0
     if supplies_inputs(module):
-        found.append(_convention(module, source, group))
-    for qualname, values in annotations.items():
+        count += 1
+        yield _convention(module, source, known.group)
+    for trial in observed_trials(module, source, known.observations, was_run, problems):
+        count += 1
+        yield trial
+    if not count:
+        program.run(module)
+    for trial in program.trials(module, was_run, problems):
+        count += 1
+        yield trial
+    for qualname, values in known.annotations.items():
         try:
-            found.append(_annotated(module, source, qualname, values))
+            yield _annotated(module, source, qualname, values)
         except AgentError as error:
             problems.append(Problem(qualname, error.reason, str(error)))
-    if not found and not problems:
-        raise AgentError("needs_shapes", NOTHING)
-    return found, problems
+    if not count and not known.annotations and not problems:
+        raise AgentError("needs_shapes", _nothing(program, source))
 
 
-def in_evaluation(found: list[Trial]) -> None:
-    """Puts the modules that are called into that mode."""
-    for trial in found:
-        if isinstance(trial.function, torch.nn.Module):
-            trial.function.eval()
+def _nothing(program: Program, source: Source) -> str:
+    """Why nothing says the shapes, with the person's next step."""
+    name = Path(source.path).name
+    if program.failure:
+        return gave_nothing(name, program.failure)
+    return NOTHING
 
 
 def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
@@ -79,14 +88,7 @@ def _convention(module: types.ModuleType, source: Source, number: int) -> Trial:
     if isinstance(target, type):
         target = _build(target, *_init_arguments(target, group), source)
     args, kwargs = split_keywords(group.inputs, getattr(target, "forward", target))
-    return _trial(name, target, args, kwargs)
-
-
-def _trial(what: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trial:
-    trial = Trial(what, target, *distinct(args, kwargs))
-    if isinstance(target, torch.nn.Module):
-        first_called(target, trial.run)
-    return trial
+    return trial_of(name, target, args, kwargs)
 
 
 def _init_arguments(target: type, group: Group) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -139,7 +141,7 @@ def _annotated(module: types.ModuleType, source: Source, qualname: str, values: 
     else:
         call = arguments
         _check(qualname, inspect.signature(target), call, call.keys())
-    return _trial(qualname, target, (), call)
+    return trial_of(qualname, target, (), call)
 
 
 def _take(signature: inspect.Signature, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import torch
 
 from ..errors import AgentError, describe
 from .constant_tensors import SmallTensors
+from .outside import Stopped, as_program, deadline
 from .record import Recorder
 from .source import ENTER, EXIT, Source, instrument, parse
 
@@ -39,7 +40,7 @@ def isolation(path: Path) -> Iterator[None]:
     before = set(sys.modules)
     kept_path, folder = list(sys.path), Path.cwd()
     dtype, gradients, state = torch.get_default_dtype(), torch.is_grad_enabled(), random.getstate()
-    sys.path[:0] = [str(root), str(path.parent)]  # a file may be called like its own package
+    sys.path[:0] = [str(root), str(path.parent)]  # a package may hold a module of its own name
     try:
         if path.parent.is_dir():
             os.chdir(path.parent)
@@ -92,27 +93,96 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
         with SmallTensors():
             _import_first(package, source)
             sys.modules[name] = module
-            exec(compile(instrument(source), source.path, "exec", dont_inherit=True), module.__dict__)
+            _run(instrument(source), module, recorder)
     except builtins.BaseException as error:
         raise AgentError("import_failed", failure(f"Importing {path.name}", error, source.path)) from error
     return module
 
 
+def _run(tree: ast.Module, module: types.ModuleType, recorder: Recorder) -> None:
+    """Executes a file. Where a statement fails that defines nothing, as where a script reads its command
+    line or ends itself, the definitions behind it are made all the same."""
+    path = str(module.__file__)
+    try:
+        with as_program(Path(path)), deadline() as limit:
+            if recorder.watch is not None:
+                recorder.watch.limit = limit
+            exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+    except builtins.BaseException as error:
+        line = _top_line(error, path)
+        failed = [n for n, item in enumerate(tree.body) if item.lineno <= line <= (item.end_lineno or 0)]
+        if not failed or isinstance(tree.body[failed[0]], _DEFINING):
+            raise
+        recorder.stopped = _stopped(error, path)
+        future = [item for item in tree.body if _is_future(item)]
+        rest = [item for item in tree.body[failed[0] + 1 :] if isinstance(item, _DEFINING)]
+        try:
+            exec(compile(ast.Module([*future, *rest], []), path, "exec", dont_inherit=True), module.__dict__)
+        except builtins.BaseException:
+            raise error from None
+
+
+def _stopped(error: BaseException, path: str) -> AgentError:
+    """What a script lacks where it runs without its arguments and data is to be given to it by the person;
+    all else is wrong with the file."""
+    name = Path(path).name
+    if not isinstance(error, (SystemExit, OSError, EOFError, Stopped)) and not reads_values(error):
+        return AgentError("import_failed", failure(f"Importing {name}", error, path))
+    words = str(error) if isinstance(error, Stopped) else f"it ended with {describe(error)}"
+    return AgentError("needs_shapes", gave_nothing(name, f"{words} at line {line_of(error, path)}"))
+
+
+def gave_nothing(name: str, why: str) -> str:
+    """What to do where a file that was run alone did not call its model."""
+    return (
+        f"Running {name} gave no inputs, because {why}: run it once as "
+        f"'evokernel observe -- python {name} ...', or add get_inputs()."
+    )
+
+
+def reads_values(error: BaseException) -> bool:
+    """Whether a program failed because it read what tensors hold, which have no elements here."""
+    text = f"{type(error).__name__}: {error}"
+    signs = (
+        "DataDependent",
+        "DynamicOutputShape",
+        "_local_scalar_dense",
+        "is not supported for tensor subcl",
+    )
+    return any(sign in text for sign in signs)
+
+
+_DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
+def _top_line(error: BaseException, path: str) -> int:
+    """The line at the top of the file that an error passed through, 0 if none."""
+    step = error.__traceback__
+    while step is not None:
+        code = step.tb_frame.f_code
+        if code.co_filename == path and code.co_name == "<module>":
+            return step.tb_lineno
+        step = step.tb_next
+    return 0
+
+
 def _import_first(package: str, source: Source) -> None:
     """A package that imports the file itself must be there before an import of the file asks for it: it
     would find the file half run. What is wrong with the package, the import in the file will say."""
-    if package and any(_is_of(package, node) for node in ast.walk(source.tree)):
+    if package and any(_is_of(node, package.split(".", maxsplit=1)[0]) for node in ast.walk(source.tree)):
         with suppress(Exception):
             importlib.import_module(package)
 
 
-def _is_of(package: str, node: ast.AST) -> bool:
-    """Whether a statement imports from the package, relatively or by its name."""
-    if isinstance(node, ast.ImportFrom) and node.level:
-        return True
-    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-    names += [item.name for item in node.names] if isinstance(node, ast.Import) else []
-    return package.partition(".")[0] in {name.partition(".")[0] for name in names}
+def _is_of(node: ast.AST, top: str) -> bool:
+    """Whether a node imports something of the package ``top``, which the file belongs to."""
+    if isinstance(node, ast.ImportFrom):
+        return bool(node.level) or (node.module or "").split(".")[0] == top
+    return isinstance(node, ast.Import) and any(item.name.split(".")[0] == top for item in node.names)
 
 
 def failure(what: str, error: BaseException, path: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..errors import AgentError
 from ..graph.mutations import statistics
+from .outside import Deadline
 from .source import Source
 
 
@@ -87,12 +89,24 @@ class _Frame:
     evaluation: Evaluation
 
 
+class Watch(Protocol):
+    """What hears of expressions; ``limit`` bounds the time of what runs now."""
+
+    limit: Deadline | None
+
+    def __call__(self, number: int) -> None: ...
+
+
 class Recorder(TorchDispatchMode):
     """Collects evaluations while ``running``; outside it costs two attribute reads an expression."""
 
     def __init__(self, source: Source) -> None:
         super().__init__()
         self.evaluations: dict[int, Evaluation] = {}
+        self.watch: Watch | None = None
+        """Hears of every expression of the file that is evaluated outside ``running``."""
+        self.stopped: AgentError | None = None
+        """Why the file was executed only in part: a statement that defines nothing failed."""
         self._source = source
         self._stack: list[_Frame] = []
         self._running = False
@@ -111,6 +125,8 @@ class Recorder(TorchDispatchMode):
     def enter(self, number: int) -> int:
         """Open the frame of an expression; its depth identifies it to ``exit``."""
         if not self._running:
+            if self.watch is not None:
+                self.watch(number)
             return 0
         if self._stack and not self._source.inside(number, self._stack[-1].number):
             self._stack[-1].evaluation.calls_user = True

@@ -21,9 +21,11 @@ from ..graph.convert import Converter
 from ..guards.guard import Guard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
+from ..inputs.calls_made import Problem, Trial
 from ..inputs.entry import Entry, entry_of
+from ..inputs.program import Program
 from ..inputs.state import restored
-from ..inputs.trials import Annotations, Trial, in_evaluation, trials
+from ..inputs.trials import Known, trials
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
 from ..loading.lazy_modules import lazy_modules, was_called
@@ -60,19 +62,15 @@ _OUTPUT_DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int16", "
 class Asked:
     """What a capture is to look at: only the definition ``symbol``, where one is named. ``whole`` lets a
     region take several kernels; ``ways`` names functions to be taken otherwise then, in ``parts`` or with
-    ``fixed`` sizes. Of several input groups the one with the number ``group`` is called, with ``evaluation``
-    in that mode."""
+    ``fixed`` sizes. With ``evaluation`` modules are called in that mode."""
 
     symbol: str | None = None
     whole: bool = False
     ways: Mapping[str, str] = field(default_factory=dict)
-    group: int = 0
     evaluation: bool = False
 
 
-def capture(
-    path: str, text: str, fusible: dict[str, str], annotations: Annotations, asked: Asked
-) -> dict[str, Any]:
+def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: Asked) -> dict[str, Any]:
     """``{"regions": [...], "executed": [qualnames], "problems": [...]}``. Raises AgentError.
 
     A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
@@ -81,6 +79,9 @@ def capture(
     whole = asked.whole
     source = parsed(path, text)
     recorder = Recorder(source)
+    problems: list[Problem] = []
+    entries: list[Entry | None] = []
+    ran: list[Observed | dict[str, Any]] = []
     with (
         isolation(Path(path)),
         lazy_modules(),
@@ -90,19 +91,22 @@ def capture(
         ExitStack() as kept,
     ):
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+            recorder.watch = program = Program(source)
             module = execute(source, recorder)
-            calls, problems = trials(module, source, annotations, asked.group)
-            if asked.evaluation:
-                in_evaluation(calls)
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
-            entries = [entry_of(trial, source, module) if whole else None for trial in calls]
+            request = _Request(source, module, recorder, fusibility, asked.ways)
             parts = {name for name, way in asked.ways.items() if way == "parts"}
-            entries = [item if item and item.function.qualname not in parts else None for item in entries]
-            with stacks_kept() if whole else nullcontext():
-                ran = [_run(trial, recorder, source, entry, module) for trial, entry in zip(calls, entries)]  # noqa: B905
+            calls = trials(module, source, known, program, request.was_run, problems)
+            for trial in _explained(calls, recorder):
+                if asked.evaluation and isinstance(trial.function, torch.nn.Module):
+                    trial.function.eval()
+                entry = entry_of(trial, source, module) if whole else None
+                entry = entry if entry and entry.function.qualname not in parts else None
+                entries.append(entry)
+                with stacks_kept() if whole else nullcontext():
+                    ran.append(_run(trial, recorder, source, entry, module, problems))
             failures = [item for item in ran if not isinstance(item, Observed)]
-        request = _Request(source, module, recorder, fusibility, asked.ways)
         wanted = [item for item in source.functions if _matches(item, asked.symbol)]
         regions, covered = request.whole_regions(entries, ran, wanted) if whole else ([], frozenset())
         refused = {region["symbol"] for region in regions if region["graph"] is None}
@@ -126,11 +130,24 @@ def _covers(regions: list[dict[str, Any]], failure: dict[str, Any]) -> bool:
     return any(region["span"] == failure["span"] for region in regions)
 
 
+def _explained(calls: Iterator[Trial], recorder: Recorder) -> Iterator[Trial]:
+    """The calls; where none can be made of a file that was executed in part, that is the reason."""
+    try:
+        yield from calls
+    except AgentError as error:
+        raise recorder.stopped or error from error
+
+
 def _run(
-    trial: Trial, recorder: Recorder, source: Source, entry: Entry | None, module: types.ModuleType
+    trial: Trial,
+    recorder: Recorder,
+    source: Source,
+    entry: Entry | None,
+    module: types.ModuleType,
+    problems: list[Problem],
 ) -> Observed | dict[str, Any]:
-    """Run one call under the recorder: what it read, or the region of the statement that failed. A failure
-    ends the call; what ran before it still counts."""
+    """Run one call under the recorder: what it read, or the region of the statement that failed, empty where
+    that is among the problems. A failure ends the call; what ran before it still counts."""
     try:
         with recorder.running():
             trial.run()
@@ -140,7 +157,13 @@ def _run(
         with restored(entry.holders):
             return observed(trial.run, entry.roots, module, package_root(Path(source.path))[0], own)
     except BaseException as error:
-        return _failed_statement(trial, error, source)
+        try:
+            return _failed_statement(trial, error, source)
+        except AgentError as outside:
+            if not trial.observed:
+                raise
+            problems.append(Problem(trial.what, outside.reason, str(outside)))
+            return {}
 
 
 def _failed_statement(trial: Trial, error: BaseException, source: Source) -> dict[str, Any]:
@@ -206,6 +229,11 @@ class _Request:
         self.ways = ways
         self._applied = applied_calls(source)
         self._done: dict[Any, dict[str, Any] | frozenset[int]] = {}
+
+    def was_run(self, qualname: str) -> bool:
+        """Whether a call has run a function, or the forward of a class."""
+        names = (qualname, f"{qualname}.forward")
+        return any(self.was_executed(item) for item in self.source.functions if item.qualname in names)
 
     def was_executed(self, function: Function) -> bool:
         return any(number in self.recorder.evaluations for number in _numbers(function))

@@ -1,0 +1,45 @@
+"""One call that exercises a file's functions, and why another could not be made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..loading.lazy_modules import first_called
+from .distinct import distinct
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``what`` names the call for messages; an ``observed`` one was not asked for in the file, so that its
+    failure costs nothing but itself."""
+
+    what: str
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    observed: bool = False
+
+    def run(self) -> None:
+        self.function(*self.args, **self.kwargs)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a definition that something is known of could not be called."""
+
+    symbol: str
+    reason: str
+    message: str
+
+
+def trial_of(
+    what: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, observed: bool = False
+) -> Trial:
+    """A call of a module or function; lazy layers learn their sizes from a first one."""
+    trial = Trial(what, target, *distinct(args, kwargs), observed)
+    if isinstance(target, torch.nn.Module):
+        first_called(target, trial.run)
+    return trial

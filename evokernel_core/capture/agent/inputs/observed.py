@@ -1,0 +1,80 @@
+"""Calls of a file's classes and functions as a program of the person's own made them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ..errors import describe
+from ..loading.constant_tensors import SmallTensors
+from ..loading.source import Source
+from ..observation.decode import CannotBuild, Decoder
+from ..observation.names import lookup
+from .calls_made import Problem, Trial, trial_of
+
+MOST_TRIED = 3
+"""Observed calls of one definition that are tried, the most frequent first."""
+
+Observation = dict[str, Any]
+"""``{"qualname", "built", "call", "training", "dtype", "modules"}``, as capture/observations.py keeps it."""
+
+
+def observed_trials(
+    module: types.ModuleType,
+    source: Source,
+    observations: list[Observation],
+    was_run: Callable[[str], bool],
+    problems: list[Problem],
+) -> Iterator[Trial]:
+    """A call for each definition that none before it has run; the ones made of most parts come first,
+    because they run others. Those that cannot be made are problems."""
+    by_name: dict[str, list[Observation]] = {}
+    for item in observations:
+        by_name.setdefault(item["qualname"], []).append(item)
+    size = {name: max(item["modules"] for item in found) for name, found in by_name.items()}
+    for name in sorted(by_name, key=lambda name: -size[name]):
+        reason = ""
+        for item in by_name[name][:MOST_TRIED]:
+            if was_run(name):
+                break
+            try:
+                yield _trial(module, source, item)
+            except BaseException as error:  # whatever the file's constructors raise
+                reason = reason or _words(name, error)
+        if reason and not was_run(name):
+            problems.append(Problem(name, "needs_shapes", reason))
+
+
+def _words(name: str, error: BaseException) -> str:
+    if isinstance(error, CannotBuild):
+        return (
+            f"{name} was observed, but with {error}, which cannot be made again: "
+            "add get_inputs() and get_init_inputs()."
+        )
+    return (
+        f"What was observed of {name} does not fit the file any more ({describe(error)}): "
+        "run evokernel observe again."
+    )
+
+
+def _trial(module: types.ModuleType, source: Source, item: Observation) -> Trial:
+    decoder = Decoder(module, source.path)
+    target = lookup(module, item["qualname"])
+    if target is None:
+        raise ImportError(f"it has no {item['qualname']}")
+    if item["built"] is not None:
+        target = _built(target, item, decoder)
+    args, kwargs = decoder.call(item["call"])
+    return trial_of(item["qualname"], target, args, kwargs, observed=True)
+
+
+def _built(kind: Any, item: Observation, decoder: Decoder) -> torch.nn.Module:
+    with SmallTensors():
+        args, kwargs = decoder.call(item["built"])
+        made: torch.nn.Module = kind(*args, **kwargs)
+    if item["dtype"] is not None:
+        made = made.to(getattr(torch, item["dtype"]))
+    return made.train(item["training"])

@@ -1,0 +1,156 @@
+"""What the file does when it is run: its ``if __name__ == "__main__":`` block, and calls at module level.
+
+Both run on tensors without memory, with no effect outside. The first call of each function of the file is
+noted with the objects that it was given, and can be made again.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
+
+from ..errors import describe
+from ..loading.constant_tensors import SmallTensors
+from ..loading.load import line_of
+from ..loading.outside import Deadline, OutOfTime, Stopped, confined
+from ..loading.source import Function, Source, number_of
+from ..observation.functions import arguments_of
+from .calls_made import Problem, Trial, trial_of
+
+_SECONDS, _SECONDS_BEHIND = 20.0, 2.0
+"""How long a program may run, at all and after it has called something."""
+
+
+@dataclass
+class Program:
+    """Set as a Recorder's ``watch``. ``made`` are the first calls, the outermost first; ``failure`` says why
+    the program ended before its end, empty where it did not."""
+
+    source: Source
+    made: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+    failure: str = ""
+    limit: Deadline | None = None
+
+    def __post_init__(self) -> None:
+        functions = [item for item in self.source.functions if _is_callable(item)]
+        self._functions = {number: item for item in functions for number in _numbers(item)}
+        self._known: set[str] = set()
+
+    def __call__(self, number: int) -> None:
+        """An expression of the file is about to be evaluated."""
+        function = self._functions.get(number)
+        if function is None or function.qualname in self._known:
+            return
+        self._known.add(function.qualname)
+        frame = sys._getframe(2)
+        if frame.f_code.co_name == function.node.name:
+            args, kwargs = arguments_of(frame)
+            self._note(function, args, kwargs)
+
+    def _note(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        target = None
+        if function.class_name:
+            target, args = args[0], args[1:]
+            if not isinstance(target, torch.nn.Module):
+                return
+        given = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
+        if given:
+            if not self.made and self.limit is not None:
+                self.limit.set(_SECONDS_BEHIND)
+            self.made[function.qualname] = (target, args, kwargs)
+
+    def run(self, module: types.ModuleType) -> None:
+        """Runs the ``__main__`` block, as far as it goes."""
+        body = [item for block in main_blocks(self.source.tree) for item in block.body]
+        if not body:
+            return
+        code = compile(ast.Module(body, []), self.source.path, "exec", dont_inherit=True)
+        try:
+            with confined(Path(self.source.path)) as limit, SmallTensors(), torch.enable_grad():
+                self.limit = limit
+                limit.set(_SECONDS)
+                exec(code, module.__dict__)
+        except SystemExit:
+            return
+        except OutOfTime:
+            self.failure = f"it had not called a model after {_SECONDS:.0f} s"
+        except BaseException as error:
+            self.failure = self._words(error)
+
+    def _words(self, error: BaseException) -> str:
+        if isinstance(error, Stopped):
+            return str(error)
+        line = line_of(error, self.source.path)
+        where = f" at line {line}" if line else ""
+        return f"it failed on tensors without values{where} ({describe(error)})"
+
+    def trials(
+        self, module: types.ModuleType, was_run: Callable[[str], bool], problems: list[Problem]
+    ) -> Iterator[Trial]:
+        """The calls that were noted, of functions that were not run yet."""
+        for qualname in list(self.made):
+            if was_run(qualname):
+                continue
+            name = qualname.removesuffix(".forward")
+            try:
+                trial = self._trial(module, qualname, name)
+            except Exception as error:  # of tensors that have no counterpart without memory
+                words = f"{name} was called by the file itself, but not in a way that can be repeated"
+                problems.append(
+                    Problem(name, "unsupported", f"{words} ({describe(error)}): add get_inputs().")
+                )
+                continue
+            yield trial
+
+    def _trial(self, module: types.ModuleType, qualname: str, name: str) -> Trial:
+        target, args, kwargs = self.made[qualname]
+        args, kwargs = pytree.tree_map_only(torch.Tensor, _fake, (args, kwargs))
+        function = target if target is not None else getattr(module, qualname)
+        return trial_of(name, function, args, kwargs, observed=True)
+
+
+def _no_repetition(name: str, error: Exception) -> str:
+    words = f"{name} was called by the file itself, but not in a way that can be repeated"
+    return f"{words} ({describe(error)}): add get_inputs()."
+
+
+def _fake(tensor: torch.Tensor) -> torch.Tensor:
+    if isinstance(tensor, FakeTensor):
+        return tensor.detach()
+    return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
+
+
+def _is_callable(function: Function) -> bool:
+    """Whether a trial can call it: a module's forward, or a function at the top of the file."""
+    if function.class_name:
+        return function.node.name == "forward" and bool(function.receiver)
+    return "." not in function.qualname
+
+
+def _numbers(function: Function) -> Iterator[int]:
+    for node in ast.walk(function.node):
+        if number_of(node) >= 0:
+            yield number_of(node)
+
+
+def main_blocks(tree: ast.Module) -> list[ast.If]:
+    """The blocks that run only where the file is the program."""
+    return [item for item in tree.body if isinstance(item, ast.If) and _asks_for_main(item.test)]
+
+
+def _asks_for_main(test: ast.expr) -> bool:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    sides = (test.left, test.comparators[0])
+    names = [item.id for item in sides if isinstance(item, ast.Name)]
+    texts = [item.value for item in sides if isinstance(item, ast.Constant)]
+    return names == ["__name__"] and texts == ["__main__"]

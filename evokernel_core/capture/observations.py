@@ -1,0 +1,187 @@
+"""What ``evokernel observe`` saw, by file: kept in the person's own folder, never beside their files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import cattrs
+from attrs import evolve, field, frozen
+
+from evokernel_core.domain.errors import StoreError
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.paths import cache_dir
+
+_VERSION = 1
+
+
+@frozen
+class Observation:
+    """One distinct call of a class or function. ``built`` is what the class was built with, None for a
+    function; both it and ``call`` are as the agent's encoder gave them. ``dtype`` is that of all parameters,
+    ``modules`` how many modules the called one is made of, ``count`` how often it was called so."""
+
+    qualname: str
+    built: Mapping[str, Any] | None
+    call: Mapping[str, Any] = field(converter=dict)
+    training: bool = True
+    dtype: str | None = None
+    modules: int = 0
+    count: int = 1
+
+
+@frozen
+class Observed:
+    """Everything known of one file; ``command`` is what was run last."""
+
+    file: str
+    command: str
+    observations: tuple[Observation, ...]
+
+    def joined(self, newer: Observed) -> Observed:
+        """With a newer run's in place of those of the same definitions."""
+        again = {item.qualname for item in newer.observations}
+        kept = [item for item in self.observations if item.qualname not in again]
+        return evolve(newer, observations=(*newer.observations, *kept))
+
+
+class ObservationStore:
+    """One JSON file for each observed file, readable by its owner alone."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or cache_dir() / "observations"
+
+    def path_of(self, file: Path) -> Path:
+        """Where the observations of a file are kept."""
+        name = hashlib.sha256(os.path.realpath(file).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return self.folder / f"{name}.json"
+
+    def of(self, file: Path) -> Observed | None:
+        """What is known of a file, None where nothing is; a damaged entry is nothing."""
+        return _read(self.path_of(file))
+
+    def all(self, below: Path | None = None) -> Iterator[Observed]:
+        """Every file's, or that of a file or of the files below a folder, in the order of paths."""
+        found = [item for item in map(_read, self.folder.glob("*.json")) if item is not None]
+        top = Path(os.path.realpath(below)) if below else None
+        for item in sorted(found, key=lambda item: item.file):
+            if top is None or Path(item.file).is_relative_to(top):
+                yield item
+
+    def add(self, new: Iterable[Observed]) -> None:
+        """Takes in a run. Raises StoreError where it cannot be written."""
+        try:
+            private_folder(self.folder)
+            for item in new:
+                path = self.path_of(Path(item.file))
+                before = _read(path)
+                _write(path, before.joined(item) if before else item)
+        except OSError as error:
+            raise StoreError(f"{self.folder} cannot be written ({error.strerror}): free it.") from error
+
+    def forget(self, below: Path | None = None) -> int:
+        """Deletes what is known of a file, of the files below a folder, or of all. The number of files."""
+        known = list(self.all(below))
+        for item in known:
+            self.path_of(Path(item.file)).unlink(missing_ok=True)
+        return len(known)
+
+
+def observations_of(file: Path) -> list[Any]:
+    """What is known of a file, as the agent takes it."""
+    found = ObservationStore().of(file)
+    data: list[Any] = to_data(found.observations) if found else []
+    return data
+
+
+def private_folder(folder: Path) -> None:
+    """Makes a folder that nobody else can read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+
+
+def _read(path: Path) -> Observed | None:
+    try:
+        data = json.loads(path.read_text("utf-8"))
+        return from_data(data["observed"], Observed) if data["version"] == _VERSION else None
+    except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError):
+        return None
+
+
+def _write(path: Path, observed: Observed) -> None:
+    text = json.dumps({"version": _VERSION, "observed": to_data(observed)})
+    handle, staged = tempfile.mkstemp(dir=path.parent)  # mkstemp's files are the owner's alone
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        out.write(text)
+    Path(staged).replace(path)
+
+
+@frozen
+class Run:
+    """What the processes of one command wrote. ``pythons`` are the interpreters that were observed,
+    ``with_torch`` those that imported torch, ``failures`` why some could not be observed."""
+
+    observed: tuple[Observed, ...]
+    pythons: frozenset[str]
+    with_torch: frozenset[str]
+    failures: tuple[str, ...]
+
+
+def read_run(folder: Path, command: str) -> Run:
+    """Merges the journals of a run; a line that a process could not finish is left out."""
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
+    failures = tuple(dict.fromkeys(line["failed"] for _, line in lines if "failed" in line))
+    pythons = frozenset(line["started"] for _, line in lines if "started" in line)
+    with_torch = frozenset(line["python"] for _, line in lines if "torch" in line)
+    return Run(tuple(_by_file(_counted(lines), command)), pythons, with_torch, failures)
+
+
+_Line = tuple[str, dict[str, Any]]
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    for text in path.read_text("utf-8", "replace").splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict):
+            yield path.name, line
+
+
+def _counted(lines: Iterable[_Line]) -> list[dict[str, Any]]:
+    """The records with how often each was seen, the same ones of several processes once."""
+    records: dict[tuple[str, str, int], dict[str, Any]] = {}
+    counts: dict[tuple[str, str, int], int] = {}
+    for process, line in lines:
+        if "seen" not in line:
+            continue
+        key = (process, line["seen"], line["number"])
+        if "record" in line:
+            records[key] = line["record"]
+        counts[key] = line.get("count", 1)
+    merged: dict[str, dict[str, Any]] = {}
+    for key, record in records.items():
+        identity = json.dumps(record, sort_keys=True)
+        known = merged.setdefault(identity, {**record, "count": 0})
+        known["count"] += counts[key]
+    return list(merged.values())
+
+
+MOST_CALLS = 8
+"""Distinct calls of one definition that are kept."""
+
+
+def _by_file(records: Iterable[dict[str, Any]], command: str) -> Iterator[Observed]:
+    files: dict[str, list[Observation]] = {}
+    for record in sorted(records, key=lambda item: -item["count"]):
+        known = files.setdefault(record.pop("file"), [])
+        if sum(item.qualname == record["qualname"] for item in known) < MOST_CALLS:
+            known.append(from_data(record, Observation))
+    for file, found in files.items():
+        yield Observed(file, command, tuple(found))

@@ -1,0 +1,77 @@
+"""Which command a person might observe to learn how a file is used."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from evokernel_core.capture.observe import workspace_of
+
+_MAIN = re.compile(r"^if\s+__name__\s*==\s*['\"]__main__['\"]", re.MULTILINE)
+_LIKELY = ("train", "main", "run", "demo", "example", "sample", "generate", "infer", "test", "bench")
+_MOST_FILES = 300
+_LARGEST = 200_000
+_LEFT_OUT = frozenset({"site-packages", "node_modules", "build", "dist", "__pycache__"})
+
+
+def command_for(file: Path, text: str, python: str = "python") -> str:
+    """``evokernel observe -- python train.py``, to be run in the project's folder; the program is the file
+    itself where it has a ``__main__`` block, else one that imports it, else the project's tests."""
+    workspace = workspace_of(file.parent)
+    if _MAIN.search(text):
+        program = shlex.quote(_relative(file, workspace))
+    else:
+        program = _user(file, workspace) or ("-m pytest" if (workspace / "tests").is_dir() else "PROGRAM.py")
+    return f"evokernel observe -- {shlex.quote(python)} {program}"
+
+
+def _user(file: Path, workspace: Path) -> str:
+    """A program of the project that imports the file, the likeliest first; empty where none is found."""
+    imports = re.compile(rf"^\s*(?:from|import)\s[^\n]*\b{re.escape(file.stem)}\b", re.MULTILINE)
+    found = [item for item in _sources(workspace) if item != file and _uses(item, imports)]
+    if not found:
+        return ""
+    best = min(found, key=lambda item: (_rank(item), len(item.parts), str(item)))
+    if best.name.startswith("test_"):
+        return f"-m pytest {shlex.quote(_relative(best, workspace))}"
+    return shlex.quote(_relative(best, workspace))
+
+
+def _rank(file: Path) -> int:
+    """Programs before modules that only import the file, by what their names promise."""
+    return next((number for number, word in enumerate(_LIKELY) if file.stem.startswith(word)), len(_LIKELY))
+
+
+def _uses(file: Path, imports: re.Pattern[str]) -> bool:
+    try:
+        if file.stat().st_size > _LARGEST:
+            return False
+        text = file.read_text("utf-8")
+    except (OSError, ValueError):
+        return False
+    is_program = _MAIN.search(text) or _rank(file) < len(_LIKELY)
+    return bool(is_program) and imports.search(text) is not None
+
+
+def _sources(workspace: Path) -> Iterator[Path]:
+    """The first Python files of a project, those near its top before others."""
+    waiting, count = [workspace], 0
+    while waiting and count < _MOST_FILES:
+        try:
+            inside = sorted(waiting.pop(0).iterdir())
+        except OSError:
+            continue
+        for path in inside:
+            if path.name.startswith(".") or path.name in _LEFT_OUT or (path / "pyvenv.cfg").exists():
+                continue
+            if path.is_dir():
+                waiting.append(path)
+            elif path.suffix == ".py":
+                count += 1
+                yield path
+
+
+def _relative(path: Path, workspace: Path) -> str:
+    return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else str(path)

@@ -1,0 +1,121 @@
+"""``evokernel observe``: run a program once and note what its models are built and called with."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+from attrs import asdict
+from rich.table import Table
+
+from evokernel_core.capture.observations import ObservationStore, Observed, Run
+from evokernel_core.capture.observe import observe, workspace_of
+from evokernel_core.capture.observed_text import call_words
+from evokernel_core.cli.tables import column, print_table
+from evokernel_core.domain.errors import UsageError
+
+
+@click.command(
+    "observe",
+    context_settings={"help_option_names": ["-h", "--help"], "ignore_unknown_options": False},
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@click.option("--workspace", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="Folder of the files to note; by default the current folder's project.")  # fmt: skip
+@click.option("--include", metavar="DIR", multiple=True,
+              type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="Another such folder, as one of an installed package; may be repeated.")  # fmt: skip
+@click.option("--list", "list_", is_flag=True, help="List what is known, of all files or below PATH.")
+@click.option("--show", is_flag=True, help="Show every call that is known, of all files or below PATH.")
+@click.option("--forget", is_flag=True, help="Forget what is known, of all files or below PATH.")
+@click.option("--json", "as_json", is_flag=True, help="Print --list and --show as JSON.")
+def command(
+    command: tuple[str, ...],
+    workspace: Path | None,
+    include: tuple[Path, ...],
+    list_: bool,
+    show: bool,
+    forget: bool,
+    as_json: bool,
+) -> None:
+    """Run COMMAND once, as it is, and note how it builds and calls the models of the workspace.
+
+    COMMAND is any program that runs Python: a script, python -m pytest, torchrun, a notebook runner. What is
+    noted (arguments, shapes, dtypes) is kept in your own cache folder, and gives captures their inputs.
+    """
+    store = ObservationStore()
+    if sum((list_, show, forget)) > 1:
+        raise UsageError("--list, --show and --forget exclude each other: choose one.")
+    if list_ or show or forget:
+        _look(store, _path(command), forget, show, as_json)
+        return
+    if not command:
+        raise UsageError("There is no command to observe: write it behind '--', as in -- python train.py.")
+    roots = [(workspace or workspace_of(Path.cwd())).absolute(), *(folder.absolute() for folder in include)]
+    finished = observe(command, roots, store)
+    _report(finished.run, roots)
+    sys.exit(finished.status)
+
+
+def _path(words: Sequence[str]) -> Path | None:
+    if len(words) > 1:
+        raise UsageError("One path at a time: name a file or folder, or none for all.")
+    return Path(words[0]).absolute() if words else None
+
+
+def _look(store: ObservationStore, path: Path | None, forget: bool, show: bool, as_json: bool) -> None:
+    where = f" below {path}" if path else ""
+    if forget:
+        click.echo(f"Forgot what was known of {store.forget(path)} files{where}.")
+        return
+    found = list(store.all(path))
+    if as_json:
+        click.echo(json.dumps([asdict(item) for item in found]))
+    elif not found:
+        click.echo(f"Nothing is known{where}: run evokernel observe -- COMMAND.")
+    for item in () if as_json else found:
+        _print(item, every=show)
+
+
+def _print(observed: Observed, *, every: bool) -> None:
+    """One row for each definition, or for every distinct call of it."""
+    table = Table("definition", "built with", "called with", column("calls"), title=observed.file)
+    seen: set[str] = set()
+    for item in observed.observations:
+        if every or item.qualname not in seen:
+            built = call_words(item.built) if item.built is not None else ""
+            table.add_row(item.qualname, built, call_words(item.call), str(item.count))
+        seen.add(item.qualname)
+    print_table(table)
+
+
+def _report(run: Run, roots: Iterable[Path]) -> None:
+    """The table of a run, or why there is none, on stderr: standard output is the command's."""
+    for failure in run.failures:
+        click.echo(f"evokernel: a process could not be observed ({failure}); it ran as it is.", err=True)
+    if reason := _why_nothing(run, roots):
+        click.echo(f"evokernel: {reason}", err=True)
+        return
+    for item in run.observed:
+        names = list(dict.fromkeys(known.qualname for known in item.observations))
+        click.echo(f"evokernel: observed {', '.join(names)} of {item.file}", err=True)
+    click.echo("evokernel: evokernel observe --show prints what is known, --forget deletes it.", err=True)
+
+
+def _why_nothing(run: Run, roots: Iterable[Path]) -> str:
+    if run.observed:
+        return ""
+    if not run.pythons:
+        return (
+            "the command ran no Python that could be observed: name the interpreter itself, without "
+            "-I, -E and -S, and on this machine."
+        )
+    if not run.with_torch:
+        return (
+            f"{', '.join(sorted(run.pythons))} ran, but did not import torch: observe what calls the model."
+        )
+    folders = ", ".join(map(str, roots))
+    return f"no class or function with tensors below {folders} was called: name its folder by --workspace."

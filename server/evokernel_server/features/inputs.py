@@ -1,0 +1,113 @@
+"""How a person says what a model is called with: by running something that uses it, or by a comment with
+what such a run showed. Shapes are never guessed."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from evokernel_core.capture import finder
+from evokernel_core.capture.observations import Observation, ObservationStore
+from evokernel_core.capture.observed_text import comment_of
+from evokernel_core.capture.suggest import command_for
+from evokernel_core.domain.region import RegionStatus
+from evokernel_server import command_names as names
+from evokernel_server.edits import workspace_edit
+from evokernel_server.text import Edit, Extent
+from evokernel_server.workspace import Document
+
+if TYPE_CHECKING:
+    from evokernel_server.app import EvoKernelServer
+
+RUN = "Run something that uses this model"
+
+
+def actions(server: EvoKernelServer, document: Document, lines: Extent) -> Iterator[types.CodeAction]:
+    """First to run a program where inputs are unknown, then to note as a comment what is known."""
+    touched = [
+        item for item in document.definitions()
+        if not item.annotation and _touches(lines, document.text.extent(item.span))
+    ]  # fmt: skip
+    if touched and needs_shapes(document):
+        command = types.Command(RUN, names.OBSERVE, arguments=[{"uri": document.uri}])
+        yield types.CodeAction(
+            title=RUN, kind=types.CodeActionKind.QuickFix, command=command, is_preferred=True
+        )
+    for definition in touched:
+        edit = None if definition.has_inputs else shapes_edit(document, definition)
+        if edit is not None:
+            yield types.CodeAction(
+                title=f"Insert input shapes for {definition.qualname}",
+                kind=types.CodeActionKind.QuickFix,
+                edit=workspace_edit(document, [edit], server.client_capabilities),
+            )
+
+
+def _touches(lines: Extent, extent: Extent) -> bool:
+    return extent.start < lines.end and lines.start < max(extent.end, extent.start + 1)
+
+
+def needs_shapes(document: Document) -> bool:
+    """Whether something in the document waits for shapes."""
+    if document.problem is not None and document.problem.reason == "needs_shapes":
+        return True
+    return bool(document.regions(RegionStatus.NEEDS_SHAPES))
+
+
+def shapes_edit(document: Document, definition: finder.Definition) -> Edit | None:
+    """A comment line above a definition with what was observed of it; None where nothing was, or where a
+    comment cannot say it, as of a class that is built with an object."""
+    known = ObservationStore().of(document.path)
+    calls = [item for item in known.observations if item.qualname == definition.qualname] if known else []
+    number = definition.span.line - 1
+    line = document.text.line(number)
+    indent = line[: len(line) - len(line.lstrip())]
+    extent = document.text.extent(definition.span)
+    said = _first_said(calls, document.text.content[extent.start : extent.end])
+    if said is None:
+        return None
+    start = document.text.starts[number]
+    return Edit(start, start, f"{indent}# evokernel: {said}\n")
+
+
+def _first_said(calls: list[Observation], text: str) -> str | None:
+    init, forward = parameters_of(text)
+    return next(filter(None, (comment_of(item, init, forward) for item in calls)), None)
+
+
+def parameters_of(definition: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parameters of ``__init__`` and of ``forward``, without ``self``; of a function none and its own."""
+    try:
+        node = ast.parse(textwrap.dedent(definition)).body[0]
+    except (SyntaxError, IndexError):
+        return (), ()
+    if isinstance(node, ast.ClassDef):
+        methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+        init, forward = (methods.get(name) for name in ("__init__", "forward"))
+        return _names(init)[1:], _names(forward)[1:]
+    return (), _names(node if isinstance(node, ast.FunctionDef) else None)
+
+
+def _names(node: ast.FunctionDef | None) -> tuple[str, ...]:
+    if node is None:
+        return ()
+    arguments = node.args
+    return tuple(item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def observe_command(server: EvoKernelServer, document: Document) -> str:
+    """The command line to observe a program that uses a document. Reads files: call it on a thread."""
+    python = server.options.settings.interpreter or "python"
+    return command_for(document.path, document.text.content, python)
+
+
+def unknown_words(definition: finder.Definition) -> str:
+    """Why there is no comment to insert, and what to do instead."""
+    return (
+        f"Nothing was observed of {definition.qualname} that a comment can say: run a program that uses it "
+        "as 'evokernel observe -- COMMAND', or add get_inputs() and get_init_inputs()."
+    )

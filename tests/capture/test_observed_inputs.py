@@ -1,0 +1,184 @@
+"""Captures of files that say nothing of their inputs, from what a program was seen to do with them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.capture.observations import ObservationStore
+from evokernel_core.capture.observe import observe
+from evokernel_core.domain.region import Region, RegionStatus
+
+CONFIG = """
+from dataclasses import dataclass
+
+@dataclass
+class Config:
+    width: int = 16
+    eps: float = 1e-5
+"""
+MODEL = """
+import torch
+from torch import nn
+from .config import Config
+
+
+def scaled(x, factor):
+    return x * factor + 1.0
+
+
+class Norm(nn.Module):
+    def __init__(self, width, eps):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+class Net(nn.Module):
+    def __init__(self, config, act):
+        super().__init__()
+        self.norm = Norm(config.width, config.eps)
+        self.act = act
+
+    def forward(self, x, scale=1.0):
+        return self.act(self.norm(x)) * scale
+
+
+class Unused(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1.0
+"""
+PROGRAM = """
+import torch
+from torch import nn
+from pkg.config import Config
+from pkg.model import Net, scaled
+
+net = Net(Config(width=8), nn.SiLU())
+for _ in range(3):
+    net(torch.randn(4, 8))
+net.half()(torch.randn(32, 8).half(), scale=2.0)
+scaled(torch.randn(5), 2.0)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "project"
+    (folder / "pkg").mkdir(parents=True)
+    for name, text in {"pkg/__init__": "", "pkg/config": CONFIG, "pkg/model": MODEL, "run": PROGRAM}.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def run(project: Path, program: str = "run.py") -> None:
+    finished = observe((sys.executable, str(project / program)), [project], ObservationStore())
+    assert finished.status == 0
+    assert finished.run.observed
+
+
+def captured(agent: AgentClient, project: Path, fusible: Mapping[str, str]) -> dict[str, list[Region]]:
+    regions: dict[str, list[Region]] = {}
+    for region in agent.capture(project / "pkg" / "model.py", None, fusible):
+        regions.setdefault(region.symbol, []).append(region)
+    return regions
+
+
+def shapes(region: Region) -> list[tuple[Any, str]]:
+    assert region.task is not None
+    sizes = region.task.sizes
+    specs = (item.spec for item in region.task.graph.inputs if item.expression == "x")
+    return [(spec.sizes(sizes), spec.dtype) for spec in specs]
+
+
+def test_every_observed_definition_gets_regions(
+    agent: AgentClient, project: Path, fusible: dict[str, str]
+) -> None:
+    run(project)
+    found = captured(agent, project, fusible)
+    (norm,) = found["Norm.forward"]
+    assert shapes(norm) == [((4, 8), "float32")]  # the most frequent call
+    assert shapes(found["scaled"][0]) == [((5,), "float32")]
+    assert [item.status for item in found["Net.forward"]] == [RegionStatus.CANDIDATE]
+    (unused,) = found["Unused"]
+    assert unused.status is RegionStatus.NEEDS_SHAPES
+    assert "evokernel observe -- COMMAND" in unused.reason
+
+
+def test_parameters_have_the_type_that_they_had(
+    agent: AgentClient, project: Path, fusible: dict[str, str]
+) -> None:
+    (project / "run.py").write_text(PROGRAM.replace("range(3)", "range(0)"))
+    run(project)
+    (norm,) = captured(agent, project, fusible)["Norm.forward"]
+    assert shapes(norm) == [((32, 8), "float16")]
+
+
+def test_suppliers_of_the_file_come_first(agent: AgentClient, project: Path, fusible: dict[str, str]) -> None:
+    run(project)
+    model = project / "pkg" / "model.py"
+    supplied = "\n\ndef get_inputs():\n    return [torch.rand(3, 7)]\n"
+    model.write_text(MODEL.replace("class Unused", "class Model") + supplied)
+    found = captured(agent, project, fusible)
+    assert shapes(found["Model.forward"][0]) == [((3, 7), "float32")]
+    assert shapes(found["Norm.forward"][0]) == [((4, 8), "float32")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("def __init__(self, width, eps):", "def __init__(self, width, eps, more):", "missing 1 required"),
+        ("class Norm", "class Other", "it has no Norm"),
+        ("from .config import Config", "from .config import Config\nConfig.__init__ = None", ""),
+    ],
+)
+def test_what_no_longer_fits_costs_a_sentence(
+    agent: AgentClient, project: Path, fusible: dict[str, str], old: str, new: str, words: str
+) -> None:
+    run(project)
+    model = project / "pkg" / "model.py"
+    model.write_text(MODEL.replace(old, new))
+    found = captured(agent, project, fusible)
+    assert found["scaled"][0].status is RegionStatus.CANDIDATE
+    for region in chain.from_iterable(found.values()):
+        assert region.status is RegionStatus.CANDIDATE or region.reason.endswith(".")
+    if words and "Norm" in found:
+        assert words in found["Norm"][0].reason
+        assert "run evokernel observe again" in found["Norm"][0].reason
+
+
+def test_what_has_no_name_is_asked_for(agent: AgentClient, project: Path, fusible: dict[str, str]) -> None:
+    program = PROGRAM.replace("nn.SiLU()", "lambda x: x")
+    (project / "run.py").write_text(program)
+    run(project)
+    (net,) = captured(agent, project, fusible)["Net"]
+    assert "a function that has no name that reaches it" in net.reason
+    assert "get_inputs() and get_init_inputs()" in net.reason
+
+
+def test_a_script_that_trains_on_data_is_observed(
+    agent: AgentClient, project: Path, fusible: dict[str, str]
+) -> None:
+    """Classes of the script itself, whose own run in the agent ends at its command line."""
+    text = MODEL.replace("from .config", "from pkg.config")
+    script = project / "train.py"
+    script.write_text(
+        f"import argparse, sys\n{text}\n"
+        "parser = argparse.ArgumentParser()\nparser.add_argument('width', type=int)\n"
+        "args = parser.parse_args()\nNet(Config(args.width), nn.Tanh())(torch.randn(2, args.width))\n"
+    )
+    finished = observe((sys.executable, str(script), "8"), [project], ObservationStore())
+    assert finished.status == 0
+    regions = agent.capture(script, None, fusible)
+    good = {item.symbol for item in regions if item.status is RegionStatus.CANDIDATE}
+    assert good == {"Norm.forward", "Net.forward"}

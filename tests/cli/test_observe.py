@@ -1,0 +1,266 @@
+"""`evokernel observe`: a program runs as it is, and what it showed is kept, listed and forgotten."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NET = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.line = nn.Linear(width, width)
+
+    def forward(self, x, *, scale=1.0):
+        return torch.relu(self.line(x)) * scale
+
+
+def doubled(x, factor: float = 2.0):
+    \"\"\"Twice.\"\"\"
+    return x * factor
+"""
+CALL = "import torch\nfrom net import Net\nNet(4)(torch.randn(2, 4), scale=3.0)\n"
+
+Done = subprocess.CompletedProcess[str]
+
+
+class Project:
+    """A folder with a model, and a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home = folder / "project", folder / "home"
+        self.folder.mkdir()
+        self.write("net", NET)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"EVOKERNEL_HOME": str(self.home)}
+
+    def evokernel(self, *arguments: object) -> Done:
+        start = "from evokernel_core.cli.main import main; main()"
+        command = [sys.executable, "-c", start, "observe", *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, env=self.environment(), check=False
+        )
+
+    def run(self, *command: object) -> Done:
+        return self.evokernel("--", *command)
+
+    def known(self) -> dict[str, list[dict[str, Any]]]:
+        """The observations by definition."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for file in json.loads(self.evokernel("--list", "--json").stdout):
+            for item in file["observations"]:
+                found.setdefault(item["qualname"], []).append(item)
+        return found
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_a_script_is_observed_listed_and_forgotten(project: Project) -> None:
+    project.write("run", CALL + "print('out')\nraise SystemExit(7)\n")
+    done = project.run(sys.executable, "run.py")
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert f"observed Net of {project.folder / 'net.py'}" in done.stderr
+    (net,) = project.known()["Net"]
+    assert net["built"]["args"] == [4]
+    assert net["call"]["kwargs"] == {"scale": 3.0}
+    assert net["call"]["args"][0]["tensor"]["shape"] == [2, 4]
+    assert "f32[2,4], scale=3.0" in project.evokernel("--show", "net.py").stdout
+    assert "Nothing is known" in project.evokernel("--list", "elsewhere.py").stdout
+    assert "1 files" in project.evokernel("--forget").stdout
+    assert project.known() == {}
+
+
+def test_what_is_kept_is_the_persons_alone(project: Project) -> None:
+    project.write("run", CALL)
+    project.run(sys.executable, "run.py")
+    folder = project.home / "cache" / "observations"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (file,) = folder.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert not [item for item in project.folder.rglob("*") if item.suffix not in (".py", ".pyc", "")]
+
+
+_SPAWN = """
+import multiprocessing
+
+
+def work(width):
+    {call}
+
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context({method!r}).Process(target=work, args=(4,))
+    process.start()
+    process.join()
+"""
+_IN_WORK = "import torch; from net import Net; Net(4)(torch.randn(2, 4), scale=3.0)"
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"run": CALL}, ["{python}", "-m", "run"]),
+        ({"test_net": f"def test():\n    {_IN_WORK}\n"}, ["{python}", "-m", "pytest", "-q", "test_net.py"]),
+        ({"run": f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {CALL!r}])\n"},
+         ["{python}", "run.py"]),
+        ({"run": _SPAWN.format(call=_IN_WORK, method="spawn")}, ["{python}", "run.py"]),
+        ({"run": _SPAWN.format(call=_IN_WORK, method="fork")}, ["{python}", "run.py"]),
+        ({"run": CALL}, ["sh", "-c", "{python} run.py"]),
+        ({"run": f"import threading\ndef f():\n    {_IN_WORK}\n"
+                 "t = threading.Thread(target=f)\nt.start()\nt.join()\n"},
+         ["{python}", "run.py"]),
+    ],
+    ids=["module", "pytest", "subprocess", "spawn", "fork", "shell", "thread"],
+)  # fmt: skip
+def test_any_command_is_observed(project: Project, files: dict[str, str], command: list[str]) -> None:
+    for name, text in files.items():
+        project.write(name, text)
+    done = project.run(*(word.format(python=sys.executable) for word in command))
+    assert done.returncode == 0, done.stderr
+    assert [item["call"]["kwargs"] for item in project.known()["Net"]] == [{"scale": 3.0}]
+
+
+def test_distinct_calls_are_counted_and_bounded(project: Project) -> None:
+    project.write(
+        "run",
+        "import torch\nfrom net import Net, doubled\nnet = Net(4)\n"
+        "for n in [1] * 200 + list(range(2, 30)):\n    net(torch.randn(n, 4))\n"
+        "net.eval()\ndoubled(torch.ones(3), 4.0)\ndoubled(5)\n",
+    )
+    project.run(sys.executable, "run.py")
+    found = project.known()
+    assert len(found["Net"]) == 8
+    assert found["Net"][0]["count"] > 150
+    assert [item["call"]["args"][1:] for item in found["doubled"]] == [[4.0]]
+
+
+def test_a_call_in_another_mode_is_seen_after_many(project: Project) -> None:
+    project.write(
+        "run",
+        "import torch\nfrom net import Net\nnet = Net(4)\nfor n in range(500):\n    net(torch.randn(2, 4))\n"
+        "net.eval()(torch.randn(9, 4))\n",
+    )
+    project.run(sys.executable, "run.py")
+    assert {(item["training"], item["call"]["args"][0]["tensor"]["shape"][0])
+            for item in project.known()["Net"]} == {(True, 2), (False, 9)}  # fmt: skip
+
+
+def test_the_program_sees_no_difference(project: Project) -> None:
+    project.write(
+        "run",
+        "import copy, inspect, pickle, sys\nimport torch\nfrom net import Net, doubled\n"
+        "net = Net(4)\nnet(torch.zeros(1, 4))\ncopied = copy.deepcopy(net)\ncopied(torch.zeros(1, 4))\n"
+        "print(inspect.signature(doubled), inspect.getfullargspec(doubled), doubled.__doc__)\n"
+        "print(inspect.signature(Net), inspect.getsource(doubled), doubled.__code__.co_varnames)\n"
+        "print(sorted(vars(net)), [p for p in sys.path if 'startup' in p])\n"
+        "print(torch.jit.script(doubled)(torch.ones(2), 3.0))\nprint(type(pickle.loads(pickle.dumps(net))))\n"
+        "try:\n    Net(4, 5)\nexcept TypeError as error:\n    print(error)\n"
+        "try:\n    Net(4)(torch.zeros(1, 5))\nexcept RuntimeError as error:\n    print(error)\n",
+    )
+    plain = subprocess.run([sys.executable, "run.py"], cwd=project.folder, capture_output=True, text=True,
+                           check=True)  # fmt: skip
+    done = project.run(sys.executable, "run.py")
+    assert done.stdout == plain.stdout
+
+
+def test_copies_are_built_like_their_originals(project: Project) -> None:
+    project.write(
+        "run",
+        "import copy, torch\nfrom torch import nn\nfrom net import Net\n"
+        "layers = nn.ModuleList([copy.deepcopy(Net(4)) for _ in range(2)])\nlayers[1](torch.randn(2, 4))\n",
+    )
+    project.run(sys.executable, "run.py")
+    (net,) = project.known()["Net"]
+    assert net["built"]["args"] == [4]
+
+
+def test_the_environments_own_sitecustomize_still_runs(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("site/sitecustomize", "import builtins\nbuiltins.MARK = 'customised'\n")
+    project.write("run", CALL + "print(MARK)\n")
+    monkeypatch.setenv("PYTHONPATH", f"{project.folder / 'site'}:{os.environ.get('PYTHONPATH', '')}")
+    done = project.run(sys.executable, "run.py")
+    assert done.stdout == "customised\n", done.stderr
+    assert "Net" in project.known()
+
+
+@pytest.mark.parametrize("flags", [["-I"], ["-E"], ["-uS"], ["-W", "ignore", "-I"]])
+def test_an_interpreter_that_ignores_its_environment_is_refused(project: Project, flags: list[str]) -> None:
+    project.write("run", CALL)
+    done = project.run(sys.executable, *flags, "run.py")
+    assert done.returncode == 2
+    assert "out for this run." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        (["true"], 0, "ran no Python that could be observed"),
+        ([sys.executable, "-c", "pass"], 0, "did not import torch"),
+        ([sys.executable, "-c", "import torch; raise SystemExit(3)"], 3, "was called: name its folder"),
+        (["no-such-program"], 2, "is no program that can be found"),
+        ([], 2, "There is no command to observe"),
+        ([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], 137, "did not import torch"),
+    ],
+)
+def test_a_run_that_shows_nothing_says_why(
+    project: Project, command: list[str], status: int, words: str
+) -> None:
+    done = project.run(*command)
+    assert (done.returncode, words in done.stderr) == (status, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminated_run_keeps_what_it_showed(project: Project) -> None:
+    ready = project.folder / "ready"
+    project.write("run", f"{CALL}open({str(ready)!r}, 'w').close()\nimport time\ntime.sleep(600)\n")
+    start = "from evokernel_core.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "observe", "--", sys.executable, "run.py"]
+    process = subprocess.Popen(command, cwd=project.folder, env=project.environment())
+    while not ready.exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 128 + signal.SIGTERM
+    assert "Net" in project.known()
+
+
+def test_installed_packages_are_looked_at_only_when_named(project: Project) -> None:
+    project.write("lib/site-packages/net2", NET)
+    project.write("run", "import sys\nsys.path.append('lib/site-packages')\n" + CALL.replace("net ", "net2 "))
+    assert "was called: name its folder" in project.run(sys.executable, "run.py").stderr
+    done = project.evokernel("--include", "lib/site-packages", "--", sys.executable, "run.py")
+    assert "observed Net" in done.stderr
+
+
+def test_a_program_whose_journal_cannot_be_written_runs_on(project: Project) -> None:
+    """Nothing of ours may reach the program, not even a full or missing disk."""
+    project.write(
+        "run", "import os, shutil\nshutil.rmtree(os.environ['EVOKERNEL_OBSERVE'])\n" + CALL + "print('end')\n"
+    )
+    done = project.run(sys.executable, "run.py")
+    assert (done.returncode, done.stdout) == (0, "end\n")
+    assert "Traceback" not in done.stderr
