@@ -87,16 +87,18 @@ def apart(regions: tuple[Region, ...]) -> list[Region]:
 
 def test_a_guard_that_is_missing_is_seen(agent: Any, tmp_path: Path) -> None:
     """The harness itself: an edit whose guards always hold differs, without an exception."""
-    path = DATA / "rms_norm.py"
+    path = DATA / "config_object.py"
     text = path.read_text()
-    original = loaded("original_rms_norm", path)
-    edited = edited_module(text, *apart(agent.capture(tmp_path / "model.py", text, fused_ops())))
+    original = loaded("original_config_object", path)
+    edited = edited_module(
+        text, *apart(agent.capture(tmp_path / "model.py", text, covered_ops(), whole=True))
+    )
     kernels = [value for value in vars(edited).values() if hasattr(value, "holds")]
     assert kernels
     for kernel in kernels:
         kernel.holds = lambda *given: True
     verdicts = Counter(
         compare.compared(perturbed(original, case), perturbed(edited, case))["verdict"]
-        for case in cases("rms_norm")
+        for case in cases("config_object")
     )
     assert verdicts["differs"] + verdicts["raised"] > 5, verdicts

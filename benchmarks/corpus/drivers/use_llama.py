@@ -26,7 +26,10 @@ if not torch.distributed.is_initialized():
 
 def build(**changes):
     options = {**OPTIONS, **changes}
-    return Transformer(ModelArgs(**options))
+    model = Transformer(ModelArgs(**options))
+    for parameter in model.parameters():  # the project leaves them as they lie in memory, for a checkpoint
+        torch.nn.init.normal_(parameter, std=0.1)
+    return model
 
 
 def inputs(batch=2, size=16):
