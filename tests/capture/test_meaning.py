@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.opset import fused_ops
+from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 from tests.capture.edited import edited_module
 
@@ -40,7 +42,7 @@ side = loaded("trial_side", TRIAL / "side.py")
 compare = loaded("trial_compare", TRIAL / "compare.py")
 
 
-SHARE = 5
+SHARE = 7
 """One in so many of the perturbations, another share for each model: benchmarks/meaning.py makes all."""
 
 
@@ -55,9 +57,18 @@ def perturbed(module: ModuleType, case: tuple[str, int, str]) -> dict[str, Any]:
     return outcome
 
 
+@pytest.fixture(scope="module")
+def agent() -> Iterator[AgentClient]:
+    """Modules are captured in evaluation, as the product does unless it is told otherwise."""
+    with AgentClient(sys.executable, evaluation=True) as client:
+        yield client
+
+
 @pytest.mark.parametrize("whole", [False, True], ids=["single kernels", "programs"])
 @pytest.mark.parametrize("name", MODELS)
-def test_an_edit_means_what_the_text_meant(name: str, whole: bool, agent: Any, tmp_path: Path) -> None:
+def test_an_edit_means_what_the_text_meant(
+    name: str, whole: bool, agent: AgentClient, tmp_path: Path
+) -> None:
     path = DATA / f"{name}.py"
     text = path.read_text()
     original = loaded(f"original_{name}", path)
@@ -73,7 +84,7 @@ def test_an_edit_means_what_the_text_meant(name: str, whole: bool, agent: Any, t
         found[row["verdict"]] += 1
         kernels += bool(row["kernels"])
         assert row["verdict"] in ("same", "skipped"), row
-    assert found["same"] > 20 and kernels > 3, (found, kernels)
+    assert found["same"] > 10 and kernels > 2, (found, kernels)
 
 
 def apart(regions: tuple[Region, ...]) -> list[Region]:
@@ -85,7 +96,7 @@ def apart(regions: tuple[Region, ...]) -> list[Region]:
     return chosen
 
 
-def test_a_guard_that_is_missing_is_seen(agent: Any, tmp_path: Path) -> None:
+def test_a_guard_that_is_missing_is_seen(agent: AgentClient, tmp_path: Path) -> None:
     """The harness itself: an edit whose guards always hold differs, without an exception."""
     path = DATA / "config_object.py"
     text = path.read_text()
