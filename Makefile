@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench vsix clean
+.PHONY: setup demo test lint e2e bench meaning vsix clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,11 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/apply.py
 	$(BIN)/python benchmarks/editor.py
 	$(BIN)/python benchmarks/service.py
+
+# An hour and more: 96 public model files, original against edited, under hundreds of perturbations each.
+meaning: $(STAMP)
+	$(BIN)/python benchmarks/corpus/prepare.py .cache/corpus
+	$(BIN)/python benchmarks/meaning.py --corpus .cache/corpus
 
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh
