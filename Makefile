@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench torch-versions vsix clean
+.PHONY: setup demo test lint e2e bench meaning torch-versions vsix clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,11 @@ bench: $(STAMP)
 # An environment of 2 GB for each supported version of torch; TORCH_VERSIONS_DIR says where they are kept.
 torch-versions: $(STAMP)
 	$(BIN)/python benchmarks/torch_versions.py $(if $(TORCH_VERSIONS_DIR),--folder $(TORCH_VERSIONS_DIR))
+
+# An hour and more: 96 public model files, original against edited, under hundreds of perturbations each.
+meaning: $(STAMP)
+	$(BIN)/python benchmarks/corpus/prepare.py .cache/corpus
+	$(BIN)/python benchmarks/meaning.py --corpus .cache/corpus
 
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh

@@ -20,7 +20,7 @@ class Guard:
     @property
     def condition(self) -> str:
         """For people, and for a call."""
-        return self.text.replace("{}", self.owner) if self.owner else self.text
+        return self.text.replace("{}", self.owner, 1) if self.owner else self.text
 
 
 @frozen

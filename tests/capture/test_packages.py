@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from evokernel_core.ascendc.families.registry import covered_ops
 
 NET = """
@@ -18,6 +20,21 @@ class Model(nn.Module):
 def get_inputs():
     return [torch.randn(4, 6)]
 """
+
+
+@pytest.mark.parametrize(
+    "imported", ["from parts.layers import gated", "import parts.layers as layers; gated = layers.gated"]
+)
+@pytest.mark.parametrize("name", ["net", "parts"], ids=["own name", "the package's name"])
+def test_a_file_that_names_its_package(agent: Any, tmp_path: Any, imported: str, name: str) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    text = NET.replace("from .layers import gated", imported)
+    (folder / "__init__.py").write_text(f"from parts.{name} import Model\n")
+    (folder / "layers.py").write_text("def gated(x):\n    return x * x.sigmoid()\n")
+    (folder / f"{name}.py").write_text(text)
+    (region,) = agent.capture(folder / f"{name}.py", text, covered_ops(), "Model.forward", whole=True)
+    assert region.task is not None, region.reason
 
 
 def test_a_package_that_imports_the_file(agent: Any, tmp_path: Any) -> None:

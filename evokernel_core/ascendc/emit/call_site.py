@@ -77,7 +77,7 @@ def _refuse_unless(conditions: list[str]) -> Iterable[str]:
 
 
 def _text(guard: Guard, known: Mapping[str, str]) -> str:
-    return guard.text.replace("{}", known[guard.owner]) if guard.owner else guard.text
+    return guard.text.replace("{}", known[guard.owner], 1) if guard.owner else guard.text
 
 
 def _local_name(path: str, taken: set[str]) -> str:

@@ -26,7 +26,7 @@ class Guard:
 
     @property
     def condition(self) -> str:
-        return self.text.replace("{}", self.owner) if self.owner else self.text
+        return self.text.replace("{}", self.owner, 1) if self.owner else self.text
 
     def data(self) -> dict[str, str]:
         return {"owner": self.owner, "text": self.text}

@@ -1,0 +1,23 @@
+"""DenseNet of pytorch-cifar."""
+
+import torch
+from models.densenet import Bottleneck, DenseNet
+
+PROJECT = "pytorch-cifar"
+FILE = "models/densenet.py"
+OPTIONS = {"num_classes": 10}
+CHANGES = ({"num_classes": 7},)
+
+
+def build(**changes):
+    options = {**OPTIONS, **changes}
+    return DenseNet(Bottleneck, [1, 1, 1, 1], **options)
+
+
+def inputs(batch=2, size=32):
+    return (torch.randn(batch, 3, size, size),)
+
+
+if __name__ == "__main__":
+    model, given = build(), inputs()
+    model(**given) if isinstance(given, dict) else model(*given)
