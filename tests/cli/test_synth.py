@@ -165,7 +165,7 @@ def test_a_kernel_that_gains_too_little_takes_its_name(tmp_path: Path) -> None:
     named = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--json", "--line", row["line"])
     (again,) = regions(named)
     assert (again["left_alone"], Path(again["kernel_dir"]).is_dir()) == (False, True)
-    assert "torch.ops.evokernel" in path.read_text()
+    assert "evokernel_kernels" in path.read_text()
 
 
 def test_a_sentence_is_printed_once_with_its_lines(tmp_path: Path) -> None:

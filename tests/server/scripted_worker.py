@@ -67,7 +67,7 @@ def make_region(path: str, text: str, match: re.Match[str], ordinal: int) -> Reg
         op_category="softmax",
         status=RegionStatus.CANDIDATE,
         task=task,
-        site=CallSite("{call} if {holds} else {original}", match[0], parameters=(match[1],)),
+        site=CallSite("{call} if {holds} else {original}", match[0], parameters=match.groups()[:1]),
     )
 
 

@@ -107,7 +107,7 @@ def test_what_cannot_be_written_is_one_region(
     assert ("(IndexError: list index out of range)" in bad["reason"]) == (status == "infeasible")
     assert "Traceback" not in done.output
     assert "Traceback" in log_text()
-    assert "torch.ops.evokernel" in model.read_text().split("def bad")[0]
+    assert "evokernel_kernels" in model.read_text().split("def bad")[0]
 
 
 def log_text() -> str:
@@ -128,7 +128,7 @@ def test_what_cannot_be_applied_is_one_region(model: Path, monkeypatch: pytest.M
     done = run(model, "--budget", "1", "--apply", "--single")
     assert done.exit_code == 1
     assert "line 11: infeasible: Line 11 met a defect of EvoKernel while putting its kernel" in done.output
-    assert "torch.ops.evokernel" in model.read_text().split("def bad")[0]
+    assert "evokernel_kernels" in model.read_text().split("def bad")[0]
 
 
 def test_a_trace_that_fails_costs_the_programs(
