@@ -105,9 +105,13 @@ def _find_source(module: _Module, region: Region, kernel_name: str) -> Span | No
         if module.is_whole(span) and not _in_any(span, taken):
             places.append(span)
         at = text.find(region.source, at + 1, end)
-    if len(places) > 1:
+    if len(places) > 1:  # the imports of kernels that were put in place before this one move all lines alike
+        line = region.span.line + text.count(f"\nfrom {_PACKAGE} import ")
+        places = [span for span in places if (span.line, span.column) == (line, region.span.column)]
+        if places:
+            return places[0]
         raise EditConflict(
-            f"{region.symbol} holds the region's code {len(places)} times and it moved: capture it again."
+            f"{region.symbol} holds the region's code several times and it moved: capture it again."
         )
     return places[0] if places else None
 

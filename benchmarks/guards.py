@@ -1,0 +1,86 @@
+"""What the guard of an applied kernel costs in a call, in eager Python on a CPU.
+
+    python benchmarks/guards.py [--json OUT]
+
+Applies the single kernels and the program of ``examples/transformer_block.py`` in a scratch folder (budget
+1), then times ``holds`` of each call site under EVOKERNEL_EMULATE=1, where every guard is asked and holds,
+and without, where the first one says that there is no NPU. Minimum of several repetitions, in us a call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "transformer_block.py"
+EVOKERNEL = Path(sys.executable).with_name("evokernel")
+TIMING = """
+import json, timeit, torch
+import transformer_block as file
+found = {}
+kernels = {name: value for name, value in vars(file).items() if hasattr(value, "holds")}
+def watch(name, kernel):
+    asked = kernel.holds
+    def holds(*given):
+        result = asked(*given)
+        number, repeat = 2000, 9
+        us = min(timeit.repeat(lambda: asked(*given), number=number, repeat=repeat)) / number * 1e6
+        found[name] = {"holds": result, "us": round(us, 2)}
+        return result
+    kernel.holds = holds
+for name, kernel in kernels.items():
+    watch(name, kernel)
+with torch.no_grad():
+    file.TransformerBlock(*file.get_init_inputs()).eval()(*file.get_inputs())
+print(json.dumps(found))
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    rows = [{"edit": edit, **row} for edit in ("single", "programs") for row in measured(edit)]
+    for row in rows:
+        print(
+            "{edit:9} {kernel:40} {emulated:>7} us where it holds {plain:>6} us without an NPU".format(**row)
+        )
+    summary = {"most_us_single": max(row["emulated"] for row in rows if row["edit"] == "single")}
+    print(json.dumps(summary))
+    if args.json:
+        args.json.write_text(json.dumps({"rows": rows, "summary": summary}, indent=1) + "\n")
+    return 0
+
+
+def measured(edit: str) -> list[dict[str, object]]:
+    """The call sites of one kind of edit, with their times."""
+    with tempfile.TemporaryDirectory(prefix="evokernel-guards-") as scratch:
+        file = Path(shutil.copy(EXAMPLE, scratch))
+        command = [EVOKERNEL, "synth", file, "--budget", "1", "--apply", "--json", f"--{edit}"]
+        home = {**os.environ, "EVOKERNEL_HOME": str(Path(scratch) / "home")}
+        subprocess.run(command, env=home, check=True, capture_output=True)
+        emulated, plain = timed(file.parent, emulate=True), timed(file.parent, emulate=False)
+    return [
+        {"kernel": name, "emulated": row["us"], "plain": plain[name]["us"]}
+        for name, row in emulated.items()
+        if row["holds"]
+    ]
+
+
+def timed(folder: Path, *, emulate: bool) -> dict[str, dict[str, object]]:
+    environment = {**os.environ, "EVOKERNEL_EMULATE": str(int(emulate))}
+    done = subprocess.run(
+        [sys.executable, "-c", TIMING], env=environment, cwd=folder, check=True, capture_output=True
+    )
+    found: dict[str, dict[str, object]] = json.loads(done.stdout)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
