@@ -1,0 +1,110 @@
+"""What a call asks before a kernel stands for the code: everything that the trace took from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+
+import pytest
+
+from evokernel_core.domain.region import Region
+
+Whole = Callable[[str], tuple[Region, ...]]
+FILE = """
+import math
+import types
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+LIMIT = 6.0
+
+class Config:
+    def __init__(self):
+        self.scale, self.act, self.sizes = 0.5, F.gelu, (1, 2)
+
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.eps = 1e-6
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+    def forward(self, x, y):
+        {forward}
+
+def get_inputs():
+    c = torch.randn(4, 6)
+    return [torch.randn(4, 6), {second}]
+"""
+ROWS = {
+    "a divisor made of an integer": ("self.dim = 64", "return x / math.sqrt(self.dim)",
+                                     "guards.equal(self.dim, 64)"),
+    "a global": ("pass", "return x.clamp(max=LIMIT)", "guards.equal(LIMIT, 6.0)"),
+    "an object": ("self.config = Config()", "return self.config.act(x)",
+                  'guards.named(self.config.act, "torch._C._nn.gelu")'),
+    "a namespace": ("self.config = types.SimpleNamespace(n=3)", "return x * self.config.n",
+                    "guards.equal(self.config.n, 3)"),
+    "a layer": ("self.act = nn.GELU('tanh')", "return self.act(x)", "guards.plain(self.act, torch.nn.GELU)"),
+    "a layer's setting": ("self.act = nn.GELU('tanh')", "return self.act(x)",
+                          "guards.equal(self.act.approximate, 'tanh')"),
+    "a module of the file": ("self.norm = Norm()", "return self.norm(x)",
+                             'guards.plain(self.norm, "Norm", "model")'),
+    "a forward called by name": ("self.norm = Norm()", "return self.norm.forward(x)",
+                                 'guards.named(self.norm.forward, "Norm.forward")'),
+    "the mode": ("self.drop = nn.Dropout(0.5)", "return self.drop(x)", "self.drop.training is True"),
+    "how many layers": ("self.layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])",
+                        "for layer in self.layers:\n    x = layer(x)\nreturn x",
+                        "list(self.layers._modules) == ['0', '1']"),
+    "what is not there": ("pass", "return x * getattr(self, 'gain', 2.0)", 'not hasattr(self, "gain")'),
+    "sizes of a tensor that no kernel takes": ("pass", "return F.pad(x, [0, y.shape[1] - 3])",
+                                               "y.shape[1] == 6"),
+}  # fmt: skip
+
+
+def text(init: str, forward: str, second: str = "c") -> str:
+    body = dedent(forward).replace("\n", "\n        ")
+    return FILE.format(init=init, forward=body, second=second)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_was_read_is_asked(name: str, whole: Whole) -> None:
+    init, forward, expected = ROWS[name]
+    (region,) = whole(text(init, forward))
+    assert region.site is not None, region.reason
+    assert expected in [guard.condition for guard in region.site.guards]
+
+
+def test_an_eps_is_an_operand_and_no_guard(whole: Whole) -> None:
+    (region,) = whole(text("self.norm = Norm()", "return self.norm(x)"))
+    assert region.task is not None and region.site is not None
+    assert ("self.norm.eps", 1e-6) in [(item.expression, item.value) for item in region.task.graph.inputs]
+    assert not any("eps" in guard.condition for guard in region.site.guards)
+
+
+@pytest.mark.parametrize("forward", ["return x * self.s if self.s < 1 else x", "return x * self.s ** 2"])
+def test_a_number_that_the_code_looks_at_is_a_guard(forward: str, whole: Whole) -> None:
+    (region,) = whole(text("self.s = 0.25", forward))
+    assert region.site is not None, region.reason
+    assert "guards.equal(self.s, 0.25)" in [guard.condition for guard in region.site.guards]
+
+
+def test_a_tensor_that_is_passed_twice_is_two_operands(whole: Whole) -> None:
+    (region,) = whole(text("pass", "cos, sin = y\nreturn x * cos + x.exp() * sin", "(c, c)"))
+    assert region.task is not None, region.reason
+    assert {item.expression for item in region.task.graph.inputs} == {"x", "y[0]", "y[1]"}
+
+
+def test_the_code_of_functions_that_are_called_has_a_digest(whole: Whole) -> None:
+    one, other = (
+        whole(text("self.norm = Norm()", "return self.norm(x)").replace(".pow(2)", power))[0]
+        for power in (".pow(2)", ".pow(4)")
+    )
+    assert one.site is not None and other.site is not None
+    ((place, digest),), ((_, changed),) = one.site.code, other.site.code
+    assert place == "model.py:Norm.forward"
+    assert digest != changed
