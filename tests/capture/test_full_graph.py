@@ -456,6 +456,14 @@ def test_images_keep_their_sizes_and_windows_are_numbers(whole: Callable[[str], 
     assert [(item.size, item.minimum) for item in region.task.symbols] == [(20, 1), (32, 4), (48, 4)]
 
 
+@pytest.mark.parametrize("layer", ["Conv3d(4, 8, 3)", "ConvTranspose3d(4, 8, 3)"])
+def test_channels_of_images_are_numbers(layer: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
+    text = model(f"self.conv = nn.{layer}", "return self.conv(x.exp()).relu()", "torch.randn(9, 4, 5, 6, 7)")
+    (region,) = whole(text)
+    assert region.task is not None, region.reason
+    assert [item.size for item in region.task.symbols] == [9, 5, 6, 7]
+
+
 def test_a_rolled_dimension_is_as_long_as_its_shift(whole: Callable[[str], tuple[Region, ...]]) -> None:
     text = model("", "return x.roll((2, -3), (0, 1)) * 2", "torch.randn(17, 29, 5)")
     (region,) = whole(text)

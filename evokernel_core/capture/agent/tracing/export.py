@@ -302,16 +302,27 @@ def settled_guards(environment: Any) -> Settled:
 
 
 def _kernels(traced: Traced) -> set[tuple[int, int]]:
-    """The symbolic dimensions of inputs that are the weight or bias of a convolution. Not every version of
-    torch compares the two."""
-    layers = (node for node in traced.graph.nodes if node.target is torch.ops.aten.convolution.default)
-    weights = {item for node in layers for item in node.args[1:3]}
+    """The symbolic dimensions of inputs that are sizes of a convolution's layer."""
+    symbols = channels(traced)
     return {
         (index, dim)
         for index, node in enumerate(traced.inputs)
         for dim, size in enumerate(node.meta["val"].shape)
-        if node in weights and isinstance(size, torch.SymInt) and not size.node.expr.is_number
+        if isinstance(size, torch.SymInt) and size.node.expr.free_symbols & symbols
     }
+
+
+def channels(traced: Traced) -> set[Any]:
+    """The symbols in sizes of weights and biases of convolutions, and in the channels that they read: those
+    of a layer do not change, and not every version of torch compares them."""
+    layers = [n for n in traced.graph.nodes if n.target is torch.ops.aten.convolution.default]
+    sizes: list[Any] = []
+    for node in layers:
+        image, weight, *others = (item.meta["val"] for item in node.args[:3] if item is not None)
+        sizes += [*weight.shape, *(size for bias in others for size in bias.shape)]
+        sizes.append(image.shape[1 - weight.dim()])
+    found = [size.node.expr.free_symbols for size in sizes if isinstance(size, torch.SymInt)]
+    return set().union(*found)
 
 
 def worst(guards: list[Any]) -> set[Any]:

@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 
 from ..regions.parts import PARAMETER, SCALAR, Leaf
 from ..torch_compat import output_node, plain_convolutions
-from .export import Traced, settled_guards, worst
+from .export import Traced, channels, settled_guards, worst
 from .float_sizes import rounded_once
 
 Key = tuple[Any, ...]
@@ -100,20 +100,7 @@ class WholeTrace:
         for symbol, bounds in environment.var_to_range.items():
             if bounds.upper.is_integer and bounds.upper < 2**40 and symbol not in environment.replacements:
                 symbols.add(symbol)
-        return self.keys_of(symbols | self._channels())
-
-    def _channels(self) -> set[Any]:
-        """The symbols in sizes of weights and biases of convolutions: a layer's channels do not change, and
-        not every version of torch compares the two."""
-        layers = (n for n in self.traced.graph.nodes if n.target is torch.ops.aten.convolution.default)
-        operands = {item for node in layers for item in node.args[1:3] if item in self.traced.inputs}
-        sizes = (size for node in operands for size in node.meta["val"].shape)
-        return {
-            symbol
-            for size in sizes
-            if isinstance(size, torch.SymInt)
-            for symbol in size.node.expr.free_symbols
-        }
+        return self.keys_of(symbols | channels(self.traced).intersection(self.keys))
 
     def keys_of(self, symbols: Iterable[Any]) -> set[Key]:
         return {self.keys[symbol] for symbol in symbols}
