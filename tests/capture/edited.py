@@ -68,7 +68,7 @@ def _imported(path: Path, emulate: bool) -> ModuleType:
         sys.modules["model"] = module
         spec.loader.exec_module(module)
         _every_guards.extend(filter(None, [sys.modules.get("evokernel_kernels.guards")]))
-        vars(module)["runs_before"] = _ran()
+        vars(module)["__runs_before__"] = _ran()
     finally:
         sys.path.remove(str(path.parent))
         os.environ.pop(EMULATE, None)
@@ -79,7 +79,7 @@ def _imported(path: Path, emulate: bool) -> ModuleType:
 
 def runs(module: ModuleType) -> int:
     """How many kernels have run since an edited module was imported."""
-    return _ran() - int(vars(module)["runs_before"])
+    return _ran() - int(vars(module)["__runs_before__"])
 
 
 def _ran() -> int:

@@ -69,6 +69,7 @@ def get_inputs():
 
 @pytest.mark.parametrize("text", [DISTRIBUTIONS, DIAGONALS])
 def test_what_asks_for_no_values_is_computed(text: str, agent: Any, tmp_path: Any) -> None:
+    torch.distributions.Distribution.set_default_validate_args(True)  # torch.compile switches it off
     (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
     assert_same_model(text, region)
     assert torch.distributions.Distribution._validate_args
