@@ -77,8 +77,8 @@ class Asked:
 def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: Asked) -> dict[str, Any]:
     """``{"regions", "executed": [qualnames], "problems", "defects": [tracebacks]}``. Raises AgentError.
 
-    A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``; graph and
-    symbols are None unless the status is candidate, and the reason then says why.
+    A region is ``{"symbol", "span", "replacement", "status", "reason", "graph", "symbols"}``, a candidate
+    also what ``CallSite.data`` gives; graph and symbols are None for any other, whose reason says why.
     """
     whole = asked.whole
     source = parsed(path, text)
