@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 from tests.capture.edited import edited_module, edited_text, runs
 from tests.capture.test_full_graph import HEAD, assert_same_model, executed, model
@@ -53,6 +56,11 @@ SAME = {
     "an object of the file": ("return x.values.exp() * x.gain", f"Batch({X})", "x"),
     "further arguments": ("return xs[0] * xs[1].exp()", f"{X}, {X}", "*xs"),
     "an argument that only a keyword gives": ("return x.exp() * scale", X, "x, *, scale=2.0"),
+    "arguments called as Python's own functions": (
+        "return input.exp() * id if filter is None else input",
+        f"{X}, {X}",
+        "input, id, filter=None",
+    ),
 }
 
 
@@ -137,3 +145,36 @@ def test_why_not(name: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
     forward, shapes, arguments, decorator, reason = REFUSED[name]
     regions = whole(file_of("self.a = 1", forward, shapes, arguments, decorator))
     assert any(reason in item.reason for item in regions if item.task is None), [r.reason for r in regions]
+
+
+def test_an_argument_that_hides_what_guards_need(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    init = "self.layers = nn.Sequential(nn.ReLU())"
+    (region,) = whole(file_of(init, "return self.layers(x) * list", f"{X}, {X}", "x, list"))
+    assert region.reason == "Its variable list hides what guards are made of: give it another name."
+
+
+COMPARED = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        for limit in (0.25, 0.5):
+            x = x + (x {sign} limit).float()
+        return x
+
+def get_inputs():
+    return [torch.rand(4, 6)]
+"""
+
+
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "==", "!=", "+", "/"])
+def test_a_number_of_each_call(sign: str, agent: AgentClient, tmp_path: Path) -> None:
+    """It was traced as a tensor, and most operations of ATen take no number in its place."""
+    text = COMPARED.replace("{sign}", sign)
+    regions = agent.capture(tmp_path / "model.py", text, covered_ops())
+    (region,) = [item for item in regions if item.task]
+    other = edited_module(text, region)
+    x = torch.tensor([[0.25, 0.3, 0.5, 0.75]])
+    torch.testing.assert_close(other.Model()(x), executed(text)["Model"]()(x))
+    assert runs(other) == 2

@@ -10,6 +10,9 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, DTypeArg, GraphInput, InputKind, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 
+_TAKEN = frozenset({"torch", "reference", "guards", "type", "NAME"})
+"""Names that a package uses itself."""
+
 _MAKES_TENSORS = frozenset({"full", "scalar_tensor", "arange", "zeros", "ones", "empty"})
 """Operations without a tensor argument: they need to be told the device."""
 
@@ -22,7 +25,7 @@ def python_name(name: str) -> str:
     cleaned = "".join(char if char.isalnum() or char == "_" else "_" for char in name)
     if not cleaned[0].isalpha() and cleaned[0] != "_":
         cleaned = f"value_{cleaned}"
-    return f"{cleaned}_" if keyword.iskeyword(cleaned) or cleaned in ("torch", "reference") else cleaned
+    return f"{cleaned}_" if keyword.iskeyword(cleaned) or cleaned in _TAKEN else cleaned
 
 
 def tensor_inputs(task: KernelTask) -> tuple[GraphInput, ...]:
@@ -49,6 +52,9 @@ def statements(task: KernelTask) -> list[str]:
         for symbol, (name, axis) in symbol_sources(task).items()
         if _mentions(task, symbol)
     ]
+    # a number was traced as a tensor, which most operations of ATen take no number for
+    numbers = [python_name(item.name) for item in task.graph.inputs if item.kind is InputKind.SCALAR]
+    lines += [f"{name} = torch.scalar_tensor({name}, dtype=torch.float32)" for name in numbers]
     several = {node.name: len(node.outputs) > 1 for node in task.graph.nodes}
     tensors = tensor_inputs(task)
     device = f"{python_name(tensors[0].name)}.device" if tensors else '"cpu"'

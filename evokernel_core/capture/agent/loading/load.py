@@ -12,6 +12,9 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any
 
@@ -81,23 +84,62 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
     name = f"{package}.{path.stem}" if package else path.stem
     if name in sys.modules:  # a file called random.py must not replace the library's module
         name = f"evokernel_user_{path.stem}"
-    module = types.ModuleType(name)
-    module.__file__ = source.path
-    module.__package__ = package
-    setattr(module, ENTER, recorder.enter)
-    setattr(module, EXIT, recorder.exit)
     # the editor's text may differ from the file on disk; tracebacks and inspect must see this text
     linecache.cache[source.path] = (
         len(source.text), None, source.text.splitlines(keepends=True), source.path
     )  # fmt: skip
+    once = _Once(name, package, source, recorder)
     try:
-        with SmallTensors():
-            _import_first(package, source)
-            sys.modules[name] = module
-            _run(instrument(source), module, recorder)
+        with SmallTensors(), once:
+            return once.loaded()
     except builtins.BaseException as error:
         raise AgentError("import_failed", failure(f"Importing {path.name}", error, source.path)) from error
-    return module
+
+
+class _Once(MetaPathFinder, Loader):
+    """Runs the instrumented file as its module, whoever imports it first: a package often imports its own
+    files, and what registers itself by name fails where it runs twice."""
+
+    def __init__(self, name: str, package: str, source: Source, recorder: Recorder) -> None:
+        self.name, self.package, self.source, self.recorder = name, package, source, recorder
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        """The file's own module, and no other."""
+        return ModuleSpec(fullname, self, origin=self.source.path) if fullname == self.name else None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Raises what the file raises, and keeps it: a package may swallow it."""
+        module.__file__ = self.source.path
+        module.__package__ = self.package
+        setattr(module, ENTER, self.recorder.enter)
+        setattr(module, EXIT, self.recorder.exit)
+        try:
+            _run(instrument(self.source), module, self.recorder)
+        except builtins.BaseException as error:
+            self.error = error
+            raise
+
+    def loaded(self) -> types.ModuleType:
+        """The module, run by an import of its package where it imports other files of that, and alone
+        otherwise. What is wrong with the package, the import in the file will say."""
+        top = self.package.partition(".")[0]
+        if top and any(_is_of(node, top) for node in ast.walk(self.source.tree)):
+            with suppress(Exception):
+                importlib.import_module(self.package)
+        if self.error is not None:
+            raise self.error
+        if self.name not in sys.modules:
+            module = module_from_spec(ModuleSpec(self.name, self, origin=self.source.path))
+            sys.modules[self.name] = module
+            self.exec_module(module)
+        return sys.modules[self.name]
 
 
 def _run(tree: ast.Module, module: types.ModuleType, recorder: Recorder) -> None:
@@ -169,14 +211,6 @@ def _top_line(error: BaseException, path: str) -> int:
             return step.tb_lineno
         step = step.tb_next
     return 0
-
-
-def _import_first(package: str, source: Source) -> None:
-    """A package that imports the file itself must be there before an import of the file asks for it: it
-    would find the file half run. What is wrong with the package, the import in the file will say."""
-    if package and any(_is_of(node, package.split(".", maxsplit=1)[0]) for node in ast.walk(source.tree)):
-        with suppress(Exception):
-            importlib.import_module(package)
 
 
 def _is_of(node: ast.AST, top: str) -> bool:

@@ -15,7 +15,7 @@ from ..loading.source import Source
 from .parts import Leaf, Plan
 
 _KNOWN = frozenset(dir(builtins)) | {"torch", "guards"}
-"""Names that guards may use without being passed them."""
+"""Names that guards may use without being passed them, unless the function binds them itself."""
 
 
 @dataclass(frozen=True)
@@ -29,31 +29,44 @@ class CallSite:
     bindings: Mapping[str, str]
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
+    local_names: frozenset[str]
     enclosed: bool = False
 
     def data(self, graph: Mapping[str, Any]) -> dict[str, Any]:
-        """As the agent reports it, with the names that guards and arguments of the graph use."""
+        """As the agent reports it, with the names that guards and arguments of the graph use. Raises
+        Unsupported where one of them means two things."""
         expressions = [item["expression"] for item in (*graph["inputs"], *graph["updates"])]
         texts = [*expressions, *(guard.condition for guard in self.guards)]
+        names = names_of(texts, self.local_names)
         return {
             "replacement": self.template,
             "original": self.original,
             "bindings": dict(self.bindings),
-            "parameters": [*(name for name in names_of(texts) if name not in self.bindings), *self.bindings],
+            "parameters": [*(name for name in names if name not in self.bindings), *self.bindings],
             "guards": [guard.data() for guard in self.guards],
             "code": dict(self.code),
             "enclosed": self.enclosed,
         }
 
 
-def names_of(texts: Iterable[str]) -> list[str]:
-    """The names that Python texts read from around them, in order; a receiver comes first."""
+def names_of(texts: Iterable[str], local_names: frozenset[str] = frozenset()) -> list[str]:
+    """The names that Python texts read from around them, in order; a receiver comes first. An ``input`` or
+    ``type`` that the function binds is one of them. Raises Unsupported where guards need that name too."""
     found: dict[str, None] = {}
+    called: set[str] = set()
     for text in dict.fromkeys(texts):
-        tree = ast.parse(text, mode="eval")
-        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-        own = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
-        found.update((node.id, None) for node in nodes if node.id not in own | _KNOWN)
+        nodes = list(ast.walk(ast.parse(text, mode="eval")))
+        functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        for node in names:
+            known = node.id in _KNOWN and (node.id not in local_names or id(node) in functions)
+            if known:
+                called.add(node.id)
+            elif node.id not in own:
+                found[node.id] = None
+    if twice := sorted(called & found.keys()):
+        raise Unsupported(f"Its variable {twice[0]} hides what guards are made of: give it another name.")
     return sorted(found, key=lambda name: name != "self")
 
 

@@ -340,14 +340,15 @@ class _Request:
             seen = self._observed(plan, function, receiver)
             graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
             asked = (*seen.without(operands), *_sized(plan), *(Guard("", text) for text in sizes))
-            site = CallSite(template, original, bindings, asked, seen.code, is_enclosed(plan, self.source))
+            names, inside = plan.function.local_names, is_enclosed(plan, self.source)
+            site = CallSite(template, original, bindings, asked, seen.code, names, inside).data(graph)
         except Unsupported as error:
             return self._refused(plan, str(error))
         except Exception as error:
             reason = f"torch.export could not trace it ({describe(error)})."
             return _scalar_owners(plan) or self._refused(plan, reason)
         region = _region(self.source, plan.function, list(plan.body), template, "")
-        return {**region, **site.data(graph), "status": "candidate", "graph": graph, "symbols": symbols}
+        return {**region, **site, "status": "candidate", "graph": graph, "symbols": symbols}
 
     def _observed(self, plan: Plan, function: RegionFunction, receiver: Any) -> Observed:
         """What the region reads. Raises Unsupported for what no guard can ask."""

@@ -180,8 +180,12 @@ class WholeFunctions:
         symbols = self._symbols(call, results, converter, graph)
         asked = [Guard("", text) for text in conditions]
         template, original = results.replacement(self.source)
-        site = CallSite(template, original, {}, (*asked, *self._seen.guards), self._seen.code)
-        return {**site.data(graph), "graph": graph, "symbols": symbols}
+        guards, names = (*asked, *self._seen.guards), call.entry.function.local_names
+        try:
+            site = CallSite(template, original, {}, guards, self._seen.code, names).data(graph)
+        except Unsupported as error:
+            raise Refused(str(error)) from error
+        return {**site, "graph": graph, "symbols": symbols}
 
     def _check_tensors(self, call: Call) -> None:
         """Raises Refused for a tensor that was read and is no operand: the graph holds its value for good."""
