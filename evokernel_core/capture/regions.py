@@ -115,6 +115,7 @@ def _site(item: dict[str, Any]) -> CallSite:
         guards=tuple(Guard(**guard) for guard in item["guards"]),
         code=tuple(item["code"].items()),
         enclosed=item["enclosed"],
+        module_names=tuple(item["module_names"]),
     )
 
 

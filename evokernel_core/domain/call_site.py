@@ -29,9 +29,9 @@ class CallSite:
 
     ``original`` is the code that runs where a guard fails: the region's own, in which ``bindings`` (name and
     expression) stand for operands that are computed in front of it. ``parameters`` are the names that guards
-    and operands use. ``code`` has the digest of each further function that the kernel stands for, by
-    ``file:qualified.name`` below the folder that imports start from. ``enclosed``: the region is an
-    expression that stands right between two parentheses.
+    and operands use, ``module_names`` the globals of the file that guards alone use. ``code`` has the digest
+    of each further function that the kernel stands for, by ``file:qualified.name`` below the folder that
+    imports start from. ``enclosed``: the region is an expression that stands right between two parentheses.
     """
 
     template: str
@@ -41,9 +41,10 @@ class CallSite:
     guards: tuple[Guard, ...] = ()
     code: tuple[tuple[str, str], ...] = ()
     enclosed: bool = False
+    module_names: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
         """Alike for call sites whose guards and operands are."""
-        text = canonical_json([self.original, self.parameters, self.guards, self.code])
+        text = canonical_json([self.original, self.parameters, self.module_names, self.guards, self.code])
         return hashlib.sha256(text.encode()).hexdigest()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from textwrap import dedent
+from typing import Any
 
 import pytest
+import torch
 
 from evokernel_core.domain.region import Region
+from tests.capture.edited import edited_module, runs
 
 Whole = Callable[[str], tuple[Region, ...]]
 FILE = """
@@ -108,3 +111,21 @@ def test_the_code_of_functions_that_are_called_has_a_digest(whole: Whole) -> Non
     ((place, digest),), ((_, changed),) = one.site.code, other.site.code
     assert place == "model.py:Norm.forward"
     assert digest != changed
+
+
+HELPED = FILE.replace("class Config", "def gated(x):\n    return x * x.sigmoid()\n\nclass Config")
+
+
+@pytest.mark.parametrize("replaced", [{}, {"gated": lambda x: x + 1}, {"LIMIT": 0.5}])
+def test_globals_that_are_replaced(whole: Whole, replaced: dict[str, Any]) -> None:
+    source = HELPED.replace("{init}", "pass").replace("{forward}", "return gated(x).clamp(max=LIMIT) * y")
+    (region,) = whole(dedent(source.replace("{second}", "c")))
+    assert region.site is not None, region.reason
+    assert region.site.parameters == ("x", "y")
+    assert region.site.module_names == ("gated", "LIMIT")
+    module = edited_module(dedent(source.replace("{second}", "c")), region)
+    vars(module).update(replaced)
+    x, y = torch.randn(4, 6), torch.randn(4, 6)
+    gated, limit = vars(module)["gated"], vars(module)["LIMIT"]
+    torch.testing.assert_close(module.Model()(x, y), gated(x).clamp(max=limit) * y)
+    assert runs(module) == (not replaced)

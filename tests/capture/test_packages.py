@@ -54,9 +54,12 @@ def test_a_file_that_registers_itself_runs_once(agent: Any, tmp_path: Any) -> No
     (folder / "layers.py").write_text(
         "KNOWN = set()\n"
         "def gated(x):\n    return x * x.sigmoid()\n"
-        "def register(kind):\n    assert kind.__name__ not in KNOWN\n    KNOWN.add(kind.__name__)\n    return kind\n"
+        "def register(kind):\n    assert kind.__name__ not in KNOWN\n"
+        "    KNOWN.add(kind.__name__)\n    return kind\n"
     )
-    text = NET.replace("import gated", "import gated, register").replace("class Model", "@register\nclass Model")
+    text = NET.replace("import gated", "import gated, register").replace(
+        "class Model", "@register\nclass Model"
+    )
     (folder / "net.py").write_text(text)
     for _ in range(2):  # and once again in the next request
         (region,) = agent.capture(folder / "net.py", text, covered_ops(), "Model.forward", whole=True)

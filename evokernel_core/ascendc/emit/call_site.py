@@ -27,6 +27,7 @@ def context(task: KernelTask, site: CallSite) -> Mapping[str, Any]:
     written = [f"new_{python_name(item.name)}" for item in graph.updates if item.output is not None]
     return {
         "parameters": ", ".join(site.parameters),
+        "module_names": site.module_names,
         "original": site.original,
         "code": dict(site.code),
         "guard_lines": list(_guard_lines(site)),
@@ -51,8 +52,8 @@ def is_operand(item: GraphInput) -> bool:
 
 def _guard_lines(site: CallSite) -> Iterable[str]:
     """Statements that end the function where a guard fails. An object below another is reached once."""
-    known = {name: name for name in site.parameters}
-    taken = set(site.parameters)
+    known = {name: name for name in (*site.parameters, *site.module_names)}
+    taken = set(known)
     asked: list[str] = []
     for guard in site.guards:
         if guard.owner and guard.owner not in known:

@@ -93,9 +93,9 @@ def _is_state(value: Any) -> bool:
 def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> None:
     """Settings of installed packages are compared only where they are single plain values."""
     name, value = item.names[-1], item.value
-    if name.startswith("__") or isinstance(value, (types.ModuleType, type, types.FunctionType)):
+    if name.startswith("__") or isinstance(value, (types.ModuleType, type)) or not item.of_workspace:
         return
-    if not item.of_workspace:
+    if isinstance(value, types.FunctionType) and not is_workspace(value.__code__.co_filename):
         return
     file = getattr(sys.modules.get(item.module), "__file__", None) or ""
     own = item.module == module.__name__
@@ -103,7 +103,7 @@ def _note_global(reads: Reads, item: GlobalRead, module: types.ModuleType) -> No
         return
     if not own and not is_workspace(file) and not isinstance(value, (*_SIMPLE, torch.Tensor)):
         return
-    kinds = (enum.Enum, torch.Tensor, tuple, list, dict)
+    kinds = (enum.Enum, torch.Tensor, tuple, list, dict, types.FunctionType)
     if own or isinstance(value, kinds) or is_plain(value):
         path = ".".join(item.names)
         reads.value(path if own else f'guards.module("{item.module}").{path}', value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ _KNOWN = frozenset(dir(builtins)) | {"torch", "guards"}
 class CallSite:
     """``template`` has ``{holds}``, ``{call}`` and ``{original}`` where the guard, the call and the code that
     stood there go; ``original`` is that code with the names of ``bindings`` for the values that are computed
-    in front of the call. ``expressions`` are the Python texts that guards and arguments are made of."""
+    in front of the call. ``local_names`` are those that the function binds, ``module_names`` the globals of
+    its file."""
 
     template: str
     original: str
@@ -30,6 +31,7 @@ class CallSite:
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
     local_names: frozenset[str]
+    module_names: Collection[str]
     enclosed: bool = False
 
     def data(self, graph: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,16 +39,22 @@ class CallSite:
         Unsupported where one of them means two things."""
         expressions = [item["expression"] for item in (*graph["inputs"], *graph["updates"])]
         texts = [*expressions, *(guard.condition for guard in self.guards)]
-        names = names_of(texts, self.local_names)
+        names = [name for name in names_of(texts, self.local_names) if name not in self.bindings]
+        operands = names_of(expressions, self.local_names)
+        of_module = [name for name in names if self._is_global(name) and name not in operands]
         return {
             "replacement": self.template,
             "original": self.original,
             "bindings": dict(self.bindings),
-            "parameters": [*(name for name in names if name not in self.bindings), *self.bindings],
+            "parameters": [*(name for name in names if name not in of_module), *self.bindings],
             "guards": [guard.data() for guard in self.guards],
             "code": dict(self.code),
             "enclosed": self.enclosed,
+            "module_names": of_module,
         }
+
+    def _is_global(self, name: str) -> bool:
+        return name in self.module_names and name not in self.local_names
 
 
 def names_of(texts: Iterable[str], local_names: frozenset[str] = frozenset()) -> list[str]:

@@ -341,7 +341,8 @@ class _Request:
             graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
             asked = (*seen.without(operands), *_sized(plan), *(Guard("", text) for text in sizes))
             names, inside = plan.function.local_names, is_enclosed(plan, self.source)
-            site = CallSite(template, original, bindings, asked, seen.code, names, inside).data(graph)
+            known = vars(self.module)
+            site = CallSite(template, original, bindings, asked, seen.code, names, known, inside).data(graph)
         except Unsupported as error:
             return self._refused(plan, str(error))
         except Exception as error:

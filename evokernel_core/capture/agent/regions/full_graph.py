@@ -182,7 +182,8 @@ class WholeFunctions:
         template, original = results.replacement(self.source)
         guards, names = (*asked, *self._seen.guards), call.entry.function.local_names
         try:
-            site = CallSite(template, original, {}, guards, self._seen.code, names).data(graph)
+            known = vars(self.module)
+            site = CallSite(template, original, {}, guards, self._seen.code, names, known).data(graph)
         except Unsupported as error:
             raise Refused(str(error)) from error
         return {**site, "graph": graph, "symbols": symbols}
