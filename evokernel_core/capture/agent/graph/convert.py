@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from .constant_folding import complex_number, joined, numbers
 from .literals import device_of, is_table, table
 from .mutations import changed, counts, updates
 from .names import input_name
+from .unread import conditions
 
 IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten.sym_size", "aten.sym_numel")
 _MOST_JOINED = 16
@@ -45,7 +47,9 @@ class Converter:
         self._buffers = Buffers(traced.inputs, leaves)
         self._values: dict[str, Any] = {}
         self._moved = False
-        self._dropped: list[dict[str, Any]] = []
+        self._dropped: list[tuple[dict[str, Any], Leaf]] = []
+        self._taken: list[dict[str, Any]] = []
+        self._least = {name: self.sizes.minimums[key] for key, name in self.sizes.names.items()}
         self._nodes: list[dict[str, Any]] = []
 
     def convert(self) -> dict[str, Any]:
@@ -68,15 +72,11 @@ class Converter:
             "updates": changed,
         }
 
-    def sizes_asked(self) -> list[str]:
-        """Conditions on tensors that the graph does not take, but whose sizes were numbers while it was
-        traced: a padding that makes one image as large as another."""
-        return [
-            f"{item['expression']}.shape[{dim}] == {size}"
-            for item in self._dropped
-            for dim, size in enumerate(item["spec"]["shape"])
-            if isinstance(size, int)
-        ]
+    def asked_of_unread(self, read: Iterable[torch.Tensor]) -> list[str]:
+        """Conditions on tensors that the graph does not take; of parameters, on those among ``read``."""
+        known = {id(tensor) for tensor in read}
+        wanted = [item for item, leaf in self._dropped if leaf.kind == TENSOR or id(leaf.known_as) in known]
+        return list(conditions(wanted, self._taken, self._least))
 
     def _needed(self, inputs: list[dict[str, Any]], outputs: list[Any]) -> list[dict[str, Any]]:
         """The inputs that are read, and those that alone tell a size which is used."""
@@ -88,7 +88,10 @@ class Converter:
                 read.append(item)
                 missing -= _sizes_told([item])
         kept = [item for item in inputs if item in read]
-        self._dropped = [item for item in inputs if item not in read and item["kind"] == TENSOR]
+        pairs = list(zip(inputs, self._leaves, strict=False))  # tables follow
+        tensors = [(item, leaf) for item, leaf in pairs if leaf.kind != SCALAR]
+        self._taken = [item for item, _ in tensors if item in kept]
+        self._dropped = [(item, leaf) for item, leaf in tensors if item not in kept]
         known = _sizes_told(kept)
         self.sizes.names = {key: name for key, name in self.sizes.names.items() if name in known}
         return kept

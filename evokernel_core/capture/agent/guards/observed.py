@@ -25,13 +25,15 @@ _SIMPLE = (bool, int, float, str, type(None), torch.dtype)
 class Observed:
     """``guards`` in an order in which each can be evaluated if those before hold; ``code`` are digests of
     the functions that ran, by file and name; ``problem`` is why no guards can tell, empty if they can.
-    ``tensors`` were read, by the text that reaches them, and ``settings`` are floats."""
+    ``tensors`` were read, by the text that reaches them, and ``settings`` are floats. ``attributes`` are all
+    names behind a dot in the code that ran."""
 
     guards: tuple[Guard, ...]
     code: Mapping[str, str]
     problem: str = ""
     tensors: Mapping[str, torch.Tensor] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
+    attributes: frozenset[str] = frozenset()
 
     def without(self, paths: Collection[str]) -> tuple[Guard, ...]:
         """The guards but those on settings that are operands."""
@@ -66,6 +68,7 @@ def observed(
         reads.problem,
         reads.tensors,
         tuple(reads.settings.values()),
+        frozenset(name for code in ran for name in code.co_names),
     )
 
 

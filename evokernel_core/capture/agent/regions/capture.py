@@ -19,6 +19,7 @@ from ..decompositions.not_decomposed import kept_whole
 from ..errors import AgentError, Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import names_in
 from ..graph.convert import Converter
+from ..graph.unread import states
 from ..guards.guard import Guard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
@@ -335,11 +336,12 @@ class _Request:
             bindings, expressions = bound(plan, self.source)
             receiver = self._receiver(plan.function)
             function = region_function(plan, self.module, receiver, self.source.path, expressions)
-            graph, symbols, sizes = self._graph(plan, function)
+            graph, symbols, unread = self._graph(plan, function)
             template, original = of_region(plan, self.source, bindings)
             seen = self._observed(plan, function, receiver)
             graph, operands = lifted(graph, seen.settings, lambda: self._graph(plan, function)[0])
-            asked = (*seen.without(operands), *_sized(plan), *(Guard("", text) for text in sizes))
+            texts = (*unread, *states(function.inputs, seen.attributes))
+            asked = (*seen.without(operands), *_sized(plan), *(Guard("", text) for text in texts))
             names, inside = plan.function.local_names, is_enclosed(plan, self.source)
             known = vars(self.module)
             site = CallSite(template, original, bindings, asked, seen.code, names, known, inside).data(graph)
@@ -379,7 +381,8 @@ class _Request:
         return None
 
     def _graph(self, plan: Plan, function: RegionFunction) -> _Captured:
-        """The graph, its symbols and the sizes to ask for. Raises Unsupported, or what torch raises."""
+        """The graph, its symbols and the conditions on tensors that it does not take. Raises Unsupported, or
+        what torch raises."""
         table = self.fusibility.table
         traced = export(function, table)
         for _ in range(_MAX_PINNINGS):
@@ -394,7 +397,8 @@ class _Request:
         graph = converter.convert()
         _check_ops(graph, self.fusibility)
         _check_outputs(graph, plan)
-        return graph, _symbols(converter, function, graph), converter.sizes_asked()
+        read = [leaf.known_as for leaf in function.inputs if not leaf.member]
+        return graph, _symbols(converter, function, graph), converter.asked_of_unread(read)
 
 
 def _numbers(function: Function) -> Iterator[int]:

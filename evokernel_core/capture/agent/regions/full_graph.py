@@ -16,6 +16,7 @@ from ..decompositions.composites import ATEN_NAMES, TABLE, overridden, stacks_ke
 from ..errors import Refused, Unsupported, describe, uncovered
 from ..graph.complex_names import name_for, names_in
 from ..graph.convert import IGNORED, line_in
+from ..graph.unread import states
 from ..guards.guard import Guard
 from ..guards.lifting import lifted
 from ..guards.observed import Observed
@@ -170,7 +171,8 @@ class WholeFunctions:
             graph = converter.graph(results.wanted)
             conditions += conditions_of_writing(call.leaves, results.written)
             conditions += aliases(call.places, graph)
-            conditions += converter.sizes_asked()
+            conditions += states(call.leaves, self._seen.attributes)
+            conditions += converter.asked_of_unread(self._seen.tensors.values())
         except InexpressibleSize:
             raise
         except Unsupported as error:

@@ -1,0 +1,93 @@
+"""Tensors that a function asks about without reading their values, in every layout and type."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from tests.capture.edited import edited_module, runs
+from tests.capture.test_full_graph import executed
+
+FILE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, x, y):
+        {body}
+
+def get_inputs():
+    return [torch.randn(4, 6), torch.randn(4, 6)]
+"""
+BODIES = (
+    "return x.exp().to(y.dtype)",
+    "return x.exp().to(self.scale.dtype)",
+    "return x.exp().to(self.linear.weight.dtype)",
+    "return x[:1].exp().expand(y.shape[0], 6)",
+    "x = x.exp()\n        return x * y.shape[0]",
+    "return x.exp() * y.dim()",
+    "return x.exp() * len(y)",
+    "return x.exp() * y.numel()",
+    "return x.exp() * (2 if y.shape[0] > 3 else 1)",
+    "return x.exp() * (2 if y.is_floating_point() else 1)",
+    "return x.exp() * (2 if y.is_contiguous() else 1)",
+    "return x.exp() * y.stride(0)",
+    "return x.exp() * (2 if y.requires_grad else 1)",
+    "return x.exp() * (2 if x.is_contiguous() else 1)",
+    "return x.exp() * (2 if x.requires_grad else 1)",
+    "return x.exp().to(y)",
+    "return x.exp().type_as(self.linear.weight)",
+    "return x.exp().sum(0).expand(y.shape)",
+    "return torch.zeros_like(y) + x.exp()",
+    "return torch.ones(y.shape, dtype=y.dtype) + x.exp()",
+)
+SHAPES = ((4, 6), (1, 6), (3, 6), (4, 4, 6), (7, 6))
+DTYPES = (torch.float32, torch.float16, torch.int64)
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("whole", [False, True], ids=["single", "whole"])
+def test_what_is_asked_of_a_tensor(body: str, whole: bool, agent: AgentClient, tmp_path: Path) -> None:
+    text = FILE.replace("{body}", body)
+    symbol = "Model.forward" if whole else None
+    found = agent.capture(tmp_path / "model.py", text, covered_ops(), symbol, whole=whole)
+    regions = [region for region in found if region.task]
+    if not regions:
+        assert found and all(region.reason for region in found)
+        return
+    edited = edited_module(text, *regions)
+    one, other = executed(text)["Model"](), edited.Model()
+    other.load_state_dict(one.state_dict())
+    for weights in (torch.float32, torch.bfloat16):
+        one.to(weights)
+        other.to(weights)
+        for shape, dtype in itertools.product(SHAPES, DTYPES):
+            y = torch.randn(*shape).to(dtype)
+            views = [y, y.expand(2, *shape)[0].transpose(0, -1).contiguous().transpose(0, -1)]
+            views += [y.clone().requires_grad_()] if y.is_floating_point() else []
+            for given in views:
+                for x in (torch.randn(4, 6), torch.randn(6, 4).T, torch.randn(4, 6, requires_grad=True)):
+                    _assert_same(one, other, x, given)
+    assert runs(edited), "no call was the kernel's"
+
+
+def _assert_same(one: Any, other: Any, x: torch.Tensor, y: torch.Tensor) -> None:
+    with torch.no_grad():
+        try:
+            wanted = one(x, y)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                other(x, y)
+            return
+        torch.testing.assert_close(other(x, y), wanted)
