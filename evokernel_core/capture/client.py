@@ -145,19 +145,25 @@ class AgentClient:
         return self._channel.last_words() if self._channel else ""
 
     def _call(self, method: str, params: dict[str, Any], timeout_s: float | None = None) -> Any:
-        if self._channel is None or not self._channel.alive:
+        answer = self._answer(method, params, timeout_s)
+        if (answer.get("error", {}).get("data") or {}).get("stale"):
             self.close()
-            self._channel = self._spawn()
-        try:
-            answer = self._channel.request(method, params, timeout_s or self.timeout_s)
-        except AgentFailed:
-            self._channel = None
-            raise
+            answer = self._answer(method, params, timeout_s)
         if "error" in answer:
             error = answer["error"]
             reason = (error.get("data") or {}).get("reason", "")
             raise _ERRORS.get(reason, AgentFailed)(error["message"])
         return answer["result"]
+
+    def _answer(self, method: str, params: dict[str, Any], timeout_s: float | None) -> dict[str, Any]:
+        if self._channel is None or not self._channel.alive:
+            self.close()
+            self._channel = self._spawn()
+        try:
+            return self._channel.request(method, params, timeout_s or self.timeout_s)
+        except AgentFailed:
+            self._channel = None
+            raise
 
     def _spawn(self) -> Channel:
         folder = Path(agent.__file__).parent

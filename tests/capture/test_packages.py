@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
 
 NET = """
 import torch
@@ -64,3 +66,20 @@ def test_a_file_that_registers_itself_runs_once(agent: Any, tmp_path: Any) -> No
     for _ in range(2):  # and once again in the next request
         (region,) = agent.capture(folder / "net.py", text, covered_ops(), "Model.forward", whole=True)
         assert region.task is not None, region.reason
+
+
+def test_a_project_that_registers_with_a_library(tmp_path: Any) -> None:
+    """A library takes a name once in a process; each request imports the project anew."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        'import torch\nLIBRARY = torch.library.Library("parts_of_test", "DEF")\n'
+    )
+    (folder / "layers.py").write_text("def gated(x):\n    return x * x.sigmoid()\n")
+    text = NET + "\n" * 3 + 'torch.utils.data.functional_datapipe("of_test")'
+    text += "(type('Pipe', (torch.utils.data.IterDataPipe,), {}))\n"
+    (folder / "net.py").write_text(text)
+    with AgentClient(sys.executable) as agent:
+        for symbol in ("Model.forward", None):
+            found = agent.capture(folder / "net.py", text, covered_ops(), symbol, whole=bool(symbol))
+            assert any(region.task for region in found), [region.reason for region in found]

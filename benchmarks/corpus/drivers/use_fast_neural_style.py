@@ -1,7 +1,7 @@
 """The net of PyTorch's fast_neural_style example."""
 
 import torch
-from transformer_net import TransformerNet
+from neural_style.transformer_net import TransformerNet
 
 PROJECT = "pytorch-examples"
 FILE = "fast_neural_style/neural_style/transformer_net.py"

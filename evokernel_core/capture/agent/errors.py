@@ -7,11 +7,13 @@ OF_COMPLEX = "(complex)"
 
 
 class AgentError(Exception):
-    """``reason`` is one of domain.errors' reason codes; the message is for the person."""
+    """``reason`` is one of domain.errors' reason codes; the message is for the person. ``stale``: another
+    process may not meet the error, which comes of what this one has run before."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, stale: bool = False) -> None:
         super().__init__(message)
         self.reason = reason
+        self.stale = stale
 
 
 class Unsupported(Exception):

@@ -65,7 +65,8 @@ def serve(reader: BinaryIO, writer: BinaryIO, handlers: dict[str, Handler]) -> N
             try:
                 answer["result"] = handler(message.get("params") or {})
             except AgentError as error:
-                answer["error"] = {"code": -32000, "message": str(error), "data": {"reason": error.reason}}
+                data = {"reason": error.reason, "stale": error.stale}
+                answer["error"] = {"code": -32000, "message": str(error), "data": data}
         write_message(writer, answer)
         if message.get("method") == "shutdown":
             return

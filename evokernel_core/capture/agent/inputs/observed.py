@@ -10,6 +10,7 @@ import torch
 
 from ..errors import describe
 from ..loading.constant_tensors import SmallTensors
+from ..loading.load import reads_values
 from ..loading.source import Source
 from ..observation.decode import CannotBuild, Decoder
 from ..observation.names import lookup
@@ -53,6 +54,11 @@ def _words(name: str, error: BaseException) -> str:
         return (
             f"{name} was observed, but with {error}, which cannot be made again: "
             "add get_inputs() and get_init_inputs()."
+        )
+    if reads_values(error):
+        return (
+            f"Building or calling {name} reads what its tensors hold ({describe(error)}), "
+            "which a capture does not have: put what computes it outside of the model."
         )
     return (
         f"What was observed of {name} does not fit the file any more ({describe(error)}): "

@@ -21,10 +21,14 @@ from typing import Any
 import torch
 
 from ..errors import AgentError, describe
+from ..guards.code import is_workspace
 from .constant_tensors import SmallTensors
 from .outside import Stopped, as_program, deadline
 from .record import Recorder
 from .source import ENTER, EXIT, Source, instrument, parse
+
+_imported_before: set[Path] = set()
+"""Folders of projects whose modules were run and forgotten."""
 
 
 def package_root(path: Path) -> tuple[Path, str]:
@@ -64,6 +68,8 @@ def _forget_modules(names: set[str], root: Path) -> None:
     for name in names:
         file = getattr(sys.modules.get(name), "__file__", None)
         own = file and Path(file).is_relative_to(root) and "site-packages" not in file
+        if own:
+            _imported_before.add(root)
         if own or name.split(".")[0] == "evokernel_kernels":
             del sys.modules[name]
 
@@ -93,7 +99,18 @@ def execute(source: Source, recorder: Recorder) -> types.ModuleType:
         with SmallTensors(), once:
             return once.loaded()
     except builtins.BaseException as error:
-        raise AgentError("import_failed", failure(f"Importing {path.name}", error, source.path)) from error
+        words = failure(f"Importing {path.name}", error, source.path)
+        raise AgentError("import_failed", words, stale=_is_stale(error, package_root(path)[0])) from error
+
+
+def _is_stale(error: BaseException, root: Path) -> bool:
+    """Whether a project is imported again, and a library that knows it already refuses: it has no second
+    operator, data pipe or class of one name."""
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    file = step.tb_frame.f_code.co_filename if step else ""
+    return root in _imported_before and not is_workspace(file)
 
 
 class _Once(MetaPathFinder, Loader):
