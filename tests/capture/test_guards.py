@@ -11,6 +11,7 @@ import torch
 
 from evokernel_core.domain.region import Region
 from tests.capture.edited import edited_module, runs
+from tests.capture.test_full_graph import assert_same_model
 
 Whole = Callable[[str], tuple[Region, ...]]
 FILE = """
@@ -129,3 +130,35 @@ def test_globals_that_are_replaced(whole: Whole, replaced: dict[str, Any]) -> No
     gated, limit = vars(module)["gated"], vars(module)["LIMIT"]
     torch.testing.assert_close(module.Model()(x, y), gated(x).clamp(max=limit) * y)
     assert runs(module) == (not replaced)
+
+
+ODD = """
+from typing import overload
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.odd = nn.Sequential()
+        self.odd.add_module("2", nn.Linear(6, 6))
+        self.odd.add_module("0", nn.Linear(6, 6))
+
+    @overload
+    def forward(self, x: None) -> None: ...
+
+    @overload
+    def forward(self, x: torch.Tensor) -> torch.Tensor: ...
+
+    def forward(self, x):
+        return self.odd(x).relu() + 1
+
+def get_inputs():
+    return [torch.randn(4, 6)]
+"""
+
+
+def test_numbers_that_are_no_places_and_overloads(whole: Whole) -> None:
+    """``odd[0]`` is the layer called "2", and the text of forward stands in the file three times."""
+    (region,) = whole(ODD)
+    assert_same_model(ODD, region)

@@ -74,18 +74,23 @@ def _own_holders(owner: Any, text: str) -> Iterator[Holder]:
         return
     if isinstance(owner, torch.nn.Module):
         for group in _GROUPS:
-            yield Holder(getattr(owner, group), lambda key: _member(owner, text, key))
+            yield Holder(getattr(owner, group), lambda key: member(owner, text, key))
     if hasattr(owner, "__dict__") and not isinstance(owner, type):
         yield Holder(vars(owner), lambda key: f"{text}.{key}", type(owner).__module__.startswith("torch."))
 
 
-def _member(owner: torch.nn.Module, text: str, name: str) -> str:
-    """How Python reaches a registered member: ``self.layers[0]``, ``self.heads['left']``, ``self.norm``."""
-    if isinstance(owner, _SEQUENCES) and name.isdigit():
+def member(owner: torch.nn.Module, text: str, name: str) -> str:
+    """How Python reaches a registered member: ``self.layers[0]``, ``self.heads['left']``, ``self.norm``. What
+    a sequence has under another number than its place is an attribute."""
+    if isinstance(owner, _SEQUENCES) and name in map(str, range(len(owner))) and _at(owner, name):
         return f"{text}[{name}]"
     if isinstance(owner, _DICTIONARIES):
         return f"{text}[{name!r}]"
     return f"{text}.{name}" if name.isidentifier() else f"getattr({text}, {name!r})"
+
+
+def _at(owner: Any, name: str) -> bool:
+    return owner[int(name)] is getattr(owner, name, None)
 
 
 def tensors_in(holders: Iterable[Holder]) -> list[Held]:

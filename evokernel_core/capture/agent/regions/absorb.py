@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..graph import complex_tensors
+from ..inputs.state import member
 from ..loading.record import Evaluation
 from ..loading.source import OPAQUE, Function, Source, number_of
 from ..tracing.fusibility import Fusibility
@@ -216,9 +217,7 @@ class Absorber:
         text, leaves = ast.unparse(func), []
         members = [*module.named_parameters(), *module.named_buffers()]
         for path, tensor in members:
-            expression = member(text, path)
-            if not expression:
-                return None
+            expression = _below(module, text, path)
             leaves.append(complex_tensors.leaf(func, PARAMETER, expression, tensor, number_of(func), path))
         return Parts(tuple(leaves), (ModuleCall(func, module, tuple(leaves)),))
 
@@ -244,12 +243,11 @@ def _movable(node: ast.expr) -> bool:
     return not any(isinstance(item, kinds) for item in ast.walk(node))
 
 
-def member(text: str, path: str) -> str:
-    """``self.seq`` and ``0.weight`` give ``self.seq[0].weight``; empty where Python cannot say it."""
+def _below(module: torch.nn.Module, text: str, path: str) -> str:
+    """The text that reaches ``0.weight`` below ``self.seq``: ``self.seq[0].weight``."""
+    owner: Any = module
     for name in path.split("."):
-        if not (name.isdigit() or name.isidentifier()):
-            return ""
-        text += f"[{name}]" if name.isdigit() else f".{name}"
+        text, owner = member(owner, text, name), getattr(owner, name)
     return text
 
 
