@@ -37,6 +37,8 @@ CLI = (sys.executable, "-c", "from evokernel_core.cli.main import main; main()")
 PLAIN, EMULATED = "plain", "emulated"
 OBSERVE_S, EDIT_S, RESTARTS = 300, 1800, 5
 QUICK_S = 10.0
+UNREACHED = "needs_shapes"
+"""The status of a definition that a driver does not call, which nobody refused."""
 PLAIN_EVERY = 4
 """Without an NPU a guard never holds, so that a part of the perturbations tells all."""
 
@@ -260,6 +262,9 @@ def summarised(results: Iterable[Row]) -> Row:
             1 for result in found for part in ("observed", "edit") if _failed(result.get(part))
         ),
         "harness_failures": sum(1 for result in found if "harness" in result),
+        "definitions_not_called": sum(
+            1 for result in found for region in result.get("regions", ()) if region["status"] == UNREACHED
+        ),
         "reasons": reasons(found),
     }
 
@@ -274,7 +279,7 @@ def reasons(results: Iterable[Row], most: int = 10) -> list[tuple[str, int]]:
         region["reason"]
         for result in results
         for region in result.get("regions", ())
-        if not region.get("kernel_dir")
+        if not region.get("kernel_dir") and region["status"] != UNREACHED
     ]
     texts += [result["edit"]["said"] for result in results if result.get("edit", {}).get("status")]
     return Counter(filter(None, map(normalised, texts))).most_common(most)
@@ -283,9 +288,7 @@ def reasons(results: Iterable[Row], most: int = 10) -> list[tuple[str, int]]:
 def normalised(reason: str) -> str:
     """A reason as it reads for any file."""
     text = reason.strip().splitlines()[-1] if reason.strip() else ""
-    text = re.sub(
-        r"\bof \S+?'s inputs", "of NAME's inputs", re.sub(r"^(evokernel: )?([Ll]ine \d+:? )*", "", text)
-    )
+    text = re.sub(r"^(evokernel: )?([Ll]ine \d+:? )*", "", text)
     return re.sub(r"\d+", "N", re.sub(r"/\S+", "PATH", text))[:160]
 
 

@@ -20,6 +20,12 @@ from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol, Tolerance
 
+_NOT_CALLED = (
+    "Nothing says the shapes of its inputs: run a program that uses it once as "
+    "'evokernel observe -- COMMAND', or add get_inputs()."
+)
+"""Alike for all definitions, so that a list says it once."""
+
 
 @frozen
 class Outline:
@@ -69,10 +75,6 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
     source = text_at(text, definition.name_span)
     digest = hashlib.sha256(source.encode()).hexdigest()
     needs_shapes = reason == ShapesNeeded.reason
-    default = (
-        f"Nothing says the shapes of {definition.qualname}'s inputs: run a program that uses it once as "
-        "'evokernel observe -- COMMAND', or add get_inputs()."
-    )
     return Region(
         id=_identity(definition.qualname, digest, Counter()),
         file=str(path),
@@ -82,7 +84,7 @@ def _unknown(path: Path, text: str, definition: Definition, reason: str, message
         source_hash=digest,
         op_category="other",
         status=RegionStatus.NEEDS_SHAPES if needs_shapes else RegionStatus.UNSUPPORTED,
-        reason=message or default,
+        reason=message or _NOT_CALLED,
     )
 
 

@@ -552,3 +552,26 @@ def test_an_extreme_of_a_tensor_and_a_known_number(capture_body: Any, op: str, e
         assert region.task, region.reason
         assert region.task.graph.nodes[-1].op == f"aten.{expected}.default"
         assert region.task.graph.nodes[-1].args[1] == 0.5
+
+
+def test_definitions_that_nothing_calls_say_the_same(capture: Any) -> None:
+    """A list of reasons is short where a file has thirty classes."""
+    text = """
+        import torch
+
+        # evokernel: x=f32[4,8]
+        def called(x):
+            return x.exp() + 1
+
+        class First(torch.nn.Module):
+            def forward(self, x):
+                return x.exp() + 1
+
+        class Second(torch.nn.Module):
+            def forward(self, x):
+                return x.sin() + 1
+        """
+    found = capture(text)
+    assert len(found) == 3
+    (reason,) = {region.reason for region in found if region.status is RegionStatus.NEEDS_SHAPES}
+    assert reason.startswith("Nothing says the shapes of its inputs: ")
