@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture import agent as package
 from evokernel_core.capture import client
 from evokernel_core.capture.client import AgentClient
@@ -66,3 +67,30 @@ def test_a_defect_costs_one_function(
     assert region.status is RegionStatus.UNSUPPORTED
     assert region.reason.startswith("Line 10 met a defect of EvoKernel while its regions were captured")
     assert "Traceback" in caplog.text
+
+
+LEVELS = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("levels", torch.tensor([8, 5, 5], dtype=torch.int32))
+
+    def forward(self, x):
+        return torch.tanh(x) * (self.levels // 2)
+
+def get_inputs():
+    return [torch.randn(64, 3)]
+"""
+
+
+def test_an_operation_on_small_tensors_alone(
+    agent: AgentClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are real ones, whose values the trace may fold."""
+    for whole in (False, True):
+        regions = agent.capture(tmp_path / "model.py", LEVELS, covered_ops(), "Model.forward", whole=whole)
+        assert any(region.task for region in regions), [region.reason for region in regions]
+    assert not caplog.records

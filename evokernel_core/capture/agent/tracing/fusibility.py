@@ -176,7 +176,7 @@ def _trace(call: OpCall, table: dict[Any, Any]) -> list[Any] | None:
         return call.func(*args, **kwargs)
 
     fake = (tensor for tensor in tensors if isinstance(tensor, FakeTensor))
-    mode = next((tensor.fake_mode for tensor in fake), FakeTensorMode())
+    mode = next((tensor.fake_mode for tensor in fake), FakeTensorMode(allow_non_fake_inputs=True))
     try:
         with mode, torch.no_grad():
             graph = make_fx(run, decomposition_table=table)(*tensors).graph
