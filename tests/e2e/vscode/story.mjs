@@ -50,8 +50,8 @@ async function until(page, what, seconds, look) {
 
 const onDisk = () => readFileSync(MODEL, "utf8");
 
-/** The generated call's name, once the edited file is on the disk. */
-const callOnDisk = () => /torch\.ops\.evokernel\.(\w+)\(/.exec(onDisk())?.[1];
+/** The generated kernel's name, once the edited file is on the disk. */
+const callOnDisk = () => /^from evokernel_kernels import (\w+)/m.exec(onDisk())?.[1];
 
 /** What the package of a kernel holds now; undefined in the moment in which it is replaced. */
 function verdictOf(name) {
