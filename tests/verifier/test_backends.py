@@ -19,7 +19,7 @@ from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.backends import cann, cann_run
-from evokernel_core.verifier.backends.cann import CannBackend, CannTools, compile_command, kernel_name
+from evokernel_core.verifier.backends.cann import CannBackend, CannTools, compile_command, kernel_names
 from evokernel_core.verifier.backends.cann_profile import computing_us, read_timing
 from evokernel_core.verifier.base import RunStatus, TimingRequest
 from evokernel_core.verifier.factory import open_backend, open_verifier
@@ -49,7 +49,7 @@ def profiled(folder: Path, steps: str = STEPS, kernels: str = KERNELS) -> Path:
 
 
 def test_the_latency_is_the_mean_of_computing(tmp_path: Path) -> None:
-    timing = read_timing(profiled(tmp_path), "add_kernel")
+    timing = read_timing(profiled(tmp_path), ["add_kernel"])
     assert timing.us == pytest.approx(42.0)
     assert timing.block_dim == 48
     assert dict(timing.pipes) == pytest.approx({"V": 10.0, "S": 2.0, "MTE2": 32.0, "MTE3": 21.0})
@@ -59,26 +59,62 @@ def test_the_latency_is_the_mean_of_computing(tmp_path: Path) -> None:
 def test_a_built_in_op_beside_the_kernel_is_a_cheat(tmp_path: Path) -> None:
     foreign = KERNELS + "5,aclnnAdd_AddAiCore_Add,Add,AI_VECTOR_CORE,5.0,48,4.0,1.0,1.0,1.0,1.0,N/A\n"
     with pytest.raises(CandidateError) as error:
-        read_timing(profiled(tmp_path, kernels=foreign), "add_kernel")
+        read_timing(profiled(tmp_path, kernels=foreign), ["add_kernel"])
     assert error.value.code == "foreign-kernel"
     assert "aclnnAdd" in error.value.feedback
 
 
 def test_a_kernel_that_never_ran(tmp_path: Path) -> None:
     with pytest.raises(CandidateError) as error:
-        read_timing(profiled(tmp_path, kernels=KERNELS.splitlines()[0] + "\n"), "add_kernel")
+        read_timing(profiled(tmp_path, kernels=KERNELS.splitlines()[0] + "\n"), ["add_kernel"])
     assert error.value.code == "not-launched"
+
+
+BEHIND = """\
+3,scale_kernel_mix_aic,scale_kernel,MIX_AIC,10.0,20,8.0,1.0,0.5,2.0,1.0,3.0
+4,scale_kernel_mix_aic,scale_kernel,MIX_AIC,10.0,20,8.0,3.0,0.5,2.0,1.0,5.0
+"""
+
+
+def test_the_kernels_of_a_pass_are_added_up(tmp_path: Path) -> None:
+    timing = read_timing(profiled(tmp_path, kernels=KERNELS + BEHIND), ["add_kernel", "scale_kernel"])
+    assert timing.block_dim == 48
+    assert dict(timing.pipes) == pytest.approx({"V": 12.0, "S": 2.5, "MTE2": 34.0, "MTE3": 22.0, "M": 4.0})
+
+
+def test_each_kernel_of_a_program_must_have_run(tmp_path: Path) -> None:
+    with pytest.raises(CandidateError, match="no launch of scale_kernel") as error:
+        read_timing(profiled(tmp_path), ["add_kernel", "scale_kernel"])
+    assert error.value.code == "not-launched"
+
+
+@pytest.mark.parametrize("name", ["add_kernels", "add_kernel2", "my_add_kernel", "add_kernel_grad"])
+def test_a_longer_name_is_another_kernel(name: str, tmp_path: Path) -> None:
+    foreign = KERNELS + BEHIND.replace("scale_kernel_mix_aic", name)
+    with pytest.raises(CandidateError) as error:
+        read_timing(profiled(tmp_path, kernels=foreign), ["add_kernel"])
+    assert error.value.code == "foreign-kernel"
+
+
+def test_both_names_of_the_cores_column_are_read(tmp_path: Path) -> None:
+    new = KERNELS.replace("Block Dim", "Block Num").replace(",48,", ",40,")
+    assert read_timing(profiled(tmp_path, kernels=new), ["add_kernel"]).block_dim == 40
+
+
+def test_a_profile_without_cores_is_no_verdict(tmp_path: Path) -> None:
+    with pytest.raises(VerifierError, match="Block Num, Block Dim"):
+        read_timing(profiled(tmp_path, kernels=KERNELS.replace("Block Dim", "Grid")), ["add_kernel"])
 
 
 @pytest.mark.parametrize("steps", ["Step,Computing\n", "Step,Computing\n1,0\n", "Step\n1\n"])
 def test_a_profile_without_device_time_is_no_verdict(steps: str, tmp_path: Path) -> None:
     with pytest.raises(VerifierError, match="no device time"):
-        read_timing(profiled(tmp_path, steps=steps), "add_kernel")
+        read_timing(profiled(tmp_path, steps=steps), ["add_kernel"])
 
 
 def test_a_missing_file_is_no_verdict(tmp_path: Path) -> None:
     with pytest.raises(VerifierError, match=r"step_trace_time\.csv"):
-        read_timing(tmp_path, "add_kernel")
+        read_timing(tmp_path, ["add_kernel"])
 
 
 def test_blank_cells_are_left_out() -> None:
@@ -109,7 +145,28 @@ def test_the_compile_command_is_for_this_architecture() -> None:
 
 @pytest.mark.parametrize("name", ["add", "relu", "softmax"])
 def test_the_kernels_name(name: str, source_of: Callable[[str], KernelSource]) -> None:
-    assert kernel_name(source_of(name).op_kernel_cpp) == f"{name}_kernel"
+    assert kernel_names(source_of(name).op_kernel_cpp) == (f"{name}_kernel",)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "__global__ __vector__ void",
+        "__global__ __cube__ void",
+        "__global__ __mix__(1, 2) void",
+        "__schedmode__(1) __global__ __mix__(1, 2) void",
+        "__global__ __schedmode__(1) __mix__(0, 1) void",
+        "__global__ __aicore__ void",
+    ],
+)
+def test_attributes_are_no_names(head: str) -> None:
+    text = f'extern "C" {head} some_kernel(GM_ADDR x) {{ }}\nextern "C" __global__ __vector__ void other(GM_ADDR x) {{ }}'
+    assert kernel_names(text) == ("some_kernel", "other")
+
+
+def test_a_file_without_a_kernel() -> None:
+    with pytest.raises(CandidateError, match="__global__"):
+        kernel_names("inline int Helper() { return 1; }")
 
 
 def test_the_backend_says_that_it_has_not_run_on_hardware() -> None:

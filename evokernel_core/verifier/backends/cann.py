@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +26,8 @@ from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.conditions import BUILT_IN, active_tokens
+from evokernel_core.twin.kernels import find_kernels
 from evokernel_core.twin.run import clean_environment, run_process
 from evokernel_core.verifier.backends.cann_profile import read_timing
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
@@ -69,10 +70,10 @@ class CannTools:
 
 @frozen
 class CannKernel:
-    """A compiled candidate; ``folder`` is removed with it. ``kernel`` is the device function's name."""
+    """A compiled candidate; ``folder`` is removed with it. ``kernels``: the names of its device functions."""
 
     library: Path
-    kernel: str
+    kernels: tuple[str, ...]
     folder: tempfile.TemporaryDirectory[str]
 
 
@@ -97,12 +98,12 @@ def compile_command(tools: CannTools, sources: Sequence[str], target: str) -> li
     return [tools.bisheng, *flags, *sources, "-o", target]
 
 
-def kernel_name(op_kernel_cpp: str) -> str:
-    """The name of the ``__global__`` function. Raises CandidateError where there is none."""
-    match = re.search(r"__global__[^(;{]*?(\w+)\s*\(", op_kernel_cpp)
-    if match is None:
+def kernel_names(op_kernel_cpp: str) -> tuple[str, ...]:
+    """The ``__global__`` functions in the order of the text. Raises CandidateError where there is none."""
+    found = find_kernels([tuple(active_tokens(op_kernel_cpp, dict(BUILT_IN)))])
+    if not found:
         raise CandidateError("compile", "op_kernel.cpp has no __global__ function; write one.")
-    return match[1]
+    return tuple(found)
 
 
 class CannBackend:
@@ -129,7 +130,7 @@ class CannBackend:
         if finished.exit_code:
             found = diagnostics(finished.stderr, ("op_kernel.cpp", "tiling.h"))
             raise CandidateError("compile", feedback(found, finished.stderr))
-        return CannKernel(work / "kernel.so", kernel_name(source.op_kernel_cpp), folder)
+        return CannKernel(work / "kernel.so", kernel_names(source.op_kernel_cpp), folder)
 
     def execute(self, built: CannKernel, case: Case) -> Execution:
         """Runs a case on the NPU; outputs land in the case's files."""
@@ -150,7 +151,7 @@ class CannBackend:
             execution = self._run(built, folder, numbers, (inputs, outputs), options)
             if execution.status is not RunStatus.OK:
                 raise CandidateError(execution.status, execution.message)
-            return read_timing(folder / "profile", built.kernel)
+            return read_timing(folder / "profile", built.kernels)
 
     def _run(
         self,
