@@ -83,23 +83,21 @@ __aicore__ inline Pixels PixelsAt(const OpTiling &tiling, const Tile &tile, uint
 class ConvolutionKernel {
 public:
     __aicore__ inline ConvolutionKernel() {}
-    __aicore__ inline void Init(GM_ADDR x, GM_ADDR weight, GM_ADDR y, const OpTiling &tiling,
-                                TPipe *pipe)
+    __aicore__ inline void Init(GM_ADDR x, GM_ADDR weight, GM_ADDR y, const OpTiling &tiling)
     {
         tiling_ = tiling;
         xGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(x));
         weightGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(weight));
         yGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(y));
-        pipe->InitBuffer(weights, WEIGHT_ROWS * WEIGHT_DEPTH * sizeof(float));
-        pipe->InitBuffer(pixels, PANELS * BASE_N * PANEL_K * sizeof(float));
-        pipe->InitBuffer(weightSteps, SLOTS * BASE_M * BASE_K * sizeof(float));
-        pipe->InitBuffer(pixelSteps, SLOTS * PART_N * BASE_K * sizeof(float));
-        pipe->InitBuffer(results, PARTS * BASE_M * PART_N * sizeof(float));
-        weightPanel = weights.Get<float>();
-        pixelPanel = pixels.Get<float>();
-        weightStep = weightSteps.Get<float>();
-        pixelStep = pixelSteps.Get<float>();
-        result = results.Get<float>();
+        LocalMemAllocator<Hardware::L1> inL1;
+        LocalMemAllocator<Hardware::L0A> inL0A;
+        LocalMemAllocator<Hardware::L0B> inL0B;
+        LocalMemAllocator<Hardware::L0C> inL0C;
+        weightPanel = inL1.Alloc<TPosition::A1, float, WEIGHT_ROWS * WEIGHT_DEPTH>();
+        pixelPanel = inL1.Alloc<TPosition::B1, float, PANELS * BASE_N * PANEL_K>();
+        weightStep = inL0A.Alloc<TPosition::A2, float, SLOTS * BASE_M * BASE_K>();
+        pixelStep = inL0B.Alloc<TPosition::B2, float, SLOTS * PART_N * BASE_K>();
+        result = inL0C.Alloc<TPosition::CO1, float, PARTS * BASE_M * PART_N>();
     }
 
     __aicore__ inline void Process()
@@ -354,11 +352,6 @@ private:
     }
 
     OpTiling tiling_;
-    TBuf<TPosition::A1> weights;
-    TBuf<TPosition::B1> pixels;
-    TBuf<TPosition::A2> weightSteps;
-    TBuf<TPosition::B2> pixelSteps;
-    TBuf<TPosition::CO1> results;
     GlobalTensor<float> xGlobal;
     GlobalTensor<float> weightGlobal;
     GlobalTensor<float> yGlobal;
@@ -380,10 +373,11 @@ private:
 
 extern "C" __global__ __cube__ void convolution_kernel(GM_ADDR x, GM_ADDR weight, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
 {
-    TPipe pipe;
+    InitSocState(); // no TPipe does: on cube cores it would set events of its own
     ConvolutionKernel op;
-    op.Init(x, weight, output, tiling, &pipe);
+    op.Init(x, weight, output, tiling);
     op.Process();
+    PipeBarrier<PIPE_ALL>();
 }
 
 extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling)

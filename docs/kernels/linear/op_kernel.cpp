@@ -48,22 +48,21 @@ __aicore__ inline Tile TileAt(const OpTiling &tiling, uint64_t index)
 class LinearProduct {
 public:
     __aicore__ inline LinearProduct() {}
-    __aicore__ inline void Init(GM_ADDR a, GM_ADDR b, GM_ADDR c, const OpTiling &tiling, TPipe *pipe)
+    __aicore__ inline void Init(GM_ADDR a, GM_ADDR b, GM_ADDR c, const OpTiling &tiling)
     {
         tiling_ = tiling;
         aGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(a));
         bGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(b));
         cGlobal.SetGlobalBuffer(reinterpret_cast<__gm__ float *>(c));
-        pipe->InitBuffer(aPanels, SLOTS * BASE_M * PANEL_K * sizeof(float));
-        pipe->InitBuffer(bPanels, SLOTS * PARTS * BASE_N * PANEL_K * sizeof(float));
-        pipe->InitBuffer(aSteps, SLOTS * BASE_M * BASE_K * sizeof(float));
-        pipe->InitBuffer(bSteps, SLOTS * BASE_N * BASE_K * sizeof(float));
-        pipe->InitBuffer(results, RESULTS * BASE_M * BASE_N * sizeof(float));
-        aPanel = aPanels.Get<float>();
-        bPanel = bPanels.Get<float>();
-        aStep = aSteps.Get<float>();
-        bStep = bSteps.Get<float>();
-        result = results.Get<float>();
+        LocalMemAllocator<Hardware::L1> inL1;
+        LocalMemAllocator<Hardware::L0A> inL0A;
+        LocalMemAllocator<Hardware::L0B> inL0B;
+        LocalMemAllocator<Hardware::L0C> inL0C;
+        aPanel = inL1.Alloc<TPosition::A1, float, SLOTS * BASE_M * PANEL_K>();
+        bPanel = inL1.Alloc<TPosition::B1, float, SLOTS * PARTS * BASE_N * PANEL_K>();
+        aStep = inL0A.Alloc<TPosition::A2, float, SLOTS * BASE_M * BASE_K>();
+        bStep = inL0B.Alloc<TPosition::B2, float, SLOTS * BASE_N * BASE_K>();
+        result = inL0C.Alloc<TPosition::CO1, float, RESULTS * BASE_M * BASE_N>();
     }
 
     __aicore__ inline void Process()
@@ -177,7 +176,7 @@ private:
             }
         }
         if (panel.isLast) {
-            resultCount += CeilDiv(panel.tile.columns, tiling_.partN);
+            resultCount += Whole(panel.tile.columns, tiling_.partN) / tiling_.partN;
         }
         SetFlag<HardEvent::MTE1_MTE2>(panel.slot);
     }
@@ -298,11 +297,6 @@ private:
     }
 
     OpTiling tiling_;
-    TBuf<TPosition::A1> aPanels;
-    TBuf<TPosition::B1> bPanels;
-    TBuf<TPosition::A2> aSteps;
-    TBuf<TPosition::B2> bSteps;
-    TBuf<TPosition::CO1> results;
     GlobalTensor<float> aGlobal;
     GlobalTensor<float> bGlobal;
     GlobalTensor<float> cGlobal;
@@ -486,14 +480,16 @@ private:
 
 extern "C" __global__ __mix__(1, 2) void linear_kernel(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
 {
-    TPipe pipe;
     // What a cube core hands over lies in its own part of the workspace.
-    if ASCEND_IS_AIC {
+    if ASCEND_IS_AIC { // without a TPipe, which on cube cores sets events of its own
+        InitSocState();
         LinearProduct op;
-        op.Init(x, weight, workspace + GetBlockIdx() * HANDED_BYTES, tiling, &pipe);
+        op.Init(x, weight, workspace + GetBlockIdx() * HANDED_BYTES, tiling);
         op.Process();
+        PipeBarrier<PIPE_ALL>();
     }
     if ASCEND_IS_AIV {
+        TPipe pipe;
         LinearEpilogue op;
         op.Init(workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES, bias, output, tiling, &pipe);
         op.Process();

@@ -119,6 +119,7 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     std::fill(std::begin(queue_buffers), std::end(queue_buffers), 0);
     pipes_open = 0;
     pipe = nullptr;
+    pipe_at = At{"", 0};
     polled = nullptr;
     polled_times = 0;
     cleaned = false;

@@ -100,6 +100,7 @@ struct FlagState {
     bool set[kEvents];
     double time[kEvents];
     At at[kEvents];
+    bool by_pipe[kEvents];  // set by the TPipe and not waited for since
 };
 
 struct Core {
@@ -134,6 +135,7 @@ struct Core {
     int queue_buffers[static_cast<int>(AscendC::TPosition::MAX)] = {};
     int pipes_open = 0;
     void *pipe = nullptr;  // the live TPipe
+    At pipe_at{"", 0};     // where it was opened
     FlagState flags[static_cast<int>(AscendC::HardEvent::MAX)];
     uint8_t event_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: id i is taken
     uint8_t given_ids[static_cast<int>(AscendC::HardEvent::MAX)] = {};  // bit i: id i was given out once
@@ -213,6 +215,10 @@ inline void TouchGm(const uint8_t *address, uint64_t bytes, bool write, bool ato
         race::Global(TheCore(), address, bytes, write, atomic);
     }
 }
+
+// The events that a TPipe on a cube core keeps for itself: set when it opens, waited for in the end.
+void SetPipeFlags(At at);
+void AwaitPipeFlags();
 
 void RunVector(const char *name, double cycles, At at);
 void RunVector(const char *name, double startup, double cycles, At at);

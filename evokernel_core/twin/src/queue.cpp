@@ -374,7 +374,10 @@ void PipeOpen(void *pipe, At at)
     core.pipe = pipe;
     if (++core.pipes_open > 1) {
         ReportError("queue-misuse", at, "A kernel may have one live TPipe; Destroy the first before the next.");
+        return;
     }
+    core.pipe_at = at;
+    SetPipeFlags(at);
 }
 
 void *LivePipe() { return TheCore().pipe; }
@@ -407,6 +410,7 @@ void PipeClose(bool wait)
         OrderAllPipes(core);
     }
     if (--core.pipes_open == 0) {
+        AwaitPipeFlags();
         FreeEverything(core);
     }
 }

@@ -35,6 +35,36 @@ int8_t Give(AscendC::HardEvent event, int id)
     return static_cast<int8_t>(id);
 }
 
+void Raise(Core &core, AscendC::HardEvent event, int64_t id, At at)
+{
+    FlagState &flags = core.flags[static_cast<int>(event)];
+    const PipePair pair = PipesOf(event);
+    flags.set[id] = true;
+    flags.by_pipe[id] = false;
+    flags.at[id] = at;
+    flags.time[id] = core.time.Ready(pair.from);
+    if (race::installed && !core.timing) {
+        race::Flag(core, pair.from, pair.to, id, true);
+    }
+}
+
+void Lower(Core &core, AscendC::HardEvent event, int64_t id)
+{
+    FlagState &flags = core.flags[static_cast<int>(event)];
+    const PipePair pair = PipesOf(event);
+    flags.set[id] = false;
+    flags.by_pipe[id] = false;
+    core.time.NotBefore(pair.to, flags.time[id], pair.from);
+    if (race::installed && !core.timing) {
+        race::Flag(core, pair.from, pair.to, id, false);
+    }
+}
+
+// On a cube core the library's TPipe takes the first ids of M_MTE1 for itself: it sets them when it is opened and
+// waits for them when it is destroyed.
+constexpr AscendC::HardEvent kPipeEvent = AscendC::HardEvent::M_MTE1;
+constexpr int kPipeFlags = 3;
+
 }  // namespace
 
 void SetFlag(AscendC::HardEvent event, int64_t id, At at)
@@ -47,16 +77,16 @@ void SetFlag(AscendC::HardEvent event, int64_t id, At at)
     CheckReserved(event, id, "SetFlag", at);
     FlagState &flags = core.flags[static_cast<int>(event)];
     const PipePair pair = PipesOf(event);
-    if (flags.set[id]) {
+    if (flags.by_pipe[id]) {
+        ReportError("event-misuse", at,
+                    "SetFlag %s_%s with event id %lld, which the TPipe of a cube core has set; call Destroy() before, "
+                    "use no TPipe there, or take an id from AllocEventID.",
+                    PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
+    } else if (flags.set[id]) {
         ReportError("event-misuse", at, "SetFlag %s_%s with event id %lld twice without a WaitFlag between.",
                     PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
     }
-    flags.set[id] = true;
-    flags.at[id] = at;
-    flags.time[id] = core.time.Ready(pair.from);
-    if (race::installed && !core.timing) {
-        race::Flag(core, pair.from, pair.to, id, true);
-    }
+    Raise(core, event, id, at);
 }
 
 void WaitFlag(AscendC::HardEvent event, int64_t id, At at)
@@ -74,10 +104,45 @@ void WaitFlag(AscendC::HardEvent event, int64_t id, At at)
                     PipeName(pair.from), PipeName(pair.to), static_cast<long long>(id));
         return;
     }
-    flags.set[id] = false;
-    core.time.NotBefore(pair.to, flags.time[id], pair.from);
-    if (race::installed && !core.timing) {
-        race::Flag(core, pair.from, pair.to, id, false);
+    Lower(core, event, id);
+}
+
+void SetPipeFlags(At at)
+{
+    Core &core = TheCore();
+    if (core.kind != CoreKind::Cube) {
+        return;
+    }
+    for (int id = 0; id < kPipeFlags; ++id) {
+        FlagState &flags = core.flags[static_cast<int>(kPipeEvent)];
+        if (flags.set[id]) {
+            ReportError("event-misuse", at, "A TPipe sets M_MTE1 with event id %d on a cube core, which is set already.",
+                        id);
+        }
+        uint8_t &taken = core.event_ids[static_cast<int>(kPipeEvent)];
+        taken = static_cast<uint8_t>(taken | 1 << id);
+        Raise(core, kPipeEvent, id, at);
+        flags.by_pipe[id] = true;
+    }
+}
+
+void AwaitPipeFlags()
+{
+    Core &core = TheCore();
+    if (core.kind != CoreKind::Cube) {
+        return;
+    }
+    for (int id = 0; id < kPipeFlags; ++id) {
+        uint8_t &taken = core.event_ids[static_cast<int>(kPipeEvent)];
+        taken = static_cast<uint8_t>(taken & ~(1 << id));
+        if (core.flags[static_cast<int>(kPipeEvent)].set[id]) {
+            Lower(core, kPipeEvent, id);
+        } else {
+            ReportError("event-misuse", core.pipe_at,
+                        "The TPipe of a cube core waits in the end for M_MTE1 with event id %d, which the kernel has "
+                        "waited for and not set again.",
+                        id);
+        }
     }
 }
 
