@@ -15,7 +15,7 @@ import numpy.typing as npt
 from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.build import BuiltKernel, build_files, prepare
+from evokernel_core.twin.build import BuiltKernel, build_files, check_callees, prepare
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.framework import (
     DTYPE_MACROS,
@@ -24,12 +24,12 @@ from evokernel_core.twin.framework import (
     number_definitions,
     read_framework,
 )
-from evokernel_core.twin.images import kernels_of
+from evokernel_core.twin.images import VECTOR_MACROS, kernels_of
 from evokernel_core.twin.kernels import Kernel, kernel_type
 from evokernel_core.twin.lexer import Token, tokenize
 from evokernel_core.twin.program import define_flags
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
-from evokernel_core.twin.sources import ProgramSource, read_sources
+from evokernel_core.twin.sources import ProgramSource, active_units, read_sources
 
 DTYPES: Mapping[str, str] = {
     **{name: name for name in ("float16", "float32", "float64", "bool")},
@@ -112,6 +112,9 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     (source,) = program.files
     texts = read_sources(program)
     kernel = find_kernel(program, texts, entry)
+    for unit in active_units(program, texts, VECTOR_MACROS):
+        shown = {program.shown(path): tokens for path, tokens in unit.items()}
+        check_callees(shown, constexpr_on_device=True)
     sources = {program.shown(path): text for path, text in texts.items()}
     text = sources.pop(source.name)
     declared = tuple(tokenize(parameter) for parameter in kernel.parameters)

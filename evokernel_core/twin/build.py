@@ -21,10 +21,12 @@ from attrs import frozen
 from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.paths import cache_dir
-from evokernel_core.twin.compiler import Compiler, detect_compiler, diagnostics, feedback
+from evokernel_core.twin.compiler import MAX_ERRORS, Compiler, detect_compiler, diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
+from evokernel_core.twin.device_calls import host_calls
 from evokernel_core.twin.images import image_flags, needs_cube_image
 from evokernel_core.twin.kernels import Kernel, find_kernels
+from evokernel_core.twin.lexer import Token
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 
 HERE = Path(__file__).parent
@@ -198,9 +200,10 @@ def build_kernel(source: KernelSource, *, command_prefix: Sequence[str] = ()) ->
     ``compile`` where the candidate does not compile and BuildError where the tools fail.
     """
     twin = prepare()
-    return build_files(
-        twin, {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h}, command_prefix
-    )
+    macros = dict(BUILT_IN)
+    files = {"tiling.h": source.tiling_h, "op_kernel.cpp": source.op_kernel_cpp}
+    check_callees({name: tuple(active_tokens(text, macros)) for name, text in files.items()})
+    return build_files(twin, files, command_prefix)
 
 
 def build_files(
@@ -239,6 +242,13 @@ def build_files(
         _publish(work / "result", folder)
     _evict(folder.parent)
     return BuiltKernel(folder / "kernel.so", twin, time.monotonic() - started)
+
+
+def check_callees(files: Mapping[str, Sequence[Token]], *, constexpr_on_device: bool = False) -> None:
+    """Raises CandidateError for device code that calls functions of the host: g++ knows no difference."""
+    found = host_calls(files, constexpr_on_device=constexpr_on_device)
+    if found:
+        raise CandidateError("compile", "\n".join(call.message for call in found[:MAX_ERRORS]))
 
 
 @frozen

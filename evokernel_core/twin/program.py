@@ -18,6 +18,7 @@ from evokernel_core.paths import cache_dir
 from evokernel_core.twin.build import (
     CandidateError,
     Twin,
+    check_callees,
     header_flags,
     kernel_flags,
     prepare,
@@ -25,11 +26,17 @@ from evokernel_core.twin.build import (
 )
 from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import diagnostics, feedback
-from evokernel_core.twin.images import image_flags, kernels_of, launch_headers, needs_cube_image
+from evokernel_core.twin.images import (
+    VECTOR_MACROS,
+    image_flags,
+    kernels_of,
+    launch_headers,
+    needs_cube_image,
+)
 from evokernel_core.twin.kernels import Kernel
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
 from evokernel_core.twin.run import Limits, Mode, RunResult, limited, read_result, run_process
-from evokernel_core.twin.sources import ProgramSource, mirrored, read_sources, write_tree
+from evokernel_core.twin.sources import ProgramSource, active_units, mirrored, read_sources, write_tree
 
 
 @frozen
@@ -84,6 +91,9 @@ def build_program(source: ProgramSource) -> Program:
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         work = Path(name)
         kernels = kernels_of(source, texts)
+        for unit in active_units(source, texts, VECTOR_MACROS):
+            shown = {source.shown(path): tokens for path, tokens in unit.items()}
+            check_callees(shown, constexpr_on_device=True)
         write_tree(rewritten(source, texts, kernels), work)
         for header, text in launch_headers(texts.values(), kernels).items():
             (work / header).write_text(text)

@@ -76,23 +76,34 @@ def included_files(path: Path, text: str, folders: Sequence[Path]) -> Iterator[P
         yield from [place for place in candidates if place.is_file()][:1]
 
 
+Unit = Mapping[Path, tuple[Token, ...]]
+"""A translation unit: the active tokens of its file and of each file of its own that it includes."""
+
+
 def active_files(
     source: ProgramSource, texts: Mapping[Path, str], macros: Mapping[str, str]
 ) -> list[tuple[Token, ...]]:
     """The tokens that each file of each translation unit is left with, following its includes."""
-    found: list[tuple[Token, ...]] = []
+    return [tokens for unit in active_units(source, texts, macros) for tokens in unit.values()]
+
+
+def active_units(source: ProgramSource, texts: Mapping[Path, str], macros: Mapping[str, str]) -> list[Unit]:
+    """The translation units as ``macros`` leave them; what a file includes comes before it."""
+    found: list[Unit] = []
     folders = tuple(folder.resolve() for folder in source.includes)
     given = {name: value for name, _, value in (define.partition("=") for define in source.defines)}
     for file in source.files:
         table = {**BUILT_IN, **{name: value or "1" for name, value in given.items()}, **macros}
-        _walk(file.resolve(), (texts, folders, table), set(), found)
+        unit: dict[Path, tuple[Token, ...]] = {}
+        _walk(file.resolve(), (texts, folders, table), set(), unit)
+        found.append(unit)
     return found
 
 
 _Context = tuple[Mapping[Path, str], tuple[Path, ...], dict[str, str]]
 
 
-def _walk(path: Path, context: _Context, seen: set[Path], found: list[tuple[Token, ...]]) -> None:
+def _walk(path: Path, context: _Context, seen: set[Path], found: dict[Path, tuple[Token, ...]]) -> None:
     texts, folders, macros = context
     if path in seen or path not in texts:
         return
@@ -103,7 +114,7 @@ def _walk(path: Path, context: _Context, seen: set[Path], found: list[tuple[Toke
         if token.kind is Kind.DIRECTIVE:
             for included in included_files(path, token.text, folders):
                 _walk(included, context, seen, found)
-    found.append(tuple(tokens))
+    found[path] = tuple(tokens)
 
 
 def write_tree(texts: Mapping[Path, str], root: Path) -> None:
