@@ -160,7 +160,9 @@ def test_the_kernels_name(name: str, source_of: Callable[[str], KernelSource]) -
     ],
 )
 def test_attributes_are_no_names(head: str) -> None:
-    text = f'extern "C" {head} some_kernel(GM_ADDR x) {{ }}\nextern "C" __global__ __vector__ void other(GM_ADDR x) {{ }}'
+    text = (
+        f'extern "C" {head} some_kernel(GM_ADDR x) {{ }}\n__global__ __vector__ void other(GM_ADDR x) {{ }}'
+    )
     assert kernel_names(text) == ("some_kernel", "other")
 
 

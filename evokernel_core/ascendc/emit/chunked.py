@@ -9,6 +9,7 @@ from textwrap import indent
 from attrs import frozen
 
 from evokernel_core.ascendc.batches import Batch, groups_of
+from evokernel_core.ascendc.emit.scheduling import batched
 from evokernel_core.ascendc.emit.together import (
     FRESH_NUMBERS,
     Order,
@@ -194,7 +195,7 @@ extern "C" __global__ __mix__(1, 2) void {entry}(
     passed = ", ".join((*(f"tensors[{i}]" for i in range(len(names))), "workspace", "tiling"))
     launch = f"    {entry}<<<tiling.blockDim, nullptr, stream>>>(\n        {passed});"
     fresh = f"{FRESH_NUMBERS}\n" if "ForgetNumbers" in kernel else ""
-    return fresh + kernel, launch
+    return fresh + batched(kernel), launch
 
 
 def _indented(lines: Sequence[str], depth: int) -> list[str]:

@@ -7,6 +7,7 @@ from textwrap import indent
 
 from evokernel_core.ascendc.emit import chunked, together
 from evokernel_core.ascendc.emit.chunked import Chunked
+from evokernel_core.ascendc.emit.scheduling import batched
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.program import Place, Program, Slot
 from evokernel_core.domain.task import KernelTask
@@ -29,7 +30,7 @@ def single(stage: StageText, tensors: int) -> tuple[str, str]:
     passed = ", ".join(f"tensors[{index}]" for index in range(tensors))
     launch = f"    {stage.entry}<<<tiling.blockDim, nullptr, stream>>>({passed}, workspace, tiling);"
     tiling = f"{_tiling_head([stage])}\n{stage.tiling}"
-    return tiling, f"{_KERNEL_HEAD}\n{stage.kernel}\n{_LAUNCHER}{{\n{launch}\n}}\n"
+    return tiling, f"{_KERNEL_HEAD}\n{batched(stage.kernel)}\n{_LAUNCHER}{{\n{launch}\n}}\n"
 
 
 def _tiling_head(stages: Sequence[StageText]) -> str:
@@ -72,7 +73,7 @@ def _namespaces(texts: Sequence[str]) -> list[str]:
 
 
 def _kernels(planned: Program, stages: Sequence[StageText]) -> str:
-    bodies = _namespaces([stage.kernel for stage in stages])
+    bodies = _namespaces([batched(stage.kernel) for stage in stages])
     launches = [_launch(planned, number, stages) for number in range(len(planned.stages))]
     return "\n".join([_KERNEL_HEAD, *bodies, f"{_LAUNCHER}{{\n{chr(10).join(launches)}\n}}\n"])
 

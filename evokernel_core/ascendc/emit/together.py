@@ -13,6 +13,7 @@ from textwrap import fill, indent
 
 from attrs import define, field, frozen
 
+from evokernel_core.ascendc.emit.scheduling import WAITS, batched
 from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.ascendc.program import Place, Program, Stage
@@ -26,7 +27,6 @@ MOST_TOGETHER = 12
 _WIDTH = 100
 _CUBE_ENTRY, _VECTOR_ENTRY = 'extern "C" __global__ __cube__ void', 'extern "C" __global__ __vector__ void'
 _MIXED_ENTRY = 'extern "C" __global__ __mix__(1, 2) void'
-_WAITS = re.compile(r"\bSyncAll\b|\bCrossCoreSetFlag<0\b")  # mode 0: all cores of a kind
 _READS_NUMBERS = re.compile(r"Global(\[[^\]]*\])?\.GetValue\(")
 FRESH_NUMBERS = """\
 // Numbers that the scalar unit has read may have changed since.
@@ -55,8 +55,8 @@ class Part:
 
     @staticmethod
     def of(stage: StageText) -> Part:
-        if _WAITS.search(stage.kernel):
-            return Part(stage.kernel, stage.entry, alone=True)
+        if WAITS.search(stage.kernel):
+            return Part(batched(stage.kernel), stage.entry, alone=True)
         # Fewer cores may run a part than the launch has, so a part counts those of its own tiling.
         text = stage.kernel.replace("GetBlockNum()", "tiling_.blockDim")
         entry = next(entry for entry in (_MIXED_ENTRY, _CUBE_ENTRY, _VECTOR_ENTRY) if entry in text)
@@ -119,7 +119,7 @@ def launches(task: KernelTask, planned: Program, parts: Sequence[Part], name: st
             passed = _arguments(stages[0], tensors)
         else:
             entry, blocks = f"{name}_kernels{len(kernels)}", "tiling.blockDim"
-            kernels.append(_kernel(entry, stages, parts, names, mixed=mixed))
+            kernels.append(batched(_kernel(entry, stages, parts, names, mixed=mixed)))
             passed = ", ".join((*(f"tensors[{i}]" for i in range(len(names))), "workspace", "tiling"))
         wrapped = fill(passed, _WIDTH, subsequent_indent=" " * 8)
         calls.append(f"    {entry}<<<{blocks}, nullptr, stream>>>(\n        {wrapped});")

@@ -40,7 +40,8 @@ FORBIDDEN_NAMES = _words("""
 raw addresses of the unified buffer, and the twin's own names."""
 
 UNDERSCORED = _words("""
-    __global__ __aicore__ __vector__ __cube__ __mix__ __gm__ __ubuf__ __cbuf__ __ca__ __cb__ __cc__
+    __global__ __aicore__ __vector__ __cube__ __mix__ __schedmode__
+    __gm__ __ubuf__ __cbuf__ __ca__ __cb__ __cc__
     __inline__ __forceinline__ __restrict__ __cplusplus __builtin_inff
 """)
 
