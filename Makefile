@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench meaning torch-versions vsix clean
+.PHONY: setup demo test lint e2e bench link-check meaning torch-versions vsix clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,11 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/apply.py
 	$(BIN)/python benchmarks/editor.py
 	$(BIN)/python benchmarks/service.py
+
+# A package of each kernel family, built and linked against stand-ins for CANN and torch_npu. Minutes.
+link-check: $(STAMP)
+	@command -v cmake >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends cmake make) >/dev/null
+	$(BIN)/python benchmarks/link_check.py
 
 # An environment of 2 GB for each supported version of torch; TORCH_VERSIONS_DIR says where they are kept.
 torch-versions: $(STAMP)

@@ -31,7 +31,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "computing": ("Computing",),
     **{pipe: (column,) for pipe, column in PIPES.items()},
 }
-"""What a column is called, the newest name first: torch_npu 2.13 has Block Num where older ones have Block Dim."""
+"""The names of a column, the newest first: torch_npu 2.13 has Block Num where older ones have Block Dim."""
 Row = Mapping[str, str]
 
 

@@ -1,0 +1,1 @@
+"""What the link check needs beside itself."""
