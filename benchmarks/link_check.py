@@ -2,10 +2,10 @@
 
     python benchmarks/link_check.py [--filter GLOB] [--jobs N] [--keep DIR]
 
-Captures benchmarks/linking/functions.py, writes each kernel's package and builds its CMakeLists.txt with CMake
-and the installed torch against a toolkit without code (benchmarks/linking/toolkit.py), so that nothing may
-stay undefined; then torch loads the library and must know the operator. Two faults are planted each time, a
-library of the toolkit left out of CMakeLists.txt and a kernel file without its launcher: they must fail.
+Captures benchmarks/linking/functions.py, writes each kernel's package and builds its CMakeLists.txt with
+CMake and the installed torch against a toolkit without code (benchmarks/linking/toolkit.py), so that nothing
+may stay undefined; then torch loads the library and must know the operator. Faults are planted each time,
+libraries left out of CMakeLists.txt and a kernel file without its launcher: they must be refused.
 
 What it shows: the build files are valid, the binding compiles against torch, every symbol that it uses of
 CANN and torch_npu is in a library that the package links, and the operator registers. What it cannot show:
@@ -38,7 +38,11 @@ from evokernel_core.twin.chip import load_chip
 HERE = Path(__file__).parent
 FUNCTIONS = HERE / "linking" / "functions.py"
 LIBRARY = "tiling_api"
-_LOAD = "import sys, torch; torch.ops.load_library(sys.argv[1]); getattr(torch.ops.evokernel, sys.argv[2]).default"
+_LOAD = """\
+import sys, torch
+torch.ops.load_library(sys.argv[1])
+getattr(torch.ops.evokernel, sys.argv[2]).default
+"""
 
 
 @frozen
@@ -113,7 +117,13 @@ def planted(package: Package, root: Path) -> Iterator[Planted]:
     edits = (
         ("CMakeLists.txt", f" {LIBRARY} ", " ", f"{LIBRARY} is not linked", "platform_ascendc::"),
         ("CMakeLists.txt", " torch_npu ", " ", "torch_npu is not linked", "c10_npu::"),
-        ("op_kernel.cpp", "LaunchOp", "LaunchAll", "the launcher has another name", "does not define LaunchOp"),
+        (
+            "op_kernel.cpp",
+            "LaunchOp",
+            "LaunchAll",
+            "the launcher has another name",
+            "does not define LaunchOp",
+        ),
     )
     for number, (name, old, new, fault, expected) in enumerate(edits):
         folder = root / str(number) / package.folder.name

@@ -1,7 +1,7 @@
 """One function for each kernel family, named after it."""
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 
 def pointwise(x, y):  # evokernel: x=f32[64,256], y=f32[64,256]
@@ -21,23 +21,23 @@ def matmul(x, w):  # evokernel: x=f16[64,128], w=f16[128,256]
 
 
 def attention(q, k, v):  # evokernel: q=f16[2,4,512,64], k=f16[2,4,512,64], v=f16[2,4,512,64]
-    return F.scaled_dot_product_attention(q, k, v)
+    return functional.scaled_dot_product_attention(q, k, v)
 
 
 def windowed(x):  # evokernel: x=f32[2,16,32,32]
-    return F.max_pool2d(x, 2)
+    return functional.max_pool2d(x, 2)
 
 
 def convolution(x, w):  # evokernel: x=f16[2,32,16,16], w=f16[64,32,3,3]
-    return F.conv2d(x, w)
+    return functional.conv2d(x, w)
 
 
 def transposed(x, w):  # evokernel: x=f16[2,32,8,8], w=f16[32,16,4,4]
-    return F.conv_transpose2d(x, w, stride=2, padding=1)
+    return functional.conv_transpose2d(x, w, stride=2, padding=1)
 
 
 def layout_copy(x):  # evokernel: x=f32[64,256]
-    return F.pad(x, (3, 5))
+    return functional.pad(x, (3, 5))
 
 
 def layout_turn(x):  # evokernel: x=f32[64,48,32]
@@ -69,7 +69,7 @@ def put(x, index, y):  # evokernel: x=f32[64,256], index=i64[32], y=f32[32,256]
 
 
 def bag(x, index, starts):  # evokernel: x=f32[64,256], index=i64[128], starts=i64[8]
-    return F.embedding_bag(index, x, starts, mode="sum")
+    return functional.embedding_bag(index, x, starts, mode="sum")
 
 
 def scan(x):  # evokernel: x=f32[64,256]

@@ -1,0 +1,67 @@
+"""Kernels whose cores all wait for each other are scheduled as a batch, and no others."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.ascendc.emit.scheduling import WAITS, batched
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.conditions import BUILT_IN, active_tokens
+from evokernel_core.twin.kernels import MIX, find_kernels
+from evokernel_core.verifier.gates.audit import audit
+
+BATCH = 'extern "C" __schedmode__(1) __global__'
+
+
+@pytest.mark.parametrize(
+    "wait", ["SyncAll();", "SyncAll<false>();", "CrossCoreSetFlag<0, PIPE_MTE3>(READY);"]
+)
+def test_waits_of_all_cores_take_the_batch_mode(wait: str) -> None:
+    kernel = f'extern "C" __global__ __mix__(1, 2) void name(GM_ADDR x)\n{{\n    {wait}\n}}\n'
+    assert batched(kernel) == kernel.replace('extern "C"', 'extern "C" __schedmode__(1)')
+    (found,) = find_kernels([tuple(active_tokens(batched(kernel), dict(BUILT_IN)))]).values()
+    assert (found.name, found.ratio) == ("name", MIX)
+
+
+@pytest.mark.parametrize(
+    "line", ["CrossCoreSetFlag<2, PIPE_FIX>(READY);", "CrossCoreWaitFlag(READY);", "Add(z, x, y, 8);"]
+)
+def test_other_kernels_stay_as_they_are(line: str) -> None:
+    kernel = f'extern "C" __global__ __mix__(1, 2) void name(GM_ADDR x)\n{{\n    {line}\n}}\n'
+    assert batched(kernel) == kernel
+
+
+def product(graph: Any) -> KernelTask:
+    """softmax(x w), a product and rows: two kernels that meet."""
+    x, w = graph.input("x", ("m", 24)), graph.input("w", (24, 24), parameter=True)
+    y = graph.call("mm.default", x, w, shape=("m", 24))
+    task: KernelTask = graph.task(
+        graph.call("_softmax.default", y, -1, False, shape=("m", 24)), symbols={"m": 70}
+    )
+    return task
+
+
+def test_emitted_kernels_are_in_batch_mode_where_they_wait(builder: Any, chip: Any) -> None:
+    task = product(builder())
+    strategy = initial(task, chip)
+    (apart,) = (move for move in moves(task, strategy, chip) if move.name == "a launch for each kernel")
+    for chosen, expected in ((strategy, True), (apart.strategy, False)):
+        source = write(task, chosen, chip)
+        assert bool(WAITS.search(source.op_kernel_cpp)) == expected
+        assert (BATCH in source.op_kernel_cpp) == expected
+        assert audit(task, source).status is GateStatus.PASSED
+
+
+def test_cube_cores_have_no_pipe(builder: Any, chip: Any) -> None:
+    """A TPipe on a cube core sets events that kernels set too; vector cores have one each."""
+    task = product(builder())
+    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    for body in re.findall(r"__cube__ void.*?^}", text, re.DOTALL | re.MULTILINE):
+        assert "TPipe" not in body
+    assert text.count("TPipe pipe;") == 1
+    assert text.count("InitSocState();") == 1
