@@ -34,6 +34,9 @@ _SPECIFIERS = frozenset(
 )
 _WITH_BRACKETS = frozenset(("alignas", "decltype", "noexcept", "explicit", "requires", "defined"))
 _CLASS_WORDS = frozenset(("class", "struct", "union"))
+_ACCESS = frozenset(("public", "private", "protected"))
+_NO_ARGUMENTS = frozenset((";", "{", "}", "?", "|", "<<<", ")", "]"))
+"""What stands in no template arguments."""
 
 
 @frozen
@@ -113,7 +116,7 @@ def angle_end(tokens: Sequence[Token], opening: int, end: int) -> int | None:
                 return index + 1
         elif text in ("(", "["):
             index = closed(tokens, index, end) - 1
-        elif text in ";{}?|<<<)]" or (text == "&" and tokens[index - 1].text == "&"):
+        elif text in _NO_ARGUMENTS or (text == "&" and tokens[index - 1].text == "&"):
             return None
         index += 1
     return None
@@ -160,8 +163,10 @@ class _Reader:
         while index < end:
             text = self.tokens[index].text
             following = self.tokens[index + 1].text if index + 1 < end else ""
-            if text in (";", "}") or (text == ":" and index):
+            if text in (";", "}"):
                 index += 1
+            elif text in _ACCESS and following == ":":
+                index += 2
             elif text == "namespace":
                 index = self._namespace(index, end, scope)
             elif text == "extern" and index + 2 < end and self.tokens[index + 2].text == "{":
@@ -206,46 +211,41 @@ class _Reader:
         index, names = start, 0
         class_at: int | None = None
         while index < end:
+            behind = self._group(index, end)
+            if behind is not None:
+                index = behind
+                continue
             token = self.tokens[index]
-            text = token.text
-            if text == "template" and index + 1 < end and self.tokens[index + 1].text == "<":
-                index = angle_end(self.tokens, index + 1, end) or index + 2
-                continue
-            if text in _CLASS_WORDS and class_at is None:
+            if token.text in _CLASS_WORDS and class_at is None:
                 class_at = index
-            if text == ";":
-                return index + 1
-            if text == "=":
-                return self._skip(index, end)
-            if text == "{":
-                return (
-                    self._class(class_at, index, end, scope)
-                    if class_at is not None
-                    else self._skip_block(index, end)
-                )
-            if text == "<" and self.tokens[index - 1].kind is Kind.NAME:
-                index = angle_end(self.tokens, index, end) or index + 1
-                continue
-            if text == "operator" and token.kind is Kind.NAME:
-                index = self._operator(index, end)
-                return self._function("operator", start, index, end, scope)
-            if text == "(":
+            if token.text == "operator":
+                opening = self._operator(index, end)
+                return self._function("operator", start, opening, end, scope)
+            if token.text == "(":
                 name = self._declared_name(index)
-                if name is not None and (
-                    names > 1 or name.lstrip("~") == (scope[-1:] or ("",))[0] or "::" in name
-                ):
+                if name is not None and (names > 1 or name.lstrip("~") in scope[-1:]):
                     return self._function(name, start, index, end, scope)
                 index = closed(self.tokens, index, end)
                 continue
-            names += token.kind is Kind.NAME and text not in _SPECIFIERS and text not in self.marks
-            if text == "[":
-                index = closed(self.tokens, index, end)
-                continue
+            if token.text in (";", "="):
+                return self._skip(index, end)
+            if token.text == "{" and class_at is not None:
+                return self._class(class_at, index, end, scope)
+            if token.text == "{":
+                return closed(self.tokens, index, end)
+            names += token.kind is Kind.NAME and token.text not in (_SPECIFIERS | self.marks)
             index += 1
         return end
 
-    def _skip_block(self, opening: int, end: int) -> int:
-        return closed(self.tokens, opening, end)
+    def _group(self, index: int, end: int) -> int | None:
+        """Behind a template's parameters, template arguments or square brackets that begin at ``index``."""
+        text = self.tokens[index].text
+        following = self.tokens[index + 1].text if index + 1 < end else ""
+        if text == "template" and following == "<":
+            return angle_end(self.tokens, index + 1, end) or index + 2
+        if text == "<" and index and self.tokens[index - 1].kind is Kind.NAME:
+            return angle_end(self.tokens, index, end) or index + 1
+        return closed(self.tokens, index, end) if text == "[" else None
 
     def _operator(self, index: int, end: int) -> int:
         """The parameter list of an operator; the first brackets of ``operator()`` are its name."""
@@ -262,7 +262,7 @@ class _Reader:
         place = (*scope, names[0]) if names else scope
         if names:
             bases = [token.text for token in head[colon:] if token.kind is Kind.NAME]
-            kept = (base for base in bases if base not in ("public", "private", "protected", "virtual"))
+            kept = (base for base in bases if base not in (_ACCESS | {"virtual"}))
             self.found.bases[place] = tuple(kept)
         self.read(opening + 1, inside - 1, place)
         return inside
