@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -347,7 +348,8 @@ def test_the_binding_checks_the_contract(tmp_path: Path, task: KernelTask, sourc
     assert "x.size(0) < 1" in text
     assert "outside of its contract: call it only where holds() is true" in text
     assert f'extern "C" bool {kernel_name(task, SITE)}_fits(' in text
-    assert "c10_npu::getCurrentNPUStream()" in text
+    guard, stream = text.index("at::OptionalDeviceGuard guard("), text.index("c10_npu::getCurrentNPUStream()")
+    assert guard < stream, "the stream must be that of the tensors' device"
     assert (
         f'TORCH_LIBRARY_FRAGMENT(evokernel, library)\n{{\n    library.def("{kernel_name(task, SITE)}(' in text
     )
@@ -366,6 +368,15 @@ def test_dtypes_and_infinities_become_python(tmp_path: Path, builder: Any) -> No
     text = (folder / "reference.py").read_text()
     assert "dtype=torch.float32" in text
     assert 'float("-inf")' in text
+
+
+def test_the_build_file_links_what_the_samples_link(
+    tmp_path: Path, task: KernelTask, source: KernelSource
+) -> None:
+    text = (put(tmp_path, task, source) / "CMakeLists.txt").read_text()
+    (libraries,) = re.findall(r"target_link_libraries\(\w+ PRIVATE (.*)\)", text)
+    assert libraries.split() == ["${TORCH_LIBRARIES}", "torch_npu", "tiling_api", "register", "platform"]
+    assert "op_kernel.cpp PROPERTIES LANGUAGE ASC" in text
 
 
 def test_the_binding_compiles_against_the_headers_of_torch(
