@@ -18,7 +18,7 @@ from evokernel_core.capture.agent.torch_compat import (
     default_decompositions,
     export_program,
     output_node,
-    plain_convolutions,
+    plain_operations,
 )
 
 AGENT = Path(agent.__file__).parent
@@ -52,11 +52,25 @@ def test_captured_sizes_have_two_names(name: str) -> None:
 
 def test_no_library_of_the_host_is_asked_for_a_convolution() -> None:
     before = torch._C._select_conv_backend
-    with plain_convolutions():
+    with plain_operations():
         for dimensions, name in ((4, "Slow2d"), (5, "Slow3d")):
             weight = torch.empty((1,) * dimensions)
             assert torch._C._select_conv_backend(weight, weight, bias=None).name == name
     assert torch._C._select_conv_backend is before
+
+
+def test_pooling_asks_for_no_remainder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older versions compare it with zero, which pins the size."""
+
+    def quotient(x: Any, y: Any) -> Any:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(torch._meta_registrations, "div_rtn", quotient)
+    image = torch.empty((1, 2, 9, 8), device="meta")
+    with plain_operations():
+        assert torch.nn.functional.avg_pool2d(image, 2).shape == (1, 2, 4, 4)
+    with pytest.raises(AssertionError, match="asked"):
+        torch.nn.functional.avg_pool2d(image, 2)
 
 
 class _Layer(torch.nn.Module):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import sympy
 import torch
+import torch._meta_registrations
 from torch.fx.experimental.symbolic_shapes import DimConstraints
 
 _OPEN_END = 2**63 - 1
@@ -18,17 +20,25 @@ TRUNCATED = "_no_grad_trunc_normal_"
 
 def default_decompositions() -> dict[Any, Any]:
     """PyTorch's own table to core ATen, composite operations included. torch 2.5 has no public name for it,
-    and leaves those out."""
+    and leaves those and the choice of nearest pixels out."""
     if hasattr(torch.export, "default_decompositions"):
         return dict(torch.export.default_decompositions())
-    from torch._decomp import core_aten_decompositions
+    from torch._decomp import core_aten_decompositions, decomposition_table
 
     table = dict(core_aten_decompositions())
+    table |= {operation: decomposition_table[operation] for operation in _nearest()}
     return {**{operation: operation.decompose for operation in _composites()}, **table}
 
 
 _KEPT = ("aten.upsample_bilinear2d.vec", "aten.upsample_nearest2d.vec")
 """Composite operations that PyTorch's table does not take apart."""
+
+
+def _nearest() -> list[Any]:
+    names = [
+        f"{name}{rank}d" for name in ("upsample_nearest", "_upsample_nearest_exact") for rank in (1, 2, 3)
+    ]
+    return [getattr(torch.ops.aten, name).default for name in names]
 
 
 def _composites() -> Iterator[Any]:
@@ -75,20 +85,23 @@ def assumptions(environment: Any) -> list[Any]:
 
 
 @contextmanager
-def plain_convolutions() -> Iterator[None]:
-    """A host's libraries for convolutions are chosen by sizes, which would make conditions of the graph: by
-    large batches on a CPU, and in builds with cuDNN by what 32 bits can index."""
+def plain_operations() -> Iterator[None]:
+    """Without conditions on sizes that operations make for their own sake. A host's libraries for
+    convolutions are chosen by sizes: by large batches on a CPU, and in builds with cuDNN by what 32 bits can
+    index. Up to torch 2.9, pooling asks for the sign of the remainder of a size."""
     onednn, nnpack = torch._C._get_mkldnn_enabled(), torch._C._get_nnpack_enabled()
-    select = torch._C._select_conv_backend
+    select, quotient = torch._C._select_conv_backend, torch._meta_registrations.div_rtn
     torch._C._set_mkldnn_enabled(False)
     torch._C._set_nnpack_enabled(False)
     torch._C._select_conv_backend = _plain_backend
+    torch._meta_registrations.div_rtn = operator.floordiv
     try:
         yield
     finally:
         torch._C._set_mkldnn_enabled(onednn)
         torch._C._set_nnpack_enabled(nnpack)
         torch._C._select_conv_backend = select
+        torch._meta_registrations.div_rtn = quotient
 
 
 def _plain_backend(input: Any, weight: Any, *options: Any, **named: Any) -> Any:

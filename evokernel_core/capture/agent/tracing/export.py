@@ -24,7 +24,7 @@ from ..errors import Unsupported
 from ..graph.complex_tensors import restored
 from ..loading.source import number_of
 from ..regions.parts import SCALAR, Leaf, ModuleCall, Plan
-from ..torch_compat import assumptions, captured_sizes, export_program, plain_convolutions
+from ..torch_compat import assumptions, captured_sizes, export_program, plain_operations
 from .size_guards import Settled, settle
 
 _MAX_ROUNDS = 8
@@ -215,7 +215,7 @@ def _export_once(
         }
         for index, tensor in enumerate(inputs)
     )
-    with torch.no_grad(), plain_convolutions():
+    with torch.no_grad(), plain_operations():
         program = export_program(_Wrapper(function.call), inputs, shapes)
         return _decomposed(program, table)
 

@@ -22,7 +22,7 @@ from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
 from ..regions.parts import PARAMETER, SCALAR, Leaf
-from ..torch_compat import output_node, plain_convolutions
+from ..torch_compat import output_node, plain_operations
 from .export import Traced, channels, settled_guards, worst
 from .float_sizes import rounded_once
 
@@ -113,7 +113,7 @@ def trace(
     environment = ShapeEnv(duck_shape=False)
     mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
     results: list[Any] = []
-    convolutions, inference, rounding = plain_convolutions(), _no_inference(), rounded_once()
+    convolutions, inference, rounding = plain_operations(), _no_inference(), rounded_once()
     with torch.no_grad(), mode, convolutions, inference, rounding, enable_python_dispatcher():
         symbols = _symbols(environment, inputs, pinned)
         given = [
