@@ -20,5 +20,5 @@ timeout --kill-after=20 600 "$E2E/bin/node" "$HERE/story.mjs" "$E2E" "$ROOT/.ven
 if [ "${1:-}" = --picture ]; then
   mkdir -p "$ROOT/docs/images"
   cp "$E2E/shots/2-code-action.png" "$ROOT/docs/images/vscode.png"
-  cp "$E2E/shots/4-offer.png" "$ROOT/docs/images/vscode-offer.png"
+  cp "$E2E/shots/3-applied.png" "$ROOT/docs/images/vscode-edit.png"
 fi
