@@ -51,6 +51,18 @@ def test_guards_on_two_sizes_hold_from_the_least_of_each_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("guard", "least"),
+    [
+        (sympy.Ne(FloorDiv(a, 2) * FloorDiv(b, 2), 1), {a: 4, b: 2}),
+        (a * b > 20, {a: 11, b: 2}),
+        (a + b > 90, {a: 2, b: 89}),
+    ],
+)
+def test_a_guard_on_several_sizes_raises_one(guard: Any, least: dict[Any, int]) -> None:
+    assert least_of(guard) == least
+
+
+@pytest.mark.parametrize(
     "guard",
     [
         a < 70,

@@ -22,15 +22,15 @@ class Settled:
 
 
 def settle(guards: Iterable[Any], least: Mapping[Any, int], sizes: Mapping[Any, int]) -> Settled:
-    """Raises least sizes, as little as each guard of one symbol asks and up to the captured ``sizes``,
-    until the guards are proved to hold from there on."""
+    """Raises least sizes, as little as each guard asks and up to the captured ``sizes``, until the guards are
+    proved to hold from there on. Where a guard has several symbols, one of them is raised, the first by name
+    that does."""
     found = dict(least)
     waiting = [guard for guard in guards if guard not in (sympy.true, True)]
     for guard in sorted(waiting, key=lambda item: len(item.free_symbols)):
-        symbols = guard.free_symbols
-        if len(symbols) == 1 and not holds(guard, found):
-            (symbol,) = symbols
-            found[symbol] = _raised(guard, symbol, found, sizes[symbol])
+        for symbol in sorted(guard.free_symbols, key=str):
+            if not holds(guard, found):
+                found[symbol] = _raised(guard, symbol, found, sizes[symbol])
     return Settled(found, tuple(guard for guard in waiting if not holds(guard, found)))
 
 
