@@ -1,0 +1,2 @@
+"""Planted errors, to see that the judge finds them."""
+def planted_errors(): return []

@@ -1,0 +1,50 @@
+// What the device compiler knows without a header, for a host compiler in CUDA mode: execution spaces,
+// address spaces, scalar types and the enumerations of its intrinsics, as the public documentation and
+// samples write them.
+#pragma once
+#include <climits>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#define __host__ __attribute__((host))
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __aicore__ __device__
+#define __inline__ inline
+#define __vector__
+#define __cube__
+#define __mix__(cube, vec)
+#define __schedmode__(mode)
+
+// Hints to the device compiler, without a meaning for types.
+#define __in_pipe__(...)
+#define __out_pipe__(...)
+#define __inout_pipe__(...)
+#define __sync_alias__
+#define __check_sync_alias__
+#define __sync_noalias__
+
+#define __gm__ __attribute__((address_space(1)))
+#define __ubuf__ __attribute__((address_space(2)))
+#define __cbuf__ __attribute__((address_space(3)))
+#define __ca__ __attribute__((address_space(4)))
+#define __cb__ __attribute__((address_space(5)))
+#define __cc__ __attribute__((address_space(6)))
+#define __fbuf__ __attribute__((address_space(7)))
+#define __biasbuf__ __attribute__((address_space(8)))
+#define __ssbuf__ __attribute__((address_space(9)))
+
+using half = _Float16;
+using bfloat16_t = __bf16;
+
+enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_MTE4, PIPE_MTE5, PIPE_V2, PIPE_FIX };
+enum addr_cal_mode_t { inc, dec };
+enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
+
+// kernel<<<blockDim, l2ctrl, stream>>>(...)
+int __cudaPushCallConfiguration(uint32_t blockDim, void *l2ctrl, void *stream);
