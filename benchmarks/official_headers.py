@@ -36,6 +36,7 @@ from vendor_headers.units import kernel_folders, kernel_unit, sample_units, text
 HERE = Path(__file__).parent
 OWN = HERE.parent / "docs" / "kernels"
 _MOST_ROUNDS = 12
+_FIRST_BATCH = 4
 _SHOWN = 25
 
 
@@ -58,17 +59,31 @@ class Judged:
 
 
 def judge_all(toolchain: Toolchain, units: Sequence[Unit], jobs: int, *, learning: bool) -> list[Judged]:
-    """Judges files, and where headers lack something that no file before needed, mends it and judges those
-    that failed again."""
+    """Judges files. Where headers lack something that no file before needed, mends it and judges those that
+    failed again; the first batches are small, because most is learnt from few files."""
+    done: dict[str, Judged] = {}
+    start, size = 0, _FIRST_BATCH
+    while start < len(units):
+        batch = units[start : start + size] if learning else units
+        for item in _settled(toolchain, batch, jobs, learning=learning):
+            done[item.unit.name] = item
+        start, size = start + len(batch), 2 * size
+        passed = sum(not item.messages for item in done.values())
+        print(f"{start} of {len(units)} judged, {passed} pass", file=sys.stderr, flush=True)
+    return [done[unit.name] for unit in units]
+
+
+def _settled(toolchain: Toolchain, units: Sequence[Unit], jobs: int, *, learning: bool) -> list[Judged]:
+    """The files judged with all that can be learnt from them."""
     done: dict[str, Judged] = {}
     waiting = list(units)
     for _ in range(_MOST_ROUNDS):
         with ThreadPoolExecutor(max_workers=jobs) as pool:
-            rounds = list(pool.map(lambda unit: _messages(toolchain, unit), waiting))
-        for unit, messages in zip(waiting, rounds, strict=True):
+            found = list(pool.map(lambda unit: _messages(toolchain, unit), waiting))
+        for unit, messages in zip(waiting, found, strict=True):
             done[unit.name] = Judged(unit, tuple(first_of_each(messages)))
         waiting = [unit for unit in waiting if done[unit.name].messages]
-        if not learning or not toolchain.teach([item for messages in rounds for item in messages]):
+        if not learning or not toolchain.teach([item for messages in found for item in messages]):
             break
         toolchain.prepare()
     return [done[unit.name] for unit in units]

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from attrs import define, field
 
+from vendor_headers.intrinsics import DTYPES, PRODUCTS, conversion
 from vendor_headers.messages import Message
 
 _UNKNOWN = (
@@ -31,6 +32,7 @@ _PARAMETER = re.compile(r"^[A-Z]$|^[a-z]{1,2}$")
 
 _HEAD = """\
 #pragma once
+template <typename T, typename... Dtypes> using OneOf = std::enable_if_t<(std::is_same_v<T, Dtypes> || ...)>;
 struct IntrinsicResult {
     template <typename T> __host__ __device__ constexpr operator T() const { return T{}; }
 };
@@ -125,6 +127,21 @@ class Stubs:
                 case Kind.NUMBER:
                     yield f"template <typename... Args> __device__ int64_t {name}(Args...);"
                 case Kind.STATEMENT:
-                    yield f"template <typename... Args> __device__ void {name}(Args...);"
+                    yield from _statements(name)
                 case Kind.FUNCTION:
                     yield f"template <typename... Args> __device__ IntrinsicResult {name}(Args...);"
+
+
+def _statements(name: str) -> Iterator[str]:
+    """An intrinsic without a result, for the dtypes that are known of it."""
+    if name == "mad":
+        for result, left, right in PRODUCTS:
+            operands = f"__cc__ {result} *, __ca__ {left} *, __cb__ {right} *, Args..."
+            yield f"template <typename... Args> __device__ void mad({operands});"
+    elif name in DTYPES:
+        dtypes = ", ".join(DTYPES[name])
+        head = f"template <typename T, typename... Args> __device__ OneOf<T, {dtypes}>"
+        yield f"{head} {name}(__ubuf__ T *, Args...);"
+    else:
+        operands = "".join(f"__ubuf__ {dtype} *, " for dtype in conversion(name))
+        yield f"template <typename... Args> __device__ void {name}({operands}Args...);"

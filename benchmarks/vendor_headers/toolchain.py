@@ -155,7 +155,7 @@ class Toolchain:
     def _flags(self, core: Core) -> list[str]:
         return [
             *("-x", "cuda", "--cuda-host-only", "-nocudainc", "-nocudalib"),
-            *("-std=c++17", "-Wno-unknown-cuda-version", "-fno-caret-diagnostics", "-ferror-limit=0"),
+            *("-std=c++17", "-Xclang", "-fno-cuda-host-device-constexpr", "-Wno-unknown-cuda-version", "-fno-caret-diagnostics", "-ferror-limit=0"),
             *("-fdiagnostics-print-source-range-info", "-fno-color-diagnostics", "-ftemplate-backtrace-limit=0"),
             *("-ivfsoverlay", str(self.work / "patched" / "overlay.json")),
             *(f"-D__NPU_ARCH__={_ARCHITECTURE}", f"-D{core}"),
