@@ -17,6 +17,7 @@ planted error is not found, 2 where the compiler or the checkout cannot be used.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import json
 import sys
 import tempfile
@@ -49,7 +50,11 @@ class Judged:
 
     def row(self) -> dict[str, Any]:
         """As JSON: one object."""
-        return {"name": self.unit.name, "passed": not self.messages, "messages": [*map(self.said, self.messages)]}
+        return {
+            "name": self.unit.name,
+            "passed": not self.messages,
+            "messages": [*map(self.said, self.messages)],
+        }
 
     def said(self, message: Message) -> str:
         """A message with its place in the kernel, as people read it."""
@@ -100,12 +105,31 @@ def judge_kernels(toolchain: Toolchain, roots: list[Path], jobs: int) -> list[Ju
     return judge_all(toolchain, units, jobs, learning=True)
 
 
+def judge_samples(
+    toolchain: Toolchain, args: argparse.Namespace
+) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """Judges the checkout's samples; those that include headers of other packages are counted apart."""
+    units = list(sample_units(args.asc_devkit.resolve() / "examples", toolchain))
+    units = [unit for unit in units if fnmatch.fnmatch(unit.name, args.filter)]
+    judged = judge_all(toolchain, units, args.jobs, learning=True)
+    lacking = {unit.name: toolchain.lacking(unit) for unit in units}
+    complete = [item for item in judged if not lacking[item.unit.name]]
+    figures = report(complete, "complete samples")
+    outside = Counter(header for headers in lacking.values() for header in headers)
+    print(f"samples that need headers of other packages: {len(judged) - len(complete)}; {dict(outside)}")
+    summary = {"samples": figures["kernels"], "samples_passed": figures["passed"]}
+    return summary, [item.row() for item in judged]
+
+
 def judge_planted(toolchain: Toolchain, jobs: int) -> tuple[int, list[str]]:
     """How many errors were planted, and what is wrong with those that were not found."""
     errors = planted_errors()
     bases = {error.base for error in errors}
     sound = judge_all(
-        toolchain, [text_unit(f"base_{base.name}", base.texts(), toolchain) for base in bases], jobs, learning=True
+        toolchain,
+        [text_unit(f"base_{base.name}", base.texts(), toolchain) for base in bases],
+        jobs,
+        learning=True,
     )
     missed = [f"{item.unit.name}: the kernel fails as it is: {item.said(item.messages[0])}"
               for item in sound if item.messages]  # fmt: skip
@@ -138,7 +162,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kernelbench", type=Path, metavar="DIR", help="folder with level1, level2 ...")
     parser.add_argument("--levels", default="1,2,3")
     parser.add_argument("--filter", default="*", metavar="GLOB")
-    parser.add_argument("--emitted", type=Path, metavar="DIR", help="keep what is emitted, and go on from there")
+    parser.add_argument(
+        "--emitted", type=Path, metavar="DIR", help="keep what is emitted, and go on from there"
+    )
     parser.add_argument("--planted", action="store_true")
     parser.add_argument("--samples", action="store_true")
     parser.add_argument("--clang", default="", help="the compiler, 16 or newer")
@@ -181,11 +207,9 @@ def _judge(args: argparse.Namespace, toolchain: Toolchain, scratch: Path) -> int
         rows += [item.row() for item in judged]
         failed |= summary["passed"] < summary["kernels"] or not judged
     if args.samples:
-        units = list(sample_units(args.asc_devkit.resolve() / "examples", toolchain))
-        judged = judge_all(toolchain, units, args.jobs, learning=True)
-        figures = report(judged, "samples")
-        summary |= {"samples": figures["kernels"], "samples_passed": figures["passed"]}
-        rows += [item.row() for item in judged]
+        figures, found = judge_samples(toolchain, args)
+        summary |= figures
+        rows += found
     if args.planted:
         planted, missed = judge_planted(toolchain, args.jobs)
         print(f"planted errors: {planted - len(missed)} of {planted} caught", *missed, sep="\n  ")

@@ -36,13 +36,12 @@ def emit_suite(suite: Path, levels: Iterable[int], pattern: str, out: Path) -> l
     """Emits into ``out/level/problem/number``; problems that are there already are left as they are.
 
     Raises UsageError where no problem of the suite matches."""
-    found = []
     settings = Settings(interpreter=sys.executable, chip=CHIP, evaluation=False)
     with tempfile.TemporaryDirectory(prefix="evokernel-emit-") as scratch:
         memory = Memory(Path(scratch) / "memory.db")
         with Session(settings, suite.absolute(), memory) as session:
-            for problem in suite_of(suite.absolute(), levels, pattern).problems:
-                found.append(_problem(session, problem, out / problem.level / problem.file.stem))
+            problems = suite_of(suite.absolute(), levels, pattern).problems
+            found = [_problem(session, item, out / item.level / item.file.stem) for item in problems]
         memory.close()
     return found
 

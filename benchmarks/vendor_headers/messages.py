@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 _LINE = re.compile(
     r"^(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+):(?P<ranges>(?:\{[\d:,-]+\})*:?)"
@@ -50,18 +50,13 @@ def parse(output: str) -> list[Message]:
     """The errors of the output of clang without source lines (-fno-caret-diagnostics), and its warnings of
     lambda expressions."""
     found: list[Message] = []
-    notes: list[Message] = []
+    taken = False
     for kind, message in _parsed(output):
-        if kind == "note":
-            notes.append(message)
-        else:
-            notes = []
-            if message.is_error or message.text.startswith(LAMBDA):
-                found.append(message)
-                continue
-        if found and kind == "note" and notes:
-            last = found[-1]
-            found[-1] = Message(last.place, last.text, last.is_error, last.ranges, (*last.notes, message))
+        if kind != "note":
+            taken = message.is_error or message.text.startswith(LAMBDA)
+            found += [message] if taken else []
+        elif taken:
+            found[-1] = evolve(found[-1], notes=(*found[-1].notes, message))
     return found
 
 
@@ -96,4 +91,7 @@ def in_kernel(message: Message, folder: Path) -> Place | None:
 
 def first_of_each(messages: Iterable[Message]) -> list[Message]:
     """One message for each normalised text, in order."""
-    return list({normalised(message.text): message for message in reversed(list(messages))}.values())[::-1]
+    found: dict[str, Message] = {}
+    for message in messages:
+        found.setdefault(normalised(message.text), message)
+    return list(found.values())

@@ -32,7 +32,7 @@ class Patches:
     insertions: dict[Path, dict[tuple[int, int], str]] = field(factory=dict)
 
     def learn(self, messages: Iterable[Message], checkout: Path, copies: Path) -> bool:
-        """Takes up what messages ask for of files of the checkout and, for literals, of the copies of kernels.
+        """Takes up what messages ask for of files of the checkout and, for literals, of copies of kernels.
         Whether there was anything new."""
         grown = False
         for message in messages:

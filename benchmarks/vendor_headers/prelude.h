@@ -46,5 +46,16 @@ enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL,
 enum addr_cal_mode_t { inc, dec };
 enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
 
+extern __device__ const int64_t block_idx; // built into the device's compiler
+extern __device__ const int64_t block_num;
+
 // kernel<<<blockDim, l2ctrl, stream>>>(...)
 int __cudaPushCallConfiguration(uint32_t blockDim, void *l2ctrl, void *stream);
+
+// An argument of a launch: an address of host code becomes one of the kernel's parameter.
+struct LaunchedAddress {
+    template <typename T> operator T *() const;
+};
+template <typename T> LaunchedAddress Launched(T *address);
+template <typename T, typename = std::enable_if_t<!std::is_pointer_v<std::decay_t<T>>>> T &&Launched(T &&value);
+LaunchedAddress Launched(decltype(nullptr));

@@ -25,7 +25,9 @@ _UNKNOWN = (
 _MEMBER = re.compile(r"^no member named '(?P<member>\w+)' in '(?P<owner>(?:\w+::)*\w+)'")
 _NUMBERS = re.compile(r"^(get_|sff|sbitset|bcnt|clz|ld_dev|vabs_|abs$|floor$|ceil$|round$)")
 """Functions whose result is computed with; the result of others converts to what is asked for."""
-_STATEMENTS = re.compile(r"^(v|copy_|load_|set_|wait_|mad|create_|broadcast_|scatter|img2col|ffts_|pipe_|st_)")
+_STATEMENTS = re.compile(
+    r"^(v|copy_|load_|set_|wait_|mad|create_|broadcast_|scatter|img2col|ffts_|pipe_|st_)"
+)
 """Functions that act and have no result."""
 _PARAMETER = re.compile(r"^[A-Z]$|^[a-z]{1,2}$")
 """Names of one letter, which are left over where a declaration before was not understood."""
@@ -49,6 +51,9 @@ class Kind(StrEnum):
     QUALIFIER = "qualifier"
 
 
+_SPELLINGS = ((_NUMBERS, Kind.NUMBER), (_STATEMENTS, Kind.STATEMENT))
+
+
 def kind_of(name: str, is_type: bool) -> Kind | None:
     """What a name that the compiler does not know is, used as a type or not; None for one that is no name of
     the device compiler."""
@@ -58,13 +63,9 @@ def kind_of(name: str, is_type: bool) -> Kind | None:
         return Kind.QUALIFIER
     if name.endswith("_t"):
         return Kind.ENUMERATION
-    if name.upper() == name:
-        return Kind.CONSTANT
     if is_type or name[0].isupper():
-        return Kind.STRUCTURE
-    if _NUMBERS.match(name):
-        return Kind.NUMBER
-    return Kind.STATEMENT if _STATEMENTS.match(name) else Kind.FUNCTION
+        return Kind.CONSTANT if name.upper() == name and not is_type else Kind.STRUCTURE
+    return next((kind for rule, kind in _SPELLINGS if rule.match(name)), Kind.FUNCTION)
 
 
 @define

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from vendor_headers.messages import Message, normalised, parse
+from vendor_headers.messages import Message, parse
 from vendor_headers.patches import Patches
 from vendor_headers.stubs import Stubs
 
 HERE = Path(__file__).parent
-HOST_HEADERS = HERE.parents[1] / "evokernel_core" / "twin" / "include"
-"""Our own stand-ins of acl, for the host code around samples."""
+_RUNTIME = HERE.parents[1] / "evokernel_core" / "twin" / "include"
+"""Our own acl, for the host code around samples."""
 _ENTRY = "kernel_operator.h"
 _MOST_ROUNDS = 60
 _LIMIT_S = 300.0
@@ -50,12 +50,14 @@ class Unit:
     folder: Path
     kernel_only: bool = True
     macros: tuple[str, ...] = ()
+    includes: tuple[Path, ...] = ()
     cores: tuple[Core, ...] = tuple(Core)
 
 
 @define
 class Toolchain:
-    """``work`` is a folder of its own for stubs, patched copies and precompiled headers."""
+    """``work`` is a folder of its own for stubs, patched copies and precompiled headers. ``absent`` names
+    the headers that the checkout lacks, which are taken for empty."""
 
     clang: str
     checkout: Path
@@ -63,6 +65,7 @@ class Toolchain:
     stubs: Stubs = field(factory=Stubs)
     patches: Patches = field(factory=Patches)
     folders: list[Path] = field(factory=list)
+    absent: set[str] = field(factory=set)
     left: dict[Core, list[Message]] = field(factory=dict)
     _headers: dict[str, list[Path]] = field(factory=dict)
 
@@ -76,6 +79,11 @@ class Toolchain:
         has no headers or the compiler cannot do it."""
         (self.work / "absent").mkdir(parents=True, exist_ok=True)
         self._index()
+        for part in ("acl", "evokernel"):
+            link = self.work / "runtime" / part
+            link.parent.mkdir(exist_ok=True)
+            if not link.exists():
+                link.symlink_to(_RUNTIME / part)
         for core in (*Core, Core.VECTOR):  # what the cube pass taught holds for the vector pass too
             self._settle(core)
         for core in Core:
@@ -87,7 +95,8 @@ class Toolchain:
         messages = list(messages)
         grown = self.stubs.learn(message for message in messages if message.is_in(self.checkout))
         grown |= self.patches.learn(messages, self.checkout, self.copies)
-        return any([self._find(item.missing_file) for item in messages if item.missing_file]) or grown
+        found = [self._find(item.missing_file) for item in messages if item.missing_file]
+        return any(found) or grown
 
     def judge(self, unit: Unit, core: Core) -> list[Message]:
         """The errors of one file for one core."""
@@ -99,12 +108,20 @@ class Toolchain:
             *language,
             *(["-Wc++98-compat"] if unit.kernel_only else []),
             f"-I{unit.folder}",
-            *("-idirafter", str(HOST_HEADERS)),
+            *("-idirafter", str(self.work / "runtime")),
+            *(f"-I{folder}" for folder in unit.includes),
             *(f"-D{macro}" for macro in unit.macros),
-            "-fsyntax-only",
+            *("-fsyntax-only", "-MD", "-MF", str(unit.folder / f"{core.name.lower()}.d")),
             str(unit.file),
         ]
-        return [message for message in parse(self._run(given)) if not is_launch_argument(message)]
+        return parse(self._run(given))
+
+    def lacking(self, unit: Unit) -> list[str]:
+        """The headers that a file, when it was judged last, took for empty because the checkout lacks them."""
+        folder = str(self.work / "absent") + "/"
+        words = {word for path in unit.folder.glob("*.d") for word in path.read_text().split()}
+        names = {word.removeprefix(folder) for word in words if word.startswith(folder)}
+        return sorted(names & self.absent)
 
     def _index(self) -> None:
         files = [path for part in ("include", "impl") for path in sorted((self.checkout / part).rglob("*.h"))]
@@ -155,8 +172,19 @@ class Toolchain:
     def _flags(self, core: Core) -> list[str]:
         return [
             *("-x", "cuda", "--cuda-host-only", "-nocudainc", "-nocudalib"),
-            *("-std=c++17", "-Xclang", "-fno-cuda-host-device-constexpr", "-Wno-unknown-cuda-version", "-fno-caret-diagnostics", "-ferror-limit=0"),
-            *("-fdiagnostics-print-source-range-info", "-fno-color-diagnostics", "-ftemplate-backtrace-limit=0"),
+            *(
+                "-std=c++17",
+                "-Xclang",
+                "-fno-cuda-host-device-constexpr",
+                "-Wno-unknown-cuda-version",
+                "-fno-caret-diagnostics",
+                "-ferror-limit=0",
+            ),
+            *(
+                "-fdiagnostics-print-source-range-info",
+                "-fno-color-diagnostics",
+                "-ftemplate-backtrace-limit=0",
+            ),
             *("-ivfsoverlay", str(self.work / "patched" / "overlay.json")),
             *(f"-D__NPU_ARCH__={_ARCHITECTURE}", f"-D{core}"),
             *(f"-I{folder}" for folder in (*self.folders, self.work / "absent")),
@@ -176,12 +204,21 @@ class Toolchain:
             if path.parts[-len(parts) :] == parts and folder not in self.folders:
                 self.folders.append(folder)
                 return True
-        absent = self.work / "absent" / name
-        if absent.exists() or absent.is_relative_to(self.checkout):
+        stand_in = self.work / "absent" / name
+        if stand_in.exists() or stand_in.is_relative_to(self.checkout):
             return False
-        absent.parent.mkdir(parents=True, exist_ok=True)
-        absent.write_text("")
+        stand_in.parent.mkdir(parents=True, exist_ok=True)
+        public = [path for path in self._headers.get(parts[-1], ()) if path.is_relative_to(self._public)]
+        if len(public) == 1:  # an installed toolkit has other folders than a checkout
+            stand_in.write_text(f'#include "{public[0]}"\n')
+        else:
+            self.absent.add(name)
+            stand_in.write_text("")
         return True
+
+    @property
+    def _public(self) -> Path:
+        return self.checkout / "include"
 
 
 def find_clang(asked: str) -> str:
@@ -193,15 +230,6 @@ def find_clang(asked: str) -> str:
     return found
 
 
-_KERNEL = re.compile(r"(__global__|__aicore__)((?:\s|\w|\([\d, ]*\)|\"C\"|\[\[[\w:]+\]\])*?)(__aicore__|__global__)")
-
-
-def without_double_space(text: str) -> str:
-    """``__global__ __aicore__`` as ``__global__``: CUDA mode takes one execution space at a time, and a kernel
-    is device code."""
-    return _KERNEL.sub(lambda found: "__global__" + found[2] if found[1] != found[3] else found[0], text)
-
-
 def cores_of(text: str) -> tuple[Core, ...]:
     """The passes that a file takes by its kernels' qualifiers; both where it does not say."""
     vector = bool(re.search(r"\b__vector__\b|AIV_ONLY", text))
@@ -210,20 +238,3 @@ def cores_of(text: str) -> tuple[Core, ...]:
     if mixed or vector == cube:
         return tuple(Core)
     return (Core.VECTOR,) if vector else (Core.CUBE,)
-
-
-
-
-_TO_GLOBAL = re.compile(
-    r"^cannot initialize a parameter of type '__gm__ (.+) \*' with an? [lr]value of type '(?:const )?\1 \*(?: ?const)?'$"
-)
-
-
-def is_launch_argument(message: Message) -> bool:
-    """Whether a message is about an address that host code gives to a launch: there it is no ``__gm__`` one,
-    for the host's compiler does not know address spaces."""
-    if not _TO_GLOBAL.match(normalised(message.text)):
-        return False
-    lines = message.place.file.read_text(errors="replace").split("\n")
-    before = "\n".join((*lines[: message.place.line - 1], lines[message.place.line - 1][: message.place.column]))
-    return "<<<" in re.split(r"[;{}]", before)[-1]

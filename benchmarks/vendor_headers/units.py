@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from asc_samples.readme import read_readme
+from asc_samples.cmake import CMakeError, Evaluator
+from asc_samples.readme import ARCHITECTURE, Readme, read_readme, recipe, steps
 
-from vendor_headers.toolchain import Toolchain, Unit, cores_of, without_double_space
+from vendor_headers.rewriting import rewritten
+from vendor_headers.toolchain import Toolchain, Unit, cores_of
 
-_SOURCES = {".asc", ".cpp", ".h", ".hpp", ".cc", ".inc"}
+_SOURCES = {".asc", ".cpp", ".h", ".hpp", ".cc", ".inc", ".txt", ".cmake"}
 _KERNEL = "op_kernel.cpp"
+_OPTION = re.compile(r"-D(\w+)(?::\w+)?=(.*)")
 
 
 def kernel_folders(roots: list[Path]) -> Iterator[tuple[str, Path]]:
@@ -33,12 +37,13 @@ def text_unit(name: str, texts: dict[str, str], toolchain: Toolchain) -> Unit:
     target = toolchain.copies / name
     target.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
-        (target / file).write_text(without_double_space(text))
+        (target / file).write_text(rewritten(text))
     return _unit(name, target / _KERNEL, target, kernel_only=True)
 
 
 def sample_units(root: Path, toolchain: Toolchain) -> Iterator[Unit]:
-    """The .asc files of the samples below a folder whose README lists Atlas A2."""
+    """The kernels of the samples below a folder whose README lists Atlas A2 and whose build file makes a
+    program from .asc files for it."""
     taken: list[Path] = []
     found = sorted(root.rglob("CMakeLists.txt"), key=lambda path: (len(path.parts), path))
     for number, file in enumerate(found):
@@ -46,18 +51,35 @@ def sample_units(root: Path, toolchain: Toolchain) -> Iterator[Unit]:
         if any(parent in taken for parent in file.parents):
             continue
         taken.append(sample)
-        if read_readme(sample).names_a2() is False:
+        readme = read_readme(sample)
+        if readme.names_a2() is False:
             continue
         target = toolchain.copies / f"sample{number}"
         _copy(sample, target)
-        for source in sorted(target.rglob("*.asc")):
-            if "__global__" in source.read_text(errors="replace"):
-                name = str(sample.relative_to(root) / source.relative_to(target))
-                yield _unit(name, source, source.parent, kernel_only=False)
+        yield from _programs(str(sample.relative_to(root)), target, readme)
+
+
+def _programs(name: str, folder: Path, readme: Readme) -> Iterator[Unit]:
+    """A unit for each .asc file with a kernel of a sample's programs, with its macros and include folders."""
+    options = {"CMAKE_ASC_ARCHITECTURES": ARCHITECTURE}
+    for step in steps(recipe(readme), {}):
+        if step.words[:1] == ("cmake",):
+            options |= dict(match.groups() for word in step.words if (match := _OPTION.fullmatch(word)))
+    try:
+        targets = Evaluator(folder, folder, options).folder(folder).executables()
+    except CMakeError:
+        return  # refuses this architecture
+    for target in targets:
+        for file in target.sources:
+            if file.suffix == ".asc" and file.is_file() and "__global__" in file.read_text():
+                cores = cores_of(file.read_text())
+                unit_name = f"{name}/{file.relative_to(folder)}"
+                includes = (file.parent, *target.includes)
+                yield Unit(unit_name, file, folder, False, tuple(target.defines), includes, cores)
 
 
 def _unit(name: str, file: Path, folder: Path, *, kernel_only: bool) -> Unit:
-    return Unit(name, file, folder, kernel_only, (), cores_of(file.read_text(errors="replace")))
+    return Unit(name, file, folder, kernel_only, cores=cores_of(file.read_text()))
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -66,4 +88,5 @@ def _copy(source: Path, target: Path) -> None:
         if file.suffix in _SOURCES and file.is_file():
             copy = target / file.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(without_double_space(file.read_text(errors="replace")))
+            text = file.read_text(errors="replace")
+            copy.write_text(text if file.suffix in (".txt", ".cmake") else rewritten(text))
