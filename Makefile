@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench link-check meaning torch-versions vsix clean
+.PHONY: setup demo test lint e2e bench link-check meaning torch-versions official-headers headers vsix clean
 
 setup: $(STAMP)
 
@@ -48,6 +48,14 @@ torch-versions: $(STAMP)
 meaning: $(STAMP)
 	$(BIN)/python benchmarks/corpus/prepare.py .cache/corpus
 	$(BIN)/python benchmarks/meaning.py --corpus .cache/corpus
+
+# ASC_DEVKIT is a checkout of asc-devkit; KERNELBENCH, where it is given, the folder of that suite (half an hour more).
+official-headers: $(STAMP)
+	@test -n "$(ASC_DEVKIT)" || (echo "give ASC_DEVKIT=DIR, a checkout of asc-devkit" >&2; exit 2)
+	@command -v clang-16 clang++ >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends clang-16) >/dev/null
+	$(BIN)/python benchmarks/official_headers.py --asc-devkit $(ASC_DEVKIT) --planted --samples $(if $(KERNELBENCH),--kernelbench $(KERNELBENCH),--kernels docs/kernels)
+
+headers: official-headers
 
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh

@@ -111,15 +111,17 @@ class Toolchain:
             *("-idirafter", str(self.work / "runtime")),
             *(f"-I{folder}" for folder in unit.includes),
             *(f"-D{macro}" for macro in unit.macros),
-            *("-fsyntax-only", "-MD", "-MF", str(unit.folder / f"{core.name.lower()}.d")),
+            *("-fsyntax-only", "-MD", "-MF", str(unit.folder / f"{unit.file.name}.{core.name.lower()}.d")),
             str(unit.file),
         ]
         return parse(self._run(given))
 
     def lacking(self, unit: Unit) -> list[str]:
-        """The headers that a file, when it was judged last, took for empty because the checkout lacks them."""
+        """The headers that a judged file took for empty because the checkout lacks them."""
         folder = str(self.work / "absent") + "/"
-        words = {word for path in unit.folder.glob("*.d") for word in path.read_text().split()}
+        words = {
+            word for path in unit.folder.glob(f"{unit.file.name}.*.d") for word in path.read_text().split()
+        }
         names = {word.removeprefix(folder) for word in words if word.startswith(folder)}
         return sorted(names & self.absent)
 
