@@ -52,7 +52,7 @@ meaning: $(STAMP)
 # ASC_DEVKIT is a checkout of asc-devkit; KERNELBENCH, where it is given, the folder of that suite (half an hour more).
 official-headers: $(STAMP)
 	@test -n "$(ASC_DEVKIT)" || (echo "give ASC_DEVKIT=DIR, a checkout of asc-devkit" >&2; exit 2)
-	@command -v clang-16 clang++ >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends clang-16) >/dev/null
+	@command -v clang++-16 clang++-17 clang++-18 clang++-19 clang++-20 >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends clang-16) >/dev/null
 	$(BIN)/python benchmarks/official_headers.py --asc-devkit $(ASC_DEVKIT) --planted --samples $(if $(KERNELBENCH),--kernelbench $(KERNELBENCH),--kernels docs/kernels)
 
 headers: official-headers

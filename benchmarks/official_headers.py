@@ -36,6 +36,7 @@ from vendor_headers.units import kernel_folders, kernel_unit, sample_units, text
 
 HERE = Path(__file__).parent
 OWN = HERE.parent / "docs" / "kernels"
+EXAMPLES = HERE.parent / "examples"
 _MOST_ROUNDS = 12
 _FIRST_BATCH = 4
 _SHOWN = 25
@@ -43,10 +44,15 @@ _SHOWN = 25
 
 @frozen
 class Judged:
-    """A file with its errors, one of each kind; none means that it passes."""
+    """A file with every error; none means that it passes."""
 
     unit: Unit
-    messages: tuple[Message, ...]
+    every: tuple[Message, ...]
+
+    @property
+    def messages(self) -> list[Message]:
+        """One error of each kind."""
+        return first_of_each(self.every)
 
     def row(self) -> dict[str, Any]:
         """As JSON: one object."""
@@ -86,12 +92,22 @@ def _settled(toolchain: Toolchain, units: Sequence[Unit], jobs: int, *, learning
         with ThreadPoolExecutor(max_workers=jobs) as pool:
             found = list(pool.map(lambda unit: _messages(toolchain, unit), waiting))
         for unit, messages in zip(waiting, found, strict=True):
-            done[unit.name] = Judged(unit, tuple(first_of_each(messages)))
+            done[unit.name] = Judged(unit, tuple(messages))
         waiting = [unit for unit in waiting if done[unit.name].messages]
-        if not learning or not toolchain.teach([item for messages in found for item in messages]):
+        if not learning or not toolchain.teach(_instructive(toolchain, done, waiting)):
             break
         toolchain.prepare()
     return [done[unit.name] for unit in units]
+
+
+def _instructive(toolchain: Toolchain, done: dict[str, Judged], failed: Sequence[Unit]) -> list[Message]:
+    """What headers lack, as failing files show it; of a file that goes without a header of another package
+    only the names of such headers, for all else follows from it."""
+    found: list[Message] = []
+    for unit in failed:
+        whole = not toolchain.lacking(unit)
+        found += [item for item in done[unit.name].every if whole or item.missing_file]
+    return found
 
 
 def _messages(toolchain: Toolchain, unit: Unit) -> list[Message]:
@@ -198,7 +214,7 @@ def _judge(args: argparse.Namespace, toolchain: Toolchain, scratch: Path) -> int
     failed = False
     roots = list(args.kernels)
     if args.kernelbench:
-        roots += [OWN, _emit(args, args.emitted or scratch)]
+        roots += [OWN, *_emit(args, args.emitted or scratch)]
     if not roots and not args.planted and not args.samples:
         roots = [OWN]
     if roots:
@@ -221,18 +237,19 @@ def _judge(args: argparse.Namespace, toolchain: Toolchain, scratch: Path) -> int
     return 1 if failed else 0
 
 
-def _emit(args: argparse.Namespace, out: Path) -> Path:
-    """Emits the suite's kernels; torch captures each problem, which takes seconds apiece."""
-    sys.path.insert(0, str(HERE.parent))
+def _emit(args: argparse.Namespace, out: Path) -> list[Path]:
+    """Emits the kernels of the suite and of our examples; torch captures each problem, which takes seconds
+    apiece."""
     from vendor_headers.emitted import emit_suite
 
     levels = [int(level) for level in args.levels.split(",") if level]
-    emitted = emit_suite(args.kernelbench, levels, args.filter, out)
-    without = [item for item in emitted if not item.kernels]
+    emitted = emit_suite(args.kernelbench, levels, args.filter, out / args.kernelbench.name)
+    emitted += emit_suite(EXAMPLES, (), "*", out / EXAMPLES.name)
     print(f"emitted: {sum(item.kernels for item in emitted)} kernels of {len(emitted)} problems")
-    for item in without:
-        print(f"  no kernel: {item.problem}: {' '.join(item.reasons)[:200]}")
-    return out
+    for item in emitted:
+        if not item.kernels:
+            print(f"  no kernel: {item.problem}: {' '.join(item.reasons)[:200]}")
+    return [out / args.kernelbench.name, out / EXAMPLES.name]
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ class Toolchain:
     absent: set[str] = field(factory=set)
     left: dict[Core, list[Message]] = field(factory=dict)
     _headers: dict[str, list[Path]] = field(factory=dict)
+    _entry_lacks: frozenset[str] = frozenset()
 
     @property
     def copies(self) -> Path:
@@ -88,6 +89,7 @@ class Toolchain:
             self._settle(core)
         for core in Core:
             self._precompile(core)
+        self._entry_lacks = self._entry_lacks or frozenset(self.absent)
 
     def teach(self, messages: Iterable[Message]) -> bool:
         """Takes up what headers that kernels instantiate or include lack. Whether to prepare and judge
@@ -117,13 +119,14 @@ class Toolchain:
         return parse(self._run(given))
 
     def lacking(self, unit: Unit) -> list[str]:
-        """The headers that a judged file took for empty because the checkout lacks them."""
+        """The headers that a judged file took for empty because the checkout lacks them, but for those that
+        kernel_operator.h includes itself: what it takes from them is among the stubs."""
         folder = str(self.work / "absent") + "/"
         words = {
             word for path in unit.folder.glob(f"{unit.file.name}.*.d") for word in path.read_text().split()
         }
         names = {word.removeprefix(folder) for word in words if word.startswith(folder)}
-        return sorted(names & self.absent)
+        return sorted(names & self.absent - self._entry_lacks)
 
     def _index(self) -> None:
         files = [path for part in ("include", "impl") for path in sorted((self.checkout / part).rglob("*.h"))]
