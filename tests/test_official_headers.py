@@ -21,6 +21,7 @@ try:
 finally:
     sys.path.remove(str(BENCHMARKS))
 
+KIT = Path("/dev/kit")
 OUTPUT = """\
 In file included from /k/op_kernel.cpp:1:
 /dev/kit/include/a.h:10:3: error: use of undeclared identifier 'vexp'
@@ -99,12 +100,14 @@ def test_stubs_grow_with_messages_until_nothing_is_new() -> None:
         message("call to function 'vmod' that is neither visible in the template definition nor found"),
         message("cannot initialize a variable of type 'int'"),
     ]
-    assert stubs.learn(messages)
-    assert not stubs.learn(messages)
+    assert stubs.learn(messages, KIT)
+    assert not stubs.learn(messages, KIT)
     assert stubs.learn(
-        [message("no member named 'L1' in 'mem_t'"), message("no member named 'k' in 'TopkTiling'")]
+        [message("no member named 'L1' in 'mem_t'"), message("no member named 'k' in 'TopkTiling'")], KIT
     )
-    assert not stubs.learn([message("no member named 'size' in 'LocalTensor'")]), "a class of the headers'"
+    assert not stubs.learn([message("no member named 'size' in 'LocalTensor'")], KIT), (
+        "a class of the headers'"
+    )
     text = stubs.text()
     assert "enum mem_t { L1, mem_t_OTHER };" in text
     assert "struct TopkTiling { uint32_t k = 0; };" in text
@@ -125,7 +128,7 @@ def test_stubs_grow_with_messages_until_nothing_is_new() -> None:
 )
 def test_stubs_of_intrinsics_take_documented_dtypes_only(name: str, parameters: str) -> None:
     stubs = Stubs()
-    stubs.learn([message(f"use of undeclared identifier '{name}'")])
+    stubs.learn([message(f"use of undeclared identifier '{name}'")], KIT)
     assert parameters in stubs.text()
 
 
@@ -146,7 +149,7 @@ def test_patches_mend_headers_and_never_what_a_kernel_does(tmp_path: Path) -> No
     header, kernel = checkout / "a.h", copies / "op_kernel.cpp"
     header.write_text("int Size();\nint size = Size();\n")
     kernel.write_text("int k = Size();\n")
-    text = "reference to __device__ function 'Size' in global initializer"
+    text = "reference to __device__ function 'Size' in __host__ function"
     declared = Message(Place(header, 1, 5), "'Size' declared here", False)
     patches = Patches()
     assert not patches.learn([message(text, str(kernel), (declared,))], checkout, copies)

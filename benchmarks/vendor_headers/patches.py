@@ -19,6 +19,7 @@ from vendor_headers.messages import Message, Place
 _HOST = "__attribute__((host)) "
 _GLOBAL_LITERAL = "(__gm__ const char *)"
 _SHARED = re.compile(r"^reference to __device__ function '\w+' in (?:global initializer|__host__ function)")
+_CONSTANT = re.compile(r"^reference to __device__ function '\w+' in global initializer")
 _LITERAL = re.compile(r"'__gm__ (?:char const|const char) \*' (?:with an lvalue of type|for \d)|"
                       r"from 'const char\[\d+\]' to '__gm__ (?:char const|const char) \*'")  # fmt: skip
 
@@ -37,7 +38,7 @@ class Patches:
         grown = False
         for message in messages:
             asked = list(_literals(message))
-            if message.is_in(checkout):
+            if message.is_in(checkout) or _CONSTANT.match(message.text):
                 asked += [(place, _HOST) for place in _shared(message) if place.file.is_relative_to(checkout)]
             elif not message.is_in(copies):
                 continue

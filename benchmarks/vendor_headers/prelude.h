@@ -2,6 +2,7 @@
 // address spaces, scalar types and the enumerations of its intrinsics, as the public documentation and
 // samples write them.
 #pragma once
+#include <cassert>
 #include <climits>
 #include <cmath>
 #include <cstddef>
@@ -40,17 +41,25 @@
 #define __ssbuf__ __attribute__((address_space(9)))
 
 using half = _Float16;
-using bfloat16_t = __bf16;
+struct bfloat16_t {
+    uint16_t bits;
+    bfloat16_t() = default;
+    template <typename T, typename = std::enable_if_t<std::is_convertible_v<T, float>>>
+    __host__ __device__ constexpr bfloat16_t(T value) : bits(static_cast<uint16_t>(static_cast<float>(value))) {}
+    __host__ __device__ constexpr operator float() const { return bits; }
+};
 
 enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_MTE4, PIPE_MTE5, PIPE_V2, PIPE_FIX };
 enum addr_cal_mode_t { inc, dec };
 enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
 
+template <typename... Args> __device__ int printf(const char *format, Args...);
+extern "C" __device__ void __assert_fail(const char *, const char *, unsigned, const char *) noexcept;
 extern __device__ const int64_t block_idx; // built into the device's compiler
 extern __device__ const int64_t block_num;
 
 // kernel<<<blockDim, l2ctrl, stream>>>(...)
-int __cudaPushCallConfiguration(uint32_t blockDim, void *l2ctrl, void *stream);
+int __cudaPushCallConfiguration(uint32_t blockDim, void *l2ctrl, void *stream = nullptr);
 
 // An argument of a launch: an address of host code becomes one of the kernel's parameter.
 struct LaunchedAddress {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from pathlib import Path
 
 from attrs import define, field
 
@@ -75,11 +76,14 @@ class Stubs:
     kinds: dict[str, Kind] = field(factory=dict)
     members: dict[str, set[str]] = field(factory=dict)
 
-    def learn(self, messages: Iterable[Message]) -> bool:
-        """Takes up the names that messages call unknown. Whether there was a new one."""
+    def learn(self, messages: Iterable[Message], checkout: Path) -> bool:
+        """Takes up the names that messages in headers of the checkout call unknown, and members that anything
+        asks of structures that are stubs. Whether there was a new one."""
         grown = False
         for message in messages:
-            grown |= self._name(message.text) or self._member(message.text)
+            if message.is_in(checkout):
+                grown |= self._name(message.text)
+            grown |= self._member(message.text)
         return grown
 
     def _name(self, text: str) -> bool:

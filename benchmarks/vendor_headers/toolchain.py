@@ -95,20 +95,16 @@ class Toolchain:
         """Takes up what headers that kernels instantiate or include lack. Whether to prepare and judge
         again."""
         messages = list(messages)
-        grown = self.stubs.learn(message for message in messages if message.is_in(self.checkout))
+        grown = self.stubs.learn(messages, self.checkout)
         grown |= self.patches.learn(messages, self.checkout, self.copies)
         found = [self._find(item.missing_file) for item in messages if item.missing_file]
         return any(found) or grown
 
     def judge(self, unit: Unit, core: Core) -> list[Message]:
         """The errors of one file for one core."""
-        language = ["-include", str(HERE / "language.h")] if unit.kernel_only else []
         given = [
             *self._flags(core),
-            *("-Xclang", "-include-pch", "-Xclang", str(self._pch(core))),
-            *("-Xclang", "-fallow-pch-with-compiler-errors"),
-            *language,
-            *(["-Wc++98-compat"] if unit.kernel_only else []),
+            *(self._kernel_flags(core) if unit.kernel_only else ["-include", str(self.work / "prelude.h")]),
             f"-I{unit.folder}",
             *("-idirafter", str(self.work / "runtime")),
             *(f"-I{folder}" for folder in unit.includes),
@@ -116,7 +112,17 @@ class Toolchain:
             *("-fsyntax-only", "-MD", "-MF", str(unit.folder / f"{unit.file.name}.{core.name.lower()}.d")),
             str(unit.file),
         ]
-        return parse(self._run(given))
+        own = {message.place for message in self.left.get(core, ())}
+        return [message for message in parse(self._run(given)) if message.place not in own]
+
+    def _kernel_flags(self, core: Core) -> list[str]:
+        """A kernel of ours begins with the headers, so that these are compiled once; a sample may have others
+        before them."""
+        return [
+            *("-Xclang", "-include-pch", "-Xclang", str(self._pch(core))),
+            *("-Xclang", "-fallow-pch-with-compiler-errors"),
+            *("-include", str(HERE / "language.h"), "-Wc++98-compat"),
+        ]
 
     def lacking(self, unit: Unit) -> list[str]:
         """The headers that a judged file took for empty because the checkout lacks them, but for those that

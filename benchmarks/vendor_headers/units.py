@@ -15,6 +15,7 @@ from vendor_headers.toolchain import Toolchain, Unit, cores_of
 
 _SOURCES = {".asc", ".cpp", ".h", ".hpp", ".cc", ".inc", ".txt", ".cmake"}
 _KERNEL = "op_kernel.cpp"
+_ENTRY = re.compile(r'^\s*#\s*include\s+"kernel_operator\.h"', re.MULTILINE)
 _OPTION = re.compile(r"-D(\w+)(?::\w+)?=(.*)")
 
 
@@ -42,8 +43,8 @@ def text_unit(name: str, texts: dict[str, str], toolchain: Toolchain) -> Unit:
 
 
 def sample_units(root: Path, toolchain: Toolchain) -> Iterator[Unit]:
-    """The kernels of the samples below a folder whose README lists Atlas A2 and whose build file makes a
-    program from .asc files for it."""
+    """The kernels of the samples below a folder that include kernel_operator.h, whose README does not leave
+    out Atlas A2 and whose build file makes a program from .asc files for it."""
     taken: list[Path] = []
     found = sorted(root.rglob("CMakeLists.txt"), key=lambda path: (len(path.parts), path))
     for number, file in enumerate(found):
@@ -52,11 +53,17 @@ def sample_units(root: Path, toolchain: Toolchain) -> Iterator[Unit]:
             continue
         taken.append(sample)
         readme = read_readme(sample)
-        if readme.names_a2() is False:
+        if readme.names_a2() is False or not _uses_entry(sample):
             continue
         target = toolchain.copies / f"sample{number}"
         _copy(sample, target)
         yield from _programs(str(sample.relative_to(root)), target, readme)
+
+
+def _uses_entry(sample: Path) -> bool:
+    """Whether a sample is one of the interface that kernel_operator.h declares."""
+    sources = (path for path in sample.rglob("*") if path.suffix in _SOURCES)
+    return any(_ENTRY.search(path.read_text(errors="replace")) for path in sources)
 
 
 def _programs(name: str, folder: Path, readme: Readme) -> Iterator[Unit]:
