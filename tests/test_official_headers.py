@@ -15,7 +15,7 @@ try:
     from vendor_headers.messages import Message, Place, first_of_each, in_kernel, normalised, parse
     from vendor_headers.patches import Patches, inserted, literals_of_call
     from vendor_headers.planted import FOLDER, Base, Planted, planted_errors
-    from vendor_headers.rewriting import with_addresses, without_double_space
+    from vendor_headers.rewriting import in_device_function, with_addresses, without_double_space
     from vendor_headers.stubs import Kind, Stubs, kind_of
     from vendor_headers.toolchain import Core, cores_of
 finally:
@@ -213,6 +213,27 @@ def test_a_kernel_keeps_one_execution_space(text: str, expected: str) -> None:
 )
 def test_arguments_of_launches_are_marked(text: str, expected: str) -> None:
     assert with_addresses(text) == expected
+
+
+def test_lambdas_of_host_functions_are_told_from_those_of_device_functions() -> None:
+    text = "\n".join((
+        "struct K {",
+        "    __aicore__ inline void Process(uint32_t n)",
+        "    {",
+        "        for (uint32_t i = 0; i < n; ++i) {",
+        "            auto device = [i]() { return i; };",
+        "        }",
+        "    }",
+        "    uint32_t count = 0;",
+        "};",
+        "inline bool ComputeTiling(int n)",
+        "{",
+        "    const auto host = [n](int m) { return n + m; };",
+        "}",
+    ))  # fmt: skip
+    device = [number for number in range(1, 14) if in_device_function(text, number, 1)]
+    assert device == [4, 5, 6, 7]
+    assert in_device_function("__aicore__ int F() { return [] { return 1; }(); }", 1, 29)
 
 
 def test_planted_errors_are_many_and_each_is_its_own() -> None:

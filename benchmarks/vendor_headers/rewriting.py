@@ -47,3 +47,17 @@ def _arguments(text: str, start: int) -> Iterator[tuple[int, int]]:
             if letter == ")":
                 return
         depth += (letter in _OPENING) - (letter in _CLOSING)
+
+
+def in_device_function(text: str, line: int, column: int) -> bool:
+    """Whether a position, counted from 1, is in a function of the device: one of the blocks around it begins
+    with ``__aicore__`` or ``__global__``."""
+    depth, end = 0, sum(len(item) + 1 for item in text.split("\n")[: line - 1]) + column - 1
+    for place in range(end - 1, -1, -1):
+        depth += (text[place] == "}") - (text[place] == "{")
+        if depth < 0:
+            depth = 0
+            head = re.split(r"[;{}]", text[:place])[-1]
+            if "__aicore__" in head or "__global__" in head:
+                return True
+    return False

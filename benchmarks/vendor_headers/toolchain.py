@@ -17,6 +17,7 @@ from attrs import define, field, frozen
 
 from vendor_headers.messages import Message, parse
 from vendor_headers.patches import Patches
+from vendor_headers.rewriting import in_device_function
 from vendor_headers.stubs import Stubs
 
 HERE = Path(__file__).parent
@@ -113,7 +114,8 @@ class Toolchain:
             str(unit.file),
         ]
         own = {message.place for message in self.left.get(core, ())}
-        return [message for message in parse(self._run(given)) if message.place not in own]
+        found = [message for message in parse(self._run(given)) if message.place not in own]
+        return [message for message in found if message.is_error or _on_device(message)]
 
     def _kernel_flags(self, core: Core) -> list[str]:
         """A kernel of ours begins with the headers, so that these are compiled once; a sample may have others
@@ -230,6 +232,11 @@ class Toolchain:
     @property
     def _public(self) -> Path:
         return self.checkout / "include"
+
+
+def _on_device(message: Message) -> bool:
+    place = message.place
+    return in_device_function(place.file.read_text(errors="replace"), place.line, place.column)
 
 
 def find_clang(asked: str) -> str:
