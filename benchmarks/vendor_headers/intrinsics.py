@@ -1,8 +1,8 @@
 """Dtypes of the vector and matrix units' intrinsics on Atlas A2, so that their stubs refuse any other.
 
 The documentation gives them by API: docs/zh/api/SIMD-API, memory-based vector computation, the paragraph on
-dtypes of each page; for exponents, logarithms, roots, leaky ReLU, Axpy and the block reductions that paragraph
-was not found, and half and float are what public samples use. The intrinsic behind an API is the name that
+dtypes of each page. For exponents, logarithms, roots, leaky ReLU, Axpy and the block reductions no such
+paragraph was found; half and float are what public samples use. The intrinsic behind an API is the name that
 the compiler does not know when it is called.
 """
 
