@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.agent.graph.unread import conditions
 from evokernel_core.capture.client import AgentClient
 from tests.capture.edited import edited_module, runs
 from tests.capture.test_full_graph import executed
@@ -46,6 +47,7 @@ BODIES = (
     "return x.exp() * (2 if y.requires_grad else 1)",
     "return x.exp() * (2 if x.is_contiguous() else 1)",
     "return x.exp() * (2 if x.requires_grad else 1)",
+    "return x.exp() * self.scale.shape[0]",
     "return x.exp().to(y)",
     "return x.exp().type_as(self.linear.weight)",
     "return x.exp().sum(0).expand(y.shape)",
@@ -80,6 +82,32 @@ def test_what_is_asked_of_a_tensor(body: str, whole: bool, agent: AgentClient, t
                 for x in (torch.randn(4, 6), torch.randn(6, 4).T, torch.randn(4, 6, requires_grad=True)):
                     _assert_same(one, other, x, given)
     assert runs(edited), "no call was the kernel's"
+
+
+def test_sizes_that_two_unread_tensors_share() -> None:
+    x, y, z = (
+        {"expression": name, "kind": "tensor", "spec": {"dtype": "float32", "shape": shape}}
+        for name, shape in (("x", ["s0"]), ("y", ["s1", "s0"]), ("z", ["s1", 3]))
+    )
+    asked = list(conditions([y, z], [x], {"s0": 1, "s1": 2}))
+    sizes = [text for text in asked if ".shape" in text]
+    assert sizes == [
+        "y.shape[0] >= 2",
+        "y.shape[1] == x.shape[0]",
+        "z.shape[0] == y.shape[0]",
+        "z.shape[1] == 3",
+    ]
+
+
+def test_a_parameter_whose_size_alone_is_read(agent: AgentClient, tmp_path: Path) -> None:
+    text = FILE.replace("{body}", "return x.exp() * self.scale.shape[0] + y")
+    (region,) = agent.capture(tmp_path / "model.py", text, covered_ops(), "Model.forward", whole=True)
+    one, other = executed(text)["Model"](), edited_module(text, region).Model()
+    x, y = torch.randn(4, 6), torch.randn(4, 6)
+    for model in (one, other):
+        model.scale = torch.nn.Parameter(torch.ones(3))
+    with torch.no_grad():
+        torch.testing.assert_close(other(x, y), one(x, y))
 
 
 def _assert_same(one: Any, other: Any, x: torch.Tensor, y: torch.Tensor) -> None:

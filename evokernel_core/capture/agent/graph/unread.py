@@ -14,8 +14,8 @@ Input = Mapping[str, Any]
 
 
 def conditions(unread: Iterable[Input], taken: Iterable[Input], least: Mapping[str, int]) -> Iterator[str]:
-    """Dtype and device, and the sizes of what is no parameter. ``taken`` are the kernel's operands, whose
-    sizes the kernel's contract asks; ``least`` are the least values of symbols."""
+    """Dtype, device and sizes. ``taken`` are the kernel's operands, whose sizes the kernel's contract asks;
+    ``least`` are the least values of symbols."""
     told: dict[int | str, str] = {}
     device = ""
     for item in taken:
@@ -27,22 +27,24 @@ def conditions(unread: Iterable[Input], taken: Iterable[Input], least: Mapping[s
         yield f"{text}.dtype is torch.{spec['dtype']}"
         if device:
             yield f"{text}.device == {device}"
-        if item["kind"] != "parameter":
-            yield from _sizes(text, spec["shape"], told, least)
+        yield from _sizes(text, spec["shape"], told, least)
 
 
 def _sizes(
-    text: str, shape: list[int | str], told: Mapping[int | str, str], least: Mapping[str, int]
+    text: str, shape: list[int | str], told: dict[int | str, str], least: Mapping[str, int]
 ) -> Iterator[str]:
-    """Numbers, and symbols that operands tell, must be those; others as large as the trace assumed."""
+    """Numbers, and symbols that a tensor before has told, must be those; others are as large as the trace
+    assumed. ``told`` takes in what this tensor tells."""
     yield f"{text}.dim() == {len(shape)}"
     for dim, size in enumerate(shape):
         if isinstance(size, int):
             yield f"{text}.shape[{dim}] == {size}"
         elif size in told:
             yield f"{text}.shape[{dim}] == {told[size]}"
-        elif least.get(size, 1) > 1:
-            yield f"{text}.shape[{dim}] >= {least[size]}"
+        else:
+            told[size] = f"{text}.shape[{dim}]"
+            if least.get(size, 1) > 1:
+                yield f"{text}.shape[{dim}] >= {least[size]}"
 
 
 def states(leaves: Iterable[Leaf], attributes: Collection[str]) -> Iterator[str]:
