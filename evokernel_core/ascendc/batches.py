@@ -20,7 +20,7 @@ from evokernel_core.ascendc.lowering_pointwise import POINTWISE
 from evokernel_core.ascendc.lowering_sizes import extent, product
 from evokernel_core.ascendc.lowering_views import BROADCASTS, SAME_ORDER
 from evokernel_core.ascendc.program import Place, Program, Slot, Stage
-from evokernel_core.domain.graph import Arg, Graph, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, Graph, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 
@@ -103,7 +103,7 @@ def _maps_images(node: Node, read: list[tuple[Dim, ...]], name: str) -> bool:
     if _counts(node.args, name) or _counts(tuple(value for _, value in node.kwargs), name):
         return False
     if node.op in _SOFTMAXES:
-        return int(str(node.args[1])) % len(read[0]) != 0
+        return literal(node.args[1]) % len(read[0]) != 0
     if node.op in _OF_IMAGES:
         return all(not _mentions(shape, name) for shape in read[1:])
     return node.op in POINTWISE or (node.op in _REDUCES and all(_leads(shape, name) for shape in read))

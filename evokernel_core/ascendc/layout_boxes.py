@@ -14,7 +14,7 @@ from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent
 from evokernel_core.ascendc.lowering_sums import UNIT, ZERO, Sum, expanded, integer, size
 from evokernel_core.ascendc.lowering_views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 
@@ -184,7 +184,7 @@ def _part(node: Node, reading: Reading, shape: tuple[Dim, ...]) -> Reading:
         return _diagonal(node, reading, len(shape))
     dim = _axis(node, 1, 0)
     if node.op == "aten.unfold.default":
-        inside, apart = reading.dims[-1], int(str(node.args[3]))
+        inside, apart = reading.dims[-1], literal(node.args[3])
         windows = reading.dims[dim].scaled(apart, ZERO)
         both = Index((*windows.terms, *inside.terms), windows.start.plus(inside.start))
         return evolve(reading, dims=(*reading.dims[:dim], both, *reading.dims[dim + 1 : -1]))
@@ -201,9 +201,9 @@ def dimension_order(node: Node, rank: int) -> list[int]:
     """For each dimension of the result the operand's dimension."""
     order = list(range(rank))
     if node.op == "aten.permute.default":
-        return [int(str(dim)) % rank for dim in node.args[1]]  # type: ignore[union-attr]
+        return [literal(dim) % rank for dim in node.args[1]]  # type: ignore[union-attr]
     if node.op == "aten.transpose.int":
-        first, second = (int(str(dim)) % rank for dim in node.args[1:3])
+        first, second = (literal(dim) % rank for dim in node.args[1:3])
         order[first], order[second] = second, first
         return order
     return order[::-1]
@@ -211,14 +211,17 @@ def dimension_order(node: Node, rank: int) -> list[int]:
 
 def _flipped(node: Node, reading: Reading, shape: tuple[Dim, ...]) -> Reading:
     for arg in node.args[1] if isinstance(node.args[1], tuple) else ():
-        dim = int(str(arg)) % len(shape)
+        dim = literal(arg) % len(shape)
         last = size(shape[dim]).plus(Sum.number(-1))
         reading = reading.with_dim(dim, reading.dims[dim].scaled(-1, last))
     return reading
 
 
 def _diagonal(node: Node, reading: Reading, rank: int) -> Reading:
-    offset, first, second = (*(int(str(arg)) for arg in node.args[1:4]), *(0, 0, 1)[len(node.args) - 1 :])
+    offset, first, second = (
+        *(literal(arg) for arg in node.args[1:4]),
+        *(0, 0, 1)[len(node.args) - 1 :],
+    )
     along = reading.dims[-1]
     dims = list(reading.dims[:-1])
     rows, columns = along.scaled(1, Sum.number(max(-offset, 0))), along.scaled(1, Sum.number(max(offset, 0)))
@@ -231,7 +234,7 @@ def _axis(node: Node, position: int, default: int) -> int:
     arg = node.args[position] if len(node.args) > position else dict(node.kwargs).get("dim", default)
     more = {"aten.select.int": 1, "aten.unfold.default": -1}.get(node.op, 0)
     rank = len(node.outputs[0].shape) + more
-    return int(str(arg)) % rank
+    return literal(arg) % rank
 
 
 def _bound(node: Node, position: int, length: Dim) -> Sum:

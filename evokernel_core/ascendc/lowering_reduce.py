@@ -9,6 +9,7 @@ from evokernel_core.ascendc.lowering import Operand
 from evokernel_core.ascendc.lowering_call import Call, Rule
 from evokernel_core.ascendc.lowering_sizes import extent, product
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import literal
 
 
 def reduced_dims(call: Call, position: int = 1, name: str = "dim") -> tuple[int, ...]:
@@ -21,8 +22,7 @@ def reduced_dims(call: Call, position: int = 1, name: str = "dim") -> tuple[int,
         return tuple(range(rank))
     if not isinstance(value, tuple):
         raise PlanError(f"{call.node.op} reduces over dimensions that are not literals.")
-    dims = [int(dim) for dim in value if isinstance(dim, int)]
-    return tuple(sorted(dim % rank if rank else 0 for dim in dims))
+    return tuple(sorted(literal(dim) % rank if rank else 0 for dim in value))
 
 
 def _operand(call: Call, position: int = 1) -> Operand:

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
+from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import TensorSpec
 
 
@@ -38,6 +39,20 @@ class DTypeArg:
 
 Arg = ValueRef | SymbolicInt | DTypeArg | bool | int | float | str | None | tuple[Any, ...]
 """An argument of a node; tuples nest further arguments."""
+
+
+def literal(arg: Arg) -> int:
+    """The integer that an argument is. Raises PlanError where only the call decides it."""
+    if not isinstance(arg, int):
+        raise PlanError("A number that only the call decides stands where a kernel has to know it.")
+    return int(arg)
+
+
+def literals(arg: Arg, rank: int) -> tuple[int, ...]:
+    """The integers that an argument is, of which a single one stands for all ``rank`` dimensions.
+    Raises PlanError as ``literal``."""
+    numbers = tuple(map(literal, arg if isinstance(arg, tuple) else (arg,)))
+    return numbers * rank if len(numbers) == 1 else numbers
 
 
 class InputKind(StrEnum):

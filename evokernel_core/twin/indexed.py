@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 _FIRST_OPERAND = frozenset(
@@ -35,7 +35,7 @@ def _triangle_bytes(node: Node, sizes: Mapping[str, int]) -> int:
     """Bytes of the elements at or above (``triu``), at or below (``tril``) a diagonal of matrices."""
     *batch, rows, columns = node.outputs[0].sizes(sizes)
     shift = node.args[1] if len(node.args) > 1 else dict(node.kwargs).get("diagonal", 0)
-    first = int(str(shift)) + (node.op == "aten.tril.default")
+    first = literal(shift) + (node.op == "aten.tril.default")
     above = sum(min(max(columns - row - first, 0), columns) for row in range(rows))
     kept = above if node.op == "aten.triu.default" else rows * columns - above
     return math.prod(batch) * kept * ITEM_SIZE[node.outputs[0].dtype]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 
 _MATRIX_PRODUCTS = frozenset(("aten.mm.default", "aten.bmm.default"))
 _ATTENTION = "aten.scaled_dot_product_attention.default"
@@ -78,7 +78,7 @@ def _wanted(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
     returned = any(ref.name == node.name for ref in graph.outputs)
     if returned or len(readers) != 1 or readers[0].op not in _TRIANGLES:
         return math.prod(batch) * m * n
-    diagonal = int(str(readers[0].args[1])) if len(readers[0].args) > 1 else 0
+    diagonal = literal(readers[0].args[1]) if len(readers[0].args) > 1 else 0
     below = sum(min(n, max(0, row + diagonal)) for row in range(m))  # columns in front of the diagonal
     if "triu" in readers[0].op:
         return math.prod(batch) * (m * n - below)

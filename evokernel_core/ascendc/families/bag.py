@@ -21,7 +21,7 @@ from evokernel_core.ascendc.families.searching import SearchingFamily, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Graph, ValueRef
+from evokernel_core.domain.graph import Graph, ValueRef, literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -80,7 +80,7 @@ def read_bag(task: KernelTask) -> Bag:
         offsets=starts,
         weights=input_below(graph, weights, _WORDS) if isinstance(weights, ValueRef) else None,
         mode=str(mode),
-        padding=int(str(padding)),
+        padding=literal(padding),
         whole=bool(whole),
         dtype=spec.dtype,
         rows=extent(spec.shape[0]),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Graph, Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
@@ -136,17 +136,16 @@ def _input(ref: ValueRef, nodes: Mapping[str, Node]) -> str:
 def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
     read, shape = (graph.spec(ref).shape for ref in tuple(node.operands())[:2])
     made = node.outputs[0].shape
-    groups, phases, rows_first = int(str(node.args[4])), int(str(node.args[5])), bool(node.args[6])
+    groups, phases, rows_first = literal(node.args[4]), literal(node.args[5]), bool(node.args[6])
     if rows_first:
         shape = (shape[0], shape[2], *shape[3:-1], shape[1], shape[-1])
     before = node.args[8] if len(node.args) > 8 else None
     if phases > 1 and before is None:
         read = (*read[:-2], read[-1])
+    steps, gaps = (literals(arg, len(read) - 2) for arg in node.args[2:4])
     axes = [
         _Axis(extent(a), extent(b), _static(k), s, Extent(d))
-        for a, b, k, s, d in zip(
-            read[2:], made[2:], shape[2:], _ints(node.args[2]), _ints(node.args[3]), strict=True
-        )
+        for a, b, k, s, d in zip(read[2:], made[2:], shape[2:], steps, gaps, strict=True)
     ]
     outputs = extent(shape[0]).divided_by(Extent(groups))
     if outputs is None:
@@ -170,7 +169,7 @@ def _geometry(graph: Graph, node: Node, x: str, weight: str) -> Convolution:
         phases,
         rows_first,
         node.outputs[0].dtype,
-        frame=None if before is None else Frame(sizes, (0,) * missing + tuple(_ints(before))),
+        frame=None if before is None else Frame(sizes, (0,) * missing + literals(before, 3 - missing)),
     )
 
 
@@ -196,8 +195,3 @@ def _static(dim: Dim) -> int:
     if not isinstance(dim, int):
         raise PlanError("The size of a convolution's kernel is not known before it runs.")
     return dim
-
-
-def _ints(arg: object) -> Sequence[int]:
-    assert isinstance(arg, tuple)
-    return [int(item) for item in arg]

@@ -25,6 +25,7 @@ from evokernel_core.ascendc.families.searching import SearchingFamily, Settings,
 from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES
 from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
@@ -76,7 +77,7 @@ def read_interleave(task: KernelTask) -> Interleave:
     node = only_node(task, {INTERLEAVE}, "The kernel is not exactly one join of thin tensors.")
     refs = list(node.operands())
     spec = task.graph.spec(refs[0])
-    found = words_of(spec, int(str(node.args[1])))
+    found = words_of(spec, literal(node.args[1]))
     if found is None:
         raise PlanError("The items of a join are too long to be interleaved by transpositions.")
     width, item = found

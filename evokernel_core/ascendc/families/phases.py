@@ -17,6 +17,7 @@ from evokernel_core.ascendc.families.reading import input_below, only_node
 from evokernel_core.ascendc.families.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.families.searching import SearchingFamily, Settings, Sizes
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
+from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -65,7 +66,7 @@ def read_phases(task: KernelTask) -> Framed:
     ref = next(iter(node.operands()))
     read, made = task.graph.spec(ref).shape, node.outputs[0].shape
     before = node.args[1]
-    phases = int(str(node.args[2]))
+    phases = literal(node.args[2])
     assert isinstance(before, tuple)
     if phases > 1:
         made = (*made[:-2], made[-1])
@@ -75,7 +76,7 @@ def read_phases(task: KernelTask) -> Framed:
         product(map(extent, read[:2])),
         (ONE,) * missing + tuple(map(extent, read[2:])),
         (ONE,) * missing + tuple(map(extent, made[2:])),
-        (0,) * missing + tuple(int(str(item)) for item in before),
+        (0,) * missing + tuple(literal(item) for item in before),
         phases,
         ITEM_SIZE[node.outputs[0].dtype],
     )

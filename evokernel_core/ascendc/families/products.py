@@ -10,7 +10,7 @@ from evokernel_core.ascendc.families.strided import NOWHERE, Axis, Group, behind
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 
 SPLIT = "evokernel.split_mm.default"
@@ -104,7 +104,7 @@ def _on_the_way(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> tupl
     while result.name != node.name:
         below = nodes.get(result.name)
         if below is not None and below.op in TRIANGLES and found is None and node.op != SPLIT:
-            diagonal = int(str(below.args[1])) if len(below.args) > 1 else 0
+            diagonal = literal(below.args[1]) if len(below.args) > 1 else 0
             found = Triangle("triu" in below.op, diagonal)
         elif below is not None and below.op == RELU and node.op != SPLIT:
             relu = True
@@ -120,7 +120,7 @@ def product_of(task: KernelTask, node: Node) -> Product:
     shape, dtype = node.outputs[0].shape, task.graph.spec(left).dtype
     if dtype not in QUANT:
         raise PlanError(f"A matrix product in {dtype} is not covered.")
-    splits = int(str(node.args[2])) if node.op == SPLIT else 0
+    splits = literal(node.args[2]) if node.op == SPLIT else 0
     return Product(
         _side(task, left),
         _side(task, right),

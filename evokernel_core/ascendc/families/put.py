@@ -29,7 +29,7 @@ from evokernel_core.ascendc.families.searching import SearchingFamily, Sizes
 from evokernel_core.ascendc.families.text import CPP_TYPE
 from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.graph import ValueRef, literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -145,7 +145,7 @@ def read_put(task: KernelTask) -> Put:
         run=run,
         shared=extent(places.shape[0]).is_one and not outer.is_one,
         wraps=bool(wraps),
-        parts=int(str(node.args[5])) if in_parts else 0,
+        parts=literal(node.args[5]) if in_parts else 0,
     )
 
 

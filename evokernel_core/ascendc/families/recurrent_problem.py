@@ -9,7 +9,7 @@ from attrs import frozen
 from evokernel_core.ascendc.lowering_sizes import Extent, extent
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 
 RECURRENCE = "evokernel.recurrence.default"
@@ -115,7 +115,7 @@ def read_recurrence(task: KernelTask) -> Recurrence:
         names(hidden_biases),
         "".join(names(hidden)),
         "".join(names(cell)),
-        int(str(first)),
+        literal(first),
         bool(batch_first),
         shape[1 if batch_first else 0],
         shape[0 if batch_first else 1],

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.layout_boxes import dimension_order
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
@@ -67,7 +68,7 @@ def behind_views(task: KernelTask, ref: ValueRef) -> tuple[str, tuple[Group, ...
 def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     shape = node.outputs[0].shape
     if node.op in SWAPS:
-        return tuple(groups[dim] for dim in order_of(node, len(groups)))
+        return tuple(groups[dim] for dim in dimension_order(node, len(groups)))
     if node.op in EXPANDS:
         return expanded(groups, shape)
     if node.op in SAME_ORDER:
@@ -81,7 +82,7 @@ def _front(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     """The first elements along one dimension. Raises PlanError for a slice that begins or steps elsewhere."""
     dim, start = (node.args[place] if len(node.args) > place else 0 for place in (1, 2))
     step = node.args[4] if len(node.args) > 4 else 1
-    place = int(str(dim)) % len(groups)
+    place = literal(dim) % len(groups)
     if start not in (0, None) or step not in (1, None) or len(groups[place]) > 1:
         raise PlanError(
             "A slice in front of a matrix product that is not its operand's front is not covered."
@@ -89,18 +90,6 @@ def _front(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     size = extent(node.outputs[0].shape[place])
     front = () if size.is_one else tuple(evolve(axis, size=size) for axis in groups[place])
     return (*groups[:place], front, *groups[place + 1 :])
-
-
-def order_of(node: Node, rank: int) -> list[int]:
-    """Which dimension of the operand each dimension of the result is."""
-    order = list(range(rank))
-    if node.op == "aten.permute.default":
-        return [int(dim) % rank for dim in node.args[1]]  # type: ignore[union-attr]
-    if node.op == "aten.transpose.int":
-        first, second = (int(str(dim)) % rank for dim in node.args[1:3])
-        order[first], order[second] = second, first
-        return order
-    return order[::-1]
 
 
 def expanded(groups: tuple[Group, ...], shape: Sequence[Dim]) -> tuple[Group, ...]:

@@ -18,7 +18,7 @@ from evokernel_core.ascendc.families.reading import below_views, input_below
 from evokernel_core.ascendc.families.turned_epilogue import Behind, fitted
 from evokernel_core.ascendc.lowering_sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
 
 CONVOLUTION = "aten.convolution.default"
@@ -154,7 +154,8 @@ def _read_convolution(task: KernelTask, node: Node) -> Transposed:
     x, weight, bias, strides, paddings, dilations, transposed, output_paddings, groups = node.args[:9]
     if transposed is not True:
         raise PlanError("The convolution is not transposed.")
-    assert isinstance(x, ValueRef) and isinstance(weight, ValueRef) and isinstance(groups, int)
+    assert isinstance(x, ValueRef) and isinstance(weight, ValueRef)
+    groups = literal(groups)
     shape, kernel = graph.spec(x).shape, graph.spec(weight).shape
     dtype = node.outputs[0].dtype
     if dtype not in _TYPES:
@@ -163,7 +164,7 @@ def _read_convolution(task: KernelTask, node: Node) -> Transposed:
     if channels is None:
         raise PlanError("The channels do not divide into the groups for every size.")
     rank = len(shape) - 2
-    numbers = [_numbers(item, rank) for item in (strides, paddings, dilations, output_paddings)]
+    numbers = [literals(item, rank) for item in (strides, paddings, dilations, output_paddings)]
     axes = [Axis(*values) for values in zip(*numbers, strict=True)]
     missing = 3 - rank
     return Transposed(
@@ -184,12 +185,3 @@ def _read_convolution(task: KernelTask, node: Node) -> Transposed:
 def _three(missing: int, items: list[_T], filler: _T) -> tuple[_T, _T, _T]:
     first, second, third = [filler] * missing + items
     return first, second, third
-
-
-def _numbers(arg: Arg, rank: int) -> tuple[int, ...]:
-    """One constant for each dimension; a single one stands for all."""
-    values = arg if isinstance(arg, tuple) else (arg,)
-    if not all(isinstance(value, int) for value in values):
-        raise PlanError("A convolution whose stride, padding or dilation is a symbol is not covered.")
-    numbers = tuple(int(value) for value in values)
-    return numbers * rank if len(numbers) == 1 else numbers

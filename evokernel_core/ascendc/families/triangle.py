@@ -15,6 +15,7 @@ from evokernel_core.ascendc.families.rendering import RAW, kernel_text, paramete
 from evokernel_core.ascendc.families.searching import SearchingFamily, Sizes
 from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -46,7 +47,7 @@ def read_triangle(task: KernelTask) -> Triangle:
     width = ITEM_SIZE[spec.dtype]
     if width > 4:
         raise PlanError(f"A triangle of {spec.dtype} is not covered.")
-    shift = int(str(node.args[1])) if len(node.args) > 1 else int(str(dict(node.kwargs).get("diagonal", 0)))
+    shift = literal(node.args[1]) if len(node.args) > 1 else literal(dict(node.kwargs).get("diagonal", 0))
     upper = node.op == "aten.triu.default"
     sizes = tuple(map(extent, spec.shape))
     return Triangle(source, upper, shift + (not upper), product(sizes[:-2]), sizes[-2], sizes[-1], width)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
 
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.families.reading import below_views
 from evokernel_core.ascendc.lowering_sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
 
 MAX_POOLS = frozenset({"aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default"})
@@ -160,10 +159,10 @@ def _pool(task: KernelTask, node: Node) -> Window:
         ("dilation", "ceil_mode") if is_max else ("ceil_mode", "count_include_pad", "divisor_override")
     )
     given = dict(zip(names, node.args[1:], strict=False)) | dict(node.kwargs)
-    taps = _each(given["kernel_size"], rank)
-    stride = _each(given.get("stride") or taps, rank)
-    padding = _each(given.get("padding", 0), rank)
-    dilation = _each(given.get("dilation", 1), rank)
+    taps = literals(given["kernel_size"], rank)
+    stride = literals(given.get("stride") or taps, rank)
+    padding = literals(given.get("padding", 0), rank)
+    dilation = literals(given.get("dilation", 1), rank)
     source = next(iter(node.operands()))
     ceils = (bool(given.get("ceil_mode", False)),) * rank
     axes = _axes(task, source, node, (taps, stride, padding, dilation, ceils))
@@ -171,16 +170,8 @@ def _pool(task: KernelTask, node: Node) -> Window:
     if is_max:
         return Window(Combine.MAX, source.name, node.outputs[0].dtype, planes, *axes)
     fixed = given.get("divisor_override")
-    divisor = Divisor(bool(given.get("count_include_pad", True)), int(str(fixed)) if fixed else None)
+    divisor = Divisor(bool(given.get("count_include_pad", True)), literal(fixed) if fixed else None)
     return Window(Combine.SUM, source.name, node.outputs[0].dtype, planes, *axes, divisor)
-
-
-def _each(value: Any, rank: int) -> tuple[int, ...]:
-    """One number for each dimension."""
-    numbers = value if isinstance(value, tuple) else (value,)
-    if not all(isinstance(number, int) for number in numbers):
-        raise PlanError("A window whose size depends on the input's is not covered.")
-    return tuple(numbers) * rank if len(numbers) == 1 else tuple(numbers)
 
 
 def _axes(
@@ -211,7 +202,7 @@ def _convolution(task: KernelTask, node: Node) -> Window:
     taps = kernel[2:]
     if spread is None or spread.constant is None or not all(isinstance(size, int) for size in taps):
         raise PlanError("A depthwise convolution with weights of unknown shape is not covered.")
-    each = [_each(numbers, rank) for numbers in (taps, stride, padding, dilation)]
+    each = [literals(numbers, rank) for numbers in (taps, stride, padding, dilation)]
     axes = _axes(task, x, node, (*each, (node.op == DEPTHWISE,) * rank))
     return Window(
         Combine.WEIGHTED,

@@ -13,7 +13,7 @@ from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.ascendc.rewrites.wide_attention import in_parts
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
-from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef
+from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
@@ -90,7 +90,7 @@ class _Search:
         if weights is None or weights.op != "aten._softmax.default" or weights.args[2]:
             return None
         rank = len(weights.outputs[0].shape)
-        if int(str(weights.args[1])) % rank != rank - 1 or not self._same_matrices(weights, product.args[0]):
+        if literal(weights.args[1]) % rank != rank - 1 or not self._same_matrices(weights, product.args[0]):
             return None
         return self._scaled(weights.args[0], _Scores(ValueRef(""), ValueRef(""), 1.0, None, False))
 

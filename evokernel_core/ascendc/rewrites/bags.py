@@ -15,7 +15,7 @@ from evokernel_core.ascendc.rewrites.picking import argument, as_arg, producer, 
 from evokernel_core.ascendc.rewrites.putting import put
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
@@ -53,7 +53,7 @@ def _reduced(node: Node, writer: GraphWriter, alone: frozenset[str]) -> tuple[Va
     chosen, spec = writer.shape(indices), node.outputs[0]
     rank = len(chosen) + 1
     dims = argument(node, 1, "dim")
-    if rank < 3 or not isinstance(dims, tuple) or [int(str(dim)) % rank for dim in dims] != [rank - 2]:
+    if rank < 3 or not isinstance(dims, tuple) or [literal(dim) % rank for dim in dims] != [rank - 2]:
         return None
     if weights is not None and [*map(extent, writer.shape(weights))] != [*map(extent, chosen)]:
         return None
@@ -80,7 +80,7 @@ def _column(writer: GraphWriter, ref: object) -> ValueRef | None:
     if below is None or below.op != "aten.unsqueeze.default" or not isinstance(below.args[0], ValueRef):
         return None
     rank = len(below.outputs[0].shape)
-    return below.args[0] if int(str(below.args[1])) % rank == rank - 1 else None
+    return below.args[0] if literal(below.args[1]) % rank == rank - 1 else None
 
 
 def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
@@ -88,13 +88,16 @@ def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if _others_are_read(node, writer):
         raise PlanError("embedding_bag is asked for results beside the bags, which are not covered.")
     table, indices, offsets = (tensor(node, place) for place in range(3))
-    weights, padding = argument(node, 6, "per_sample_weights"), int(str(argument(node, 8, "padding_idx", -1)))
+    weights, padding = (
+        argument(node, 6, "per_sample_weights"),
+        literal(argument(node, 8, "padding_idx", -1)),
+    )
     spec = node.outputs[0]
     if writer.spec(table).dtype not in _DTYPES:
         raise PlanError(f"embedding_bag of {writer.spec(table).dtype} is not covered.")
     numbers = cast(writer, weights, "float32") if isinstance(weights, ValueRef) else None
     mode, whole = (
-        MODES[int(str(argument(node, 4, "mode", 0)))],
+        MODES[literal(argument(node, 4, "mode", 0))],
         bool(argument(node, 7, "include_last_offset")),
     )
     starts: ValueRef | None = offsets
@@ -142,7 +145,7 @@ def _gradient(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     given, indices, spec = tensor(node, 0), tensor(node, 1), node.outputs[0]
     if argument(node, 4, "scale_grad_by_freq", False):
         raise PlanError("embedding_dense_backward that divides by how often a row was read is not covered.")
-    chosen, padding = writer.shape(indices), int(str(argument(node, 3, "padding_idx", -1)))
+    chosen, padding = writer.shape(indices), literal(argument(node, 3, "padding_idx", -1))
     if padding >= 0:
         column = view(writer, indices, (*chosen, 1))
         kept = writer.call("aten.ne.Scalar", column, padding, shape=(*chosen, 1), dtype="bool")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evokernel_core.ascendc.families.paired import PAIRED, sharing
-from evokernel_core.ascendc.families.strided import EXPANDS, SWAPS, order_of
+from evokernel_core.ascendc.families.strided import EXPANDS, SWAPS
+from evokernel_core.ascendc.layout_boxes import dimension_order
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.ascendc.rewrites.complex_parts import REAL, Complex, size_argument
 from evokernel_core.ascendc.rewrites.layout import viewed
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
 _ALONG_A_DIMENSION = ("aten.slice.Tensor", "aten.select.int")
@@ -28,10 +29,10 @@ def pairs_of(writer: GraphWriter, node: Node, value: Complex, rank: int) -> Valu
         sizes = tuple(map(size_argument, shape))
         return writer.call("aten.expand.default", value.pairs, sizes, shape=shape, dtype=REAL)
     if node.op in SWAPS:
-        order = (*order_of(node, rank), rank)
+        order = (*dimension_order(node, rank), rank)
         return writer.call("aten.permute.default", value.pairs, order, shape=shape, dtype=REAL)
     if node.op in _ALONG_A_DIMENSION:
-        dim = int(str(node.args[1])) % rank if len(node.args) > 1 else 0
+        dim = literal(node.args[1]) % rank if len(node.args) > 1 else 0
         return writer.call(node.op, value.pairs, dim, *node.args[2:], shape=shape, dtype=REAL)
     return None
 

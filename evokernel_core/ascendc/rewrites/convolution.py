@@ -9,7 +9,7 @@ from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION
 from evokernel_core.ascendc.families.conv_rows import MOST_INNER
 from evokernel_core.ascendc.families.phases import PHASES, UNIT
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literals
 from evokernel_core.domain.tensor import Dim
 
 _WORTH_TURNING = 2**30
@@ -24,7 +24,7 @@ def rewrite_convolution(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]
     if transposed or _is_depthwise(writer, weight, groups):
         return None
     rank = len(writer.shape(weight)) - 2
-    steps, pads, gaps = (_each(arg, rank) for arg in (stride, padding, dilation))
+    steps, pads, gaps = (literals(arg, rank) for arg in (stride, padding, dilation))
     spec = node.outputs[0]
     if steps[-1] > 1 or any(pads):
         x = _framed(writer, x, pads, steps[-1])
@@ -86,12 +86,6 @@ def _rounded_up(dim: Dim, phased_unit: int) -> Dim:
 
 def _is_depthwise(writer: GraphWriter, weight: ValueRef, groups: object) -> bool:
     return groups != 1 and writer.shape(weight)[1] == 1
-
-
-def _each(arg: object, rank: int) -> Sequence[int]:
-    """One number for each spatial dimension."""
-    assert isinstance(arg, tuple)
-    return [int(item) for item in arg] * (rank if len(arg) == 1 else 1)
 
 
 REWRITES: Mapping[str, Rewrite] = {"aten.convolution.default": rewrite_convolution}

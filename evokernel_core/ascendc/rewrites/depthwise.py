@@ -12,7 +12,7 @@ from collections.abc import Sequence, Set
 from evokernel_core.ascendc.families.windows import CONVOLUTION, DEPTHWISE
 from evokernel_core.ascendc.rewrites.picking import argument, producer
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
@@ -71,7 +71,7 @@ def _sliced(node: Node, writer: GraphWriter, alone: Set[str]) -> tuple[ValueRef,
     weight = maker.args[1]
     assert isinstance(weight, ValueRef)
     kernel = writer.shape(weight)
-    dim = int(str(argument(node, 1, "dim", 0))) % len(kernel)
+    dim = literal(argument(node, 1, "dim", 0)) % len(kernel)
     start, step = argument(node, 2, "start", 0) or 0, argument(node, 4, "step", 1)
     if kernel[1] != 1 or dim < 2 or kernel[dim] == 1 or not isinstance(start, int) or step != 1:
         return None

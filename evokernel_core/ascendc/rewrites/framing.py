@@ -15,7 +15,7 @@ from evokernel_core.ascendc.families.phases import PHASES
 from evokernel_core.ascendc.lowering_pointwise import POINTWISE
 from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.ascendc.rewrites.writer import alive
-from evokernel_core.domain.graph import Graph, Node
+from evokernel_core.domain.graph import Graph, Node, literal
 from evokernel_core.domain.task import KernelTask
 
 _LEAST_BYTES = 48 * 2**20
@@ -54,7 +54,7 @@ def _gains(
     maker = makers.get(x.name)
     if maker is None or len(readers[x.name]) != 1 or bool(node.args[6]):
         return False
-    phases = int(str(node.args[5]))
+    phases = literal(node.args[5])
     is_wide = (
         phases > 1 or task.graph.spec(weight).shape[-1] != 1
     )  # else rows are joined, which frames are not

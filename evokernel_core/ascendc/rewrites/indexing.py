@@ -9,7 +9,7 @@ from evokernel_core.ascendc.lowering_sizes import extent, product
 from evokernel_core.ascendc.rewrites.picking import as_arg, producer, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
 _INDICES = frozenset({"int32", "int64"})
@@ -46,7 +46,7 @@ def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     shape, chosen = writer.shape(x), writer.shape(index)
     if not shape:
         return (x,)
-    dim = int(str(node.args[1])) % len(shape)
+    dim = literal(node.args[1]) % len(shape)
     x = _cut(writer, x, chosen, dim)
     index, wraps = _without_remainder(writer, index, shape[dim])
     index, behind = without_expansion(writer, index, dim)
@@ -148,7 +148,7 @@ def _index_select(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     shape = writer.shape(x)
     if not shape:
         return (x,)
-    dim = int(str(node.args[1])) % len(shape)
+    dim = literal(node.args[1]) % len(shape)
     return (_along(writer, x, dim, [index], False),)
 
 

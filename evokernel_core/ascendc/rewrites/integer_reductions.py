@@ -9,7 +9,7 @@ from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.ascendc.words_whole import WIDTHS
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
@@ -81,7 +81,7 @@ def _dims(node: Node, rank: int) -> list[int]:
     found = dims if isinstance(dims, tuple) else (dims,)
     if not all(isinstance(dim, int) for dim in found):
         raise PlanError(f"{node.op} reduces a dimension that is not a literal.")
-    return sorted({int(str(dim)) % max(rank, 1) for dim in found})
+    return sorted({literal(dim) % max(rank, 1) for dim in found})
 
 
 def _rows(node: Node, writer: GraphWriter, x: ValueRef) -> tuple[ValueRef, tuple[Dim, ...]]:

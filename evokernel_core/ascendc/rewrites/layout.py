@@ -10,7 +10,7 @@ from evokernel_core.ascendc.rewrites.interleaving import is_interleaved
 from evokernel_core.ascendc.rewrites.rotating import rotated
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
 _MOST_JOINED = 48
@@ -38,7 +38,7 @@ def _sum(*dims: Dim) -> Dim:
 
 
 def _dims(arg: Arg) -> list[int]:
-    return [int(str(item)) for item in arg] if isinstance(arg, tuple) else [int(str(arg))]
+    return [literal(item) for item in arg] if isinstance(arg, tuple) else [literal(arg)]
 
 
 def _argument(node: Node, position: int, key: str, default: Arg) -> Arg:
@@ -76,7 +76,7 @@ def viewed(writer: GraphWriter, x: ValueRef, shape: Sequence[Dim]) -> ValueRef:
 def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     """Thin tensors are interleaved; more tensors than a kernel takes are joined in groups first."""
     refs, shape = list(node.operands()), node.outputs[0].shape
-    dim = int(str(_argument(node, 1, "dim", 0))) % len(shape)
+    dim = literal(_argument(node, 1, "dim", 0)) % len(shape)
     if is_interleaved(writer, refs, dim):
         spec = node.outputs[0]
         return (writer.call(INTERLEAVE, tuple(refs), dim, shape=spec.shape, dtype=spec.dtype),)
@@ -91,7 +91,7 @@ def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
 
 def _stack(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     shape = node.outputs[0].shape
-    dim = int(str(_argument(node, 1, "dim", 0))) % len(shape)
+    dim = literal(_argument(node, 1, "dim", 0)) % len(shape)
     product = rotated(writer, list(node.operands())) if dim == len(shape) - 1 else None
     if product is not None:
         return (product,)
@@ -103,7 +103,7 @@ def _stack(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 def _split(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """A slice for each result, which is as long as its spec says."""
     x = _operand(node)
-    dim = int(str(_argument(node, 2, "dim", 0))) % len(writer.shape(x))
+    dim = literal(_argument(node, 2, "dim", 0)) % len(writer.shape(x))
     start: Dim = 0
     parts = []
     for spec in node.outputs:
@@ -114,7 +114,7 @@ def _split(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 
 def _unbind(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x = _operand(node)
-    dim = int(str(_argument(node, 1, "dim", 0))) % len(writer.shape(x))
+    dim = literal(_argument(node, 1, "dim", 0)) % len(writer.shape(x))
     return tuple(
         writer.call("aten.select.int", x, dim, index, shape=spec.shape, dtype=spec.dtype)
         for index, spec in enumerate(node.outputs)
@@ -227,8 +227,8 @@ def _slice_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """What lies before, the new part, what lies behind."""
     x, part = _whole_and_part(node)
     shape = writer.shape(x)
-    dim = int(str(_argument(node, 2, "dim", 0))) % len(shape)
-    start, step = _argument(node, 3, "start", None), int(str(_argument(node, 5, "step", 1)))
+    dim = literal(_argument(node, 2, "dim", 0)) % len(shape)
+    start, step = _argument(node, 3, "start", None), literal(_argument(node, 5, "step", 1))
     first = 0 if start is None else _as_dim(start)
     if isinstance(first, int) and first < 0:
         first = _sum(shape[dim], first)
@@ -270,7 +270,7 @@ def _interleaved(
 def _select_scatter(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x, part = _whole_and_part(node)
     shape = writer.shape(x)
-    dim, place = int(str(node.args[2])) % len(shape), _as_dim(node.args[3])
+    dim, place = literal(node.args[2]) % len(shape), _as_dim(node.args[3])
     if isinstance(place, int) and place < 0:
         place = _sum(shape[dim], place)
     row = viewed(writer, part, (*shape[:dim], 1, *shape[dim + 1 :]))

@@ -10,7 +10,7 @@ from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.picking import argument, one_hot, pick, producer, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
 _MANY = 512
@@ -74,7 +74,7 @@ def _picked(item: _Scores) -> ValueRef:
     if below is None or below.op != "aten._log_softmax.default":
         return _pick(item, item.scores)
     logits = below.args[0]
-    if not isinstance(logits, ValueRef) or int(str(below.args[1])) % len(item.shape) != item.dim:
+    if not isinstance(logits, ValueRef) or literal(below.args[1]) % len(item.shape) != item.dim:
         return _pick(item, item.scores)
     total = writer.call("aten.logsumexp.default", logits, (item.dim,), shape=item.kept, dtype=item.dtype)
     return item.call("sub.Tensor", _pick(item, logits), total)

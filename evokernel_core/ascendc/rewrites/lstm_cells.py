@@ -13,7 +13,7 @@ from evokernel_core.ascendc.families.recurrent_problem import DTYPES, RECURRENCE
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.recurrent import is_zero, projected
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -171,7 +171,7 @@ class _Search:
                 and same
             ):
                 return _Call(
-                    x, int(str(dim)), step, theirs[0], cell, (mine[1], theirs[1]), (*mine[2:], *theirs[2:]),
+                    x, literal(dim), step, theirs[0], cell, (mine[1], theirs[1]), (*mine[2:], *theirs[2:]),
                     after.name,
                 )  # fmt: skip
         return None

@@ -11,7 +11,7 @@ from evokernel_core.ascendc.rewrites.indexing import tensor, times
 from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 
 _FEW = 25
 """Points up to which PyTorch, too, measures Euclidean distances one by one."""
@@ -148,7 +148,7 @@ def _counted_by_products(writer: GraphWriter, places: ValueRef, bins: int) -> Va
 def _cross(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """Three components, each of the two others of both vectors."""
     x, y, spec = tensor(node, 0), tensor(node, 1), node.outputs[0]
-    dim = int(str(dict(node.kwargs).get("dim", -1)))
+    dim = literal(dict(node.kwargs).get("dim", -1))
     found = []
     for i in range(3):
         after, behind = (i + 1) % 3, (i + 2) % 3

@@ -12,7 +12,7 @@ from evokernel_core.ascendc.rewrites.picking import numbers, view
 from evokernel_core.ascendc.rewrites.resizing import product_along
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literals
 from evokernel_core.domain.tensor import Dim
 
 _MOST_SLICES = 64
@@ -173,9 +173,7 @@ def rewrite_pool(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None
 
 def _each(node: Node, number: int, rank: int) -> tuple[int, ...]:
     """A number for each dimension, none where the call has none."""
-    value = node.args[number] if number < len(node.args) else ()
-    numbers = value if isinstance(value, tuple) else (value,)
-    return tuple(numbers) * rank if len(numbers) == 1 else tuple(numbers)
+    return literals(node.args[number] if number < len(node.args) else (), rank)
 
 
 REWRITES: Mapping[str, Rewrite] = {

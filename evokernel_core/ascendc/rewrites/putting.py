@@ -12,7 +12,7 @@ from evokernel_core.ascendc.rewrites.indexing import expanded, permuted, places_
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
 _HALVES = frozenset({"float16", "bfloat16"})
@@ -206,7 +206,7 @@ def scatter_arguments(node: Node, writer: GraphWriter) -> tuple[ValueRef, ValueR
     rank = len(writer.shape(x))
     if not rank:
         raise PlanError(f"{node.op} of a tensor without dimensions is not covered.")
-    return x, index, int(str(node.args[1])) % rank
+    return x, index, literal(node.args[1]) % rank
 
 
 def values_of(writer: GraphWriter, given: object, index: ValueRef, dtype: str) -> ValueRef:

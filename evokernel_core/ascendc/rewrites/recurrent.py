@@ -15,7 +15,7 @@ from evokernel_core.ascendc.families.recurrent_problem import GATES, RECURRENCE
 from evokernel_core.ascendc.families.recurrent_schedule import layers_together
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec, evaluate_dim
 
 _ZEROS = frozenset({"aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"})
@@ -37,12 +37,12 @@ class _Stack:
 
 def _read(kind: str, node: Node) -> _Stack:
     x, states, parameters, biases, layers, dropout, train, both, batch_first = node.args
-    if dropout and train and int(str(layers)) > 1:
+    if dropout and train and literal(layers) > 1:
         raise PlanError("A recurrent layer drops out between its layers, which is not covered; call eval().")
     given = states if isinstance(states, tuple) else (states,)
     refs = tuple(item for item in parameters if isinstance(item, ValueRef)) if parameters else ()  # type: ignore[union-attr]
     each = 4 if biases else 2
-    count = int(str(layers)) * (2 if both else 1)
+    count = literal(layers) * (2 if both else 1)
     if not isinstance(x, ValueRef) or len(refs) != each * count:
         raise PlanError("A recurrent layer with a projection of its states is not covered; use proj_size=0.")
     return _Stack(
@@ -50,7 +50,7 @@ def _read(kind: str, node: Node) -> _Stack:
         x,
         tuple(item for item in given if isinstance(item, ValueRef)),
         tuple(refs[place : place + each] for place in range(0, len(refs), each)),
-        int(str(layers)),
+        literal(layers),
         2 if both else 1,
         bool(batch_first),
     )

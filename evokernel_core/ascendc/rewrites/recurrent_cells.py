@@ -15,7 +15,7 @@ from evokernel_core.ascendc.families.recurrent_problem import DTYPES, RECURRENCE
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.recurrent import flat, projected
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
-from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -82,10 +82,10 @@ def _recurrence(node: Node, cell: _Cell, writer: GraphWriter) -> ValueRef:
     width = writer.shape(cell.x)[-1]
     state_at, x_at = (0, hidden) if cell.state_first else (width, 0)
 
-    def part(start: object, size: object) -> ValueRef:
-        end = int(str(start)) + int(str(size))
+    def part(start: Arg, size: Arg) -> ValueRef:
+        end = literal(start) + literal(size)
         return writer.call(
-            "aten.slice.Tensor", cell.weight, 1, int(str(start)), end, shape=(hidden, end - int(str(start))),
+            "aten.slice.Tensor", cell.weight, 1, literal(start), end, shape=(hidden, end - literal(start)),
             dtype=dtype,
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ def _lifted(nodes: Mapping[str, Node], ref: ValueRef, writer: GraphWriter, state
 
 
 def _dimension(node: Node) -> int:
-    return int(str(node.args[1] if len(node.args) > 1 else dict(node.kwargs).get("dim", 0))) % 3
+    return literal(node.args[1] if len(node.args) > 1 else dict(node.kwargs).get("dim", 0)) % 3
 
 
 class _Search:
@@ -193,7 +193,7 @@ class _Search:
                 map(extent, node.outputs[0].shape)
             )
             if spec.rank == 3 and dim in (0, 1) and isinstance(step, int) and step >= 0 and fixed and same:
-                return _Cell(x, int(str(dim)), step, before, weight, bias, state_first)
+                return _Cell(x, literal(dim), step, before, weight, bias, state_first)
         return None
 
     def _below(self, node: Node) -> Node | None:
@@ -224,7 +224,7 @@ class _Search:
             states, dim, _ = first.args
             assert isinstance(states, ValueRef)
             made = self._nodes.get(states.name)
-            steps = self._graph.spec(states).shape[int(str(dim))]
+            steps = self._graph.spec(states).shape[literal(dim)]
             return (
                 made is not None and made.op == RECURRENCE and steps == len(known)
                 and all(node.args == (states, dim, step) for step, node in enumerate(known))

@@ -13,7 +13,7 @@ from attrs import frozen
 from evokernel_core.ascendc.families.paired import PAIRED, sharing
 from evokernel_core.ascendc.lowering_sizes import Extent, extent
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
-from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
 _REAL = "float32"
@@ -82,9 +82,9 @@ def _part(writer: GraphWriter, nodes: dict[str, Node], ref: ValueRef) -> _Part |
     if dim % len(shape) != len(shape) - 1:
         return None
     if node.op == "aten.select.int":
-        return _Part(whole, int(str(place))) if extent(shape[-1]) == Extent(2) else None
+        return _Part(whole, literal(place)) if extent(shape[-1]) == Extent(2) else None
     halves = extent(node.outputs[0].shape[-1]).times(Extent(2)) == extent(shape[-1])
-    return _Part(whole, int(str(place))) if node.args[4:] == (2,) and halves else None
+    return _Part(whole, literal(place)) if node.args[4:] == (2,) and halves else None
 
 
 def _product(

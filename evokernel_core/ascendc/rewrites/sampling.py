@@ -81,7 +81,7 @@ def _sampled(dims: int) -> Rewrite:
 
     def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         x, grid = tensor(node, 0), cast(writer, tensor(node, 1), "float32")
-        mode, padding, aligned = (int(str(arg)) for arg in map(int, map(_number, node.args[2:5])))
+        mode, padding, aligned = (int(_number(arg)) for arg in node.args[2:5])
         if mode > _NEAREST or padding > _BORDER:
             raise PlanError(
                 "Sampling with cubic interpolation or reflection at the border is not covered: "

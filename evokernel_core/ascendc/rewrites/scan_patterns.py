@@ -14,7 +14,7 @@ from evokernel_core.ascendc.families.scan_problem import SCAN
 from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.scan import SCANS, scan_node
 from evokernel_core.ascendc.rewrites.writer import alive
-from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
+from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -64,7 +64,7 @@ class _Patterns:
         if found is None or self._others_are_read(node):
             return None
         x = found.args[0]
-        shifted = self._shifted(x, int(str(found.args[1])), str(found.args[2]))
+        shifted = self._shifted(x, literal(found.args[1]), str(found.args[2]))
         if shifted is not None:
             return _with(found, x=shifted, exclusive=True)
         masked = self._masked(x)
@@ -99,7 +99,7 @@ class _Patterns:
         rank = len(node.outputs[0].shape)
         if inner is None or inner.op != "aten.flip.default":
             return None
-        dim = int(str(scan.args[1])) % rank
+        dim = literal(scan.args[1]) % rank
         if _dims(node, rank) != [dim] or _dims(inner, rank) != [dim]:
             return None
         return evolve(_with(scan, x=inner.args[0], reverse=not scan.args[3]), name=node.name)
@@ -107,7 +107,7 @@ class _Patterns:
     def _behind_identity(self, node: Node) -> Node | None:
         """An identity in front of a scan of all elements but the last, or of all results but the last."""
         parts, rank = node.args[0], len(node.outputs[0].shape)
-        dim = (int(str(node.args[1])) if len(node.args) > 1 else 0) % rank
+        dim = (literal(node.args[1]) if len(node.args) > 1 else 0) % rank
         if not isinstance(parts, tuple) or len(parts) != 2:
             return None
         below = self._node(parts[1])
@@ -119,9 +119,7 @@ class _Patterns:
             if inner is None or inner.op != SCAN:
                 return None
             scan, x = inner, inner.args[0]
-        fits = (
-            x is not None and scan.args[3:] == (False, False, None) and int(str(scan.args[1])) % rank == dim
-        )
+        fits = x is not None and scan.args[3:] == (False, False, None) and literal(scan.args[1]) % rank == dim
         if not fits or not self._is_identity(parts[0], dim, str(scan.args[2])):
             return None
         return evolve(_with(scan, x=x, exclusive=True), name=node.name, outputs=node.outputs)
@@ -138,7 +136,7 @@ class _Patterns:
     @staticmethod
     def _starts_at_zero(node: Node, dim: int) -> bool:
         rank = len(node.outputs[0].shape)
-        along = int(str(node.args[1])) % rank if len(node.args) > 1 else 0
+        along = literal(node.args[1]) % rank if len(node.args) > 1 else 0
         start = node.args[2] if len(node.args) > 2 else 0
         step = node.args[4] if len(node.args) > 4 else 1
         return along == dim and start in (0, None) and step == 1
@@ -153,7 +151,7 @@ class _Patterns:
         if joined is None or joined.op != "aten.cat.default" or not self._starts_at_zero(node, dim % rank):
             return None
         parts = joined.args[0]
-        along = (int(str(joined.args[1])) if len(joined.args) > 1 else 0) % rank
+        along = (literal(joined.args[1]) if len(joined.args) > 1 else 0) % rank
         if not isinstance(parts, tuple) or len(parts) != 2 or along != dim % rank:
             return None
         last = parts[1]
@@ -179,7 +177,7 @@ def _with(node: Node, x: Arg = None, reverse: Arg = None, exclusive: Arg = None,
 
 def _dims(node: Node, rank: int) -> list[int]:
     dims = node.args[1]
-    return [int(str(dim)) % rank for dim in dims] if isinstance(dims, tuple) else []
+    return [literal(dim) % rank for dim in dims] if isinstance(dims, tuple) else []
 
 
 def _same_shape(a: TensorSpec, b: TensorSpec) -> bool:

@@ -11,7 +11,7 @@ from evokernel_core.ascendc.rewrites.indexing import tensor, times
 from evokernel_core.ascendc.rewrites.picking import argument, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
 _CORES = 48
@@ -88,20 +88,20 @@ def _sort(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     x, stable = tensor(node, 0), node.op.endswith("stable")
     dim = keywords.get("dim", -1) if stable else argument(node, 1, "dim", -1)
     descending = keywords.get("descending", False) if stable else argument(node, 2, "descending", False)
-    dim = int(str(dim))
+    dim = literal(dim)
     keep = writer.shape(x)[dim] if writer.shape(x) else 1
     return _shaped(writer, node, _along(writer, x, dim, keep, bool(descending)))
 
 
 def _topk(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    x, dim = tensor(node, 0), int(str(argument(node, 2, "dim", -1)))
+    x, dim = tensor(node, 0), literal(argument(node, 2, "dim", -1))
     largest = bool(argument(node, 3, "largest", True))
     keep = node.outputs[0].shape[dim] if node.outputs[0].shape else 1
     return _shaped(writer, node, _along(writer, x, dim, keep, largest))
 
 
 def _kthvalue(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    k, dim = node.args[1], int(str(argument(node, 2, "dim", -1)))
+    k, dim = node.args[1], literal(argument(node, 2, "dim", -1))
     if not isinstance(k, int):
         raise PlanError("kthvalue with a k that is not a literal is not covered.")
     return _shaped(writer, node, _at(writer, tensor(node, 0), dim, k))

@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.rewrites.merge import merged
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, TensorSpec, evaluate_dim
 
@@ -192,7 +192,7 @@ def reduced_dims(node: Node, rank: int, position: int = 1) -> tuple[int, ...] | 
     value = value if isinstance(value, tuple) else (value,)
     if not all(isinstance(dim, int) for dim in value):
         return None
-    return tuple(sorted(int(str(dim)) % rank for dim in value))
+    return tuple(sorted(literal(dim) % rank for dim in value))
 
 
 def _split(node: Node, writer: GraphWriter, passes: int = 1, position: int = 1) -> _Split | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.families.strided import SWAPS, order_of
+from evokernel_core.ascendc.families.strided import SWAPS
+from evokernel_core.ascendc.layout_boxes import dimension_order
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 
@@ -13,7 +14,7 @@ def rewrite_permutation(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]
     """A view where only dimensions of size one change places."""
     operand = next(iter(node.operands()))
     shape = writer.shape(operand)
-    moved = [dim for dim in order_of(node, len(shape)) if shape[dim] != 1]
+    moved = [dim for dim in dimension_order(node, len(shape)) if shape[dim] != 1]
     if moved != sorted(moved):
         return None
     spec = node.outputs[0]
