@@ -48,6 +48,8 @@ def main() -> int:
     runs = args.corpus / "runs"
     runs.mkdir(exist_ok=True)
     chosen = entries(args.corpus, args.filter)
+    if not chosen:
+        sys.exit(f"No entry of {args.corpus} fits {args.filter}; --filter takes a pattern such as '*gpt*'.")
     if args.only:
         return _reproduce(chosen, runs, args)
     results = list(_results(chosen, runs, args))
@@ -173,6 +175,8 @@ def perturbed(entry: Entry, folder: Path, seconds: float) -> dict[str, list[Row]
         _side(entry, trees[way], folder / way, seconds, wanted, emulate=way == EMULATED)
         rows = _compared(entry, original, folder / way)
         found[way] = _without_noise(entry, folder, rows, cases)
+    for outcome in folder.glob("*/*.pt"):  # gigabytes; --only makes one again
+        outcome.unlink()
     return found
 
 
