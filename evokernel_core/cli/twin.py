@@ -1,4 +1,4 @@
-"""``evokernel twin run``: AscendC on the CPU, checked and timed by a model."""
+"""``evokernel twin run`` and ``run-op``: AscendC on the CPU, checked and timed by a model."""
 
 from __future__ import annotations
 
@@ -141,6 +141,73 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
     click.echo(json.dumps(_as_json(outcome)) if as_json else _as_text(outcome, job))
     if not outcome.ok:
         sys.exit(1)
+
+
+@command.command("run-op")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option(
+    "--case", "case_file", type=click.Path(path_type=Path, dir_okay=False), help="CASE.json of a call."
+)
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Look for headers below this folder; found from FOLDER upwards if not given.",
+)
+@click.option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="check", show_default=True)
+@click.option("--chip", default=DEFAULT_CHIP, show_default=True, help=f"One of: {', '.join(chip_names())}.")
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0.1),
+    default=MAX_SECONDS,
+    show_default=True,
+    help="Seconds that the run may take.",
+)
+@click.option(
+    "--auto-sync/--no-auto-sync",
+    default=True,
+    show_default=True,
+    help="Whether the compiler inserts barriers (--cce-auto-sync).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def run_op(folder: Path, case_file: Path | None, as_json: bool, **options: Any) -> None:
+    """Compile the operator in FOLDER (op_kernel, op_host), and run a call of it with its own tiling.
+
+    Without --case every operator of the folder is compiled for the first of its dtypes.
+
+    \b
+    CASE.json: {"operator": "AddRmsNorm", "inputs": {"x1": "x1.npy", "x2": "x2.npy", "gamma": null},
+      "attributes": {"epsilon": 1e-5}, "outputs": {"y": {"shape": [8, 2048], "dtype": "float16"}},
+      "expect": {"y": "golden.npy"}, "rtol": 1e-3, "atol": 1e-3}
+    A list of tensors is a list; a bfloat16 tensor {"file": "x.npy", "dtype": "bfloat16"} has its 16 bits.
+    """
+    told = _operator_told(folder, case_file, options)
+    click.echo(json.dumps(told) if as_json else _operator_text(told))
+    if not told["compiled"] or (case_file and not told["right"]):
+        sys.exit(1)
+
+
+def _operator_told(folder: Path, case_file: Path | None, options: dict[str, Any]) -> dict[str, Any]:
+    from evokernel_core.twin.operators.report import compiled_operators, ran_case
+
+    chip = load_chip(options["chip"])
+    if case_file is None:
+        return compiled_operators(folder, options["project"], chip)
+    limits = Limits(wall_s=options["limit"], address_space=16 * GIB)
+    how = (Mode(options["mode"]), limits, options["auto_sync"])
+    return ran_case(folder, options["project"], chip, case_file, how)
+
+
+def _operator_text(told: dict[str, Any]) -> str:
+    lines = [f"compiled: {'yes' if told['compiled'] else 'no'}"]
+    lines += [f"  missing: {name}" for name in told["missing"]]
+    if told["ran"]:
+        lines.append(f"right: {'yes' if told['right'] else 'no'}")
+        lines.append(f"latency: {told['latency_us']:.2f} us, modelled")
+    lines += [
+        f"{item['severity']} {item['code']} line {item['line']}: {item['message']}"
+        for item in told["hazards"]
+    ]
+    return "\n".join([*lines, *filter(None, [told["error"]])])
 
 
 def _traced(job: _Job) -> _Outcome:

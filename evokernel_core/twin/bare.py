@@ -64,11 +64,11 @@ class LaunchFile:
 
 @frozen
 class Bare:
-    """A built bare kernel, its launch, and the files that it gets as tensors in order."""
+    """A built bare kernel, its launch, and the tensors that it gets."""
 
     built: BuiltKernel
     launch: LaunchFile
-    inputs: tuple[str, ...]
+    tensors: TensorTable
 
 
 def read_launch(path: Path) -> LaunchFile:
@@ -81,7 +81,7 @@ def read_launch(path: Path) -> LaunchFile:
         ) from error
     if not isinstance(data, dict) or not isinstance(data.get("args"), list):
         raise UsageError(f'{path} has no list "args"; write {{"block_dim": 8, "args": [{{"in": "x.npy"}}]}}.')
-    kinds = ("in", "out", "scalar", "bytes", "workspace")
+    kinds = ("in", "out", "scalar", "bytes", "workspace", "list", "same", "null")
     for position, arg in enumerate(data["args"]):
         if not isinstance(arg, dict) or sum(kind in arg for kind in kinds) != 1:
             raise UsageError(f"Argument {position} of {path} needs exactly one of {', '.join(kinds)}.")
@@ -98,6 +98,8 @@ def read_launch(path: Path) -> LaunchFile:
 
 
 def _check_argument(position: int, arg: Mapping[str, Any], path: Path) -> None:
+    for each in arg.get("list", ()):
+        _check_argument(position, each, path)
     if "out" in arg and (arg.get("dtype") not in DTYPES or not isinstance(arg.get("shape"), list)):
         raise UsageError(f'Argument {position} of {path} needs "shape" and a "dtype" of {", ".join(DTYPES)}.')
     if "scalar" in arg and (arg["scalar"] not in SCALARS or "value" not in arg):
@@ -118,7 +120,12 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     sources = {program.shown(path): text for path, text in texts.items()}
     text = sources.pop(source.name)
     declared = tuple(tokenize(parameter) for parameter in kernel.parameters)
-    launcher = launcher_text(entry, declared, launch, cwd)
+    if len(declared) != len(launch.args):
+        raise UsageError(
+            f"{entry} has {len(declared)} parameters, but the launch file {len(launch.args)} args."
+        )
+    table = tensor_table(launch, declared, cwd)
+    launcher = launcher_text(entry, declared, launch, table, cwd)
     inside = {name: included for name, included in sources.items() if not name.startswith("..")}
     # Files above the source's folder are found through -I; their text is part of the cache's key.
     outside = hashlib.sha256(repr(sorted(sources.items())).encode("utf-8", "replace")).hexdigest()[:16]
@@ -134,10 +141,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
         label=source.name,
         kernels={kernel.name: _as_launched(kernel, launch.framework)},
     )
-    pairs = zip(launch.args, declared, strict=True)
-    return Bare(
-        built, launch, tuple(arg.get("in") or arg["bytes"] for arg, types in pairs if _is_input(arg, types))
-    )
+    return Bare(built, launch, table)
 
 
 def find_kernel(program: ProgramSource, texts: Mapping[Path, str], entry: str) -> Kernel:
@@ -172,29 +176,98 @@ def _as_launched(kernel: Kernel, framework: Framework) -> Kernel:
 def _prologue(launch: LaunchFile, source: Path, texts: Iterable[str]) -> str:
     """What comes before the kernel's file: its tiling structures, and numbers for its conditions."""
     header, numbers = launch.framework.tiling_header, number_definitions("\n".join(texts))
-    if not header and not numbers:
+    given = launch.framework.tiling_text
+    if not (header or numbers or given):
         return ""
     # Headers of the host define tiling structures in a namespace that kernels do not name.
     included = f'#include "{header}"\nnamespace optiling {{}} using namespace optiling;\n' if header else ""
-    return f'#include "kernel_operator.h"\n{included}{numbers}#line 1 "{source.name}"\n'
+    return f'#include "kernel_operator.h"\n{included}{given}{numbers}#line 1 "{source.name}"\n'
 
 
-def launcher_text(entry: str, declared: Sequence[Sequence[Token]], launch: LaunchFile, cwd: Path) -> str:
+@frozen
+class TensorTable:
+    """The tensors of a launch in the runner's order, inputs before outputs, and the launcher's arguments.
+
+    An input is a file, or the bytes of a list's block; an output is the part of the launch that names it.
+    ``patches`` are C++ statements that write addresses into those blocks.
+    """
+
+    inputs: tuple[str | bytes, ...]
+    outputs: tuple[Mapping[str, Any], ...]
+    arguments: tuple[str, ...]
+    patches: tuple[str, ...] = ()
+
+
+class _Table:
+    """Collects the tensors of a launch; the numbers of outputs are known when all inputs are."""
+
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.inputs: list[str | bytes] = []
+        self.outputs: list[Mapping[str, Any]] = []
+        self.patches: list[tuple[int, int, str]] = []
+
+    def place(self, arg: Mapping[str, Any]) -> str:
+        """How the launcher names a tensor: ``I3`` or ``O0``, ``nullptr`` for one that is absent."""
+        if "null" in arg:
+            return "nullptr"
+        if "list" in arg:
+            return self._list(arg["list"])
+        if "out" in arg:
+            self.outputs.append(arg)
+            return f"O{len(self.outputs) - 1}"
+        self.inputs.append(arg.get("in") or arg["bytes"])
+        return f"I{len(self.inputs) - 1}"
+
+    def _list(self, items: Sequence[Mapping[str, Any]]) -> str:
+        """A block with the shapes, then the addresses, as ListTensorDesc reads it."""
+        words: list[int] = []
+        for index, item in enumerate(items):
+            sizes = (
+                list(item["shape"])
+                if "shape" in item
+                else list(np.load(_resolve(item["in"], self.cwd)).shape)
+            )
+            words += [index << 32 | len(sizes), *sizes]
+        first = 1 + len(words)
+        block = np.array([8 * first, *words, *[0] * len(items)], np.uint64)
+        self.inputs.append(block.tobytes())
+        place = len(self.inputs) - 1
+        self.patches += [(place, first + index, self.place(item)) for index, item in enumerate(items)]
+        return f"I{place}"
+
+    def text(self, place: str) -> str:
+        if place == "nullptr":
+            return place
+        number = int(place[1:]) + (len(self.inputs) if place[0] == "O" else 0)
+        return f"tensors[{number}]"
+
+
+def tensor_table(launch: LaunchFile, declared: Sequence[Sequence[Token]], cwd: Path) -> TensorTable:
+    """The tensors of a launch; arguments that are none are "" here. Raises UsageError."""
+    table = _Table(cwd)
+    places: list[str] = []
+    for arg, types in zip(launch.args, declared, strict=True):
+        if "same" in arg:
+            places.append(places[arg["same"]])
+        else:
+            places.append(table.place(arg) if _is_tensor(arg, types) else "")
+    patches = tuple(
+        f"reinterpret_cast<void **>(tensors[{block}])[{word}] = {table.text(place)};"
+        for block, word, place in table.patches
+    )
+    arguments = tuple(table.text(place) if place else "" for place in places)
+    return TensorTable(tuple(table.inputs), tuple(table.outputs), arguments, patches)
+
+
+def launcher_text(
+    entry: str, declared: Sequence[Sequence[Token]], launch: LaunchFile, table: TensorTable, cwd: Path
+) -> str:
     """C++ that launches the kernel with the arguments of a LAUNCH.json. Raises UsageError."""
-    if len(declared) != len(launch.args):
-        raise UsageError(
-            f"{entry} has {len(declared)} parameters, but the launch file {len(launch.args)} args."
-        )
-    inputs = sum(_is_input(arg, types) for arg, types in zip(launch.args, declared, strict=True))
-    next_input, next_output = 0, inputs
-    arguments, prologue = [], []
+    arguments, prologue = [], list(table.patches)
     for position, (arg, types) in enumerate(zip(launch.args, declared, strict=True)):
-        if _is_input(arg, types):
-            arguments.append(f"tensors[{next_input}]")
-            next_input += 1
-        elif "out" in arg:
-            arguments.append(f"tensors[{next_output}]")
-            next_output += 1
+        if table.arguments[position]:
+            arguments.append(table.arguments[position])
         elif "workspace" in arg:
             arguments.append("workspace")
         elif "scalar" in arg:
@@ -212,9 +285,11 @@ def launcher_text(entry: str, declared: Sequence[Sequence[Token]], launch: Launc
     return "\n".join(["#include <cstring>", head, "{", *prologue, call, "}", ""])
 
 
-def _is_input(arg: Mapping[str, Any], declared: Sequence[Token]) -> bool:
+def _is_tensor(arg: Mapping[str, Any], declared: Sequence[Token]) -> bool:
     """Whether an argument travels as a tensor: bytes do where the kernel takes an address."""
-    return "in" in arg or ("bytes" in arg and _takes_address(declared))
+    if "bytes" in arg:
+        return _takes_address(declared)
+    return "workspace" not in arg and "scalar" not in arg
 
 
 def _takes_address(declared: Sequence[Token]) -> bool:
@@ -268,12 +343,12 @@ def run_bare(
     mode, chip, trace = how
     with tempfile.TemporaryDirectory(prefix="evokernel-bare-") as name:
         folder = Path(name)
-        outputs = [arg for arg in bare.launch.args if "out" in arg]
+        outputs = bare.tensors.outputs
         request = RunRequest(
             mode=mode,
             chip=chip,
-            inputs=tuple(_input_files(bare.inputs, cwd, folder, with_data=mode is not Mode.TIME)),
-            outputs=tuple(TensorFile(folder / f"out{i}.bin", _nbytes(arg)) for i, arg in enumerate(outputs)),
+            inputs=tuple(_input_files(bare.tensors.inputs, cwd, folder, with_data=mode is not Mode.TIME)),
+            outputs=tuple(_output_file(arg, folder / f"out{i}", cwd) for i, arg in enumerate(outputs)),
             trace=trace.resolve() if trace else None,
             auto_sync=auto_sync,
         )
@@ -290,23 +365,41 @@ def _nbytes(arg: Mapping[str, Any]) -> int:
     return math.prod(int(size) for size in arg["shape"]) * np.dtype(DTYPES[arg["dtype"]]).itemsize
 
 
-def _input_files(names: Sequence[str], cwd: Path, folder: Path, with_data: bool) -> Iterator[TensorFile]:
+def _input_files(
+    inputs: Sequence[str | bytes], cwd: Path, folder: Path, with_data: bool
+) -> Iterator[TensorFile]:
     """The inputs as raw files, in order; a .npy file loses its header on the way.
 
-    Timing mode looks at sizes only, so that its files need no data.
+    Timing mode looks at the sizes of arrays only, so that those need no data; tiling, which no .npy
+    holds, and the blocks of lists say how a kernel runs.
     """
-    for index, name in enumerate(names):
-        path = _resolve(name, cwd)
+    for index, item in enumerate(inputs):
         target = folder / f"in{index}.bin"
-        if not with_data:
-            size = np.load(path, mmap_mode="r").nbytes if path.suffix == ".npy" else path.stat().st_size
-            with target.open("wb") as file:
-                file.truncate(size)
-        elif path.suffix == ".npy":
-            target.write_bytes(np.ascontiguousarray(np.load(path)).tobytes())
+        if isinstance(item, bytes):
+            target.write_bytes(item)
+            yield TensorFile(target, len(item), is_list=True)
+            continue
+        path = _resolve(item, cwd)
+        if with_data or path.suffix != ".npy":
+            target.write_bytes(_raw(path))
         else:
-            target.write_bytes(path.read_bytes())
+            with target.open("wb") as file:
+                file.truncate(np.load(path, mmap_mode="r").nbytes)
         yield TensorFile(target, target.stat().st_size)
+
+
+def _raw(path: Path) -> bytes:
+    """The elements of a file."""
+    return np.ascontiguousarray(np.load(path)).tobytes() if path.suffix == ".npy" else path.read_bytes()
+
+
+def _output_file(arg: Mapping[str, Any], place: Path, cwd: Path) -> TensorFile:
+    """Where an output goes, with what it holds before where the launch says so."""
+    initial = None
+    if "from" in arg:
+        initial = place.with_suffix(".initial")
+        initial.write_bytes(_raw(_resolve(arg["from"], cwd)))
+    return TensorFile(place.with_suffix(".bin"), _nbytes(arg), initial)
 
 
 def _write_output(raw: Path, arg: Mapping[str, Any], cwd: Path) -> None:
@@ -320,7 +413,7 @@ def _write_output(raw: Path, arg: Mapping[str, Any], cwd: Path) -> None:
 
 def _mismatches(launch: LaunchFile, cwd: Path) -> Iterator[str]:
     """A sentence for each expected output that differs."""
-    dtypes = {arg["out"]: arg["dtype"] for arg in launch.args if "out" in arg}
+    dtypes = {arg["out"]: arg["dtype"] for arg in outputs_of(launch)}
     for name, golden in launch.expect.items():
         if name not in dtypes:
             raise UsageError(f'"expect" names {name}, which is no output of the launch file.')
@@ -338,6 +431,12 @@ def _mismatches(launch: LaunchFile, cwd: Path) -> Iterator[str]:
                 f"{name} differs from {golden} in {wrong.size} of {left.size} elements, first at {first} "
                 f"({left.ravel()[first]:.6g} instead of {right.ravel()[first]:.6g}), at most by {worst:.4g}."
             )
+
+
+def outputs_of(launch: LaunchFile) -> Iterator[Mapping[str, Any]]:
+    """The outputs of a launch, those in lists included."""
+    for arg in launch.args:
+        yield from (item for item in arg.get("list", (arg,)) if "out" in item)
 
 
 def _load(path: Path, dtype: str) -> npt.NDArray[np.float64]:

@@ -34,7 +34,10 @@ INCLUDE = HERE / "include"
 SOURCES = HERE / "src"
 RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
+OPERATOR_SOURCE = "operator_host.cpp"
+"""The main program of an operator's host code; it is compiled with it."""
 LAUNCHER_SOURCE = "launcher.c"
+_NOT_IN_LIBRARY = (RUNNER_SOURCE, GLUE_SOURCE, OPERATOR_SOURCE)
 
 _ROUNDING = "-ffp-contract=off"  # a fused multiply-add would skip the rounding that the chip does
 LIBRARY_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-w", _ROUNDING)
@@ -149,7 +152,7 @@ def _build_twin(twin: Twin) -> None:
 
 
 def _library_sources() -> list[Path]:
-    return [path for path in sorted(SOURCES.glob("*.cpp")) if path.name not in (RUNNER_SOURCE, GLUE_SOURCE)]
+    return [path for path in sorted(SOURCES.glob("*.cpp")) if path.name not in _NOT_IN_LIBRARY]
 
 
 def _compile_object(twin: Twin, source: Path) -> Path:

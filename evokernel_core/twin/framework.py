@@ -57,8 +57,8 @@ class Framework:
     """Key, template arguments, tiling structure, dtypes and formats of one launch.
 
     ``kernel_type`` is one of the KERNEL_TYPE names, "" for what the kernel says itself.
-    ``tiling_header`` is included before the kernel. ``dtypes`` and ``formats`` are by upper-case
-    name, for DTYPE_X and FORMAT_X.
+    ``tiling_header`` is included before the kernel, or ``tiling_text`` stands there.
+    ``dtypes`` and ``formats`` are by upper-case name, for DTYPE_X and FORMAT_X.
     """
 
     tiling_key: int | None = None
@@ -66,6 +66,7 @@ class Framework:
     kernel_type: str = ""
     tiling_struct: str = ""
     tiling_header: str = ""
+    tiling_text: str = ""
     dtypes: Mapping[str, str] = Factory(dict)
     formats: Mapping[str, str] = Factory(dict)
 

@@ -70,6 +70,10 @@ class TensorFile:
 
     path: Path | None
     nbytes: int
+    initial: Path | None = None
+    """What an output holds before the launch, for one that is read too."""
+    is_list: bool = False
+    """An input into which the launcher writes the addresses of a list's tensors."""
 
 
 @frozen
@@ -176,8 +180,14 @@ def request_text(library: Path, request: RunRequest, folder: Path) -> str:
         f"chip {folder / 'chip.txt'}",
         " ".join(["sizes", *(str(size) for size in request.sizes)]),
         " ".join(["scalars", *(f"{scalar:.9g}" for scalar in request.scalars)]),
-        *(f"tensor in {tensor.path or '-'} {tensor.nbytes}" for tensor in request.inputs),
-        *(f"tensor out {tensor.path or '-'} {tensor.nbytes}" for tensor in request.outputs),
+        *(
+            f"tensor {'list' if item.is_list else 'in'} {item.path or '-'} {item.nbytes}"
+            for item in request.inputs
+        ),
+        *(
+            f"tensor out {item.path or '-'} {item.nbytes} {item.initial or ''}".rstrip()
+            for item in request.outputs
+        ),
         f"repeat {request.repeat}",
     ]
     if request.trace is not None:

@@ -18,10 +18,14 @@ namespace evokernel::twin {
 
 namespace {
 
+// `initial`: the file with what an output holds before the launch. `patched`: an input in which the launcher
+// writes addresses, so that it differs from its file.
 struct TensorRequest {
     bool output;
     std::string path;
     uint64_t bytes;
+    std::string initial;
+    bool patched;
 };
 
 struct Request {
@@ -53,10 +57,12 @@ bool ParseLine(const std::string &line, Request *request)
         std::string kind;
         TensorRequest tensor{};
         words >> kind >> tensor.path >> tensor.bytes;
-        tensor.output = kind == "out";
-        if (!words || (kind != "in" && kind != "out")) {
+        if (!words || (kind != "in" && kind != "out" && kind != "list")) {
             return false;
         }
+        tensor.output = kind == "out";
+        tensor.patched = kind == "list";
+        words >> tensor.initial;
         request->tensors.push_back(tensor);
     } else if (key == "repeat") {
         words >> request->repeat;
@@ -155,11 +161,11 @@ bool ComputeTiling(const Candidate &candidate, const Request &request, Tiling *t
     return true;
 }
 
-bool ReadTensor(const TensorRequest &tensor, uint8_t *to, std::string *error)
+bool ReadTensor(const std::string &path, uint64_t bytes, uint8_t *to, std::string *error)
 {
-    std::ifstream file(tensor.path, std::ios::binary);
-    if (!file.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(tensor.bytes))) {
-        *error = "The tensor file " + tensor.path + " has fewer than " + std::to_string(tensor.bytes) + " bytes.";
+    std::ifstream file(path, std::ios::binary);
+    if (!file.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes))) {
+        *error = "The tensor file " + path + " has fewer than " + std::to_string(bytes) + " bytes.";
         return false;
     }
     return true;
@@ -235,8 +241,14 @@ private:
                 *error = "The " + name + " of " + std::to_string(tensor.bytes) + " bytes does not fit in memory.";
                 return false;
             }
-            if ((!timing || known) && !tensor.output && !ReadTensor(tensor, block->base, error)) {
+            if ((!timing || known) && !tensor.output && !ReadTensor(tensor.path, tensor.bytes, block->base, error)) {
                 return false;
+            }
+            if (!timing && !tensor.initial.empty()) {
+                if (!ReadTensor(tensor.initial, tensor.bytes, block->base, error)) {
+                    return false;
+                }
+                std::memset(block->written, 1, tensor.bytes);
             }
             blocks_.push_back(block);
             pointers->push_back(block->base);
@@ -253,7 +265,7 @@ private:
         for (size_t i = 0; i < blocks_.size(); ++i) {
             if (request_.tensors[i].output) {
                 CollectOutput(*blocks_[i], request_.tensors[i], iteration, output++, outcome);
-            } else {
+            } else if (!request_.tensors[i].patched) {
                 outcome->input_changed.push_back(InputChanged(*blocks_[i], request_.tensors[i]));
             }
         }
@@ -286,7 +298,7 @@ private:
     {
         std::vector<uint8_t> original(tensor.bytes);
         std::string error;
-        const bool changed = !ReadTensor(tensor, original.data(), &error) ||
+        const bool changed = !ReadTensor(tensor.path, tensor.bytes, original.data(), &error) ||
                              std::memcmp(original.data(), block.base, tensor.bytes) != 0;
         if (changed && !block.write_reported) {
             ReportError("input-modified", At{"", 0}, "The kernel changes %s through a raw pointer.",

@@ -107,6 +107,11 @@ void WaitFlag(AscendC::HardEvent event, int64_t id, At at)
     Lower(core, event, id);
 }
 
+void NoSuchFlag(const char *api, At at)
+{
+    ReportError("event-misuse", at, "%s names two pipes between which there is no flag.", api);
+}
+
 void SetPipeFlags(At at)
 {
     Core &core = TheCore();

@@ -112,6 +112,8 @@ void ScalarCycles(double cycles);
 // Synchronisation.
 void SetFlag(AscendC::HardEvent event, int64_t id, At at);
 void WaitFlag(AscendC::HardEvent event, int64_t id, At at);
+// An instruction names two pipes between which there is no flag.
+void NoSuchFlag(const char *api, At at);
 void Barrier(pipe_t pipe, At at);
 int8_t AllocEvent(AscendC::HardEvent event, At at);
 void ReleaseEvent(AscendC::HardEvent event, int64_t id, At at);

@@ -4,15 +4,51 @@
 
 #include "evokernel/twin/control.h"
 #include "evokernel/twin/pipe.h"
+#include "evokernel/twin/sync.h"
 
 namespace AscendC {
 
 struct AscendCUtils {
     // Bit 48 of the control register: 1 keeps infinities and NaN, 0 saturates.
     static void SetOverflow(uint64_t mode, EVK_AT) { twin::SetControl(48, 48, static_cast<int64_t>(mode), at); }
+    // The mask of the first `length` elements of a repeat, and a mask by its bits.
+    template <typename T> static void SetMask(int32_t length) { SetVectorMask<T, MaskMode::NORMAL>(length); }
+    template <typename T> static void SetMask(uint64_t high, uint64_t low)
+    {
+        SetVectorMask<T, MaskMode::NORMAL>(high, low);
+    }
+    template <typename T> static void SetMaskCount() { AscendC::SetMaskCount(); }
+    template <typename T> static void SetMaskNorm() { AscendC::SetMaskNorm(); }
+    static void ResetMask() { AscendC::ResetMask(); }
+    // Elements of a block of 32 bytes.
+    static int32_t GetC0Count(int32_t bytes) { return 32 / bytes; }
 };
 
 }  // namespace AscendC
+
+// The instructions by which kernels of older versions set flags and masks, each on its own core type.
+inline void set_flag(pipe_t from, pipe_t to, int64_t id, EVK_AT)
+{
+    const auto event = evokernel::twin::EventOf(from, to);
+    if (event == AscendC::HardEvent::MAX) {
+        return evokernel::twin::NoSuchFlag("set_flag", at);
+    }
+    evokernel::twin::SetFlag(event, id, at);
+}
+inline void wait_flag(pipe_t from, pipe_t to, int64_t id, EVK_AT)
+{
+    const auto event = evokernel::twin::EventOf(from, to);
+    if (event == AscendC::HardEvent::MAX) {
+        return evokernel::twin::NoSuchFlag("wait_flag", at);
+    }
+    evokernel::twin::WaitFlag(event, id, at);
+}
+inline void set_mask_count() { AscendC::SetMaskCount(); }
+inline void set_mask_norm() { AscendC::SetMaskNorm(); }
+inline void set_vector_mask(uint64_t high, uint64_t low)
+{
+    AscendC::SetVectorMask<uint8_t, AscendC::MaskMode::NORMAL>(high, low);
+}
 
 // Hints about branches.
 inline constexpr bool likely(bool condition) { return condition; }

@@ -114,6 +114,7 @@ struct bfloat16_t {
     constexpr bfloat16_t(T value) : bits(::evokernel::twin::BfloatBits(static_cast<float>(value)))
     {
     }
+    constexpr explicit bfloat16_t(half value) : bits(::evokernel::twin::BfloatBits(static_cast<float>(value))) {}
     constexpr operator float() const { return ::evokernel::twin::BfloatValue(bits); }
 
     template <typename T> constexpr bfloat16_t &operator+=(T other)
@@ -144,6 +145,9 @@ struct bfloat16_t {
 EVK_SCALAR16_OPERATORS(half)
 EVK_SCALAR16_OPERATORS(bfloat16_t)
 #undef EVK_SCALAR16_OPERATORS
+
+using float16_t = half;
+using float32_t = float;
 
 struct int4b_t {
     int8_t storage;

@@ -4,6 +4,7 @@
 
 #define __global__
 #define __aicore__
+#define __forceinline__ inline
 #define __vector__
 #define __cube__
 #define __mix__(cube, vector)

@@ -5,7 +5,8 @@
 
 namespace AscendC {
 
-template <typename T> constexpr T AlignUp(T value, T unit) { return (value + unit - 1) / unit * unit; }
+// No template, so that a kernel's own template of the name is another function.
+constexpr uint64_t AlignUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 template <typename T, typename U> constexpr auto CeilAlign(T value, U unit)
 {
     return (value + unit - 1) / unit * unit;

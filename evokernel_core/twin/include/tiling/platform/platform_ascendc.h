@@ -1,6 +1,7 @@
 // What a host program asks about the chip.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #ifndef EVK_NPU_ARCH_ENUM
 #define EVK_NPU_ARCH_ENUM
@@ -12,8 +13,29 @@ enum class NpuArch : uint32_t {
 
 namespace fe {
 
+enum class LocalMemType { L0_A = 0, L0_B, L0_C, L1, L2, UB, HBM, RESERVED };
+
+struct OptionalInfos {};
+struct OptionalInfo {
+    std::string soc_version;
+    std::string core_type;
+};
+
 // What a tiling function's context carries about the chip; the twin models one chip at a time.
-class PlatFormInfos {};
+class PlatFormInfos {
+public:
+    uint32_t GetCoreNum() const;
+    uint32_t GetCoreNumByType(const std::string &core_type) const;
+    void GetLocalMemSize(const LocalMemType &type, uint64_t &bytes) const;
+    void GetLocalMemBw(const LocalMemType &type, uint64_t &bytes_per_cycle) const;
+    // A value by section and key of the chip's description; false where the twin has none.
+    bool GetPlatformRes(const std::string &section, const std::string &key, std::string &value) const;
+    bool GetPlatformResWithLock(const std::string &section, const std::string &key, std::string &value) const
+    {
+        return GetPlatformRes(section, key, value);
+    }
+    void SetCoreNumByCoreType(const std::string &) {}
+};
 
 }  // namespace fe
 

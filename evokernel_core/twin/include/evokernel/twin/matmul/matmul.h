@@ -55,7 +55,7 @@ public:
     explicit MatmulImpl(bool cube_only = false) : object_(Describe(), cube_only) {}
 #endif
 
-    void Init(const TCubeTiling *cubeTiling, TPipe * = nullptr, EVK_AT) { object_.Init(cubeTiling, at); }
+    void Init(const ::AscendC::tiling::TCubeTiling *cubeTiling, TPipe * = nullptr, EVK_AT) { object_.Init(cubeTiling, at); }
     void SetSubBlockIdx(uint8_t) {}
     uint8_t GetSubBlockIdx() const { return static_cast<uint8_t>(twin::SubBlockIdx()); }
 
@@ -340,7 +340,7 @@ template <typename Mm, typename Next, typename... Rest> void RegistWith(At at, M
 {
     mm.Register(at);
     if constexpr (std::is_pointer_v<std::decay_t<Next>> || std::is_null_pointer_v<std::decay_t<Next>>) {
-        mm.Init(reinterpret_cast<const TCubeTiling *>(static_cast<const void *>(next)), nullptr, at);
+        mm.Init(reinterpret_cast<const ::AscendC::tiling::TCubeTiling *>(static_cast<const void *>(next)), nullptr, at);
         Regist(at, std::forward<Rest>(rest)...);
     } else {
         Regist(at, next, std::forward<Rest>(rest)...);

@@ -71,7 +71,7 @@ public:
     Object &operator=(const Object &) = delete;
 
     void Register(At at);
-    void Init(const TCubeTiling *tiling, At at);
+    void Init(const ::AscendC::tiling::TCubeTiling *tiling, At at);
     void SetOrgShape(int m, int n, int ka, int kb, int kc, At at);
     void SetSingleShape(int m, int n, int k, At at);
     void SetTail(int m, int n, int k, At at);

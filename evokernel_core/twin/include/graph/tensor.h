@@ -1,0 +1,3 @@
+#pragma once
+#include "evokernel/operator/types.h"
+#include "evokernel/twin/host_types.h"

@@ -1,0 +1,3 @@
+#pragma once
+#include "evokernel/operator/definition.h"
+#include "evokernel/operator/registry.h"

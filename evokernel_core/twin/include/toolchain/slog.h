@@ -1,0 +1,2 @@
+#pragma once
+#include "base/alog_pub.h"

@@ -1,0 +1,113 @@
+"""What an operator's host code says of it: parameters, attributes, tiling structures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+CHIP = "ascend910b"
+"""The name of the chips of architecture 2201 in an operator's AddConfig."""
+
+
+@frozen
+class Parameter:
+    """``types`` and ``formats`` are numbers of ge::DataType and ge::Format, one for each combination."""
+
+    name: str
+    kind: str
+    types: tuple[int, ...]
+    formats: tuple[int, ...]
+    reads_values: bool
+    initial: float | None
+
+
+@frozen
+class Attribute:
+    """``value`` is the one that a call leaves out."""
+
+    name: str
+    kind: str
+    required: bool
+    value: Any
+
+
+@frozen
+class Structure:
+    """A tiling structure: type, name and count (0: no array) of its fields."""
+
+    name: str
+    fields: tuple[tuple[str, str, int], ...]
+
+
+@frozen
+class Operator:
+    """One operator of the host code, as the chips of architecture 2201 have it."""
+
+    type: str
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Parameter, ...]
+    attributes: tuple[Attribute, ...]
+    chips: tuple[str, ...]
+
+    @property
+    def combinations(self) -> int:
+        """In how many combinations of dtypes it is built."""
+        return max((len(item.types) for item in (*self.inputs, *self.outputs)), default=0)
+
+    @property
+    def is_for_chip(self) -> bool:
+        return CHIP in self.chips
+
+
+@frozen
+class Description:
+    """``tilings`` is the name of the structure by operator, or by OPERATOR_KEY; ``reads_values`` the
+    inputs by place whose elements a tiling function reads, beside those that the definition names."""
+
+    operators: tuple[Operator, ...]
+    structures: tuple[Structure, ...]
+    tilings: Mapping[str, str]
+    reads_values: Mapping[str, tuple[int, ...]]
+
+
+def read_description(data: Mapping[str, Any]) -> Description:
+    """The answer of the host program to ``describe``."""
+    return Description(
+        tuple(map(_operator, data["operators"])),
+        tuple(Structure(item["name"], tuple(map(tuple, item["fields"]))) for item in data["structures"]),
+        dict(data["tilings"]),
+        {name: tuple(places) for name, places in data["reads_values"]},
+    )
+
+
+def _operator(data: Mapping[str, Any]) -> Operator:
+    """A chip's own parameters, where it has some, stand for those of all."""
+    chips = {item["name"]: item for item in data["chips"]}
+    own = chips.get(CHIP, {})
+    return Operator(
+        data["type"],
+        _parameters(own.get("inputs") or data["inputs"]),
+        _parameters(own.get("outputs") or data["outputs"]),
+        tuple(Attribute(**item) for item in data["attributes"]),
+        tuple(chips),
+    )
+
+
+def _parameters(items: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    known = {item["name"]: item for item in items}
+    found = []
+    for item in items:
+        like = known.get(item["follows"], item)
+        kinds = {key: tuple(item[key] or like[key]) for key in ("types", "formats")}
+        found.append(
+            Parameter(
+                item["name"],
+                item["kind"],
+                **kinds,
+                reads_values=item["reads_values"],
+                initial=item["initial"],
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,133 @@
+"""The host code of an operator as a program: it tells what it defines, and tiles calls."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.paths import cache_dir
+from evokernel_core.twin.build import OPERATOR_SOURCE, SOURCES, CandidateError, Twin, prepare, run_tool
+from evokernel_core.twin.chip import Chip, runner_text
+from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.operators.definition import Description, read_description
+from evokernel_core.twin.operators.folder import OperatorFolder, include_folders
+from evokernel_core.twin.run import Limits, clean_environment, limited, run_process
+from evokernel_core.twin.sources import ProgramSource, read_sources
+
+_FLAGS = ("-std=c++17", "-O0", "-w", "-fPIC", "-DEVOKERNEL_OPERATOR_HOST")
+_NAMES = ('-DOPS_UTILS_LOG_SUB_MOD_NAME="OP_TILING"', '-DOPS_UTILS_LOG_PACKAGE_TYPE=""')
+"""What the build of an operator package defines for the macros that write its log."""
+_LIMITS = Limits(wall_s=30.0, cpu_s=20.0)
+
+
+class TilingError(EvoKernelError):
+    """The operator's own host code refused a call, or ended; the message says how."""
+
+
+@frozen
+class HostProgram:
+    """A built host program, and the sources that do not compile: ``(file, feedback)``."""
+
+    executable: Path
+    twin: Twin
+    left_out: tuple[tuple[str, str], ...]
+
+    def describe(self, chip: Chip) -> Description:
+        """Raises TilingError where the program ends otherwise."""
+        return read_description(self._asked(chip, ("describe",)))
+
+    def tile(self, request: str, chip: Chip) -> Mapping[str, Any]:
+        """Tiling key, blocks, workspaces in bytes, tiling data as hexadecimal digits. Raises TilingError."""
+        with tempfile.TemporaryDirectory(prefix="evokernel-tile-") as name:
+            file = Path(name) / "request.txt"
+            file.write_text(request)
+            return self._asked(chip, ("tile", str(file)))
+
+    def _asked(self, chip: Chip, words: Sequence[str]) -> Mapping[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="evokernel-host-") as name:
+            flat = Path(name) / "chip.txt"
+            flat.write_text(runner_text(chip))
+            command = (*limited(self.twin, _LIMITS), str(self.executable), str(flat), *words)
+            done = run_process(command, Path(name), _LIMITS.wall_s, clean_environment())
+        lines = done.stdout.strip().splitlines()
+        try:
+            answer: dict[str, Any] = json.loads(lines[-1])
+        except (IndexError, ValueError):
+            raise TilingError(
+                f"The host code ended with {done.exit_code} and no answer: {done.stderr[-300:]}"
+            ) from None
+        if "error" in answer:
+            raise TilingError(str(answer["error"]))
+        return answer
+
+
+def build_host(folder: OperatorFolder) -> HostProgram:
+    """Compiles what of the host code compiles, and links it with the program that asks it.
+
+    Raises CandidateError where nothing compiles or the rest does not link.
+    """
+    twin = prepare()
+    source = ProgramSource(folder.host, include_folders(folder.host, folder))
+    texts = read_sources(source)
+    key = hashlib.sha256(repr((sorted(texts.items()), _FLAGS)).encode("utf-8", "replace")).hexdigest()[:24]
+    target = cache_dir() / "operators" / twin.folder.name / key
+    if not (target / "built.json").exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as name:
+            left_out = _build(twin, source, Path(name))
+            (Path(name) / "built.json").write_text(json.dumps(left_out))
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir()
+            for built in ("program", "built.json"):
+                (Path(name) / built).replace(target / built)
+    left_out = json.loads((target / "built.json").read_text())
+    return HostProgram(target / "program", twin, tuple(map(tuple, left_out)))
+
+
+def _build(twin: Twin, source: ProgramSource, work: Path) -> list[tuple[str, str]]:
+    """Writes ``program`` into ``work``; returns the sources that are left out of it."""
+    folders = [f"-I{folder}" for folder in source.includes]
+    units = [
+        (path, work / f"{index}.o") for index, path in enumerate((SOURCES / OPERATOR_SOURCE, *source.files))
+    ]
+
+    def compiled(unit: tuple[Path, Path]) -> tuple[int, str]:
+        own = [*twin.compiler.argv, *_FLAGS, *_NAMES, f"-I{twin.include}", f"-I{SOURCES}", *folders]
+        return run_tool([*own, "-c", str(unit[0]), "-o", str(unit[1])], work)
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        results = list(zip(units, pool.map(compiled, units), strict=True))
+    failed = [
+        (source.shown(path), feedback(diagnostics(output, ()), output))
+        for (path, _), (status, output) in results
+        if status
+    ]
+    if len(failed) == len(source.files):
+        raise CandidateError("compile", failed[0][1])
+    objects = [str(place) for (_, place), (status, _) in results if not status]
+    # A package's libraries for tiling and for shapes may each have what a header of theirs defines.
+    libraries = ("-Wl,--allow-multiple-definition", str(twin.library), f"-Wl,-rpath,{twin.folder}")
+    command = [*twin.compiler.argv, "-o", str(work / "program"), *objects, *libraries, "-lpthread", "-ldl"]
+    status, output = run_tool(command, work)
+    if status:
+        raise CandidateError("link", _undefined(output))
+    return failed
+
+
+def _undefined(output: str) -> str:
+    names = dict.fromkeys(
+        line.partition("undefined reference to ")[2].strip("`'")
+        for line in output.splitlines()
+        if "undefined" in line
+    )
+    return "Undefined: " + ", ".join(filter(None, names)) if names else output[-500:]

@@ -1,0 +1,92 @@
+"""The kernel of an operator as its package's build compiles it: one library for a combination of dtypes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin.framework import DATA_TYPES, DTYPE_MACROS, FORMATS
+from evokernel_core.twin.operators.definition import Description, Operator, Parameter, Structure
+from evokernel_core.twin.operators.folder import OperatorFolder, entries
+
+_TYPE_NAMES = {number: name for name, number in DATA_TYPES.items()}
+_FORMAT_NAMES = {number: name for name, number in FORMATS.items()}
+_C_TYPES = {macro.removeprefix("DT_"): (kind, macro) for kind, macro in DTYPE_MACROS.values()}
+DTYPES = {
+    "FLOAT": "float32",
+    "FLOAT16": "float16",
+    "BF16": "bfloat16",
+    "DOUBLE": "float64",
+    "BOOL": "bool",
+} | {
+    name: name.lower() for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64")
+}
+"""Names of ge::DataType as PyTorch spells them."""
+
+
+@frozen
+class KernelFile:
+    """The file and the name of an operator's entry function."""
+
+    path: Path
+    entry: str
+
+
+def kernel_of(folder: OperatorFolder, operator: Operator) -> KernelFile:
+    """The kernel that has the operator's name. Raises UsageError where there is none."""
+    name = snake(operator.type)
+    found = [KernelFile(path, entry) for path in folder.kernels for entry in entries(path)]
+    exact = [item for item in found if item.entry == name]
+    fitting = exact or [item for item in found if item.entry.replace("_", "") == name.replace("_", "")]
+    if not fitting:
+        names = ", ".join(item.entry for item in found)
+        raise UsageError(f"{folder.root} has no kernel {name} for {operator.type}; it has {names}.")
+    return next((item for item in fitting if item.path.stem == item.entry), fitting[0])
+
+
+def snake(name: str) -> str:
+    """``AddRmsNorm`` is ``add_rms_norm``; a digit after a capital stays with it."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return spaced.lower()
+
+
+def tiling_text(description: Description) -> str:
+    """The kernel's copy of the tiling structures."""
+    text = ['#include "kernel_tiling/kernel_tiling.h"', *_structures(description.structures)]
+    return "\n".join(text) + "\n"
+
+
+def _structures(structures: tuple[Structure, ...]) -> Iterator[str]:
+    for structure in structures:
+        yield f"struct {structure.name} {{"
+        for kind, name, count in structure.fields:
+            yield f"    {kind} {name}{f'[{count}]' if count else ''};"
+        yield "};"
+
+
+def type_macros(operator: Operator, combination: int) -> Iterator[str]:
+    """``DTYPE_X=half`` and the like for each parameter, in one combination."""
+    for parameter in (*operator.inputs, *operator.outputs):
+        name = parameter.name.upper()
+        dtype = _TYPE_NAMES.get(at(parameter.types, combination, 28), "UNDEFINED")
+        kind, macro = _C_TYPES.get(dtype, ("uint8_t", f"DT_{dtype}"))
+        yield f"DTYPE_{name}={kind}"
+        yield f"ORIG_DTYPE_{name}={macro}"
+        layout = _FORMAT_NAMES.get(at(parameter.formats, combination, 2), "ND")
+        yield f"FORMAT_{name}=FORMAT_{layout}"
+
+
+def at(numbers: tuple[int, ...], combination: int, default: int) -> int:
+    """The number of one combination; a parameter with a single one has it in all."""
+    if not numbers:
+        return default
+    return numbers[combination] if combination < len(numbers) else numbers[0]
+
+
+def dtype_of(parameter: Parameter, combination: int) -> str:
+    """The dtype as PyTorch spells it, "" for one that it lacks."""
+    return DTYPES.get(_TYPE_NAMES.get(at(parameter.types, combination, 28), ""), "")

@@ -1,0 +1,126 @@
+"""What came of an operator's folder: compiled, run, right; as data for tables and JSON."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.serial import to_data
+from evokernel_core.domain.verdict import Severity
+from evokernel_core.twin.bare import find_kernel
+from evokernel_core.twin.build import CandidateError
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.operators.build import build_operator, placeholder
+from evokernel_core.twin.operators.case import read_case
+from evokernel_core.twin.operators.definition import Description, Operator
+from evokernel_core.twin.operators.folder import OperatorFolder, include_folders, read_folder
+from evokernel_core.twin.operators.host import HostProgram, build_host
+from evokernel_core.twin.operators.kernel import kernel_of, type_macros
+from evokernel_core.twin.operators.run import build_call, run_call
+from evokernel_core.twin.run import Limits, Mode, Status
+from evokernel_core.twin.sources import ProgramSource, read_sources
+
+Row = dict[str, Any]
+_MISSING = re.compile(
+    r"'([\w:]+)' (?:was not declared|is not a member|does not name|has not been declared)"
+    r"|no arguments to '(\w+)'|has no member named '(\w+)'|(\S+\.h(?:pp)?): No such file"
+    r"|no matching function for call to '([\w:]+)"
+)
+
+
+def missing_in(error: str) -> tuple[str, ...]:
+    """Identifiers and headers that a compiler's errors say are not there."""
+    return tuple(dict.fromkeys(next(filter(None, found)) for found in _MISSING.findall(error)))
+
+
+def _row(**known: Any) -> Row:
+    empty: Row = {
+        "compiled": False, "missing": [], "ran": False, "right": False, "hazards": [], "latency_us": 0.0,
+        "error": "", "stage": "",
+    }  # fmt: skip
+    return {**empty, **known}
+
+
+def _failed(stage: str, error: EvoKernelError, **known: Any) -> Row:
+    return _row(stage=stage, error=str(error), missing=list(missing_in(str(error))), **known)
+
+
+def compiled_operators(root: Path, project: Path | None, chip: Chip) -> Row:
+    """All operators of a folder at once; the first that fails is told of."""
+    rows = list(operator_rows(root, project, chip))
+    return next((row for row in rows if not row["compiled"]), rows[0])
+
+
+def operator_rows(root: Path, project: Path | None, chip: Chip) -> Iterator[Row]:
+    """A row for each operator of the folder that the chip has, compiled in its first combination of dtypes.
+
+    ``stage`` says what failed: ``host`` for its definition and tiling, ``kernel``, "" for nothing.
+    """
+    try:
+        folder = read_folder(root, project)
+        host = build_host(folder)
+        description = host.describe(chip)
+    except EvoKernelError as error:
+        yield _failed("host", error, operator=root.name)
+        return
+    found = [item for item in description.operators if item.is_for_chip or not item.chips]
+    if not description.operators:
+        words = "\n".join(text for _, text in host.left_out) or "The host code defines no operator."
+        yield _failed("host", CandidateError("compile", words), operator=root.name)
+    for operator in found:
+        yield _kernel_row(folder, host, description, operator)
+
+
+def _kernel_row(
+    folder: OperatorFolder, host: HostProgram, description: Description, operator: Operator
+) -> Row:
+    try:
+        kernel = kernel_of(folder, operator)
+        includes = include_folders((kernel.path,), folder)
+        source = ProgramSource((kernel.path,), includes, tuple(type_macros(operator, 0)))
+        found = find_kernel(source, read_sources(source), kernel.entry)
+        with tempfile.TemporaryDirectory() as work:
+            build_operator(
+                folder, description, operator, 0, placeholder(kernel, found.parameters), Path(work)
+            )
+    except EvoKernelError as error:
+        return _failed("kernel", error, operator=operator.type)
+    return _row(operator=operator.type, compiled=True, error="\n".join(text for _, text in host.left_out))
+
+
+def ran_case(
+    root: Path, project: Path | None, chip: Chip, case_file: Path, how: tuple[Mode, Limits, bool]
+) -> Row:
+    """One call with the vendor's own tiling. ``how``: mode, limits, whether the compiler inserts barriers."""
+    mode, limits, auto_sync = how
+    case = read_case(case_file)
+    known: Row = {"operator": case.operator or root.name}
+    stage = "host"
+    try:
+        folder = read_folder(root, project)
+        host = build_host(folder)
+        description = host.describe(chip)
+        with tempfile.TemporaryDirectory(prefix="evokernel-operator-") as name:
+            work = Path(name)
+            copytree(case_file.parent, work, dirs_exist_ok=True)
+            stage = "kernel"
+            call = build_call(folder, host, description, case, chip, work)
+            result, mismatches = run_call(call, (mode, chip, None), limits, auto_sync=auto_sync)
+    except EvoKernelError as error:
+        return _failed(stage if isinstance(error, CandidateError) else "call", error, **known)
+    ran = result.status is Status.OK
+    clean = not any(item.severity is Severity.ERROR for item in result.hazards)
+    return _row(
+        **known, compiled=True, ran=ran, right=ran and not mismatches, clean=clean,
+        hazards=[_hazard(to_data(item)) for item in result.hazards], latency_us=result.latency_us,
+        error=" ".join([result.message, *mismatches]).strip(),
+    )  # fmt: skip
+
+
+def _hazard(data: Mapping[str, Any]) -> Row:
+    return {key: data[key] for key in ("code", "severity", "message", "file", "line")}

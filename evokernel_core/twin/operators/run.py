@@ -1,0 +1,131 @@
+"""Runs a call of an operator: the vendor's own tiling, then its kernel on the twin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin.bare import Bare, run_bare
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.operators.build import Launch, build_operator
+from evokernel_core.twin.operators.case import (
+    Case,
+    Given,
+    Tensor,
+    combination_of,
+    request_text,
+    tensors,
+)
+from evokernel_core.twin.operators.definition import Description, Operator
+from evokernel_core.twin.operators.folder import OperatorFolder
+from evokernel_core.twin.operators.host import HostProgram
+from evokernel_core.twin.run import Limits, Mode, RunResult
+
+_LEAST_TILING = 32
+
+
+@frozen
+class BuiltCall:
+    """A case with its kernel compiled for it."""
+
+    case: Case
+    bare: Bare
+    work: Path
+
+
+def operator_of(description: Description, name: str) -> Operator:
+    """The operator that a case names, or the only one. Raises UsageError."""
+    found = [item for item in description.operators if item.type == name or not name]
+    if len(found) != 1:
+        names = ", ".join(item.type for item in description.operators) or "none"
+        raise UsageError(f'The host code defines {names}; give "operator" in the case.')
+    return found[0]
+
+
+def build_call(
+    folder: OperatorFolder, host: HostProgram, description: Description, case: Case, chip: Chip, work: Path
+) -> BuiltCall:
+    """Tiles and compiles; ``work`` holds the case's files and gets those of the launch.
+
+    Raises UsageError, TilingError where the host code refuses the call, CandidateError.
+    """
+    operator = operator_of(description, case.operator)
+    combination = combination_of(operator, case)
+    values = dict(_values(description, operator, case, work))
+    tiled = host.tile(request_text(operator, case, combination, values), chip)
+    tiling = bytes.fromhex(tiled["tiling"])
+    (work / "tiling.bin").write_bytes(tiling.ljust(_LEAST_TILING, b"\0"))
+    launch = Launch(
+        tiled["block_dim"], sum(tiled["workspaces"]), tiled["tiling_key"], tuple(_arguments(operator, case))
+    )
+    bare = build_operator(folder, description, operator, combination, launch, work)
+    files = {
+        f"{name}.{index}.out.npy": file
+        for name, each in case.expect.items()
+        for index, file in enumerate(each)
+    }
+    file = evolve(bare.launch, expect=files, rtol=case.rtol, atol=case.atol)
+    return BuiltCall(case, evolve(bare, launch=file), work)
+
+
+def run_call(
+    call: BuiltCall,
+    how: tuple[Mode, Chip, Path | None],
+    limits: Limits | None = None,
+    *,
+    auto_sync: bool = True,
+) -> tuple[RunResult, tuple[str, ...]]:
+    """The result, and a sentence for each output that is not as expected."""
+    return run_bare(call.bare, call.work, how, limits, auto_sync=auto_sync)
+
+
+def _values(
+    description: Description, operator: Operator, case: Case, work: Path
+) -> Iterator[tuple[str, list[Path]]]:
+    """Raw files of the inputs whose elements the tiling function reads."""
+    places = description.reads_values.get(operator.type, ())
+    for place, parameter in enumerate(operator.inputs):
+        if not parameter.reads_values and place not in places:
+            continue
+        files = []
+        for index, tensor in enumerate(tensors(case.inputs.get(parameter.name))):
+            target = work / f"{parameter.name}.{index}.values.bin"
+            target.write_bytes(np.ascontiguousarray(np.load(work / tensor.file)).tobytes())
+            files.append(target)
+        yield parameter.name, files
+
+
+def _arguments(operator: Operator, case: Case) -> Iterator[Mapping[str, Any]]:
+    """The kernel's arguments. An output with the name of an input is the same tensor, changed in place."""
+    places = {parameter.name: place for place, parameter in enumerate(operator.inputs)}
+    changed = places.keys() & {parameter.name for parameter in operator.outputs}
+    for parameter in operator.inputs:
+        yield _argument(
+            parameter.name, parameter.kind, case.inputs.get(parameter.name), parameter.name in changed
+        )
+    for parameter in operator.outputs:
+        if parameter.name in places:
+            yield {"same": places[parameter.name]}
+        else:
+            yield _argument(parameter.name, parameter.kind, case.outputs.get(parameter.name), False)
+    yield {"workspace": 0}
+    yield {"bytes": "tiling.bin"}
+
+
+def _argument(name: str, kind: str, given: Given, changed: bool) -> Mapping[str, Any]:
+    if given is None and kind != "dynamic":
+        return {"null": True}
+    items = [_tensor(name, index, tensor, changed) for index, tensor in enumerate(tensors(given))]
+    return {"list": items} if kind == "dynamic" else items[0]
+
+
+def _tensor(name: str, index: int, tensor: Tensor, changed: bool) -> Mapping[str, Any]:
+    shape = {"shape": list(tensor.shape), "dtype": tensor.dtype}
+    if tensor.file and not changed:
+        return {"in": tensor.file, **shape}
+    return {"out": f"{name}.{index}.out.npy", **shape, **({"from": tensor.file} if tensor.file else {})}
