@@ -1,26 +1,37 @@
 """How much of public operators' code compiles and runs on the twin as it is.
 
-    python benchmarks/public_kernels.py --sources DIR [DIR ...] [--jobs N] [--filter TEXT] [--json OUT]
+    python benchmarks/public_kernels.py --sources DIR [DIR ...] [--run] [--jobs N] [--filter TEXT]
 
 An operator is a folder with ``op_kernel`` and ``op_host``, in its first combination of dtypes. DIRs are
-projects, fetched and read in place. Folders named ``question`` hold no answers and are left out.
+projects, fetched and read in place. Folders named ``question`` hold no answers and are left out. With --run
+those that come with a reference (NPUKernelBench) run with their vendors' tiling, and are compared with it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from evokernel_core.twin.chip import DEFAULT_CHIP, load_chip
-from evokernel_core.twin.operators.report import operator_rows
+from public_cases import cases_below, write_case
+
+from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.twin.chip import DEFAULT_CHIP, Chip, load_chip
+from evokernel_core.twin.operators.folder import read_folder
+from evokernel_core.twin.operators.host import build_host
+from evokernel_core.twin.operators.report import operator_rows, ran_case
+from evokernel_core.twin.operators.run import operator_of
+from evokernel_core.twin.run import GIB, Limits, Mode
 
 Row = dict[str, Any]
+_LIMITS = Limits(wall_s=150.0, cpu_s=120.0, address_space=12 * GIB)
 
 
 def main() -> int:
@@ -32,7 +43,7 @@ def main() -> int:
         if args.filter in str(path)
     ]
     with ThreadPoolExecutor(args.jobs) as pool:
-        rows = [row for found in pool.map(_told, folders) for row in found]
+        rows = [row for found in pool.map(lambda folder: _told(folder, args.run), folders) for row in found]
     summary = summarised(rows)
     _print(rows, summary)
     if args.json:
@@ -43,6 +54,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sources", type=Path, nargs="+", required=True)
+    parser.add_argument("--run", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--filter", default="")
     parser.add_argument("--json", type=Path)
@@ -56,21 +68,46 @@ def operator_folders(source: Path) -> Iterator[Path]:
             yield kernels.parent
 
 
-def _told(root: Path) -> list[Row]:
-    rows = [{"folder": str(root), **row} for row in operator_rows(root, None, load_chip(DEFAULT_CHIP))]
+def _told(root: Path, run: bool) -> list[Row]:
+    chip = load_chip(DEFAULT_CHIP)
+    rows = [{"folder": str(root), **row} for row in operator_rows(root, None, chip)]
+    if run:
+        rows = [{**row, **_ran(root, row, chip)} if row["compiled"] else row for row in rows]
     for row in rows:
         first = row["error"].partition("\n")[0][:120]
         print(f"{row['stage']:8} {row['operator']:32} {first}", file=sys.stderr, flush=True)
     return rows
 
 
+def _ran(root: Path, row: Row, chip: Chip) -> Row:
+    """What a call of the operator adds to its row; ``stage`` is ``case`` where there is none to be had."""
+    validation = cases_below(root)
+    if validation is None:
+        return {}
+    description = build_host(read_folder(root)).describe(chip)
+    operator = operator_of(description, row["operator"])
+    with tempfile.TemporaryDirectory(prefix="evokernel-case-") as name:
+        try:
+            case = write_case(validation, operator, Path(name))
+        except (ValueError, EvoKernelError, subprocess.TimeoutExpired) as error:
+            return {"stage": "case", "error": str(error)}
+        found = ran_case(root, None, chip, case, (Mode.CHECK, _LIMITS, True))
+    return {**found, "compiled": True, "stage": found["stage"] or ("" if found["right"] else "run")}
+
+
 def summarised(rows: Sequence[Row]) -> Row:
     stages = Counter(row["stage"] for row in rows)
     return {
         "files": len(rows),
-        "compiled": stages[""],
+        "compiled": sum(row["compiled"] for row in rows),
         "host_failed": stages["host"],
         "kernel_failed": stages["kernel"],
+        "without_case": stages["case"],
+        "run": sum(row["ran"] for row in rows),
+        "right": sum(row["right"] for row in rows),
+        "right_and_clean": sum(row["right"] and row.get("clean", False) for row in rows),
+        "refused_or_not_run": sum(row["stage"] in ("call", "run") and not row["ran"] for row in rows),
+        "hazards": Counter(code for row in rows for code in {item["code"] for item in row["hazards"]}),
         "host_incomplete": sum(1 for row in rows if not row["stage"] and row["error"]),
         "missing": missing(rows),
     }
@@ -92,9 +129,9 @@ def _print(rows: Sequence[Row], summary: Row) -> None:
                 + row["error"][:600].replace("\n", "\n  ")
             )
     for name, value in summary.items():
-        if name != "missing":
+        if name not in ("missing", "hazards"):
             print(f"{name}: {value}")
-    for name, count in summary["missing"]:
+    for name, count in [*summary["hazards"].most_common(), *summary["missing"]]:
         print(f"{count:5} {name}")
 
 

@@ -99,20 +99,22 @@ def tensors(given: Given) -> tuple[Tensor, ...]:
 
 def combination_of(operator: Operator, case: Case) -> int:
     """Which combination of dtypes a case is. Raises UsageError where the operator has no such one."""
-    pairs = [
-        *((item, case.inputs) for item in operator.inputs),
-        *((item, case.outputs) for item in operator.outputs),
-    ]
+    given = {**case.inputs, **case.outputs}
+    return combination_in(
+        operator, {name: [each.dtype for each in tensors(item)] for name, item in given.items()}
+    )
+
+
+def combination_in(operator: Operator, dtypes: Mapping[str, Sequence[str]]) -> int:
+    """The first combination in which the parameters have these dtypes. Raises UsageError."""
     for combination in range(operator.combinations):
         if all(
-            at(parameter.types, combination, tensor.number) == tensor.number
-            for parameter, given in pairs
-            for tensor in tensors(given.get(parameter.name))
+            at(parameter.types, combination, _NUMBERS[dtype]) == _NUMBERS[dtype]
+            for parameter in (*operator.inputs, *operator.outputs)
+            for dtype in dtypes.get(parameter.name, ())
         ):
             return combination
-    words = ", ".join(
-        f"{item.name} {each.dtype}" for item, given in pairs for each in tensors(given.get(item.name))
-    )
+    words = ", ".join(f"{name} {'/'.join(dict.fromkeys(found))}" for name, found in dtypes.items() if found)
     raise UsageError(f"{operator.type} is not defined for {words}.")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
@@ -86,28 +86,21 @@ def _operator(data: Mapping[str, Any]) -> Operator:
     """A chip's own parameters, where it has some, stand for those of all."""
     chips = {item["name"]: item for item in data["chips"]}
     own = chips.get(CHIP, {})
+    inputs, outputs = (own.get(side) or data[side] for side in ("inputs", "outputs"))
+    known = {item["name"]: item for item in (*outputs, *inputs)}
     return Operator(
         data["type"],
-        _parameters(own.get("inputs") or data["inputs"]),
-        _parameters(own.get("outputs") or data["outputs"]),
+        tuple(_parameter(item, known) for item in inputs),
+        tuple(_parameter(item, known) for item in outputs),
         tuple(Attribute(**item) for item in data["attributes"]),
         tuple(chips),
     )
 
 
-def _parameters(items: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
-    known = {item["name"]: item for item in items}
-    found = []
-    for item in items:
-        like = known.get(item["follows"], item)
-        kinds = {key: tuple(item[key] or like[key]) for key in ("types", "formats")}
-        found.append(
-            Parameter(
-                item["name"],
-                item["kind"],
-                **kinds,
-                reads_values=item["reads_values"],
-                initial=item["initial"],
-            )
-        )
-    return tuple(found)
+def _parameter(item: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> Parameter:
+    """One that follows another has its dtypes and formats."""
+    like = known.get(item["follows"], item)
+    kinds = {key: tuple(item[key] or like[key]) for key in ("types", "formats")}
+    return Parameter(
+        item["name"], item["kind"], **kinds, reads_values=item["reads_values"], initial=item["initial"]
+    )

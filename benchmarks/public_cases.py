@@ -1,0 +1,249 @@
+"""Calls of public operators with what PyTorch says of them.
+
+    python benchmarks/public_cases.py VALIDATION OUT
+
+VALIDATION is a folder of NPUKernelBench with ``module.py``, ``prepare_inputs.py`` and ``test_cases.csv``.
+Writes below OUT what the binding is given in the first call that is not too large, what the reference
+answers, and ``call.json``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import importlib.util
+import json
+import subprocess
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evokernel_core.twin.operators.case import combination_in
+from evokernel_core.twin.operators.definition import Operator, Parameter
+from evokernel_core.twin.operators.kernel import dtype_of
+
+TOLERANCES = {"float16": 5e-3, "bfloat16": 2e-2, "float32": 1e-3}
+_MOST_ELEMENTS = 1 << 20
+_SECONDS = 120
+
+
+def cases_below(root: Path) -> Path | None:
+    """The folder with the calls of an operator of NPUKernelBench, None where there is none."""
+    found = root.parents[1] / "validation" if root.parent.name == "answer" else root
+    return found if (found / "module.py").is_file() and (found / "test_cases.csv").is_file() else None
+
+
+def write_case(validation: Path, operator: Operator, work: Path) -> Path:
+    """CASE.json of the first call that is not too large, with its files. Raises ValueError."""
+    command = [sys.executable, __file__, str(validation), str(work)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    if done.returncode:
+        raise ValueError((done.stderr.strip().splitlines() or ["it ended"])[-1])
+    call = json.loads((work / "call.json").read_text())
+    case = _case(operator, call, work)
+    path = work / "CASE.json"
+    path.write_text(json.dumps(case))
+    return path
+
+
+def _case(operator: Operator, call: Mapping[str, Any], work: Path) -> dict[str, Any]:
+    inputs, attributes = _matched(operator, call["arguments"], work)
+    combination = combination_in(operator, {name: _dtypes(item) for name, item in inputs.items()})
+    outputs, expect = {}, {}
+    for parameter, found in zip(operator.outputs, _results(operator, call["results"]), strict=False):
+        dtype = dtype_of(parameter, combination)
+        shapes = [{"shape": item["shape"], "dtype": dtype} for item in found]
+        outputs[parameter.name] = shapes if parameter.kind == "dynamic" else shapes[0]
+        expect[parameter.name] = [item["file"] for item in found]
+    loose = max(
+        (TOLERANCES.get(each, 0.0) for item in inputs.values() for each in _dtypes(item)), default=0.0
+    )
+    return {
+        "operator": operator.type, "inputs": inputs, "attributes": attributes, "outputs": outputs,
+        "expect": expect, "rtol": loose, "atol": loose,
+    }  # fmt: skip
+
+
+def _dtypes(item: Any) -> list[str]:
+    items = item if isinstance(item, list) else [item]
+    return [each["dtype"] for each in items if each]
+
+
+def _results(operator: Operator, results: Sequence[Any]) -> Iterator[list[Any]]:
+    """What each output of the operator should be; one that is a list takes all that are left."""
+    left = list(results)
+    for parameter in operator.outputs:
+        if not left:
+            return
+        if parameter.kind == "dynamic":
+            taken = left if len(operator.outputs) == 1 else left[: len(left) // len(operator.outputs)]
+        else:
+            taken = left[:1]
+        left = left[len(taken) :]
+        yield taken
+
+
+def _matched(
+    operator: Operator, arguments: Sequence[Any], work: Path
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments by name: tensors go to parameters in their order, all else to attributes in theirs."""
+    parameters, attributes = list(operator.inputs), list(operator.attributes)
+    inputs: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for place, argument in enumerate(arguments):
+        is_tensor = isinstance(argument, dict) or argument is None
+        is_list = isinstance(argument, list) and bool(argument) and isinstance(argument[0], dict)
+        if (is_tensor or is_list) and parameters:
+            inputs[parameters.pop(0).name] = argument
+        elif attributes and not (is_tensor or is_list):
+            values[attributes.pop(0).name] = argument
+        elif parameters:
+            inputs[parameters[0].name] = _as_tensor(parameters.pop(0), argument, place, work)
+        else:
+            raise ValueError(f"argument {place} of the binding is none of the operator's")
+    return inputs, values
+
+
+def _as_tensor(parameter: Parameter, value: Any, place: int, work: Path) -> dict[str, Any]:
+    """A number that the operator takes as a tensor."""
+    dtype = dtype_of(parameter, 0)
+    array = np.atleast_1d(np.asarray(value, "float32" if dtype == "bfloat16" else dtype))
+    file = f"number{place}.npy"
+    np.save(work / file, array)
+    return {"file": file, "dtype": str(array.dtype)}
+
+
+# --- in a process of its own
+
+
+def main() -> int:
+    validation, out = Path(sys.argv[1]), Path(sys.argv[2])
+    sys.modules |= _stand_ins(calls := [])
+    sys.path.insert(0, str(validation))
+    module, prepare = _module(validation / "module.py"), _module(validation / "prepare_inputs.py")
+    import torch
+
+    torch.manual_seed(0)
+    rows = list(csv.DictReader((validation / "test_cases.csv").read_text().splitlines(), delimiter=";"))
+    row, inputs = _small_enough(rows, prepare)
+    given = prepare.get_init_inputs(row)
+    with torch.no_grad():
+        results = module.Model(*given)(*_copied(inputs))
+        with contextlib.suppress(_Called):
+            module.ModelNew(*given)(*inputs)
+    save = _Saver(out)
+    flat = results if isinstance(results, (list, tuple)) else [results]
+    call = {"arguments": [save(item) for item in calls[0]], "results": [save(item) for item in flat]}
+    (out / "call.json").write_text(json.dumps(call, default=_plain))
+    return 0
+
+
+class _Called(Exception):
+    """The binding was called: what it was called with is known."""
+
+
+def _stand_ins(calls: list[Any]) -> dict[str, types.ModuleType]:
+    """Modules that exist only where an NPU is; the binding notes its arguments."""
+
+    def called(*args: Any) -> Any:
+        calls.append(args)
+        raise _Called
+
+    class Bindings(types.ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return called
+
+    names = (
+        "torch_npu",
+        "torch_npu.contrib",
+        "torch_npu.contrib.transfer_to_npu",
+        "framework",
+        "framework.utils",
+    )
+    found = {name: types.ModuleType(name) for name in names}
+    found["torch_npu.contrib"].transfer_to_npu = None  # type: ignore[attr-defined]
+    found["framework.utils"].check_precision = None  # type: ignore[attr-defined]
+    return {**found, "kernel_gen_ops": Bindings("kernel_gen_ops")}
+
+
+def _module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _small_enough(rows: Sequence[Mapping[str, str]], prepare: Any) -> tuple[dict[str, Any], Any]:
+    for row in rows:
+        typed = {key: _typed(value) for key, value in row.items()}
+        inputs = prepare.get_inputs(typed)
+        if sum(item.numel() for item in _tensors(inputs)) <= _MOST_ELEMENTS:
+            return typed, inputs
+    raise ValueError("every call is larger than 2**20 elements")
+
+
+def _typed(value: str) -> Any:
+    """A cell of the table as pandas reads it."""
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return {"True": True, "False": False}.get(value, value)
+
+
+def _tensors(items: Any) -> Iterator[Any]:
+    import torch
+
+    if isinstance(items, torch.Tensor):
+        yield items
+    elif isinstance(items, (list, tuple)):
+        for item in items:
+            yield from _tensors(item)
+
+
+def _copied(items: Any) -> Any:
+    import torch
+
+    if isinstance(items, torch.Tensor):
+        return items.clone()
+    return type(items)(map(_copied, items)) if isinstance(items, (list, tuple)) else items
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's as Python's."""
+    return value.item()
+
+
+class _Saver:
+    """Tensors as files, other values as they are."""
+
+    def __init__(self, out: Path) -> None:
+        self.out, self.count = out, 0
+
+    def __call__(self, item: Any) -> Any:
+        import torch
+
+        if isinstance(item, (list, tuple)):
+            return list(map(self, item))
+        if not isinstance(item, torch.Tensor):
+            return item
+        file = f"tensor{self.count}.npy"
+        self.count += 1
+        item = item.detach().contiguous()
+        array = (
+            item.view(torch.int16).numpy().view(np.uint16) if item.dtype == torch.bfloat16 else item.numpy()
+        )
+        np.save(self.out / file, array)
+        return {"file": file, "dtype": str(item.dtype).removeprefix("torch."), "shape": list(item.shape)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

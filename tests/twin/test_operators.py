@@ -1,0 +1,155 @@
+"""`evokernel twin run-op`: operators with op_kernel and op_host, tiled by their own host code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from evokernel_core.cli.twin import command
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.operators.definition import Description
+from evokernel_core.twin.operators.folder import read_folder
+from evokernel_core.twin.operators.host import build_host
+from evokernel_core.twin.operators.kernel import snake, tiling_text, type_macros
+from evokernel_core.twin.operators.run import operator_of
+
+OPERATORS = Path(__file__).parent / "data" / "operators"
+OWN = OPERATORS / "own"
+KEYS = {"compiled", "missing", "ran", "right", "hazards", "latency_us"}
+
+
+@pytest.fixture(scope="module")
+def described() -> Description:
+    return build_host(read_folder(OWN)).describe(load_chip("ascend910b1"))
+
+
+def told(folder: Path, *options: object) -> dict[str, Any]:
+    done = CliRunner().invoke(command, ["run-op", str(folder), "--json", *map(str, options)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found.keys() >= KEYS
+    return found
+
+
+def case(work: Path, **known: Any) -> Path:
+    """CASE.json beside the arrays of its inputs and expectations."""
+    path = work / "CASE.json"
+    path.write_text(json.dumps(known))
+    return path
+
+
+def saved(work: Path, **arrays: Any) -> None:
+    for name, array in arrays.items():
+        np.save(work / f"{name}.npy", array)
+
+
+def test_what_the_host_code_defines(described: Description) -> None:
+    rows, lists = operator_of(described, "ScaleRows"), operator_of(described, "AddLists")
+    assert [item.kind for item in rows.inputs] == ["required", "optional"]
+    assert rows.outputs[0].types == rows.inputs[0].types == (1, 0)
+    assert [(item.name, item.kind, item.value) for item in rows.attributes] == [
+        ("factor", "float", 2), ("first", "list_int", [0, 0, 0]),
+    ]  # fmt: skip
+    assert (rows.combinations, rows.is_for_chip, lists.inputs[0].kind) == (2, True, "dynamic")
+    assert described.tilings["ScaleRows"] == "ScaleRowsTiling"
+    assert "DTYPE_X=half" in type_macros(rows, 0)
+    assert "ORIG_DTYPE_X=DT_FLOAT" in type_macros(rows, 1)
+    text = tiling_text(described)
+    assert text.index("struct Extent {") < text.index("    Extent extent;")
+    assert "    int32_t first[3];" in text
+    with pytest.raises(UsageError, match="AddLists, ScaleRows"):
+        operator_of(described, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [
+        ("AddRmsNorm", "add_rms_norm"),
+        ("FFN", "ffn"),
+        ("Conv3dBackprop", "conv3d_backprop"),
+        ("IOUv2", "io_uv2"),
+    ],
+)
+def test_a_kernel_has_the_operators_name(name: str, spelled: str) -> None:
+    assert snake(name) == spelled
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bias", "attributes"),
+    [("float32", True, {}), ("float16", False, {"factor": 0.5}), ("float32", False, {"first": [3, 0, 0]})],
+)
+def test_a_call_with_the_vendors_tiling(
+    tmp_path: Path, dtype: str, bias: bool, attributes: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(3)
+    x, b = rng.normal(size=(45, 37)).astype(dtype), rng.normal(size=37).astype(dtype)
+    y = x * attributes.get("factor", 2.0) + attributes.get("first", [0])[0] + (b if bias else 0)
+    saved(tmp_path, x=x, b=b, golden=y.astype(dtype))
+    path = case(
+        tmp_path, operator="ScaleRows", inputs={"x": "x.npy", "bias": "b.npy" if bias else None},
+        outputs={"y": {"shape": [45, 37], "dtype": dtype}}, attributes=attributes,
+        expect={"y": "golden.npy"}, rtol=2e-3, atol=2e-3,
+    )  # fmt: skip
+    found = told(OWN, "--case", path)
+    assert (found["compiled"], found["ran"], found["right"], found["hazards"]) == (True, True, True, [])
+    assert found["latency_us"] > 0
+    timed = told(OWN, "--case", path, "--mode", "time")
+    assert timed["ran"], timed
+    assert timed["latency_us"] == pytest.approx(found["latency_us"])
+    np.save(tmp_path / "golden.npy", y.astype(dtype) + 1)
+    assert "differs from golden.npy" in told(OWN, "--case", path)["error"]
+
+
+def test_lists_and_tensors_that_change_in_place(tmp_path: Path) -> None:
+    saved(tmp_path, a=np.ones((2, 3), np.float32), b=np.zeros(5, np.float32), total=np.float32([100]))
+    saved(tmp_path, ya=np.full((2, 3), 2, np.float32), yb=np.ones(5, np.float32), after=np.float32([111]))
+    shapes = [{"shape": [2, 3], "dtype": "float32"}, {"shape": [5], "dtype": "float32"}]
+    path = case(
+        tmp_path, operator="AddLists", inputs={"x": ["a.npy", "b.npy"], "total": "total.npy"},
+        outputs={"y": shapes, "total": {"shape": [1], "dtype": "float32"}},
+        expect={"y": ["ya.npy", "yb.npy"], "total": "after.npy"},
+    )  # fmt: skip
+    found = told(OWN, "--case", path)
+    assert (found["right"], found["hazards"], found["error"]) == (True, [], "")
+
+
+def test_what_the_host_code_refuses_is_said(tmp_path: Path) -> None:
+    saved(tmp_path, x=np.ones(8, np.float32), i=np.ones((2, 2), np.int32))
+    outputs = {"y": {"shape": [8], "dtype": "float32"}}
+    path = case(tmp_path, operator="ScaleRows", inputs={"x": "x.npy"}, outputs=outputs)
+    found = told(OWN, "--case", path)
+    assert (found["ran"], found["stage"]) == (False, "call")
+    assert "tiling function of ScaleRows refused" in found["error"]
+    path = case(tmp_path, operator="ScaleRows", inputs={"x": "i.npy"}, outputs=outputs)
+    assert "not defined for x int32" in told(OWN, "--case", path)["error"]
+    path = case(tmp_path, operator="ScaleRows", inputs={"x": "x.npy"}, outputs=outputs, attributes={"fac": 1})
+    assert "no attribute fac" in told(OWN, "--case", path)["error"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "missing"),
+    [
+        ("op_kernel/scale_rows.cpp", "PipeBarrier<PIPE_V>();", "NoSuchCall(row);", "NoSuchCall"),
+        ("op_host/own.cpp", "context->SetBlockDim(1);", "context->SetNoSuch(1);", "SetNoSuch"),
+        ("op_host/own.cpp", '"log_lines.h"', '"no_such_lines.h"', "no_such_lines.h"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path: Path, file: str, old: str, new: str, missing: str) -> None:
+    copytree(OPERATORS, tmp_path / "project")
+    changed = tmp_path / "project" / "own" / file
+    changed.write_text(changed.read_text().replace(old, new))
+    found = told(tmp_path / "project" / "own")
+    assert (found["compiled"], missing in found["missing"]) == (False, True), found
+
+
+def test_a_folder_that_is_no_operator(tmp_path: Path) -> None:
+    (tmp_path / "op_kernel").mkdir()
+    with pytest.raises(UsageError, match="no folder op_host"):
+        read_folder(tmp_path)
