@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.capture.observe import observe
 from evokernel_core.domain.region import Region, RegionStatus
+from tests.capture.edited import edited_module, runs
 
 CONFIG = """
 from dataclasses import dataclass
@@ -182,3 +184,81 @@ def test_a_script_that_trains_on_data_is_observed(
     regions = agent.capture(script, None, fusible)
     good = {item.symbol for item in regions if item.status is RegionStatus.CANDIDATE}
     assert good == {"Norm.forward", "Net.forward"}
+
+
+GATES = """
+import torch
+
+
+def gated(a, b):
+    return torch.sigmoid(a) * b + 1.0
+
+
+def spaced(a, step):
+    return torch.sigmoid(a) * (torch.arange(a.shape[-1]) * step)
+"""
+SET_DEFAULT = """
+import torch
+
+torch.set_default_dtype(torch.bfloat16)
+
+from pkg.gates import gated, spaced
+
+gated(torch.randn(3, 4), torch.randn(3, 4))
+spaced(torch.randn(3, 4), 0.5)
+"""
+
+
+@pytest.fixture
+def default_dtype() -> Iterator[None]:
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def gates_of(agent: AgentClient, project: Path, fusible: Mapping[str, str]) -> dict[str, list[Region]]:
+    (project / "pkg" / "gates.py").write_text(GATES)
+    run(project)
+    regions: dict[str, list[Region]] = {}
+    for region in agent.capture(project / "pkg" / "gates.py", None, fusible):
+        regions.setdefault(region.symbol, []).append(region)
+    return regions
+
+
+def test_a_kernel_holds_under_the_default_dtype_of_the_program(
+    agent: AgentClient, project: Path, fusible: dict[str, str], default_dtype: None
+) -> None:
+    """Programs of large models set it to half precision in their first lines."""
+    (project / "run.py").write_text(SET_DEFAULT)
+    (region,) = gates_of(agent, project, fusible)["gated"]
+    assert region.site is not None and region.site.default_dtype == "bfloat16"
+    model = edited_module(GATES, region)
+    a = torch.randn(3, 4, dtype=torch.bfloat16)
+    model.gated(a, a)
+    assert not runs(model)
+    torch.set_default_dtype(torch.bfloat16)
+    torch.testing.assert_close(model.gated(a, a), torch.sigmoid(a) * a + 1.0)
+    assert runs(model)
+
+
+def test_a_float_of_the_default_dtype_gets_a_sentence(
+    agent: AgentClient, project: Path, fusible: dict[str, str], default_dtype: None
+) -> None:
+    """A number times integers is of another type in a kernel, which is verified under the usual default."""
+    (project / "run.py").write_text(SET_DEFAULT)
+    found = gates_of(agent, project, fusible)["spaced"]
+    assert any("torch.set_default_dtype" in item.reason for item in found)
+    torch.set_default_dtype(torch.bfloat16)
+    model = edited_module(GATES, *(item for item in found if item.task))
+    a = torch.randn(3, 4)
+    assert model.spaced(a, 0.5).dtype is torch.bfloat16
+
+
+def test_runs_that_disagree_are_taken_under_the_usual_default(
+    agent: AgentClient, project: Path, fusible: dict[str, str]
+) -> None:
+    both = (
+        SET_DEFAULT + "torch.set_default_dtype(torch.float32)\ngated(torch.randn(5, 4), torch.randn(5, 4))\n"
+    )
+    (project / "run.py").write_text(both)
+    (region,) = gates_of(agent, project, fusible)["gated"]
+    assert region.site is not None and region.site.default_dtype == "float32"

@@ -27,7 +27,7 @@ from ..inputs.calls_made import Problem, Trial
 from ..inputs.entry import Entry, entry_of
 from ..inputs.program import Program
 from ..inputs.state import restored
-from ..inputs.trials import Known, trials
+from ..inputs.trials import Known, default_dtype, trials
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
 from ..loading.lazy_modules import lazy_modules, was_called
@@ -98,6 +98,7 @@ def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: 
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             recorder.watch = program = Program(source)
             module = execute(source, recorder)
+            torch.set_default_dtype(default_dtype(module, known))
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
             request = _Request(source, module, recorder, fusibility, asked.ways)
