@@ -157,6 +157,7 @@ def test_what_no_longer_fits_costs_a_sentence(
     if words and "Norm" in found:
         assert words in found["Norm"][0].reason
         assert "run evokernel observe again" in found["Norm"][0].reason
+        assert "the program changes what the file imports" in found["Norm"][0].reason
 
 
 def test_what_has_no_name_is_asked_for(agent: AgentClient, project: Path, fusible: dict[str, str]) -> None:
