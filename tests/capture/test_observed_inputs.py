@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.capture.observe import observe
@@ -263,3 +264,41 @@ def test_runs_that_disagree_are_taken_under_the_usual_default(
     (project / "run.py").write_text(both)
     (region,) = gates_of(agent, project, fusible)["gated"]
     assert region.site is not None and region.site.default_dtype == "float32"
+
+
+CACHED = """
+import torch
+from torch import nn
+
+
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(8, 4))
+
+    def forward(self, x, position):
+        y = torch.sigmoid(x) * x + 1.0
+        self.cache[position : position + 1] = y
+        return self.cache * y
+"""
+
+
+@pytest.mark.parametrize("positions", [(0, 1, 2), (1, 1, 2)])
+def test_a_number_that_differs_from_call_to_call_is_not_taken_for_good(
+    agent: AgentClient, project: Path, positions: tuple[int, ...]
+) -> None:
+    """A kernel of one position in a text would run once in it; one of most calls is worth having."""
+    calls = "".join(f"cached(torch.randn(1, 4), {position})\n" for position in positions)
+    (project / "run.py").write_text(
+        f"import torch\nfrom pkg.cached import Cached\n\ncached = Cached()\n{calls}"
+    )
+    (project / "pkg" / "cached.py").write_text(CACHED)
+    run(project)
+    regions = agent.capture(project / "pkg" / "cached.py", None, covered_ops(), whole=True)
+    texts = [item.source for item in regions if item.task]
+    if positions == (1, 1, 2):
+        assert any("self.cache[position" in text for text in texts)
+    else:
+        assert any("torch.sigmoid" in text for text in texts)
+        assert not any("self.cache[position" in text for text in texts)
+        assert any("Its position was another number" in item.reason for item in regions)
