@@ -131,7 +131,7 @@ class Observer:
         file, qualname = home.seen.key.split("\0")
         state = {
             "training": module.training, "dtype": _dtype_of(module),
-            "modules": sum(1 for _ in module.modules()),
+            "modules": sum(1 for _ in module.modules()), **_surroundings(),
         }  # fmt: skip
         call = Encoder(self.built_with).call(args, kwargs)
         built = {**built, "class": home.reference}
@@ -177,7 +177,8 @@ class Observer:
         file, qualname = seen.key.split("\0")
         call = Encoder(self.built_with).call(args, kwargs)
         if holds_tensor(call):
-            seen.note({"file": file, "qualname": qualname, "built": None, "call": call, "modules": 0})
+            state = {"built": None, "call": call, "modules": 0, **_surroundings()}
+            seen.note({"file": file, "qualname": qualname, **state})
 
     @quietly
     def finish(self) -> None:
@@ -203,6 +204,11 @@ def quietly_write(journal: Journal) -> Callable[[dict[str, Any]], None]:
             return
 
     return write
+
+
+def _surroundings() -> dict[str, Any]:
+    """What a call depends on that is neither its module nor its arguments."""
+    return {"default_dtype": str(torch.get_default_dtype()).removeprefix("torch.")}
 
 
 def _dtype_of(module: torch.nn.Module) -> str | None:
