@@ -1,11 +1,13 @@
 """Whether an edited model means what the original means, on model files as people write them.
 
     python benchmarks/meaning.py --corpus DIR [--json OUT] [--filter GLOB] [--jobs N] [--quick]
-                                 [--edits synth|captured] [--seconds S] [--only KIND:NUMBER:MODE] [--fresh]
+                                 [--edits synth|captured|single] [--seconds S] [--only KIND:NUMBER:MODE]
+                                 [--fresh]
 
 DIR is what benchmarks/corpus/prepare.py makes; files with ``get_inputs()`` below it are taken too. Each entry
 is observed while its driver runs, edited by ``evokernel synth --apply`` (or, with ``--edits captured``, by
-every region that a capture finds, which takes seconds and has no verified kernels), and then original and
+every region that a capture finds, which takes seconds and has no verified kernels; with ``--edits single`` by
+those of one kernel each, which are the smaller regions of a file), and then original and
 edited program are built and called under hundreds of perturbations: once as a machine without an NPU sees
 the edit, and once with EVOKERNEL_EMULATE=1, where a guard that holds runs the kernel's reference.
 
@@ -69,7 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help=f"about {QUICK_S:.0f} s of perturbations an entry"
     )
-    parser.add_argument("--edits", choices=("synth", "captured"), default="synth")
+    parser.add_argument("--edits", choices=("synth", "captured", "single"), default="synth")
     parser.add_argument("--seconds", type=float, default=90.0, help="of perturbations, for each entry")
     parser.add_argument("--only", metavar="KIND:NUMBER:MODE", help="one perturbation, told in full")
     parser.add_argument("--fresh", action="store_true", help="do again what is in DIR/runs")
@@ -124,8 +126,9 @@ def edited(entry: Entry, folder: Path, edits: str) -> Row:
         found["observed"] = _told(_run([*CLI, *observe], entry.environment(tree), tree, OBSERVE_S))
     options = ("--budget", "1", "--json", "--apply", "--interpreter", entry.interpreter)
     edit = [*CLI, "synth", file, *options]
-    if edits == "captured":
+    if edits != "synth":
         edit = [sys.executable, HERE / "edit_captured.py", file, "--interpreter", entry.interpreter]
+        edit += ["--single"] if edits == "single" else []
     started = time.monotonic()
     done = _run(edit, dict(os.environ), folder, EDIT_S)
     found["edit"] = _told(done) | {"seconds": round(time.monotonic() - started, 1)}

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -72,21 +72,21 @@ def _copied(name: str, projects: Path, venv: Path, mirrors: Path | None) -> bool
     target = projects / name
     if target.exists():
         return True
-    repository = tomllib.loads((HERE / "projects.toml").read_text())["repositories"].get(name)
-    if repository:
-        return _cloned(repository, target, mirrors)
+    told = tomllib.loads((HERE / "projects.toml").read_text())
+    if name in told["repositories"]:
+        return _cloned(told["repositories"][name], target, mirrors, ["*.py", *told["data"].get(name, ())])
     package = _site(venv) / name
     if package.is_dir():
         shutil.copytree(package, target / name)
     return package.is_dir()
 
 
-def _cloned(repository: str, target: Path, mirrors: Path | None) -> bool:
+def _cloned(repository: str, target: Path, mirrors: Path | None, files: Sequence[str]) -> bool:
     source = f"https://github.com/{repository}"
     if mirrors:
         source = str(mirrors / repository.replace("/", "+") / "repo")
     clone = ["git", "clone", "--quiet", "--no-checkout", source, target]
-    checkout = ["git", "-C", target, "checkout", "--quiet", "HEAD", "--", "*.py"]
+    checkout = ["git", "-C", target, "checkout", "--quiet", "HEAD", "--", *files]
     return not any(subprocess.run(command, check=False).returncode for command in (clone, checkout))
 
 

@@ -24,7 +24,8 @@ _VERSION = 1
 class Observation:
     """One distinct call of a class or function. ``built`` is what the class was built with, None for a
     function; both it and ``call`` are as the agent's encoder gave them. ``dtype`` is that of all parameters,
-    ``modules`` how many modules the called one is made of, ``count`` how often it was called so."""
+    ``modules`` how many modules the called one is made of, ``count`` how often it was called so;
+    ``default_dtype`` is what ``torch.set_default_dtype`` had set then."""
 
     qualname: str
     built: Mapping[str, Any] | None
@@ -33,6 +34,7 @@ class Observation:
     dtype: str | None = None
     modules: int = 0
     count: int = 1
+    default_dtype: str = "float32"
 
 
 @frozen

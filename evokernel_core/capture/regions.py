@@ -118,6 +118,7 @@ def _site(item: dict[str, Any]) -> CallSite:
         code=tuple(item["code"].items()),
         enclosed=item["enclosed"],
         module_names=tuple(item["module_names"]),
+        default_dtype=item["default_dtype"],
     )
 
 

@@ -32,6 +32,7 @@ class CallSite:
     and operands use, ``module_names`` the globals of the file that guards alone use. ``code`` has the digest
     of each further function that the kernel stands for, by ``file:qualified.name`` below the folder that
     imports start from. ``enclosed``: the region is an expression that stands right between two parentheses.
+    ``default_dtype`` is PyTorch's, under which the code was traced and may be replaced.
     """
 
     template: str
@@ -42,9 +43,11 @@ class CallSite:
     code: tuple[tuple[str, str], ...] = ()
     enclosed: bool = False
     module_names: tuple[str, ...] = ()
+    default_dtype: str = "float32"
 
     @property
     def digest(self) -> str:
         """Alike for call sites whose guards and operands are."""
-        text = canonical_json([self.original, self.parameters, self.module_names, self.guards, self.code])
+        parts = [self.original, self.parameters, self.module_names, self.guards, self.code]
+        text = canonical_json(parts if self.default_dtype == "float32" else [*parts, self.default_dtype])
         return hashlib.sha256(text.encode()).hexdigest()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.capture.observe import observe
 from evokernel_core.domain.region import Region, RegionStatus
+from tests.capture.edited import edited_module, runs
 
 CONFIG = """
 from dataclasses import dataclass
@@ -155,6 +158,7 @@ def test_what_no_longer_fits_costs_a_sentence(
     if words and "Norm" in found:
         assert words in found["Norm"][0].reason
         assert "run evokernel observe again" in found["Norm"][0].reason
+        assert "the program changes what the file imports" in found["Norm"][0].reason
 
 
 def test_what_has_no_name_is_asked_for(agent: AgentClient, project: Path, fusible: dict[str, str]) -> None:
@@ -182,3 +186,119 @@ def test_a_script_that_trains_on_data_is_observed(
     regions = agent.capture(script, None, fusible)
     good = {item.symbol for item in regions if item.status is RegionStatus.CANDIDATE}
     assert good == {"Norm.forward", "Net.forward"}
+
+
+GATES = """
+import torch
+
+
+def gated(a, b):
+    return torch.sigmoid(a) * b + 1.0
+
+
+def spaced(a, step):
+    return torch.sigmoid(a) * (torch.arange(a.shape[-1]) * step)
+"""
+SET_DEFAULT = """
+import torch
+
+torch.set_default_dtype(torch.bfloat16)
+
+from pkg.gates import gated, spaced
+
+gated(torch.randn(3, 4), torch.randn(3, 4))
+spaced(torch.randn(3, 4), 0.5)
+"""
+
+
+@pytest.fixture
+def default_dtype() -> Iterator[None]:
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def gates_of(agent: AgentClient, project: Path, fusible: Mapping[str, str]) -> dict[str, list[Region]]:
+    (project / "pkg" / "gates.py").write_text(GATES)
+    run(project)
+    regions: dict[str, list[Region]] = {}
+    for region in agent.capture(project / "pkg" / "gates.py", None, fusible):
+        regions.setdefault(region.symbol, []).append(region)
+    return regions
+
+
+def test_a_kernel_holds_under_the_default_dtype_of_the_program(
+    agent: AgentClient, project: Path, fusible: dict[str, str], default_dtype: None
+) -> None:
+    """Programs of large models set it to half precision in their first lines."""
+    (project / "run.py").write_text(SET_DEFAULT)
+    (region,) = gates_of(agent, project, fusible)["gated"]
+    assert region.site is not None and region.site.default_dtype == "bfloat16"
+    model = edited_module(GATES, region)
+    a = torch.randn(3, 4, dtype=torch.bfloat16)
+    model.gated(a, a)
+    assert not runs(model)
+    torch.set_default_dtype(torch.bfloat16)
+    torch.testing.assert_close(model.gated(a, a), torch.sigmoid(a) * a + 1.0)
+    assert runs(model)
+
+
+def test_a_float_of_the_default_dtype_gets_a_sentence(
+    agent: AgentClient, project: Path, fusible: dict[str, str], default_dtype: None
+) -> None:
+    """A number times integers is of another type in a kernel, which is verified under the usual default."""
+    (project / "run.py").write_text(SET_DEFAULT)
+    found = gates_of(agent, project, fusible)["spaced"]
+    assert any("torch.set_default_dtype" in item.reason for item in found)
+    torch.set_default_dtype(torch.bfloat16)
+    model = edited_module(GATES, *(item for item in found if item.task))
+    a = torch.randn(3, 4)
+    assert model.spaced(a, 0.5).dtype is torch.bfloat16
+
+
+def test_runs_that_disagree_are_taken_under_the_usual_default(
+    agent: AgentClient, project: Path, fusible: dict[str, str]
+) -> None:
+    both = (
+        SET_DEFAULT + "torch.set_default_dtype(torch.float32)\ngated(torch.randn(5, 4), torch.randn(5, 4))\n"
+    )
+    (project / "run.py").write_text(both)
+    (region,) = gates_of(agent, project, fusible)["gated"]
+    assert region.site is not None and region.site.default_dtype == "float32"
+
+
+CACHED = """
+import torch
+from torch import nn
+
+
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(8, 4))
+
+    def forward(self, x, position):
+        y = torch.sigmoid(x) * x + 1.0
+        self.cache[position : position + 1] = y
+        return self.cache * y
+"""
+
+
+@pytest.mark.parametrize("positions", [(0, 1, 2), (1, 1, 2)])
+def test_a_number_that_differs_from_call_to_call_is_not_taken_for_good(
+    agent: AgentClient, project: Path, positions: tuple[int, ...]
+) -> None:
+    """A kernel of one position in a text would run once in it; one of most calls is worth having."""
+    calls = "".join(f"cached(torch.randn(1, 4), {position})\n" for position in positions)
+    (project / "run.py").write_text(
+        f"import torch\nfrom pkg.cached import Cached\n\ncached = Cached()\n{calls}"
+    )
+    (project / "pkg" / "cached.py").write_text(CACHED)
+    run(project)
+    regions = agent.capture(project / "pkg" / "cached.py", None, covered_ops(), whole=True)
+    texts = [item.source for item in regions if item.task]
+    if positions == (1, 1, 2):
+        assert any("self.cache[position" in text for text in texts)
+    else:
+        assert any("torch.sigmoid" in text for text in texts)
+        assert not any("self.cache[position" in text for text in texts)
+        assert any("Its position was another number" in item.reason for item in regions)

@@ -197,6 +197,27 @@ def test_copies_are_built_like_their_originals(project: Project) -> None:
     assert net["built"]["args"] == [4]
 
 
+@pytest.mark.parametrize(
+    ("changed", "seen"),
+    [
+        ("pass", {"Net"}),
+        ("def __call__(self, x):\n            return nn.Module.__call__(self, x)", {"Net"}),
+        ("def forward(self, x):\n            return x", set()),
+        ("def __init__(self):\n            super().__init__(4)", set()),
+    ],
+)
+def test_a_subclass_shows_the_class_whose_code_it_runs(
+    project: Project, changed: str, seen: set[str]
+) -> None:
+    """Where it is made in a function, no name reaches it; what differs is none of the class's."""
+    text = f"def make():\n    class Own(Net):\n        {changed}\n    return Own"
+    given = "" if "__init__" in changed else "4"
+    imports = "import torch\nfrom torch import nn\nfrom net import Net\n"
+    project.write("run", f"{imports}{text}\nmake()({given})(torch.ones(2, 4))\n")
+    assert project.run(sys.executable, "run.py").returncode == 0
+    assert set(project.known()) == seen
+
+
 def test_the_environments_own_sitecustomize_still_runs(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

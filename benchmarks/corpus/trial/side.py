@@ -168,10 +168,22 @@ def _outcome(run: Any, kind: str, number: int, rng: random.Random) -> dict[str, 
     if any(isinstance(x, torch.Tensor) and x.requires_grad for x in pytree.tree_leaves(result)):
         found |= _gradients(run, result, given)
     found |= _described("inputs", given)
-    found["state"] = {
-        k: _leaf(v) for k, v in run.model.state_dict(keep_vars=False).items() if isinstance(v, torch.Tensor)
-    }
+    found["state"] = _state(run.model)
     return found
+
+
+def _state(model: Any) -> dict[str, Any]:
+    """Everything that modules remember: their state, and what they hold as plain attributes, as caches and
+    counters often are."""
+    state = {k: v for k, v in model.state_dict().items() if isinstance(v, torch.Tensor)}
+    for path, module in model.named_modules():
+        held = {**vars(module), **module._buffers}
+        for name, value in held.items():
+            leaves = pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else [value]
+            for number, leaf in enumerate(leaves):
+                if isinstance(leaf, (torch.Tensor, *perturbations.PLAIN)):
+                    state[f"{path}.{name}.{number}"] = leaf
+    return {k: _leaf(v) for k, v in state.items()}
 
 
 def _described(name: str, value: Any) -> dict[str, Any]:

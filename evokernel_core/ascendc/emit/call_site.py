@@ -34,6 +34,7 @@ def context(task: KernelTask, site: CallSite) -> Mapping[str, Any]:
         "operands": list(names.values()),
         "expressions": _tuple(item.expression or names[item.name] for item in given),
         **_contract(task, given),
+        "default": "" if site.default_dtype == "float32" else f", torch.{site.default_dtype}",
         "call": _call(graph),
         "results": ", ".join(results),
         "assigned": ", ".join([*results, *written]) + " = " * bool(results or written),

@@ -208,6 +208,10 @@ class Converter:
         if name == "aten.index.Tensor":
             self._check_indices(*node.args)
         value = node.meta["val"]
+        if torch.get_default_dtype() is not torch.float32 and _becomes_of_default_dtype(node):
+            raise Unsupported(
+                "torch.set_default_dtype says of which type a float is that is made here: give it a dtype."
+            )
         results = list(value) if isinstance(value, (tuple, list)) else [value]
         kwargs = {
             key: self._argument(item)
@@ -335,6 +339,17 @@ def _makes_of_default_dtype(node: Any) -> bool:
     asked = any(item.name == "dtype" for item in node.target._schema.arguments)
     values = (item.meta["val"] for item in node.all_input_nodes)
     return asked and node.kwargs.get("dtype") is None and not any(isinstance(v, torch.Tensor) for v in values)
+
+
+def _becomes_of_default_dtype(node: Any) -> bool:
+    """Whether a node may make floats of what are none: a Python number, which is traced as a tensor of no
+    dimensions, has the default dtype then."""
+    value = node.meta["val"]
+    given = [item.meta["val"] for item in node.all_input_nodes]
+    tensors = [item for item in given if isinstance(item, torch.Tensor)]
+    floats = any(item.dtype.is_floating_point or item.dtype.is_complex for item in tensors if item.dim())
+    makes = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
+    return makes and bool(tensors) and not floats and node.kwargs.get("dtype") is None
 
 
 def _is_value(item: Any) -> bool:

@@ -61,8 +61,8 @@ def _words(name: str, error: BaseException) -> str:
             "which a capture does not have: put what computes it outside of the model."
         )
     return (
-        f"What was observed of {name} does not fit the file any more ({describe(error)}): "
-        "run evokernel observe again."
+        f"What was observed of {name} cannot be repeated ({describe(error)}): run evokernel observe again "
+        "where the file has changed, and add get_inputs() where the program changes what the file imports."
     )
 
 

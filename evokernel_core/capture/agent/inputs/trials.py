@@ -35,6 +35,16 @@ class Known:
     group: int = 0
 
 
+def default_dtype(module: types.ModuleType, known: Known) -> torch.dtype:
+    """What PyTorch's default is while a file's functions run: that of every observed call, where the inputs
+    are theirs and they agree."""
+    found = {item.get("default_dtype", "float32") for item in known.observations}
+    if supplies_inputs(module) or len(found) != 1:
+        return torch.float32
+    named: torch.dtype = getattr(torch, found.pop())
+    return named
+
+
 def trials(
     module: types.ModuleType,
     source: Source,

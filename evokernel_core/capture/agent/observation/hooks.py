@@ -14,7 +14,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -47,13 +47,21 @@ def quietly(work: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+class Home:
+    """A class of the workspace whose code an instance runs: what is seen of it, and where it is found."""
+
+    def __init__(self, seen: Seen, found: dict[str, str]) -> None:
+        self.seen = seen
+        self.reference = found
+
+
 class Observer:
     """Everything that one process notes. ``install`` it once torch is there."""
 
     def __init__(self, journal: Journal, workspace: Workspace) -> None:
         self._workspace = workspace
         self._write = quietly_write(journal)
-        self._classes: dict[type, Seen | None] = {}
+        self._classes: dict[type, tuple[Home, ...]] = {}
         self._functions: list[Seen] = []
         self._built: dict[int, tuple[weakref.ref[Any], dict[str, Any]]] = {}
         self._modules: set[str] = set()
@@ -71,9 +79,9 @@ class Observer:
             return made
 
         def observed_call(module_: Any, *args: Any, **kwargs: Any) -> Any:
-            seen = observer._classes.get(type(module_))
-            if seen is not None and seen.looks(module_.training, args, kwargs):
-                observer.was_called(seen, module_, args, kwargs)
+            for home in observer._classes.get(type(module_), ()):
+                if home.seen.looks(module_.training, args, kwargs):
+                    observer.was_called(home, module_, args, kwargs)
             return call(module_, *args, **kwargs)
 
         module.__new__ = new
@@ -89,16 +97,21 @@ class Observer:
             self._take_in(sys.modules["__main__"])
         kind = type(made)
         if kind not in self._classes:
-            self._classes[kind] = self._seen_class(kind)
-        found = reference(kind)
+            self._classes[kind] = tuple(self._homes(kind))
+        found = next((home.reference for home in self._classes[kind]), None) or reference(kind)
         if found is None:
             return
         encoded = Encoder(self.built_with, elements=True).call(args, kwargs)
         self._keep(made, {"class": found, **encoded})
 
-    def _seen_class(self, kind: type) -> Seen | None:
-        file = self._workspace.of_module(kind.__module__)
-        return Seen(f"{file}\0{kind.__qualname__}", self._write) if file else None
+    def _homes(self, kind: type) -> Iterator[Home]:
+        """The class itself, and the one whose ``forward`` it inherits, where the workspace has them and they
+        are built with the same arguments."""
+        forward = next((base for base in kind.__mro__ if "forward" in vars(base)), kind)
+        for base in dict.fromkeys((kind, forward)):
+            file, found = self._workspace.of_module(base.__module__), reference(base)
+            if file and found and kind.__init__ is base.__init__:  # type: ignore[misc]
+                yield Home(Seen(f"{file}\0{base.__qualname__}", self._write), found)
 
     def _keep(self, made: Any, built: dict[str, Any]) -> None:
         number = id(made)
@@ -110,18 +123,19 @@ class Observer:
         return found[1] if found and found[0]() is module else None
 
     @quietly
-    def was_called(self, seen: Seen, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def was_called(self, home: Home, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """An instance of a class of the workspace is called."""
         built = self.built_with(module)
         if built is None or torch.jit.is_tracing():
             return
-        file, qualname = seen.key.split("\0")
+        file, qualname = home.seen.key.split("\0")
         state = {
             "training": module.training, "dtype": _dtype_of(module),
-            "modules": sum(1 for _ in module.modules()),
+            "modules": sum(1 for _ in module.modules()), **_surroundings(),
         }  # fmt: skip
         call = Encoder(self.built_with).call(args, kwargs)
-        seen.note({"file": file, "qualname": qualname, "built": built, "call": call, **state})
+        built = {**built, "class": home.reference}
+        home.seen.note({"file": file, "qualname": qualname, "built": built, "call": call, **state})
 
     def _copying(self, deepcopy: Callable[..., Any]) -> Callable[..., Any]:
         """``copy.deepcopy``: copies of modules were built like their originals."""
@@ -163,14 +177,15 @@ class Observer:
         file, qualname = seen.key.split("\0")
         call = Encoder(self.built_with).call(args, kwargs)
         if holds_tensor(call):
-            seen.note({"file": file, "qualname": qualname, "built": None, "call": call, "modules": 0})
+            state = {"built": None, "call": call, "modules": 0, **_surroundings()}
+            seen.note({"file": file, "qualname": qualname, **state})
 
     @quietly
     def finish(self) -> None:
         """Writes the counts, at the end of the process."""
-        for seen in [*self._classes.values(), *self._functions]:
-            if seen is not None:
-                seen.finish()
+        classes = [home.seen for homes in self._classes.values() for home in homes]
+        for seen in [*classes, *self._functions]:
+            seen.finish()
 
 
 def _plain_new(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -189,6 +204,11 @@ def quietly_write(journal: Journal) -> Callable[[dict[str, Any]], None]:
             return
 
     return write
+
+
+def _surroundings() -> dict[str, Any]:
+    """What a call depends on that is neither its module nor its arguments."""
+    return {"default_dtype": str(torch.get_default_dtype()).removeprefix("torch.")}
 
 
 def _dtype_of(module: torch.nn.Module) -> str | None:

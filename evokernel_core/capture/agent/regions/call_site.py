@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from ..errors import Unsupported
 from ..graph.names import input_name
@@ -51,6 +54,7 @@ class CallSite:
             "code": dict(self.code),
             "enclosed": self.enclosed,
             "module_names": of_module,
+            "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
         }
 
     def _is_global(self, name: str) -> bool:
@@ -149,7 +153,7 @@ def of_region(plan: Plan, source: Source, bindings: Mapping[str, str]) -> tuple[
         return f"if {{holds}}:\n{indent}    return {{call}}\n{indent}{{original}}", original
     if _has_text_over_lines(plan):
         raise Unsupported("A text over several lines stands between its statements: put it elsewhere.")
-    inner = original.replace("\n", "\n    ")
+    inner = re.sub(r"\n(?!\n)", "\n    ", original)  # an empty line stays empty
     template = f"if {{holds}}:\n{indent}    {plan.replacement}\n{indent}else:\n{indent}    {{original}}"
     return template, inner
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import traceback
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +25,11 @@ from ..guards.lifting import lifted
 from ..guards.observed import Observed, observed
 from ..inputs.calls_made import Problem, Trial
 from ..inputs.entry import Entry, entry_of
+from ..inputs.observed import Observation
 from ..inputs.program import Program
 from ..inputs.state import restored
-from ..inputs.trials import Known, trials
+from ..inputs.trials import Known, default_dtype, trials
+from ..inputs.varying import pinned_number
 from ..loading.devices import on_host
 from ..loading.functional_library import WithoutWrites
 from ..loading.lazy_modules import lazy_modules, was_called
@@ -98,9 +100,10 @@ def capture(path: str, text: str, fusible: dict[str, str], known: Known, asked: 
         with on_host(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             recorder.watch = program = Program(source)
             module = execute(source, recorder)
+            torch.set_default_dtype(default_dtype(module, known))
             fusibility = Fusibility(fusible, whole)
             kept.enter_context(kept_whole(fusibility.fits))
-            request = _Request(source, module, recorder, fusibility, asked.ways)
+            request = _Request(source, module, recorder, fusibility, asked.ways, known.observations)
             parts = {name for name, way in asked.ways.items() if way == "parts"}
             calls = trials(module, source, known, program, request.was_run, problems)
             for trial in _explained(calls, recorder):
@@ -231,7 +234,9 @@ class _Request:
         recorder: Recorder,
         fusibility: Fusibility,
         ways: Mapping[str, str],
+        observations: Sequence[Observation],
     ) -> None:
+        self.observations = observations
         self.source = source
         self.module = module
         self.recorder = recorder
@@ -265,6 +270,7 @@ class _Request:
                 if any(self._is_inside(item, entry.function) for item in self._applied):
                     raise Refused("It already calls a generated kernel.")
                 region = {**maker.region(entry, seen, fixed=fixed), "status": "candidate"}
+                self._check_numbers(entry, region)
                 covered.add(entry.function.qualname)
             except Refused as error:
                 region = {"reason": str(error)}
@@ -274,6 +280,15 @@ class _Request:
         if len(covered) == len(entries):
             covered = {item.qualname for item in self.source.functions}
         return found, frozenset(covered)
+
+    def _check_numbers(self, entry: Entry, region: dict[str, Any]) -> None:
+        """Raises Refused where the region would serve few of the calls that were observed."""
+        name = pinned_number(entry, region["guards"], self.observations)
+        if name:
+            raise Refused(
+                f"Its {name} was another number in most of the observed calls, and a kernel of it all is for "
+                "one: pass it as a tensor. What does not depend on it is offered by itself."
+            )
 
     def _was_run(self, node: ast.AST) -> bool:
         return number_of(node) in self.recorder.evaluations

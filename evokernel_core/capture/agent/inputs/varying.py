@@ -1,0 +1,45 @@
+"""Whole numbers that differ between the observed calls of a definition, as a position in a text does."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .entry import Entry
+from .observed import Observation
+
+
+def pinned_number(
+    entry: Entry, guards: Iterable[Mapping[str, str]], observations: Iterable[Observation]
+) -> str:
+    """The argument that a guard asks for the number of this call, where most of the observed calls had
+    another one; empty where there is none."""
+    conditions = [guard["text"].replace("{}", guard["owner"], 1) for guard in guards]
+    for name, value in entry.bound.arguments.items():
+        if type(value) is int and any(text.startswith(f"guards.equal({name}, ") for text in conditions):
+            seen = _seen(entry, name, observations)
+            if 2 * seen[value] < seen.total():
+                return name
+    return ""
+
+
+def _seen(entry: Entry, name: str, observations: Iterable[Observation]) -> Counter[Any]:
+    """How often an argument had each value; what is no number counts as another one."""
+    found: Counter[Any] = Counter()
+    for item in observations:
+        if entry.function.qualname not in (item["qualname"], f"{item['qualname']}.forward"):
+            continue
+        given = _bound(entry.bound.signature, item["call"]).get(name)
+        found[given if type(given) is int else None] += item["count"]
+    return found
+
+
+def _bound(signature: inspect.Signature, call: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        bound = signature.bind(*call["args"], **call["kwargs"])
+    except TypeError:  # an observation of an older text
+        return {}
+    bound.apply_defaults()
+    return bound.arguments
