@@ -261,6 +261,29 @@ uint8_t *LocalAddress(const LocalRef &tensor)
     return memory == nullptr ? nullptr : memory + tensor.address;
 }
 
+LocalRef LocalAt(const volatile void *pointer, DType dtype, const char *api, At at)
+{
+    const auto size = static_cast<uint32_t>(CurrentChip().ub_bytes);
+    LocalRef found{0, size, size, 0, 0, static_cast<uint8_t>(AscendC::TPosition::VECCALC), dtype};
+    const LocalMemory &space = TheCore().In(SpaceOf(found));
+    if (space.data == nullptr) {
+        return found;
+    }
+    const uint8_t *address = static_cast<const uint8_t *>(const_cast<const void *>(pointer));
+    if (address < space.data || address >= space.data + size) {
+        ReportError("out-of-bounds", at, "%s takes a pointer that is none into the unified buffer.", api);
+        return found;
+    }
+    found.address = static_cast<uint32_t>(address - space.data);
+    found.bytes = size - found.address;
+    return found;
+}
+
+void NotModelled(const char *api, const char *form, At at)
+{
+    ReportError("not-modelled", at, "%s %s, whose result the twin does not know.", api, form);
+}
+
 void ScalarCycles(double cycles) { TheCore().time.Scalar(cycles); }
 
 }  // namespace evokernel::twin

@@ -107,6 +107,11 @@ uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at);
 void GlobalSet(const GlobalRef &tensor, int64_t index, uint64_t bits, At at);
 void CleanDataCache(const uint8_t *line, At at);  // null: all lines
 uint8_t *LocalAddress(const LocalRef &tensor);
+// The unified buffer from where a raw pointer points to its end; from its start in timing mode, which has no
+// memory. An error for a pointer that is none into it.
+LocalRef LocalAt(const volatile void *pointer, DType dtype, const char *api, At at);
+// An instruction in a form whose result is not modelled.
+void NotModelled(const char *api, const char *form, At at);
 void ScalarCycles(double cycles);
 
 // Synchronisation.

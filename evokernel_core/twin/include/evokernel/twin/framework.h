@@ -27,3 +27,5 @@ inline constexpr CoreTypeVariable g_coreType{};
 #endif
 
 }  // namespace AscendC
+
+using AscendC::g_coreType;  // kernels also name it without the namespace

@@ -122,6 +122,8 @@ public:
         return queue_.Push(tensor.Ref(), at);
     }
     template <typename T> LocalTensor<T> DeQue(EVK_AT) { return LocalTensor<T>(queue_.Pop(at)); }
+    // For who has the tensor still, as after EnQue.
+    void DeQue(EVK_AT) { queue_.Pop(at); }
     template <typename T> void DeQue(LocalTensor<T> &tensor, EVK_AT) { tensor = LocalTensor<T>(queue_.Pop(at)); }
     template <TPosition from, TPosition to, typename T> LocalTensor<T> DeQue(EVK_AT)
     {

@@ -191,6 +191,14 @@ EVK_REDUCE_ALL(ReduceMax, Max)
 EVK_REDUCE_ALL(ReduceMin, Min)
 #undef EVK_REDUCE_ALL
 
+// The same by its bits, as the register has them.
+inline int64_t GetAccVal()
+{
+    const float sum = twin::LastSum();
+    uint32_t bits = 0;
+    std::memcpy(&bits, &sum, sizeof(bits));
+    return bits;
+}
 template <typename T> T GetAccVal() { return static_cast<T>(twin::LastSum()); }
 template <typename T> T GetReduceRepeatSumSpr() { return static_cast<T>(twin::LastSum()); }
 
