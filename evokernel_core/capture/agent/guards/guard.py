@@ -14,6 +14,7 @@ MOST_ENTRIES = 64
 _NUMBERS = (bool, int, float, complex)
 _PLAIN = (*_NUMBERS, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.layout)
 _TORCH_CONSTANTS = (torch.dtype, torch.layout)
+_EQUAL = "guards.equal"
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,10 @@ class Guard:
     @property
     def condition(self) -> str:
         return self.text.replace("{}", self.owner, 1) if self.owner else self.text
+
+    def fixes(self, path: str) -> bool:
+        """Whether it asks for one value of what stands at a path."""
+        return self.condition.startswith(f"{_EQUAL}({path}, ")
 
     def data(self) -> dict[str, str]:
         return {"owner": self.owner, "text": self.text}
@@ -67,7 +72,7 @@ def same(owner: str, member: str, value: Any) -> Guard:
     PyTorch's rules of promotion, and not True."""
     if value is None or isinstance(value, (bool, *_TORCH_CONSTANTS)):
         return Guard(owner, f"{{}}{member} is {literal(value)}")
-    return Guard(owner, f"guards.equal({{}}{member}, {literal(value)})")
+    return Guard(owner, f"{_EQUAL}({{}}{member}, {literal(value)})")
 
 
 def is_member(owner: str, member: str, value: enum.Enum) -> Guard:

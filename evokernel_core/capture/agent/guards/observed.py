@@ -37,7 +37,7 @@ class Observed:
 
     def without(self, paths: Collection[str]) -> tuple[Guard, ...]:
         """The guards but those on settings that are operands."""
-        return tuple(item for item in self.guards if not any(_is_on(item, path) for path in paths))
+        return tuple(item for item in self.guards if not any(item.fixes(path) for path in paths))
 
 
 def observed(
@@ -70,10 +70,6 @@ def observed(
         tuple(reads.settings.values()),
         frozenset(name for code in ran for name in code.co_names),
     )
-
-
-def _is_on(guard: Guard, path: str) -> bool:
-    return guard.condition.startswith(f"guards.equal({path}, ")
 
 
 def _shared_objects(module: types.ModuleType) -> dict[str, Any]:

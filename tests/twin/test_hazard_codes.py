@@ -1,0 +1,37 @@
+"""docs/hazards.md names every code that the twin reports, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from evokernel_core.synthesis.lessons import RULES
+from evokernel_core.twin.build import INCLUDE, SOURCES
+
+TABLE = Path(__file__).parents[2] / "docs" / "hazards.md"
+_CALL = re.compile(r"\b(?:Report\w*|Fail|RaceReport)\s*\)?\(\s*\"([a-z0-9-]+)\"")
+_LITERAL = re.compile(r"\"([a-z0-9]+(?:-[a-z0-9]+)+)\"")
+
+
+def documented() -> set[str]:
+    rows = [line for line in TABLE.read_text().splitlines() if line.startswith("| `")]
+    return {code for row in rows for code in re.findall(r"`([a-z0-9-]+)`", row.split("|")[1])}
+
+
+def reported() -> set[str]:
+    """What a report names, and every literal of the library that has the form of a code."""
+    found = set()
+    for path in (*SOURCES.glob("*.cpp"), *INCLUDE.rglob("*.h")):
+        text = path.read_text()
+        found |= set(_CALL.findall(text))
+        if path.parent == SOURCES:
+            found |= set(_LITERAL.findall(text))
+    return found
+
+
+def test_the_table_is_complete() -> None:
+    assert documented() == reported()
+
+
+def test_rules_are_about_codes_that_exist() -> None:
+    assert set(RULES) <= documented()
