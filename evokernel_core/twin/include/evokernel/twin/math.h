@@ -90,6 +90,11 @@ void Binary(twin::Math op, const LocalTensor<T> &dst, const LocalTensor<T> &a, c
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, EVK_AT)                                          \
     {                                                                                                                \
         detail::Unary(twin::Math::Name, dst, src, nullptr, src.GetSize(), at);                                       \
+    }                                                                                                                \
+    template <typename T, bool isReuseSource = false Parameters, typename C, EVK_ONLY(C, uint32_t)>                  \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const C count)                                   \
+    {                                                                                                                \
+        detail::Unary(twin::Math::Name, dst, src, nullptr, count, twin::LastPlace());                                \
     }
 #define EVK_COMMA ,
 #define EVK_MATH(Name) EVK_MATH_FORMS(Name, )

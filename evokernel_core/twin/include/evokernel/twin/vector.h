@@ -35,6 +35,23 @@ inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin:
     {                                                                                                                \
         twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src0.Ref(), src1.Ref()),                               \
                      twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Binary(params), at);                \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true, typename C, EVK_ONLY(C, int32_t)>                                   \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, const C &count)     \
+    {                                                                                                                \
+        Name(dst, src0, src1, count, twin::LastPlace());                                                             \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true, typename R, EVK_ONLY(R, uint8_t)>                                   \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, uint64_t mask,      \
+              const R repeatTime, const BinaryRepeatParams &params, EVK_AT)                                          \
+    {                                                                                                                \
+        Name<T, isSetMask>(dst, src0, src1, mask, static_cast<int32_t>(repeatTime), params, at);                     \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true, typename M, typename R, EVK_ONLY(M, uint64_t), EVK_ONLY(R, uint8_t)>\
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, M mask,             \
+              const R repeatTime, const BinaryRepeatParams &params)                                                  \
+    {                                                                                                                \
+        Name<T, isSetMask>(dst, src0, src1, mask, static_cast<int32_t>(repeatTime), params, twin::LastPlace());      \
     }
 
 #define EVK_UNARY(Name, Op)                                                                                          \
@@ -56,6 +73,11 @@ inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin:
     {                                                                                                                \
         twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}),                                        \
                      twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);                 \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true, typename C, EVK_ONLY(C, int32_t)>                                   \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const C &count)                                  \
+    {                                                                                                                \
+        Name(dst, src, count, twin::LastPlace());                                                                    \
     }
 
 // The scalar's type must be the element type, as on the device.
@@ -80,6 +102,11 @@ inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin:
     {                                                                                                                \
         twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
                      twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);                 \
+    }                                                                                                                \
+    template <typename T, bool isSetMask = true, typename C, EVK_ONLY(C, int32_t)>                                   \
+    void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const C &count)            \
+    {                                                                                                                \
+        Name<T, isSetMask>(dst, src, scalarValue, count, twin::LastPlace());                                         \
     }
 
 EVK_BINARY(Add, Add)
