@@ -91,7 +91,10 @@ def _ran(root: Path, row: Row, chip: Chip) -> Row:
             case = write_case(validation, operator, Path(name))
         except (ValueError, EvoKernelError, subprocess.TimeoutExpired) as error:
             return {"stage": "case", "error": str(error)}
-        found = ran_case(root, None, chip, case, (Mode.CHECK, _LIMITS, True))
+        try:
+            found = ran_case(root, None, chip, case, (Mode.CHECK, _LIMITS, True))
+        except Exception as error:  # a defect of ours costs this operator
+            return {"stage": "defect", "error": f"{type(error).__name__}: {error}"}
     return {**found, "compiled": True, "stage": found["stage"] or ("" if found["right"] else "run")}
 
 
@@ -103,6 +106,7 @@ def summarised(rows: Sequence[Row]) -> Row:
         "host_failed": stages["host"],
         "kernel_failed": stages["kernel"],
         "without_case": stages["case"],
+        "defects": stages["defect"],
         "run": sum(row["ran"] for row in rows),
         "right": sum(row["right"] for row in rows),
         "right_and_clean": sum(row["right"] and row.get("clean", False) for row in rows),

@@ -107,6 +107,9 @@ def combination_of(operator: Operator, case: Case) -> int:
 
 def combination_in(operator: Operator, dtypes: Mapping[str, Sequence[str]]) -> int:
     """The first combination in which the parameters have these dtypes. Raises UsageError."""
+    unknown = {dtype for found in dtypes.values() for dtype in found} - _NUMBERS.keys()
+    if unknown:
+        raise UsageError(f"The twin has no tensors of {', '.join(sorted(unknown))}.")
     for combination in range(operator.combinations):
         if all(
             at(parameter.types, combination, _NUMBERS[dtype]) == _NUMBERS[dtype]
