@@ -12,6 +12,7 @@ namespace evokernel::twin {
 namespace {
 
 constexpr uint64_t kGuard = 4096;
+constexpr uint64_t kBlock = 32;  // device memory is handed out in multiples of it
 constexpr uint64_t kBackedInTiming = uint64_t{64} << 20;
 constexpr uint8_t kPoison = 0xFF;
 constexpr uint8_t kGuardByte = 0xA7;
@@ -81,6 +82,7 @@ Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind
     block->name = name;
     block->kind = kind;
     block->bytes = bytes;
+    block->padded = (bytes + kBlock - 1) / kBlock * kBlock;
     block->mapped = (bytes + 4095) / 4096 * 4096 + 2 * kGuard;
     block->known = known;
     has_known_ = has_known_ || known;
@@ -101,7 +103,7 @@ Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind
         }
         std::memset(block->base + bytes, kGuardByte, block->mapped - kGuard - bytes);
         if (kind != Kind::Input && bytes > 0) {
-            block->written = Map(bytes);
+            block->written = Map(block->padded);
         }
     }
     all_.push_back(std::move(block));
@@ -119,7 +121,7 @@ bool GlobalMemory::Release(void *base)
         ::munmap(block.mapping, block.mapped);
     }
     if (block.written != nullptr) {
-        ::munmap(block.written, block.bytes);
+        ::munmap(block.written, block.padded);
     }
     ForgetLinesOf(block);
     last_ = nullptr;
@@ -216,7 +218,12 @@ Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address,
         return nullptr;
     }
     const uint64_t offset = static_cast<uint64_t>(address - block->base);
-    if (offset + bytes > block->bytes) {
+    if (offset + bytes > block->bytes && offset + bytes <= block->padded) {
+        ReportWarning("padding-access", at, "%s %s bytes %llu to %llu of %s, which has %llu; the rest is the padding of "
+                      "its allocation, which a part of a larger tensor lacks.", api, write ? "writes" : "reads",
+                      static_cast<unsigned long long>(offset), static_cast<unsigned long long>(offset + bytes),
+                      block->name.c_str(), static_cast<unsigned long long>(block->bytes));
+    } else if (offset + bytes > block->bytes) {
         ReportError("out-of-bounds", at, "%s %s bytes %llu to %llu of %s, which has %llu.", api,
                     write ? "writes" : "reads", static_cast<unsigned long long>(offset),
                     static_cast<unsigned long long>(offset + bytes), block->name.c_str(),
@@ -225,10 +232,9 @@ Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address,
     }
     const uint64_t within = static_cast<uint64_t>(address - tensor.address);
     if (tensor.bytes != 0 && within + bytes > tensor.bytes) {
-        ReportError("out-of-bounds", at,
-                    "%s %s %llu bytes, but the GlobalTensor ends %llu bytes after its start; check SetGlobalBuffer.",
-                    api, write ? "writes" : "reads", static_cast<unsigned long long>(bytes),
-                    static_cast<unsigned long long>(tensor.bytes));
+        ReportWarning("declared-size", at, "%s %s %llu bytes, but SetGlobalBuffer gave its GlobalTensor %llu.", api,
+                      write ? "writes" : "reads", static_cast<unsigned long long>(within + bytes),
+                      static_cast<unsigned long long>(tensor.bytes));
     }
     if (write && block->kind == Kind::Input && !block->write_reported) {
         block->write_reported = true;
@@ -240,7 +246,7 @@ Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address,
 void GlobalMemory::CheckGuards()
 {
     for (const auto &block : all_) {
-        const uint8_t *end = block->base + block->bytes;
+        const uint8_t *end = block->base + block->padded;
         if (block->kind == Kind::Device || block->mapping == nullptr) {
             continue;
         }

@@ -28,6 +28,7 @@ struct Allocation {
     Kind kind;
     uint8_t *base;        // first usable byte
     uint64_t bytes;
+    uint64_t padded;      // bytes up to the end of the last block of 32: what is allocated on the device
     uint8_t *mapping;     // with guards; null where there is no memory behind the addresses
     uint64_t mapped;
     uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode

@@ -219,7 +219,7 @@ void LoadKnown(const LocalRef &dst, const GlobalRef &src, const Burst &burst, ui
     if (block == nullptr || !block->known) {
         return;
     }
-    const uint8_t *end = block->base + block->bytes;
+    const uint8_t *end = block->base + block->padded;
     for (uint32_t i = 0; i < burst.count; ++i) {
         const uint8_t *from = src.address + uint64_t{i} * burst.src_stride;
         const uint64_t to = dst.address + left + uint64_t{i} * burst.dst_stride;

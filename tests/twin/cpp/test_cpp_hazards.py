@@ -81,13 +81,6 @@ CASES = {
         END,
         "out-of-bounds",
     ),
-    "copy beyond what SetGlobalBuffer was told": (
-        BUFFERS + "x.SetGlobalBuffer((__gm__ float *)t[0], 512);",
-        "DataCopy(a, x, 520); PipeBarrier<PIPE_ALL>(); Adds(b, a, 1.0f, 1024);",
-        "DataCopy(a, x, 512); PipeBarrier<PIPE_ALL>(); Adds(b, a, 1.0f, 1024);",
-        END,
-        "out-of-bounds",
-    ),
     "storing what was never written": (
         BUFFERS,
         "Adds(b, a, 1.0f, 1023);",
@@ -268,6 +261,13 @@ CASES = {
     ),
 }
 WARNINGS = {
+    "copy beyond what SetGlobalBuffer was told": (
+        BUFFERS + "x.SetGlobalBuffer((__gm__ float *)t[0], 512);",
+        "DataCopy(a, x, 520); PipeBarrier<PIPE_ALL>(); Adds(b, a, 1.0f, 1024);",
+        "DataCopy(a, x, 512); PipeBarrier<PIPE_ALL>(); Adds(b, a, 1.0f, 1024);",
+        END,
+        "declared-size",
+    ),
     "copy that drops its tail": (
         BUFFERS + "Adds(b, a, 1.0f, 1024);",
         "PipeBarrier<PIPE_ALL>(); DataCopy(a, x, 1020);",
@@ -353,3 +353,23 @@ def test_a_hazard_names_the_line_of_the_call(compile_kernel) -> None:
 def kernel_lines(start: str) -> int:
     """The 1-based line of the first line after ``start`` in the compiled kernel."""
     return 6 + start.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("elements", "copied", "severity", "code"),
+    [(1001, 1008, "warning", "padding-access"), (1001, 1016, "error", "out-of-bounds"), (1001, 1000, "", "")],
+)
+def test_what_lies_behind_a_tensor(compile_kernel, elements, copied, severity, code) -> None:
+    """Device memory comes in blocks of 32 bytes: a copy that ends in the last one is done."""
+    ends = f"DataCopy(z, b, {copied});"
+    buffers = BUFFERS.replace("DataCopy(a, x, 1024);", "")
+    kernel = compile_kernel(
+        buffers + f"DataCopy(a, x, {copied}); PipeBarrier<PIPE_ALL>(); "
+        f"Adds(b, a, 1.0f, {copied}); PipeBarrier<PIPE_ALL>(); {ends}"
+    )
+    x = np.arange(elements, dtype=np.float32)
+    ran = kernel.run([x], [(elements, np.float32)])
+    found = {(item.severity, item.code) for item in ran.result.hazards} - {("error", "output-not-written")}
+    assert found == ({(severity, code)} if code else set())
+    if severity == "warning":
+        np.testing.assert_array_equal(ran.outputs[0], x + 1)
