@@ -9,6 +9,7 @@ answers, and ``call.json``.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import csv
 import importlib.util
@@ -51,7 +52,7 @@ def write_case(validation: Path, operator: Operator, work: Path) -> Path:
 
 
 def _case(operator: Operator, call: Mapping[str, Any], work: Path) -> dict[str, Any]:
-    inputs, attributes = _matched(operator, call["arguments"], work)
+    inputs, attributes = _matched(operator, call["arguments"], call["names"], work)
     combination = combination_in(operator, {name: _dtypes(item) for name, item in inputs.items()})
     outputs, expect = {}, {}
     for parameter, found in zip(operator.outputs, _results(operator, call["results"]), strict=False):
@@ -88,9 +89,11 @@ def _results(operator: Operator, results: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def _matched(
-    operator: Operator, arguments: Sequence[Any], work: Path
+    operator: Operator, arguments: Sequence[Any], names: Sequence[str], work: Path
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments by name: tensors go to parameters in their order, all else to attributes in theirs."""
+    """Arguments by name: tensors go to parameters in their order, all else to attributes in theirs; where the
+    call names its arguments after all inputs, by these names."""
+    arguments = _in_order(operator, arguments, names)
     parameters, attributes = list(operator.inputs), list(operator.attributes)
     inputs: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -106,6 +109,27 @@ def _matched(
         else:
             raise ValueError(f"argument {place} of the binding is none of the operator's")
     return inputs, values
+
+
+def _in_order(operator: Operator, arguments: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """``f(input_label, input_predict)`` in the order of an operator with predict and label."""
+    named = {
+        item.name: [place for place, name in enumerate(names) if name in (item.name, f"input_{item.name}")]
+        for item in operator.inputs
+    }
+    if len(names) != len(arguments) or any(len(places) != 1 for places in named.values()):
+        return list(arguments)
+    places = [found[0] for found in named.values()]
+    rest = [argument for place, argument in enumerate(arguments) if place not in places]
+    return [*(arguments[place] for place in places), *rest]
+
+
+def _names_called(module: Path) -> list[str]:
+    """The names of what ``ModelNew`` gives to the binding, "" for what is no name."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("kernel_gen_ops."):
+            return [ast.unparse(item).removeprefix("self.") for item in node.args]
+    return []
 
 
 def _as_tensor(parameter: Parameter, value: Any, place: int, work: Path) -> dict[str, Any]:
@@ -137,7 +161,11 @@ def main() -> int:
             module.ModelNew(*given)(*inputs)
     save = _Saver(out)
     flat = results if isinstance(results, (list, tuple)) else [results]
-    call = {"arguments": [save(item) for item in calls[0]], "results": [save(item) for item in flat]}
+    call = {
+        "arguments": [save(item) for item in calls[0]],
+        "names": _names_called(validation / "module.py"),
+        "results": [save(item) for item in flat],
+    }
     (out / "call.json").write_text(json.dumps(call, default=_plain))
     return 0
 
