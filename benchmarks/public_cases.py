@@ -105,7 +105,8 @@ def _matched(
         elif attributes and not (is_tensor or is_list):
             values[attributes.pop(0).name] = argument
         elif parameters:
-            inputs[parameters[0].name] = _as_tensor(parameters.pop(0), argument, place, work)
+            parameter = parameters.pop(0)
+            inputs[parameter.name] = _as_tensor(parameter, argument, place, work)
         else:
             raise ValueError(f"argument {place} of the binding is none of the operator's")
     return inputs, values
