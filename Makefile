@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench link-check meaning torch-versions official-headers headers vsix clean
+.PHONY: setup demo test lint e2e bench link-check meaning torch-versions official-headers headers public-kernels vsix clean
 
 setup: $(STAMP)
 
@@ -44,7 +44,7 @@ link-check: $(STAMP)
 torch-versions: $(STAMP)
 	$(BIN)/python benchmarks/torch_versions.py $(if $(TORCH_VERSIONS_DIR),--folder $(TORCH_VERSIONS_DIR))
 
-# An hour and more: 96 public model files, original against edited, under hundreds of perturbations each.
+# Hours: 123 public model files, original against edited, under hundreds of perturbations each.
 meaning: $(STAMP)
 	$(BIN)/python benchmarks/corpus/prepare.py .cache/corpus
 	$(BIN)/python benchmarks/meaning.py --corpus .cache/corpus
@@ -56,6 +56,11 @@ official-headers: $(STAMP)
 	$(BIN)/python benchmarks/official_headers.py --asc-devkit $(ASC_DEVKIT) --planted --samples $(if $(KERNELBENCH),--kernelbench $(KERNELBENCH),--kernels docs/kernels)
 
 headers: official-headers
+
+# SOURCES are checkouts of projects with operators (op_kernel, op_host); those with references run, too.
+public-kernels: $(STAMP)
+	@test -n "$(SOURCES)" || (echo "give SOURCES='DIR ...', checkouts with operators" >&2; exit 2)
+	$(BIN)/python benchmarks/public_kernels.py --sources $(SOURCES) --run --jobs 2
 
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh

@@ -28,7 +28,7 @@ from evokernel_core.twin.operators.definition import Operator, Parameter
 from evokernel_core.twin.operators.kernel import dtype_of
 
 TOLERANCES = {"float16": 5e-3, "bfloat16": 2e-2, "float32": 1e-3}
-_MOST_ELEMENTS = 1 << 20
+_MOST_ELEMENTS = 1 << 22
 _SECONDS = 120
 
 
@@ -215,7 +215,7 @@ def _small_enough(rows: Sequence[Mapping[str, str]], prepare: Any) -> tuple[dict
         inputs = prepare.get_inputs(typed)
         if sum(item.numel() for item in _tensors(inputs)) <= _MOST_ELEMENTS:
             return typed, inputs
-    raise ValueError("every call is larger than 2**20 elements")
+    raise ValueError(f"every call has more than {_MOST_ELEMENTS} elements")
 
 
 def _typed(value: str) -> Any:

@@ -17,6 +17,20 @@ _CPP_WORDS = """
 """
 """Words that C++ keeps, and names that every kernel's file has."""
 
+_OUTSIDE_WORDS = """
+    AscendCTimeStamp DumpAccChkPoint DumpTensor GetPhyAddr GetProgramCounter GetSystemCycle PRINTF Trap
+    _Exit _exit abort accept alloca async atexit bind calloc cerr chrono clang clock clock_gettime clone
+    close connect cout creat dlclose dlopen dlsym environ evokernel execl execlp execv execve execvp exit
+    fclose fdopen fopen fork fprintf fread free freopen fstream future fwrite getenv gettimeofday gnu
+    ifstream ioctl iostream kill listen longjmp malloc memcpy memmove memset mmap mprotect munmap mutex
+    nanosleep ofstream open openat popen posix_spawn prctl pread printf pthread_create ptrace putchar puts
+    pwrite quick_exit raise rand random read realloc recv remove rename scanf send setenv setjmp setrlimit
+    sigaction signal sleep snprintf socket sprintf srand stderr stdout syscall system thread time unlink
+    usleep vfork write
+"""
+"""What reaches outside of a kernel, which the verifier refuses by name."""
+_TAKEN = frozenset(f"{_CPP_WORDS} {_OUTSIDE_WORDS}".split())
+
 
 def without_view(expression: str) -> str:
     """The text of the complex tensor that an expression is the real view of; itself for others."""
@@ -29,7 +43,8 @@ def input_name(expression: str, taken: set[str]) -> str:
     text = re.sub(r"^self\.", "", without_view(expression))
     words = re.findall(r"[A-Za-z_][A-Za-z0-9_]*|\d+", text)
     name = "_".join(words) if len(words) <= 3 and "(" not in text else "operand"
-    is_free = name.isidentifier() and name not in _CPP_WORDS.split() and not re.fullmatch(r"s\d+", name)
+    in_cpp = name[:1].lower() + name[1:]
+    is_free = name.isidentifier() and _TAKEN.isdisjoint((name, in_cpp)) and not re.fullmatch(r"s\d+", name)
     name = name if is_free else f"input_{name}"
     unique, number = name, 1
     while unique in taken:
