@@ -309,6 +309,8 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
     }
     Padding filling = padding;
     const Registers &registers = TheCore().registers;
+    // Where no padding is asked for, what fills the last block is the first element, also with isPad (DataCopyPad).
+    const bool none_asked = padding.enabled && padding.left == 0 && padding.right == 0;
     if (!padding.enabled && registers.has_pad_pattern) {  // what SetPadValue set stands where isPad is false
         filling.enabled = true;
         filling.pattern = registers.pad_pattern;
@@ -321,7 +323,7 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
         std::memcpy(TheCore().ub + start + left, from, burst.length);
         CopyDefinedness(*block, from, start + left, burst.length);
         uint64_t pattern = filling.pattern;
-        if (!filling.enabled) {
+        if (!filling.enabled || none_asked) {
             pattern = 0;
             std::memcpy(&pattern, from, width);
         }

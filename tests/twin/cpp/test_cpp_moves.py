@@ -40,7 +40,8 @@ def _run(compile_kernel, line: str, mode: Mode = Mode.CHECK, x=None):
 
 @pytest.mark.parametrize(("pad", "left", "right"), [(False, 0, 0), (True, 0, 0), (True, 2, 3)])
 def test_padded_copy_in(compile_kernel, pad, left, right) -> None:
-    """5 blocks of 13 floats, 4 floats apart; blocks in UB are two data blocks apart."""
+    """5 blocks of 13 floats, 4 floats apart; blocks in UB are two data blocks apart. Where no padding is asked
+    for, the first element of each block fills its last data block."""
     flags = "true" if pad else "false"
     got = _run(
         compile_kernel,
@@ -49,7 +50,7 @@ def test_padded_copy_in(compile_kernel, pad, left, right) -> None:
     wanted = np.full(N, -1, np.float32)
     width = -(-(left + 13 + right) // 8) * 8
     for i in range(5):
-        block = np.full(width, 9 if pad else i * 17, np.float32)
+        block = np.full(width, 9 if left + right else i * 17, np.float32)
         block[left : left + 13] = np.arange(i * 17, i * 17 + 13)
         start = i * (width + 16)
         wanted[start : start + width] = block
