@@ -40,8 +40,8 @@ def _run(compile_kernel, line: str, mode: Mode = Mode.CHECK, x=None):
 
 @pytest.mark.parametrize(("pad", "left", "right"), [(False, 0, 0), (True, 0, 0), (True, 2, 3)])
 def test_padded_copy_in(compile_kernel, pad, left, right) -> None:
-    """5 blocks of 13 floats, 4 floats apart; blocks in UB are two data blocks apart. Where no padding is asked
-    for, the first element of each block fills its last data block."""
+    """5 blocks of 13 floats, 4 floats apart; blocks in UB are two data blocks apart. Where no padding is
+    asked for, the first element of each block fills its last data block."""
     flags = "true" if pad else "false"
     got = _run(
         compile_kernel,
