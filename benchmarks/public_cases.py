@@ -55,10 +55,13 @@ def _case(operator: Operator, call: Mapping[str, Any], work: Path) -> dict[str, 
     inputs, attributes = _matched(operator, call["arguments"], call["names"], work)
     combination = combination_in(operator, {name: _dtypes(item) for name, item in inputs.items()})
     outputs, expect = {}, {}
-    for parameter, found in zip(operator.outputs, _results(operator, call["results"]), strict=False):
+    # An operator without outputs changes its first inputs.
+    answering = operator.outputs or operator.inputs
+    for parameter, found in zip(answering, _results(answering, call["results"]), strict=False):
         dtype = dtype_of(parameter, combination)
         shapes = [{"shape": item["shape"], "dtype": dtype} for item in found]
-        outputs[parameter.name] = shapes if parameter.kind == "dynamic" else shapes[0]
+        if operator.outputs:
+            outputs[parameter.name] = shapes if parameter.kind == "dynamic" else shapes[0]
         expect[parameter.name] = [item["file"] for item in found]
     loose = max(
         (TOLERANCES.get(each, 0.0) for item in inputs.values() for each in _dtypes(item)), default=0.0
@@ -74,14 +77,14 @@ def _dtypes(item: Any) -> list[str]:
     return [each["dtype"] for each in items if each]
 
 
-def _results(operator: Operator, results: Sequence[Any]) -> Iterator[list[Any]]:
-    """What each output of the operator should be; one that is a list takes all that are left."""
+def _results(parameters: Sequence[Parameter], results: Sequence[Any]) -> Iterator[list[Any]]:
+    """What each of the parameters should hold; one that is a list takes all that are left."""
     left = list(results)
-    for parameter in operator.outputs:
+    for parameter in parameters:
         if not left:
             return
         if parameter.kind == "dynamic":
-            taken = left if len(operator.outputs) == 1 else left[: len(left) // len(operator.outputs)]
+            taken = left if len(parameters) == 1 else left[: len(left) // len(parameters)]
         else:
             taken = left[:1]
         left = left[len(taken) :]

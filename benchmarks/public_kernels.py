@@ -108,6 +108,7 @@ def summarised(rows: Sequence[Row]) -> Row:
         "without_case": stages["case"],
         "defects": stages["defect"],
         "run": sum(row["ran"] for row in rows),
+        "compared": sum(row["compared"] for row in rows),
         "right": sum(row["right"] for row in rows),
         "right_and_clean": sum(row["right"] and row.get("clean", False) for row in rows),
         "refused_or_not_run": sum(row["stage"] in ("call", "run") and not row["ran"] for row in rows),

@@ -120,7 +120,8 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
     \b
     LAUNCH.json: {"block_dim": 8, "args": [{"in": "x.npy"},
       {"out": "z.npy", "shape": [8, 2048], "dtype": "float16"}, {"scalar": "uint32", "value": 2048},
-      {"bytes": "tiling.bin"}, {"workspace": 0}], "expect": {"z.npy": "golden.npy"}, "rtol": 1e-3}
+      {"bytes": "tiling.bin"}, {"workspace": 0}, {"null": true}, {"same": 1},
+      {"list": [{"in": "a.npy"}, {"in": "b.npy"}]}], "expect": {"z.npy": "golden.npy"}, "rtol": 1e-3}
     What an operator package's build would give, each optional:
       "tiling_key": 1                      for TILING_KEY_IS and KERNEL_TASK_TYPE
       "template": ["float16", 8, true]     arguments of a kernel that is a template
@@ -179,10 +180,12 @@ def run_op(folder: Path, case_file: Path | None, as_json: bool, **options: Any) 
       "attributes": {"epsilon": 1e-5}, "outputs": {"y": {"shape": [8, 2048], "dtype": "float16"}},
       "expect": {"y": "golden.npy"}, "rtol": 1e-3, "atol": 1e-3}
     A list of tensors is a list; a bfloat16 tensor {"file": "x.npy", "dtype": "bfloat16"} has its 16 bits.
+    An input in "expect" is changed in place.
     """
     told = _operator_told(folder, case_file, options)
     click.echo(json.dumps(told) if as_json else _operator_text(told))
-    if not told["compiled"] or (case_file and not told["right"]):
+    wrong = told["compared"] and not told["right"]
+    if not told["compiled"] or (case_file and not told["ran"]) or wrong:
         sys.exit(1)
 
 
@@ -198,10 +201,12 @@ def _operator_told(folder: Path, case_file: Path | None, options: dict[str, Any]
 
 
 def _operator_text(told: dict[str, Any]) -> str:
-    lines = [f"compiled: {'yes' if told['compiled'] else 'no'}"]
+    refused = told["stage"] == "call"
+    lines = ["the call was refused" if refused else f"compiled: {'yes' if told['compiled'] else 'no'}"]
     lines += [f"  missing: {name}" for name in told["missing"]]
     if told["ran"]:
-        lines.append(f"right: {'yes' if told['right'] else 'no'}")
+        compared = "yes" if told["right"] else "no" if told["compared"] else "nothing was compared"
+        lines.append(f"right: {compared}")
         lines.append(f"latency: {told['latency_us']:.2f} us, modelled")
     lines += [
         f"{item['severity']} {item['code']} line {item['line']}: {item['message']}"

@@ -98,6 +98,8 @@ def read_launch(path: Path) -> LaunchFile:
 
 
 def _check_argument(position: int, arg: Mapping[str, Any], path: Path) -> None:
+    if "same" in arg and arg["same"] not in range(position):
+        raise UsageError(f'Argument {position} of {path} has "same": {arg["same"]!r}; name one before it.')
     for each in arg.get("list", ()):
         _check_argument(position, each, path)
     if "out" in arg and (arg.get("dtype") not in DTYPES or not isinstance(arg.get("shape"), list)):
@@ -223,11 +225,7 @@ class _Table:
         """A block with the shapes, then the addresses, as ListTensorDesc reads it."""
         words: list[int] = []
         for index, item in enumerate(items):
-            sizes = (
-                list(item["shape"])
-                if "shape" in item
-                else list(np.load(_resolve(item["in"], self.cwd)).shape)
-            )
+            sizes = item.get("shape") or np.load(_resolve(item["in"], self.cwd), mmap_mode="r").shape
             words += [index << 32 | len(sizes), *sizes]
         first = 1 + len(words)
         block = np.array([8 * first, *words, *[0] * len(items)], np.uint64)

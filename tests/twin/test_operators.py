@@ -103,6 +103,7 @@ def test_a_call_with_the_vendors_tiling(
     timed = told(OWN, "--case", path, "--mode", "time")
     assert timed["ran"], timed
     assert timed["latency_us"] == pytest.approx(found["latency_us"])
+    assert not timed["right"]  # nothing moved that could be compared
     np.save(tmp_path / "golden.npy", y.astype(dtype) + 1)
     assert "differs from golden.npy" in told(OWN, "--case", path)["error"]
 
@@ -118,6 +119,42 @@ def test_lists_and_tensors_that_change_in_place(tmp_path: Path) -> None:
     )  # fmt: skip
     found = told(OWN, "--case", path)
     assert (found["right"], found["hazards"], found["error"]) == (True, [], "")
+
+
+def test_a_case_without_expectations_shows_nothing(tmp_path: Path) -> None:
+    saved(tmp_path, x=np.ones((4, 8), np.float32))
+    path = case(
+        tmp_path,
+        operator="ScaleRows",
+        inputs={"x": "x.npy"},
+        outputs={"y": {"shape": [4, 8], "dtype": "float32"}},
+    )
+    found = told(OWN, "--case", path)
+    assert (found["ran"], found["compared"], found["right"]) == (True, False, False)
+    done = CliRunner().invoke(command, ["run-op", str(OWN), "--case", str(path)])
+    assert (done.exit_code, "right: nothing was compared" in done.output) == (0, True)
+
+
+def test_an_input_of_the_expectations_is_one_that_the_kernel_may_change(tmp_path: Path) -> None:
+    """It is compared like an output, and holds its elements before the launch."""
+    saved(tmp_path, x=np.ones((4, 8), np.float32), y=np.full((4, 8), 2, np.float32))
+    path = case(
+        tmp_path, operator="ScaleRows", inputs={"x": "x.npy"},
+        outputs={"y": {"shape": [4, 8], "dtype": "float32"}}, expect={"y": "y.npy", "x": "x.npy"},
+    )  # fmt: skip
+    found = told(OWN, "--case", path)
+    assert (found["right"], found["hazards"], found["error"]) == (True, [], "")
+    case(tmp_path, **{**json.loads(path.read_text()), "expect": {"x": "y.npy"}})
+    assert "x.0.out.npy differs" in told(OWN, "--case", path)["error"]
+
+
+def test_an_operator_for_other_chips_is_said(tmp_path: Path) -> None:
+    copytree(OPERATORS, tmp_path / "project")
+    host = tmp_path / "project" / "own" / "op_host" / "own.cpp"
+    host.write_text(host.read_text().replace('"ascend910b"', '"ascend310p"'))
+    found = told(tmp_path / "project" / "own")
+    assert (found["compiled"], found["stage"]) == (False, "chip")
+    assert "other chips than ascend910b" in found["error"]
 
 
 def test_what_the_host_code_refuses_is_said(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from evokernel_core.twin.bare import Bare, LaunchFile, build_bare
 from evokernel_core.twin.framework import Framework
 from evokernel_core.twin.operators.definition import Description, Operator
 from evokernel_core.twin.operators.folder import OperatorFolder, include_folders
-from evokernel_core.twin.operators.kernel import KernelFile, kernel_of, tiling_text, type_macros
+from evokernel_core.twin.operators.kernel import kernel_of, tiling_text, type_macros
 from evokernel_core.twin.sources import ProgramSource
 
 
@@ -51,7 +51,7 @@ def build_operator(
     return build_bare(program, kernel.entry, file, work)
 
 
-def placeholder(kernel: KernelFile, parameters: Sequence[str]) -> Launch:
-    """A launch to compile a kernel for when no call of it is known."""
+def launch_of_no_call(parameters: Sequence[str]) -> Launch:
+    """What a kernel with these parameters is compiled for when no call of it is known; it is not run."""
     plain = [{"in": f"{index}.bin"} for index in range(len(parameters) - 2)]
     return Launch(1, 0, 0, (*plain, {"workspace": 0}, {"in": "tiling.bin"}))

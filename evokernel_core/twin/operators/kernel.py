@@ -73,9 +73,9 @@ def type_macros(operator: Operator, combination: int) -> Iterator[str]:
     for parameter in (*operator.inputs, *operator.outputs):
         name = parameter.name.upper()
         dtype = _TYPE_NAMES.get(at(parameter.types, combination, 28), "UNDEFINED")
-        kind, macro = _C_TYPES.get(dtype, ("uint8_t", f"DT_{dtype}"))
-        yield f"DTYPE_{name}={kind}"
-        yield f"ORIG_DTYPE_{name}={macro}"
+        if dtype in _C_TYPES:  # a kernel that names another type does not compile
+            yield f"DTYPE_{name}={_C_TYPES[dtype][0]}"
+        yield f"ORIG_DTYPE_{name}=DT_{dtype}"
         layout = _FORMAT_NAMES.get(at(parameter.formats, combination, 2), "ND")
         yield f"FORMAT_{name}=FORMAT_{layout}"
 

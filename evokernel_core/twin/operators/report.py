@@ -9,15 +9,15 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
-from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Severity
 from evokernel_core.twin.bare import find_kernel
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.operators.build import build_operator, placeholder
+from evokernel_core.twin.operators.build import build_operator, launch_of_no_call
 from evokernel_core.twin.operators.case import read_case
-from evokernel_core.twin.operators.definition import Description, Operator
+from evokernel_core.twin.operators.definition import CHIP, Description, Operator
 from evokernel_core.twin.operators.folder import OperatorFolder, include_folders, read_folder
 from evokernel_core.twin.operators.host import HostProgram, build_host
 from evokernel_core.twin.operators.kernel import kernel_of, type_macros
@@ -41,7 +41,7 @@ def missing_in(error: str) -> tuple[str, ...]:
 def _row(**known: Any) -> Row:
     empty: Row = {
         "compiled": False, "missing": [], "ran": False, "right": False, "hazards": [], "latency_us": 0.0,
-        "error": "", "stage": "",
+        "compared": False, "clean": False, "error": "", "stage": "",
     }  # fmt: skip
     return {**empty, **known}
 
@@ -59,7 +59,8 @@ def compiled_operators(root: Path, project: Path | None, chip: Chip) -> Row:
 def operator_rows(root: Path, project: Path | None, chip: Chip) -> Iterator[Row]:
     """A row for each operator of the folder that the chip has, compiled in its first combination of dtypes.
 
-    ``stage`` says what failed: ``host`` for its definition and tiling, ``kernel``, "" for nothing.
+    ``stage`` says what failed: ``host`` for its definition and tiling, ``chip`` where it is for another one,
+    ``kernel``, "" for nothing.
     """
     try:
         folder = read_folder(root, project)
@@ -72,6 +73,12 @@ def operator_rows(root: Path, project: Path | None, chip: Chip) -> Iterator[Row]
     if not description.operators:
         words = "\n".join(text for _, text in host.left_out) or "The host code defines no operator."
         yield _failed("host", CandidateError("compile", words), operator=root.name)
+    elif not found:
+        names = ", ".join(item.type for item in description.operators)
+        other = UsageError(
+            f"{names} is for other chips than {CHIP}; name an operator that has it in AddConfig."
+        )
+        yield _failed("chip", other, operator=root.name)
     for operator in found:
         yield _kernel_row(folder, host, description, operator)
 
@@ -85,9 +92,8 @@ def _kernel_row(
         source = ProgramSource((kernel.path,), includes, tuple(type_macros(operator, 0)))
         found = find_kernel(source, read_sources(source), kernel.entry)
         with tempfile.TemporaryDirectory() as work:
-            build_operator(
-                folder, description, operator, 0, placeholder(kernel, found.parameters), Path(work)
-            )
+            launch = launch_of_no_call(found.parameters)
+            build_operator(folder, description, operator, 0, launch, Path(work))
     except EvoKernelError as error:
         return _failed("kernel", error, operator=operator.type)
     return _row(operator=operator.type, compiled=True, error="\n".join(text for _, text in host.left_out))
@@ -96,7 +102,10 @@ def _kernel_row(
 def ran_case(
     root: Path, project: Path | None, chip: Chip, case_file: Path, how: tuple[Mode, Limits, bool]
 ) -> Row:
-    """One call with the vendor's own tiling. ``how``: mode, limits, whether the compiler inserts barriers."""
+    """One call with the vendor's own tiling. ``how``: mode, limits, whether the compiler inserts barriers.
+
+    ``right`` needs outputs that were compared: a case without expectations, or timing mode, shows nothing.
+    """
     mode, limits, auto_sync = how
     case = read_case(case_file)
     known: Row = {"operator": case.operator or root.name}
@@ -114,9 +123,11 @@ def ran_case(
     except EvoKernelError as error:
         return _failed(stage if isinstance(error, CandidateError) else "call", error, **known)
     ran = result.status is Status.OK
+    compared = ran and bool(case.expect) and mode is Mode.CHECK
     clean = not any(item.severity is Severity.ERROR for item in result.hazards)
     return _row(
-        **known, compiled=True, ran=ran, right=ran and not mismatches, clean=clean,
+        **known, compiled=True, ran=ran, compared=compared, clean=clean,
+        right=compared and not mismatches,
         hazards=[_hazard(to_data(item)) for item in result.hazards], latency_us=result.latency_us,
         error=" ".join([result.message, *mismatches]).strip(),
     )  # fmt: skip

@@ -101,9 +101,10 @@ def _values(
 
 
 def _arguments(operator: Operator, case: Case) -> Iterator[Mapping[str, Any]]:
-    """The kernel's arguments. An output with the name of an input is the same tensor, changed in place."""
+    """The kernel's arguments. An output with the name of an input is the same tensor, changed in place, as is
+    an input of which the case says what it is expected to hold."""
     places = {parameter.name: place for place, parameter in enumerate(operator.inputs)}
-    changed = places.keys() & {parameter.name for parameter in operator.outputs}
+    changed = places.keys() & {*(parameter.name for parameter in operator.outputs), *case.expect}
     for parameter in operator.inputs:
         yield _argument(
             parameter.name, parameter.kind, case.inputs.get(parameter.name), parameter.name in changed
