@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from evokernel_core.capture.text import text_at
 from evokernel_core.domain.errors import CaptureError, ImportFailed, ShapesNeeded
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.region import Region, RegionStatus
-from tests.capture.edited import edited_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -577,25 +575,3 @@ def test_definitions_that_nothing_calls_say_the_same(capture: Any) -> None:
     assert len(found) == 3
     (reason,) = {region.reason for region in found if region.status is RegionStatus.NEEDS_SHAPES}
     assert reason.startswith("Nothing says the shapes of its inputs: ")
-
-
-def test_an_empty_line_between_moved_statements_stays_empty(capture: Any) -> None:
-    """Spaces that nobody typed would be the first thing that a review of the edit sees."""
-    text = dedent("""
-        import torch
-
-        def get_inputs():
-            return [torch.randn(4, 8)]
-
-        class Model(torch.nn.Module):
-            def forward(self, x):
-                y = torch.sigmoid(x)
-
-                # then another step
-                z = y * x + 1.0
-                return torch.topk(z, 2)
-        """).lstrip("\n")
-    (region,) = (item for item in capture(text) if item.task)
-    edited = edited_text(text, [region])
-    assert "\n\n            # then another step\n            z = y" in edited.partition("else:")[2]
-    assert not [line for line in edited.splitlines() if line != line.rstrip()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.task import KernelTask, Tolerance
 from evokernel_core.domain.tensor import TensorSpec
+from tests.capture.edited import edited_text
 
 KERNEL = "softmax_3f9a1c2b"
 MODEL = '''"""A model."""
@@ -278,3 +280,25 @@ def test_minimal_edits_are_small() -> None:
     assert len(changes) == 2
     assert all(isinstance(change, TextChange) for change in changes)
     assert changes[1].span.line == MODEL[: MODEL.index(SOFTMAX)].count("\n") + 1
+
+
+def test_an_empty_line_between_moved_statements_stays_empty(capture: Any) -> None:
+    """Spaces that nobody typed would be the first thing that a review of the edit sees."""
+    text = dedent("""
+        import torch
+
+        def get_inputs():
+            return [torch.randn(4, 8)]
+
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                y = torch.sigmoid(x)
+
+                # then another step
+                z = y * x + 1.0
+                return torch.topk(z, 2)
+        """).lstrip("\n")
+    (region,) = (item for item in capture(text) if item.task)
+    edited = edited_text(text, [region])
+    assert "\n\n            # then another step\n            z = y" in edited.partition("else:")[2]
+    assert not [line for line in edited.splitlines() if line != line.rstrip()]
