@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +10,14 @@ from typing import Any
 import pytest
 import sympy
 import torch
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
 from evokernel_core.capture import agent
+from evokernel_core.capture.agent import torch_compat
 from evokernel_core.capture.agent.loading.npu import _Operations
 from evokernel_core.capture.agent.torch_compat import (
     assumptions,
@@ -48,6 +55,23 @@ def test_that_no_size_is_the_open_end_of_a_slice_is_no_assumption(guard: Any, ke
 @pytest.mark.parametrize("name", ["var_to_val", "backed_var_to_val"])
 def test_captured_sizes_have_two_names(name: str) -> None:
     assert captured_sizes(environment(**{name: {a: sympy.Integer(4)}})) == {a: 4}
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_is_compared_does_not_follow_the_format_that_is_asked_for_first(
+    asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions whose description of a result ends with its first format, and those that go on."""
+    describe = partial(_extract_tensor_metadata, include_contiguity=asked)
+    monkeypatch.setattr(torch_compat, "_extract_tensor_metadata", describe)
+    image = ShapeEnv(duck_shape=False)
+    sizes = [
+        image.create_symintnode(image.create_symbol(n, source, DimDynamic.DYNAMIC), hint=n, source=source)
+        for n, source in ((8, ConstantSource("height")), (8, ConstantSource("width")))
+    ]
+    with FakeTensorMode(shape_env=image), plain_operations():
+        make_fx(lambda x: torch.nn.functional.avg_pool2d(x, 8))(torch.empty(2, 4, *sizes))
+    assert sum(isinstance(guard, sympy.Eq) for guard in assumptions(image)) >= 2
 
 
 def test_no_library_of_the_host_is_asked_for_a_convolution() -> None:

@@ -10,10 +10,13 @@ from typing import Any
 import sympy
 import torch
 import torch._meta_registrations
+from torch.fx.experimental import proxy_tensor
 from torch.fx.experimental.symbolic_shapes import DimConstraints
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
 
 _OPEN_END = 2**63 - 1
 """The end of a slice that has none."""
+_OF_RANK = {4: torch.channels_last, 5: torch.channels_last_3d}
 TRUNCATED = "_no_grad_trunc_normal_"
 """What ``torch.nn.init.trunc_normal_`` calls, under whatever name a file imported it."""
 
@@ -88,13 +91,16 @@ def assumptions(environment: Any) -> list[Any]:
 def plain_operations() -> Iterator[None]:
     """Without conditions on sizes that operations make for their own sake. A host's libraries for
     convolutions are chosen by sizes: by large batches on a CPU, and in builds with cuDNN by what 32 bits can
-    index. Up to torch 2.9, pooling asks for the sign of the remainder of a size."""
+    index. Up to torch 2.9, pooling asks for the sign of the remainder of a size, and a result is described by
+    the first memory format that it has, in the order of a set, which differs from process to process."""
     onednn, nnpack = torch._C._get_mkldnn_enabled(), torch._C._get_nnpack_enabled()
     select, quotient = torch._C._select_conv_backend, torch._meta_registrations.div_rtn
+    describe = proxy_tensor._extract_tensor_metadata
     torch._C._set_mkldnn_enabled(False)
     torch._C._set_nnpack_enabled(False)
     torch._C._select_conv_backend = _plain_backend
     torch._meta_registrations.div_rtn = operator.floordiv
+    proxy_tensor._extract_tensor_metadata = _in_all_formats
     try:
         yield
     finally:
@@ -102,6 +108,15 @@ def plain_operations() -> Iterator[None]:
         torch._C._set_nnpack_enabled(nnpack)
         torch._C._select_conv_backend = select
         torch._meta_registrations.div_rtn = quotient
+        proxy_tensor._extract_tensor_metadata = describe
+
+
+def _in_all_formats(result: torch.Tensor) -> Any:
+    """What torch notes of a result, once every memory format of its rank was asked for."""
+    layout = _OF_RANK.get(result.dim())
+    if layout is not None and result.layout is torch.strided:
+        result.is_contiguous(memory_format=layout)
+    return _extract_tensor_metadata(result)
 
 
 def _plain_backend(input: Any, weight: Any, *options: Any, **named: Any) -> Any:
