@@ -1,9 +1,9 @@
-"""Copies of problems of KernelBench's format with small tensors, which `benchmarks/meaning.py` can call often.
+"""Copies of KernelBench's problems with small tensors, which `benchmarks/meaning.py` can call often.
 
     python benchmarks/corpus/smaller.py PROBLEMS FOLDER [--bytes N]
 
-The sizes that a file assigns at its top are halved, all of them equally often and none below a least one, until
-inputs and weights take less than N bytes together; the model and everything else stay as they are. A problem
+The sizes that a file assigns at its top are halved, equally often and none below a least one, until inputs
+and weights take less than N bytes together; the model and everything else stay as they are. A problem
 that no halving makes small enough, or that its halved sizes break, is named and left out.
 """
 
@@ -69,7 +69,7 @@ def _half(size: int, halvings: int, least: int) -> int:
 
 
 def _size(text: str, limit: int) -> int:
-    """The bytes of inputs and weights; what is within the limit is run once. Raises what the problem raises."""
+    """The bytes of inputs and weights; what is within the limit is run. Raises what the problem raises."""
     problem: dict[str, Any] = {"__name__": "problem"}
     exec(text, problem)
     with torch.device("meta"):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.build import BuiltKernel, build_files, check_callees, prepare
+from evokernel_core.twin.build import BuiltKernel, CandidateError, build_files, check_callees, prepare
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.framework import (
     DTYPE_MACROS,
@@ -27,6 +27,7 @@ from evokernel_core.twin.framework import (
 from evokernel_core.twin.images import VECTOR_MACROS, kernels_of
 from evokernel_core.twin.kernels import Kernel, kernel_type
 from evokernel_core.twin.lexer import Token, tokenize
+from evokernel_core.twin.preprocess import LaunchSyntaxError, without_launches
 from evokernel_core.twin.program import define_flags
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from evokernel_core.twin.sources import ProgramSource, active_units, read_sources
@@ -134,6 +135,10 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     folders = (f"-I{folder.resolve()}" for folder in (source.parent, *program.includes))
     dtypes = _dtypes(kernel, launch, cwd)
     macros = framework_macros(launch.framework, dtypes, "\n".join(texts.values()), program.defines)
+    try:
+        text = without_launches(text)
+    except LaunchSyntaxError as error:
+        raise CandidateError("compile", f"{source.name}: {error}") from error
     whole = f'{_prologue(launch, source, texts.values())}{text}\n#line 1 "launch.json"\n{launcher}'
     built = build_files(
         prepare(),

@@ -295,7 +295,7 @@ class _Reader:
         behind, body, implicit = self._tail(parameters, end)
         head = self.tokens[start:opening]
         device = implicit or any(
-            token.text in self.marks or (token.text == "aicore" and head[i - 1].text == "[")
+            token.text in self.marks or (token.text == "aicore" and head[i - 1].text in ("[", ","))
             for i, token in enumerate(head)
         )
         constexpr = any(token.text == "constexpr" for token in head)

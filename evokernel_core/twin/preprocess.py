@@ -16,7 +16,17 @@ from evokernel_core.twin.kernels import VECTOR, CoreRatio, Kernel
 from evokernel_core.twin.lexer import Kind, Token, closing_index, split_commas, tokenize
 
 _MACRO = "ACLRT_LAUNCH_KERNEL"
-_MARKS = re.compile(rf"<<<|{_MACRO}|\[\s*aicore\s*\]")
+_ATTRIBUTE = re.compile(r"\[\s*(?:host\s*,\s*)?aicore\s*\]")
+_LIBRARY = (
+    "abs acos asin atan atan2 ceil cos cosh erf erfc exp exp2 expm1 fabs floor fma fmax fmin fmod log "
+    "log10 log1p log2 pow remainder round rsqrt sin sinh sqrt tan tanh trunc"
+)
+_TAKEN = "|".join(f"{name}f?" for name in _LIBRARY.split(" "))
+_LINKAGE = re.compile(
+    rf'extern\s+"C"(?=\s+(?:{_ATTRIBUTE.pattern}\s*)?__global__\s[^;{{(]*\b(?:{_TAKEN})\s*\()'
+)
+"""Kernels with the name of a function of the C library, which a host cannot have twice with C linkage."""
+_MARKS = re.compile(rf"<<<|{_MACRO}|{_ATTRIBUTE.pattern}|{_LINKAGE.pattern}")
 
 
 class LaunchSyntaxError(EvoKernelError):
@@ -64,7 +74,20 @@ def rewrite_launches(text: str, kernels: Mapping[str, Kernel] | None = None, fil
         ratio = _ratio(text, launch, kernels or {})
         pieces += [text[position : launch.start], _call(text, launch, ratio, file)]
         position = launch.end
-    return _without_attributes("".join([*pieces, text[position:]]))
+    rewritten = _LINKAGE.sub(lambda found: " " * len(found[0]), "".join([*pieces, text[position:]]))
+    return _without_attributes(rewritten)
+
+
+def without_launches(text: str) -> str:
+    """The file with no launches, as a package compiles a kernel for the device alone: whatever host function
+    is beside it may name kernels that are not there. Raises LaunchSyntaxError."""
+    pieces: list[str] = []
+    position = 0
+    for launch in find_launches(text):
+        lines = text.count("\n", launch.start, launch.end)
+        pieces += [text[position : launch.start], "static_cast<void>(0)", "\n" * lines]
+        position = launch.end
+    return "".join([*pieces, text[position:]])
 
 
 def _with_macros(text: str, kernels: Mapping[str, Kernel], file: str) -> str:
@@ -89,16 +112,20 @@ def _with_macros(text: str, kernels: Mapping[str, Kernel], file: str) -> str:
 
 
 def _without_attributes(text: str) -> str:
-    """``[aicore]``, an older spelling of ``__aicore__``, as spaces."""
-    if not re.search(r"\[\s*aicore\s*\]", text):
+    """``[aicore]``, an older spelling of ``__aicore__``, as spaces, also where a macro stands for it."""
+    if not _ATTRIBUTE.search(text):
         return text
-    tokens = tokenize(text)
-    characters = list(text)
-    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if (before.text, token.text, after.text) == ("[", "aicore", "]"):
-            for index in range(before.start, after.end):
-                characters[index] = "\n" if characters[index] == "\n" else " "
-    return "".join(characters)
+    places: set[int] = set()
+    for token in tokenize(text):
+        if token.kind is Kind.DIRECTIVE:
+            places |= {token.start + found.start() for found in _ATTRIBUTE.finditer(token.text)}
+        elif token.text == "[":
+            places.add(token.start)
+
+    def blank(found: re.Match[str]) -> str:
+        return re.sub(r"\S", " ", found[0]) if found.start() in places else found[0]
+
+    return _ATTRIBUTE.sub(blank, text)
 
 
 def _ratio(text: str, launch: Launch, kernels: Mapping[str, Kernel]) -> CoreRatio:

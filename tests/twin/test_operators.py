@@ -186,6 +186,37 @@ def test_what_is_missing_is_named(tmp_path: Path, file: str, old: str, new: str,
     assert (found["compiled"], missing in found["missing"]) == (False, True), found
 
 
+@pytest.mark.parametrize("known_by", ["the build", "its header", "neither"])
+def test_host_code_that_operators_share(tmp_path: Path, known_by: str) -> None:
+    """A source elsewhere that the build names, or beside a header that the operator includes."""
+    project = tmp_path / "project"
+    copytree(OPERATORS, project)
+    own = project / "own"
+    (own / "op_host" / "own.cpp").rename(project / "shared" / "inc" / "common_part.cpp")
+    (project / "shared" / "inc" / "common_part.h").write_text("#pragma once\n")
+    (project / "other" / "op_host").mkdir(parents=True)
+    (project / "other" / "op_host" / "broken.cpp").write_text("no C++\n")
+    (own / "op_host" / "own_def.cc").write_text(
+        '#include "common_part.h"\n' if known_by == "its header" else "\n"
+    )
+    if known_by == "the build":
+        (own / "CMakeLists.txt").write_text(
+            "target_sources(op_host_aclnn PRIVATE ../other/op_host/broken.cpp)\n"
+            "target_sources(optiling PRIVATE\n    ${COMMON_DIR}/inc/common_part.cpp  # own.cpp\n)\n"
+        )
+    found = told(own)
+    assert found["compiled"] == (known_by != "neither"), found
+
+
+def test_host_functions_beside_a_kernel_are_not_built(tmp_path: Path) -> None:
+    copytree(OPERATORS, tmp_path / "project")
+    kernel = tmp_path / "project" / "own" / "op_kernel" / "scale_rows.cpp"
+    kernel.write_text(
+        kernel.read_text() + "\nvoid start(void *s, uint8_t *x)\n{\n    no_kernel<<<1, nullptr, s>>>(x);\n}\n"
+    )
+    assert told(tmp_path / "project" / "own")["compiled"]
+
+
 def test_a_folder_that_is_no_operator(tmp_path: Path) -> None:
     (tmp_path / "op_kernel").mkdir()
     with pytest.raises(UsageError, match="no folder op_host"):

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.lexer import Kind, tokenize
-from evokernel_core.twin.preprocess import LaunchSyntaxError, find_launches, rewrite_launches
+from evokernel_core.twin.preprocess import (
+    LaunchSyntaxError,
+    find_launches,
+    rewrite_launches,
+    without_launches,
+)
 
 CALL = '::evokernel::twin::LaunchSite<#>("{}", {{0, 1, false}}, [={}]() mutable {{ {}; }}, {});'
 
@@ -161,3 +166,29 @@ def _chosen() -> dict[str, Kernel]:
     cubes = "__global__ __cube__ void one(int); __global__ __cube__ void two(int);"
     declared = f"{cubes} __global__ __vector__ void third(int);"
     return find_kernels([tokenize(declared)])
+
+
+@pytest.mark.parametrize(
+    ("text", "rewritten"),
+    [
+        ("inline [aicore] void f();", "inline          void f();"),
+        ("#define DEV inline [ aicore ]\nint x[3];", "#define DEV inline           \nint x[3];"),
+        ("#define BOTH [host, aicore]\n", "#define BOTH               \n"),
+        ('const char *word = "[aicore]"; // [aicore]', 'const char *word = "[aicore]"; // [aicore]'),
+    ],
+)
+def test_the_older_mark_of_the_device_is_no_code(text: str, rewritten: str) -> None:
+    assert rewrite_launches(text) == rewritten
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"), [("sqrt", False), ("expf", False), ("my_sqrt", True), ("sqrt_v2", True)]
+)
+def test_a_kernel_with_the_name_of_a_library_function_has_no_c_linkage(name: str, kept: bool) -> None:
+    text = f'extern "C" __global__ __aicore__ void {name}(GM_ADDR x) {{ sqrt(2.0); }}'
+    assert ('extern "C"' in rewrite_launches(text)) is kept
+
+
+def test_a_file_without_its_launches_keeps_its_lines() -> None:
+    text = "void f() {\n    k<<<1, 0,\n        s>>>(x);\n    g();\n}\n"
+    assert without_launches(text) == "void f() {\n    static_cast<void>(0)\n;\n    g();\n}\n"

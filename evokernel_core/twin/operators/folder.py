@@ -20,6 +20,9 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LIBRARY = re.compile(r'#\s*include\s*["<](?:opdev/|aclnn|acl/|aclnn_kernels/)')
 """What code of the single-operator library includes, which calls operators and defines none."""
 _HEADERS = ("*.h", "*.hpp")
+_SOURCES = ("*.cpp", "*.cc")
+_TARGET = re.compile(r"target_sources\s*\(\s*(\w+)([^)]*)\)")
+_NAMED = re.compile(r"[^\s\"]+\.(?:cpp|cc)\b")
 _MARKS = (".git", "CMakePresets.json", "build.sh", "framework")
 """What lies at the root of a project."""
 
@@ -47,10 +50,12 @@ def read_folder(root: Path, project: Path | None = None) -> OperatorFolder:
         if not folder.is_dir():
             raise UsageError(f"{root} has no folder {side}; name the folder of one operator.")
     kernels = tuple(path for path in _sources(sides["op_kernel"]) if entries(path))
-    host = tuple(path for path in _sources(sides["op_host"]) if not _LIBRARY.search(_text(path)))
-    if not kernels or not host:
+    own = [path for path in _sources(sides["op_host"]) if not _LIBRARY.search(_text(path))]
+    if not kernels or not own:
         raise UsageError(f"{root} has no {'kernel' if not kernels else 'host code'}; check its folders.")
-    return OperatorFolder(root, (project or project_of(root)).resolve(), kernels, host)
+    project = (project or project_of(root)).resolve()
+    host = dict.fromkeys([*own, *_shared(root, project)])
+    return OperatorFolder(root, project, kernels, tuple(host))
 
 
 def entries(path: Path) -> tuple[str, ...]:
@@ -81,18 +86,31 @@ def include_folders(files: Iterable[Path], folder: OperatorFolder) -> tuple[Path
 
     A project's build lists them; here the header nearest to the file that includes it is taken.
     """
+    return _included(files, folder)[0]
+
+
+def companions(folder: OperatorFolder) -> tuple[Path, ...]:
+    """The sources beside headers of other operators that the host code includes, which define what those
+    declare."""
+    headers = (path for path in _included(folder.host, folder)[1] if not path.is_relative_to(folder.root))
+    sources = (path.with_suffix(suffix[1:]) for path in headers for suffix in _SOURCES)
+    return tuple(path for path in sources if path not in folder.host and path.is_file())
+
+
+def _included(files: Iterable[Path], folder: OperatorFolder) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The folders of ``-I``, and every file that is read."""
     folders: dict[Path, None] = {}
-    waiting, seen = [path.resolve() for path in files], set[Path]()
+    waiting, seen = [path.resolve() for path in files], dict[Path, None]()
     while waiting:
         path = waiting.pop()
         if path in seen:
             continue
-        seen.add(path)
+        seen[path] = None
         for spelled in _INCLUDE.findall(_text(path)):
             found = _found(spelled, path, folders, folder)
             if found is not None:
                 waiting.append(found)
-    return tuple(folders)
+    return tuple(folders), tuple(seen)
 
 
 def _found(spelled: str, path: Path, folders: dict[Path, None], folder: OperatorFolder) -> Path | None:
@@ -115,8 +133,37 @@ def _found(spelled: str, path: Path, folders: dict[Path, None], folder: Operator
     return nearest
 
 
+def _shared(root: Path, project: Path) -> Iterator[Path]:
+    """Host sources of the project outside the operator's folder that its CMakeLists.txt names."""
+    for file in (root / "CMakeLists.txt", root / "op_host" / "CMakeLists.txt"):
+        if not file.is_file():
+            continue
+        for target, names in _TARGET.findall(re.sub(r"#[^\n]*", "", _text(file))):
+            if "aclnn" in target or "opapi" in target:
+                continue
+            for name in _NAMED.findall(names):
+                found = _named(name, file.parent, project)
+                if found is not None and not found.is_relative_to(root):
+                    yield found
+
+
+def _named(name: str, beside: Path, project: Path) -> Path | None:
+    """The source that a build names, from the variable's folder on where it begins with one."""
+    if "$" not in name:
+        path = Path(os.path.normpath(beside / name))
+        return path if path.is_file() else None
+    tail = name.rpartition("}")[2].lstrip("/")
+    return next((path for path in source_index(project) if path.as_posix().endswith(f"/{tail}")), None)
+
+
+@lru_cache(maxsize=8)
+def source_index(project: Path) -> tuple[Path, ...]:
+    """The C++ files of a project."""
+    return tuple(sorted(found for suffix in _SOURCES for found in project.rglob(suffix)))
+
+
 def _sources(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*.cpp")):
+    for path in sorted(found for suffix in _SOURCES for found in folder.rglob(suffix)):
         inside = path.relative_to(folder).parts
         if not {"op_api", "aclnn", "tests", "config"} & set(inside):
             yield path

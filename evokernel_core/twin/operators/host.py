@@ -20,7 +20,7 @@ from evokernel_core.twin.build import OPERATOR_SOURCE, SOURCES, CandidateError, 
 from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.operators.definition import Description, read_description
-from evokernel_core.twin.operators.folder import OperatorFolder, include_folders
+from evokernel_core.twin.operators.folder import OperatorFolder, companions, include_folders
 from evokernel_core.twin.run import Limits, clean_environment, limited, run_process
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
@@ -77,7 +77,8 @@ def build_host(folder: OperatorFolder) -> HostProgram:
     Raises CandidateError where nothing compiles or the rest does not link.
     """
     twin = prepare()
-    source = ProgramSource(folder.host, include_folders(folder.host, folder))
+    files = (*folder.host, *companions(folder))
+    source = ProgramSource(files, include_folders(files, folder))
     texts = read_sources(source)
     key = hashlib.sha256(repr((sorted(texts.items()), _FLAGS)).encode("utf-8", "replace")).hexdigest()[:24]
     target = cache_dir() / "operators" / twin.folder.name / key

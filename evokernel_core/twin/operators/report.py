@@ -95,7 +95,8 @@ def _kernel_row(
             launch = launch_of_no_call(found.parameters)
             build_operator(folder, description, operator, 0, launch, Path(work))
     except EvoKernelError as error:
-        return _failed("kernel", error, operator=operator.type)
+        words = "\n".join([str(error), *(text for _, text in host.left_out)])
+        return _failed("kernel", CandidateError("compile", words), operator=operator.type)
     return _row(operator=operator.type, compiled=True, error="\n".join(text for _, text in host.left_out))
 
 

@@ -124,6 +124,7 @@ struct Core {
     Registers registers;
     uint64_t compare_mask[2] = {};
     float last_sum = 0;
+    uint64_t block_addresses[8][8] = {};  // VA0 to VA7
     float last_value = 0;
     uint32_t last_index = 0;
 

@@ -199,6 +199,29 @@ void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
     }
 }
 
+void SumIntoRegister(const LocalRef &src, const Form &form, const char *name, At at)
+{
+    const uint32_t width = DTypeBytes(src.dtype);
+    Walk walk;
+    if (!ResolveWalk(form, width, name, at, &walk)) {
+        return;
+    }
+    const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
+    const Operand *sources[] = {&from};
+    RunVector(name, CurrentChip().startup_reduce, WalkCycles(walk, WholeRate(width), nullptr, sources, 1), at);
+    if (TheCore().timing || !CheckFloat(name, src, at) || !CheckOperand(from, walk, 32, false, name, "src", at)) {
+        return;
+    }
+    Extreme sum;
+    for (uint32_t r = 0; r < walk.repeats; ++r) {
+        float values[kMaxLanes];
+        LoadFloats(from, walk, r, values);
+        const float part = ReduceLanes(Reduce::Sum, values, walk, r, 0, walk.lanes, width == 2).value;
+        sum.value = r == 0 ? part : Rounded(sum.value + part, width == 2);
+    }
+    RememberResult(Reduce::Sum, sum);
+}
+
 void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat, At at)
 {
     const char *name = kBlockNames[static_cast<int>(op)];

@@ -279,11 +279,6 @@ LocalRef LocalAt(const volatile void *pointer, DType dtype, const char *api, At 
     return found;
 }
 
-void NotModelled(const char *api, const char *form, At at)
-{
-    ReportError("not-modelled", at, "%s %s, whose result the twin does not know.", api, form);
-}
-
 void ScalarCycles(double cycles) { TheCore().time.Scalar(cycles); }
 
 }  // namespace evokernel::twin

@@ -138,6 +138,23 @@ void TransposeBlocks(const LocalRef *dst, const LocalRef *src, const BlockTransp
     }
 }
 
+void SetBlockAddresses(uint32_t reg, const uint64_t *addresses)
+{
+    std::copy_n(addresses, 8, TheCore().block_addresses[reg & 7]);
+}
+
+// Sixteen addresses are two registers, of which an instruction names the first.
+void TransposeRegisters(uint32_t dst, uint32_t src, DType dtype, const BlockTranspose &params, const char *api, At at)
+{
+    LocalRef to[16];
+    LocalRef from[16];
+    for (uint32_t i = 0; i < 16; ++i) {
+        to[i] = LocalAt(TheCore().block_addresses[(dst + i / 8) & 7][i % 8], dtype, api, at);
+        from[i] = LocalAt(TheCore().block_addresses[(src + i / 8) & 7][i % 8], dtype, api, at);
+    }
+    TransposeBlocks(to, from, params, at);
+}
+
 LocalRef LocalAt(uint64_t address, DType dtype, const char *api, At at)
 {
     LocalRef ref;

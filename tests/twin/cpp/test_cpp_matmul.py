@@ -265,14 +265,15 @@ WRONG_BODY = """
     if (wrong == 7) { pipe.InitBuffer(early, 256); }
     using Type = MatmulType<TPosition::GM, CubeFormat::ND, half>;
     using Sum = MatmulType<TPosition::GM, CubeFormat::ND, float>;
-    Matmul<Type, Type, Sum, Sum, CFG_MDL> mm;
+    Matmul<Type, Type, Sum, Sum, CFG_MDL> mm, other;
     using D = matmul_tiling::DataType;
     TCubeTiling cut = Cut(tiling.size, D::DT_FLOAT16, D::DT_FLOAT, false);
     if (wrong == 1) { cut.baseK *= 16; }
     if (wrong == 2) { cut.depthA1 = 4096; cut.stepM = 64; cut.stepKa = 64; }
     if (wrong == 3) { cut.singleCoreM = 4 * cut.M; }
     if (wrong == 4) { cut.baseM = 20; }
-    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, &cut);
+    const TCubeTiling *__restrict shape = &cut;
+    REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, shape, other, shape);
     if (GetBlockIdx() != 0) { return; }
     GlobalTensor<half> a;
     GlobalTensor<float> c;

@@ -25,6 +25,10 @@ template <typename T> __aicore__ void Five(LocalTensor<T> d, LocalTensor<T> a, c
         for (int i = 0; i < 16; ++i) { to[i] = (uint64_t)d[i * step].GetPhyAddr(); from[i] = (uint64_t)a[i * step].GetPhyAddr(); }
         if (s[2] == 1) {
             TransDataTo5HD<T>(to, from, params);
+        } else if (s[2] == 3) {
+            __ubuf__ T *dst[16], *src[16];
+            for (int i = 0; i < 16; ++i) { dst[i] = (__ubuf__ T *)to[i]; src[i] = (__ubuf__ T *)from[i]; }
+            TransDataTo5HDImpl(dst, src, params);
         } else {
             for (int i = 0; i < 16; ++i) { words.SetValue(i, to[i]); words.SetValue(16 + i, from[i]); }
             TransDataTo5HD<T>(words, words[16], params);
@@ -129,7 +133,7 @@ def _numbers(count, kind, seed=0):
     return np.random.default_rng(seed).integers(0, np.iinfo(kind).max, count, dtype=kind)
 
 
-@pytest.mark.parametrize("form", [0, 1, 2])
+@pytest.mark.parametrize("form", [0, 1, 2, 3])
 @pytest.mark.parametrize("repeats", [1, 2])
 @pytest.mark.parametrize("width", [2, 4])
 def test_blocks_of_16_and_32_bits(run, form, repeats, width) -> None:

@@ -5,6 +5,7 @@
 #include <iostream>  // what is written for the published headers counts on these
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace ge {
 
 using char_t = char;
 using graphStatus = uint32_t;
+constexpr uint32_t SUCCESS = 0;
+constexpr uint32_t FAILED = 0xFFFFFFFFU;
 constexpr graphStatus GRAPH_SUCCESS = 0;
 constexpr graphStatus GRAPH_FAILED = 0xFFFFFFFFU;
 constexpr graphStatus GRAPH_NOT_CHANGED = 1343242304U;

@@ -64,6 +64,8 @@ void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
 void PairReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat, At at);
 void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalRef &tmp, const Form &form, bool index,
                At at);
+// The sum of all repeats, which LastSum() then reads.
+void SumIntoRegister(const LocalRef &src, const Form &form, const char *name, At at);
 float LastSum();
 void LastMaxMin(float *value, uint32_t *index);
 
@@ -110,8 +112,6 @@ uint8_t *LocalAddress(const LocalRef &tensor);
 // The unified buffer from where a raw pointer points to its end; from its start in timing mode, which has no
 // memory. An error for a pointer that is none into it.
 LocalRef LocalAt(const volatile void *pointer, DType dtype, const char *api, At at);
-// An instruction in a form whose result is not modelled.
-void NotModelled(const char *api, const char *form, At at);
 void ScalarCycles(double cycles);
 
 // Synchronisation.

@@ -45,6 +45,8 @@ struct BlockTranspose {
 };
 void TransposeBlocks(const LocalRef *dst, const LocalRef *src, const BlockTranspose &params, At at);
 // A tensor at an address that GetPhyAddr gave.
+void SetBlockAddresses(uint32_t reg, const uint64_t *addresses);
+void TransposeRegisters(uint32_t dst, uint32_t src, DType dtype, const BlockTranspose &params, const char *api, At at);
 LocalRef LocalAt(uint64_t address, DType dtype, const char *api, At at);
 void LocalWords(const LocalRef &list, uint64_t *words, uint32_t count, const char *api, At at);
 

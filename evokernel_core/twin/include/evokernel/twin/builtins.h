@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "evokernel/twin/control.h"
+#include "evokernel/twin/instructions.h"
 #include "evokernel/twin/pipe.h"
 #include "evokernel/twin/reduce.h"
 #include "evokernel/twin/sync.h"
@@ -49,21 +50,6 @@ inline void set_mask_norm() { AscendC::SetMaskNorm(); }
 inline void set_vector_mask(uint64_t high, uint64_t low)
 {
     AscendC::SetVectorMask<uint8_t, AscendC::MaskMode::NORMAL>(high, low);
-}
-
-// Sums of repeats under the mask register. `accumulates`: into a register instead of `dst`.
-template <typename T>
-void vcadd(__ubuf__ T *dst, __ubuf__ T *src, int32_t repeats, int32_t dstRepStride, int32_t srcBlkStride,
-           int32_t srcRepStride, bool accumulates = false, EVK_AT)
-{
-    namespace twin = evokernel::twin;
-    if (accumulates) {
-        return twin::NotModelled("vcadd", "adds up in a register", at);
-    }
-    twin::WholeReduce(twin::Reduce::Sum, twin::LocalAt(dst, twin::kDType<T>, "vcadd", at),
-                      twin::LocalAt(src, twin::kDType<T>, "vcadd", at),
-                      AscendC::detail::SourceMask<T>(false, 0, repeats, srcBlkStride, srcRepStride), dstRepStride,
-                      AscendC::ReduceOrder::ORDER_ONLY_VALUE, at);
 }
 
 // Hints about branches.

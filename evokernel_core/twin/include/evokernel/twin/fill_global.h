@@ -12,7 +12,13 @@ namespace AscendC {
     }
 EVK_FILL_GLOBAL(Fill)
 EVK_FILL_GLOBAL(InitGlobalMemory)
-EVK_FILL_GLOBAL(InitOutput)
 #undef EVK_FILL_GLOBAL
+
+// The older name, which takes a part of a tensor as well.
+template <typename T>
+void InitOutput(GlobalTensor<T> gmWorkspaceAddr, uint32_t size, T value = 0, EVK_AT)
+{
+    twin::FillGlobal(gmWorkspaceAddr.Ref(), size, ToBits<T>(value), "InitOutput", at);
+}
 
 }  // namespace AscendC

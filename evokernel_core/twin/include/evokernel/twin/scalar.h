@@ -1,5 +1,7 @@
 // Functions on scalars: bits, conversions and access to global memory past the data cache.
 #pragma once
+#include <type_traits>
+
 #include "evokernel/twin/api_vector.h"
 #include "evokernel/twin/tensor.h"
 
@@ -7,11 +9,24 @@ namespace AscendC {
 
 // No template, so that a kernel's own template of the name is another function.
 constexpr uint64_t AlignUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
-template <typename T, typename U> constexpr auto CeilAlign(T value, U unit)
+// With a pack that is empty, so that a kernel's own template of the name fits better.
+template <typename T, typename U, typename... None> constexpr auto CeilAlign(T value, U unit, None...)
 {
+    static_assert(sizeof...(None) == 0, "CeilAlign takes a value and a unit.");
     return (value + unit - 1) / unit * unit;
 }
-template <typename T, typename U> constexpr auto DivCeil(T value, U unit) { return (value + unit - 1) / unit; }
+template <typename T, typename U, typename... None> constexpr auto DivCeil(T value, U unit, None...)
+{
+    static_assert(sizeof...(None) == 0, "DivCeil takes a value and a unit.");
+    return (value + unit - 1) / unit;
+}
+template <typename T, typename U, typename... None>
+constexpr std::enable_if_t<std::is_integral_v<T> && std::is_integral_v<U> && sizeof...(None) == 0,
+                           std::common_type_t<T, U>>
+Ceil(T value, U unit, None...)
+{
+    return (value + unit - 1) / unit;
+}
 constexpr int32_t CeilDivision(int32_t value, int32_t unit) { return unit == 0 ? 0 : (value + unit - 1) / unit; }
 
 namespace detail {
@@ -85,6 +100,15 @@ template <typename T, typename U> constexpr U GetScalarBitcodeValue(T value)
 {
     static_assert(sizeof(T) == sizeof(U), "GetScalarBitcodeValue needs two types of one width.");
     return __builtin_bit_cast(U, value);
+}
+
+// Without a type of its own, as fields of bits have them.
+template <typename T> constexpr uint64_t GetScalarBitcodeValue(T value)
+{
+    using Bits = std::conditional_t<sizeof(T) == 1, uint8_t,
+                                    std::conditional_t<sizeof(T) == 2, uint16_t,
+                                                       std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+    return __builtin_bit_cast(Bits, value);
 }
 
 template <int bit> int64_t GetBitCount(uint64_t value)

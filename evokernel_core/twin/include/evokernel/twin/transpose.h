@@ -59,6 +59,19 @@ void TransDataTo5HD(uint64_t dstList[NCHW_CONV_ADDR_LIST_SIZE], uint64_t srcList
     }
     twin::TransposeBlocks(dst, src, detail::ToBlocks(nchwconvParams), at);
 }
+// The same by pointers, as kernels of older versions call it.
+template <typename T>
+void TransDataTo5HDImpl(__ubuf__ T *dstList[NCHW_CONV_ADDR_LIST_SIZE], __ubuf__ T *srcList[NCHW_CONV_ADDR_LIST_SIZE],
+                        const TransDataTo5HDParams &nchwconvParams, EVK_AT)
+{
+    twin::LocalRef dst[NCHW_CONV_ADDR_LIST_SIZE];
+    twin::LocalRef src[NCHW_CONV_ADDR_LIST_SIZE];
+    for (int i = 0; i < NCHW_CONV_ADDR_LIST_SIZE; ++i) {
+        dst[i] = twin::LocalAt(dstList[i], twin::kDType<T>, "TransDataTo5HD", at);
+        src[i] = twin::LocalAt(srcList[i], twin::kDType<T>, "TransDataTo5HD", at);
+    }
+    twin::TransposeBlocks(dst, src, detail::ToBlocks(nchwconvParams), at);
+}
 template <typename T>
 void TransDataTo5HD(const LocalTensor<uint64_t> &dst, const LocalTensor<uint64_t> &src,
                     const TransDataTo5HDParams &nchwconvParams, EVK_AT)

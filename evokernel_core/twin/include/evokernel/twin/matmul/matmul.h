@@ -339,7 +339,8 @@ template <typename Mm, typename... Rest> void Regist(At at, Mm &mm, Rest &&...re
 template <typename Mm, typename Next, typename... Rest> void RegistWith(At at, Mm &mm, Next &&next, Rest &&...rest)
 {
     mm.Register(at);
-    if constexpr (std::is_pointer_v<std::decay_t<Next>> || std::is_null_pointer_v<std::decay_t<Next>>) {
+    // A pointer may be __restrict, which std::is_pointer does not take for one.
+    if constexpr (std::is_convertible_v<Next, const void *>) {
         mm.Init(reinterpret_cast<const ::AscendC::tiling::TCubeTiling *>(static_cast<const void *>(next)), nullptr, at);
         Regist(at, std::forward<Rest>(rest)...);
     } else {
