@@ -132,14 +132,16 @@ def _macros(framework: Framework, dtypes: Mapping[str, str], text: str) -> Itera
 
 
 def number_definitions(text: str) -> str:
-    """``#define`` lines of the DT_ and FORMAT_ names that the conditions of ``text`` compare with.
+    """The DT_ and FORMAT_ names that ``text`` has without a namespace: ``#define`` lines of those that
+    conditions of the preprocessor compare with, else names of the enumerators.
 
     They come after the interface, where the same names are enumerators.
     """
     directives = "\n".join(re.findall(r"^[ \t]*#[^\n]*(?:\\\n[^\n]*)*", text, re.MULTILINE))
-    return "".join(
-        f"#define {prefix}{name} {number}\n"
-        for prefix, numbers in (("DT_", DATA_TYPES), ("FORMAT_", FORMATS))
-        if re.search(rf"\b{prefix}", directives)
-        for name, number in numbers.items()
-    )
+    lines: list[str] = []
+    for prefix, numbers in (("DT_", DATA_TYPES), ("FORMAT_", FORMATS)):
+        if re.search(rf"\b{prefix}", directives):
+            lines += [f"#define {prefix}{name} {number}\n" for name, number in numbers.items()]
+        elif re.search(rf"(?<!::)\b{prefix}", text):
+            lines += [f"using ge::{prefix}{name};\n" for name in numbers]
+    return "".join(lines)

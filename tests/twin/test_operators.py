@@ -208,6 +208,75 @@ def test_host_code_that_operators_share(tmp_path: Path, known_by: str) -> None:
     assert found["compiled"] == (known_by != "neither"), found
 
 
+LIBRARY = """
+#include "op_common/log/log.h"
+#include "op_common/op_host/util/math_util.h"
+#include "util/platform_util.h"
+#include "graph/operator.h"
+#include "platform/soc_spec.h"
+
+static bool Agree(gert::TilingContext *context)
+{
+    const gert::Shape any{-2}, open{4, -1}, none{};
+    const bool shapes = Ops::Base::IsUnknownRank(any) && Ops::Base::IsUnknownShape(open) &&
+        Ops::Base::ToString(Ops::Base::EnsureNotScalar(none)) == "[1]";
+    const bool units = Ops::Base::CeilDiv(7, 2) == 4 && Ops::Base::FloorAlign(7U, 4UL) == 4 &&
+        Ops::Base::CeilAlign(7, 4) == 8 && Ops::Base::GetUbBlockSize(context) == 32;
+    OP_LOGD(context, "%s", Ops::Base::ToString(ge::DT_BF16).c_str());
+    return likely(shapes && units);
+}
+static ge::graphStatus Asked(gert::TilingContext *context)
+{
+    OP_CHECK_NULL_WITH_CONTEXT(context, context);
+    OP_CHECK_IF(!Agree(context), OP_LOGE(context, "no %d", 1), return ge::GRAPH_FAILED);
+    OP_CHECK_IF(context->GetInputShape(0)->GetStorageShape().GetDim(0) == 3,
+        OP_LOGE_FOR_INVALID_SHAPE_WITH_REASON(context, "x", string("[3]"), "three rows are wrong"),
+        return ge::GRAPH_FAILED);
+    return ge::GRAPH_SUCCESS;
+}
+"""
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_host_code_may_use_the_operator_libraries_headers(tmp_path: Path, rows: int) -> None:
+    """Log, checks, numbers and shapes; what it says of a refusal is told."""
+    copytree(OPERATORS, tmp_path / "project")
+    host = tmp_path / "project" / "own" / "op_host" / "own.cpp"
+    old = "context->SetBlockDim(std::min"
+    text = host.read_text()
+    assert old in text
+    asked = f"if (Asked(context) != ge::GRAPH_SUCCESS) {{ return ge::GRAPH_FAILED; }}\n    {old}"
+    first = text.index("namespace")
+    host.write_text(f"{text[:first]}{LIBRARY}{text[first:].replace(old, asked)}")
+    saved(tmp_path, x=np.ones((rows, 8), np.float32))
+    outputs = {"y": {"shape": [rows, 8], "dtype": "float32"}}
+    found = told(
+        tmp_path / "project" / "own",
+        "--case",
+        case(tmp_path, operator="ScaleRows", inputs={"x": "x.npy"}, outputs=outputs),
+    )
+    assert found["ran"] == (rows == 2), found
+    assert ("three rows are wrong" in found["error"]) == (rows == 3)
+
+
+def test_headers_that_a_build_copies_and_files_of_other_chips(tmp_path: Path) -> None:
+    """``../other/x.h`` beside kernels is ``other/op_kernel/x.h`` of the sources; arch35 is another chip."""
+    copytree(OPERATORS, tmp_path / "project")
+    own, other = tmp_path / "project" / "own", tmp_path / "project" / "other" / "op_kernel"
+    other.mkdir(parents=True)
+    (other / "more.h").write_text('#include "inner.h"\n')
+    (other / "inner.h").write_text("constexpr int kKind = ORIG_DTYPE_X == DT_FLOAT ? 1 : 2;\n")
+    kernel = own / "op_kernel" / "scale_rows.cpp"
+    kernel.write_text(f'#include "kernel_operator.h"\n#include "../other/more.h"\n{kernel.read_text()}')
+    for side in ("op_kernel", "op_host"):
+        (own / side / "arch35").mkdir()
+        (own / side / "arch35" / "scale_rows.cpp").write_text(
+            '#include "no_such.h"\nextern "C" __global__ __aicore__ void scale_rows(GM_ADDR x) {}\n'
+        )
+    found = told(own)
+    assert found["compiled"], found
+
+
 def test_host_functions_beside_a_kernel_are_not_built(tmp_path: Path) -> None:
     copytree(OPERATORS, tmp_path / "project")
     kernel = tmp_path / "project" / "own" / "op_kernel" / "scale_rows.cpp"

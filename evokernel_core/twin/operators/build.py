@@ -11,7 +11,8 @@ from attrs import frozen
 from evokernel_core.twin.bare import Bare, LaunchFile, build_bare
 from evokernel_core.twin.framework import Framework
 from evokernel_core.twin.operators.definition import Description, Operator
-from evokernel_core.twin.operators.folder import OperatorFolder, include_folders
+from evokernel_core.twin.operators.folder import OperatorFolder
+from evokernel_core.twin.operators.includes import include_folders
 from evokernel_core.twin.operators.kernel import kernel_of, tiling_text, type_macros
 from evokernel_core.twin.sources import ProgramSource
 

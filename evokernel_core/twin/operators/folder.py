@@ -1,26 +1,24 @@
-"""The files of an operator's folder, and where the headers that they include lie in its project."""
+"""The files of an operator's folder."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from attrs import frozen
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.build import INCLUDE
 
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
 _ENTRY = re.compile(r"__global__\s[^;{]*?\b(\w+)\s*\(", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LIBRARY = re.compile(r'#\s*include\s*["<](?:opdev/|aclnn|acl/|aclnn_kernels/)')
 """What code of the single-operator library includes, which calls operators and defines none."""
 _HEADERS = ("*.h", "*.hpp")
-_SOURCES = ("*.cpp", "*.cc")
+SOURCE_FILES = ("*.cpp", "*.cc")
 _TARGET = re.compile(r"target_sources\s*\(\s*(\w+)([^)]*)\)")
 _NAMED = re.compile(r"[^\s\"]+\.(?:cpp|cc)\b")
 _MARKS = (".git", "CMakePresets.json", "build.sh", "framework")
@@ -50,7 +48,7 @@ def read_folder(root: Path, project: Path | None = None) -> OperatorFolder:
         if not folder.is_dir():
             raise UsageError(f"{root} has no folder {side}; name the folder of one operator.")
     kernels = tuple(path for path in _sources(sides["op_kernel"]) if entries(path))
-    own = [path for path in _sources(sides["op_host"]) if not _LIBRARY.search(_text(path))]
+    own = [path for path in _sources(sides["op_host"]) if not _LIBRARY.search(text_of(path))]
     if not kernels or not own:
         raise UsageError(f"{root} has no {'kernel' if not kernels else 'host code'}; check its folders.")
     project = (project or project_of(root)).resolve()
@@ -60,7 +58,7 @@ def read_folder(root: Path, project: Path | None = None) -> OperatorFolder:
 
 def entries(path: Path) -> tuple[str, ...]:
     """The names of the kernels that a file defines."""
-    return tuple(dict.fromkeys(_ENTRY.findall(_COMMENT.sub(" ", _text(path)))))
+    return tuple(dict.fromkeys(_ENTRY.findall(_COMMENT.sub(" ", text_of(path)))))
 
 
 def project_of(root: Path) -> Path:
@@ -81,69 +79,17 @@ def header_index(project: Path) -> Mapping[str, tuple[Path, ...]]:
     return {name: tuple(paths) for name, paths in found.items()}
 
 
-def include_folders(files: Iterable[Path], folder: OperatorFolder) -> tuple[Path, ...]:
-    """The folders of ``-I`` with which every header of the project is found that ``files`` include.
-
-    A project's build lists them; here the header nearest to the file that includes it is taken.
-    """
-    return _included(files, folder)[0]
-
-
-def companions(folder: OperatorFolder) -> tuple[Path, ...]:
-    """The sources beside headers of other operators that the host code includes, which define what those
-    declare."""
-    headers = (path for path in _included(folder.host, folder)[1] if not path.is_relative_to(folder.root))
-    sources = (path.with_suffix(suffix[1:]) for path in headers for suffix in _SOURCES)
-    return tuple(path for path in sources if path not in folder.host and path.is_file())
-
-
-def _included(files: Iterable[Path], folder: OperatorFolder) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """The folders of ``-I``, and every file that is read."""
-    folders: dict[Path, None] = {}
-    waiting, seen = [path.resolve() for path in files], dict[Path, None]()
-    while waiting:
-        path = waiting.pop()
-        if path in seen:
-            continue
-        seen[path] = None
-        for spelled in _INCLUDE.findall(_text(path)):
-            found = _found(spelled, path, folders, folder)
-            if found is not None:
-                waiting.append(found)
-    return tuple(folders), tuple(seen)
-
-
-def _found(spelled: str, path: Path, folders: dict[Path, None], folder: OperatorFolder) -> Path | None:
-    """The project's file that an include means, None for what is not the project's."""
-    for place in (path.parent, *folders):
-        candidate = Path(os.path.normpath(place / spelled))
-        if candidate.is_file():
-            return candidate
-    if (INCLUDE / spelled).is_file():
-        return None
-    tail = Path(os.path.normpath(spelled))
-    parts = [part for part in tail.parts if part != ".."]
-    fitting = [
-        each for each in folder.headers.get(tail.name, ()) if each.parts[-len(parts) :] == tuple(parts)
-    ]
-    if not fitting or len(parts) != len(tail.parts):
-        return None
-    nearest = max(fitting, key=lambda each: (len(os.path.commonpath((each, path))), -len(each.parts)))
-    folders[nearest.parents[len(parts) - 1]] = None
-    return nearest
-
-
 def _shared(root: Path, project: Path) -> Iterator[Path]:
     """Host sources of the project outside the operator's folder that its CMakeLists.txt names."""
     for file in (root / "CMakeLists.txt", root / "op_host" / "CMakeLists.txt"):
         if not file.is_file():
             continue
-        for target, names in _TARGET.findall(re.sub(r"#[^\n]*", "", _text(file))):
+        for target, names in _TARGET.findall(re.sub(r"#[^\n]*", "", text_of(file))):
             if "aclnn" in target or "opapi" in target:
                 continue
             for name in _NAMED.findall(names):
                 found = _named(name, file.parent, project)
-                if found is not None and not found.is_relative_to(root):
+                if found is not None and not of_another_chip(found) and not found.is_relative_to(root):
                     yield found
 
 
@@ -159,15 +105,20 @@ def _named(name: str, beside: Path, project: Path) -> Path | None:
 @lru_cache(maxsize=8)
 def source_index(project: Path) -> tuple[Path, ...]:
     """The C++ files of a project."""
-    return tuple(sorted(found for suffix in _SOURCES for found in project.rglob(suffix)))
+    return tuple(sorted(found for suffix in SOURCE_FILES for found in project.rglob(suffix)))
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    for path in sorted(found for suffix in _SOURCES for found in folder.rglob(suffix)):
+    for path in sorted(found for suffix in SOURCE_FILES for found in folder.rglob(suffix)):
         inside = path.relative_to(folder).parts
-        if not {"op_api", "aclnn", "tests", "config"} & set(inside):
+        if not {"op_api", "aclnn", "tests", "config"} & set(inside) and not of_another_chip(path):
             yield path
 
 
-def _text(path: Path) -> str:
+def of_another_chip(path: Path) -> bool:
+    """Whether a file lies in a folder of another architecture; that of 910B is 22."""
+    return any(re.fullmatch(r"arch(?!22$)\d+", part) for part in path.parts)
+
+
+def text_of(path: Path) -> str:
     return path.read_text(errors="surrogateescape")

@@ -20,7 +20,8 @@ from evokernel_core.twin.build import OPERATOR_SOURCE, SOURCES, CandidateError, 
 from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.operators.definition import Description, read_description
-from evokernel_core.twin.operators.folder import OperatorFolder, companions, include_folders
+from evokernel_core.twin.operators.folder import OperatorFolder
+from evokernel_core.twin.operators.includes import companions, include_folders
 from evokernel_core.twin.run import Limits, clean_environment, limited, run_process
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
@@ -67,7 +68,8 @@ class HostProgram:
                 f"The host code ended with {done.exit_code} and no answer: {done.stderr[-300:]}"
             ) from None
         if "error" in answer:
-            raise TilingError(str(answer["error"]))
+            said = "; ".join(line.strip("; ") for line in done.stderr.splitlines()[-3:])
+            raise TilingError(f"{answer['error']} {said}".strip())
         return answer
 
 

@@ -18,8 +18,9 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.operators.build import build_operator, launch_of_no_call
 from evokernel_core.twin.operators.case import read_case
 from evokernel_core.twin.operators.definition import CHIP, Description, Operator
-from evokernel_core.twin.operators.folder import OperatorFolder, include_folders, read_folder
+from evokernel_core.twin.operators.folder import OperatorFolder, read_folder
 from evokernel_core.twin.operators.host import HostProgram, build_host
+from evokernel_core.twin.operators.includes import include_folders
 from evokernel_core.twin.operators.kernel import kernel_of, type_macros
 from evokernel_core.twin.operators.run import build_call, run_call
 from evokernel_core.twin.run import Limits, Mode, Status

@@ -9,7 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "evokernel/twin/branches.h"
 #include "graph/types.h"
+
+// Host code spells it without its namespace.
+using std::string;
 
 namespace ge {
 

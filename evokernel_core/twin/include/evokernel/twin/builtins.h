@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "evokernel/twin/branches.h"
 #include "evokernel/twin/control.h"
 #include "evokernel/twin/instructions.h"
 #include "evokernel/twin/pipe.h"
@@ -51,10 +52,6 @@ inline void set_vector_mask(uint64_t high, uint64_t low)
 {
     AscendC::SetVectorMask<uint8_t, AscendC::MaskMode::NORMAL>(high, low);
 }
-
-// Hints about branches.
-inline constexpr bool likely(bool condition) { return condition; }
-inline constexpr bool unlikely(bool condition) { return condition; }
 
 // No templates, so that a program that also says `using namespace std` still finds one best function.
 #define EVK_MIN_MAX(Type)                                                  \
