@@ -20,7 +20,7 @@ from attrs import field, frozen
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Finished, run_process
-from evokernel_core.verifier.backends.cann_tools import Toolkit, find_toolkit, looked_in, watched
+from evokernel_core.verifier.backends.cann_tools import SWITCH, Toolkit, find_toolkit, looked_in, watched
 from evokernel_core.verifier.backends.cann_versions import misfit, release_of
 
 TOOL_SECONDS = 180.0
@@ -99,6 +99,8 @@ class Host:
         if toolkit is None:
             looked = looked_in(self._environment)
             advice = "Install the CANN toolkit, or call `source .../set_env.sh` of the one that is there."
+            if self._environment.get(SWITCH):
+                advice = f"Unset {SWITCH}, or let it name a bisheng."
             raise failed(f"no bisheng in {', '.join(looked)}", advice, looked_in=looked)
         self.toolkit = toolkit
         self._environment = toolkit.environment(self._environment)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from attrs import frozen
 
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.twin.build import CandidateError
@@ -126,9 +127,9 @@ VECTOR = "0,0,0,0,0,0,0,0,0,0,0,0,0,39.0,1,10.0,0.3,2.0,0.1,32.0,0.8,21.0,0.5,0.
 def level_1(cores: str, rows: list[tuple[str, str, str, str]], steps: bool = True) -> str:
     """kernel_details.csv at the profiler's level 1. A row: step, name, kind of core with blocks, metrics."""
     head = (
-        f"Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),"
-        f"Wait Time(us),{cores},Mix {cores},HF32 Eligible,Input Shapes,Input Data Types,Input Formats,"
-        f"Output Shapes,Output Data Types,Output Formats,Context ID,{METRICS}"
+        "Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),"
+        f"Duration(us),Wait Time(us),{cores},Mix {cores},HF32 Eligible,Input Shapes,Input Data Types,"
+        f"Input Formats,Output Shapes,Output Data Types,Output Formats,Context ID,{METRICS}"
     )
     lines = [f"Step Id,{head}" if steps else head]
     for step, name, where, metrics in rows:
@@ -251,3 +252,83 @@ def test_the_documents_table_is_that_of_the_code() -> None:
         for npu, cann, cores in rows
     ]
     assert tuple(said) == RELEASES
+
+
+@frozen
+class Recorded:
+    """Launches that somebody else recorded on a chip and published: their rows' figures as msprof wrote them,
+    from the blocks on and from the metrics on, microseconds of the launches, and what they say."""
+
+    source: str
+    cores: str
+    rows: tuple[tuple[str, str, str, float], ...]
+    blocks: int
+    pipes: tuple[tuple[str, float], ...]
+
+
+RECORDED = (
+    Recorded(
+        "neo-pan/ascend-msprof-skill at 8d845a46, op_summary_20260605161737.csv: a mixed kernel",
+        "Block Dim",
+        (
+            (
+                "main_kernel",
+                "MIX_AIC 256 512",
+                "12.716,532700,0.0,0.0,10.213,0.803,0.031,0.002,0.024,0.002,0.006,0.0,0.037,"
+                "79569.043,6666439114,0.189,0.0,79457.736,0.999,0.012,0.0,0.012,0.0,0.0,0.014",
+                87139.380,
+            ),
+            (
+                "main_kernel",
+                "MIX_AIC 256 512",
+                "8.867,371433,0.0,0.0,8.374,0.944,0.031,0.003,0.024,0.003,0.006,0.001,0.0,"
+                "79565.613,6666151685,0.189,0.0,79457.727,0.999,0.012,0.0,0.012,0.0,0.0,0.010",
+                86808.420,
+            ),
+        ),
+        256,
+        (("V", 0.189), ("S", 79457.7315), ("MTE2", 0.024), ("MTE3", 0.012), ("MTE1", 0.031), ("FIX", 0.006)),
+    ),
+    Recorded(
+        "vllm-project/vllm-ascend at 90634320, op_summary_20260823165335.csv: cubes alone",
+        "Block Num",
+        (
+            (
+                "aclnnGroupedMatmulV5_GroupedMatmul_GroupedMatmul",
+                "MIX_AIC 20 0",
+                "23.297,838707,0.169,0.007,6.352,0.273,0.116,0.005,10.257,0.44,8.551,0.367,0.108,"
+                "0.0,0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,87.384",
+                26.661,
+            ),
+        ),
+        20,
+        (("S", 6.352), ("MTE2", 10.257), ("M", 0.169), ("MTE1", 0.116), ("FIX", 8.551)),
+    ),
+    Recorded(
+        "the same: a vector operator, whose cube columns are 0.0",
+        "Block Num",
+        (
+            (
+                "aclnnInplaceOne_OnesLikeAiCore_OnesLike",
+                "AI_VECTOR_CORE 40 0",
+                "0.0,0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,"
+                "4.693,337925,0.151,0.032,0.81,0.173,0.001,0.0,0.554,0.118,0.157,0.000",
+                8.060,
+            ),
+        ),
+        40,
+        (("V", 0.151), ("S", 0.81), ("MTE2", 0.001), ("MTE3", 0.554)),
+    ),
+)
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded.rows[0][0])
+def test_recorded_launches(recorded: Recorded, tmp_path: Path) -> None:
+    head = STEPS.splitlines()[0]
+    steps = [f"0,{i},{us},0,0,0,10.0,0,0" for i, (*_, us) in enumerate(recorded.rows)]
+    rows = [(str(i), name, where, metrics) for i, (name, where, metrics, _) in enumerate(recorded.rows)]
+    tables = profiled(tmp_path, "\n".join([head, *steps]) + "\n", level_1(recorded.cores, rows))
+    timing = read_timing(tables, [recorded.rows[0][0]])
+    assert timing.us == pytest.approx(sum(us for *_, us in recorded.rows) / len(recorded.rows))
+    assert timing.block_dim == recorded.blocks
+    assert dict(timing.pipes) == pytest.approx(dict(recorded.pipes))

@@ -86,6 +86,15 @@ def test_a_machine_without_anything_says_what_was_looked_for(nothing: Path) -> N
     assert json.loads((nothing / "report.json").read_text())["ok"] is False
 
 
+@pytest.mark.parametrize("value", ["off", "/no/such/bisheng"])
+def test_a_switch_that_is_set_is_named(value: str, nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cann_tools.SWITCH, value)
+    asked(nothing)
+    step = step_of(json.loads((nothing / "report.json").read_text()), "toolkit")
+    assert step["found"] == f"no bisheng in {cann_tools.SWITCH}={value}"
+    assert step["advice"] == f"Unset {cann_tools.SWITCH}, or let it name a bisheng."
+
+
 def test_a_whole_host(doctor: Doctor) -> None:
     report = doctor()
     assert states(report, "ok") == NAMES

@@ -1,4 +1,4 @@
-"""Mock of bisheng: it checks the options and looks for a word that stands for a mistake; it compiles nothing."""
+"""Mock of bisheng: it checks the options, looks for a word that stands for a mistake, compiles nothing."""
 
 import os
 import sys

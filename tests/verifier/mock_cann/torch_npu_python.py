@@ -13,13 +13,14 @@ from pathlib import Path
 mock = os.environ.get("ASCEND_MOCK", "").split()
 BLOCKS = "Block Dim" if "old-columns" in mock else "Block Num"
 HEADER = (
-    f"Step Id,Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),"
-    f"Wait Time(us),{BLOCKS},Mix {BLOCKS},HF32 Eligible,Input Shapes,Input Data Types,Input Formats,Output Shapes,"
-    "Output Data Types,Output Formats,Context ID,aicore_time(us),aic_total_cycles,aic_mac_time(us),aic_mac_ratio,"
-    "aic_scalar_time(us),aic_scalar_ratio,aic_mte1_time(us),aic_mte1_ratio,aic_mte2_time(us),aic_mte2_ratio,"
-    "aic_fixpipe_time(us),aic_fixpipe_ratio,aic_icache_miss_rate,aiv_time(us),aiv_total_cycles,aiv_vec_time(us),"
-    "aiv_vec_ratio,aiv_scalar_time(us),aiv_scalar_ratio,aiv_mte2_time(us),aiv_mte2_ratio,aiv_mte3_time(us),"
-    "aiv_mte3_ratio,aiv_icache_miss_rate,cube_utilization(%)"
+    "Step Id,Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),"
+    f"Duration(us),Wait Time(us),{BLOCKS},Mix {BLOCKS},HF32 Eligible,Input Shapes,Input Data Types,"
+    "Input Formats,Output Shapes,Output Data Types,Output Formats,Context ID,aicore_time(us),"
+    "aic_total_cycles,aic_mac_time(us),aic_mac_ratio,aic_scalar_time(us),aic_scalar_ratio,aic_mte1_time(us),"
+    "aic_mte1_ratio,aic_mte2_time(us),aic_mte2_ratio,aic_fixpipe_time(us),aic_fixpipe_ratio,"
+    "aic_icache_miss_rate,aiv_time(us),aiv_total_cycles,aiv_vec_time(us),aiv_vec_ratio,aiv_scalar_time(us),"
+    "aiv_scalar_ratio,aiv_mte2_time(us),aiv_mte2_ratio,aiv_mte3_time(us),aiv_mte3_ratio,"
+    "aiv_icache_miss_rate,cube_utilization(%)"
 )
 CUBE = "8.0,296000,3.0,0.375,0.5,0.06,1.0,0.125,2.0,0.25,1.5,0.19,0.01"
 NO_CUBE = ",".join(["0"] * 13)
