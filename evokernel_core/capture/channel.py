@@ -13,7 +13,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import IO, Any
 
+from evokernel_core.capture.agent.watcher import OPTION
 from evokernel_core.domain.errors import AgentFailed, InterpreterUnavailable
+from evokernel_core.lifeline import Lifeline
 
 LINES_KEPT = 20
 
@@ -21,13 +23,17 @@ LINES_KEPT = 20
 class Channel:
     """One running child. Every failure to answer ends the child and raises AgentFailed.
 
+    The child takes ``--until-eof DESCRIPTOR`` and ends with that pipe, which is this process's.
     Starting raises InterpreterUnavailable where the command is no program.
     """
 
     def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
+        self._lifeline = Lifeline()
+        end = self._lifeline.end
         try:
             self._process = subprocess.Popen(
-                command,
+                [*command, OPTION, str(end)],
+                pass_fds=(end,),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -35,9 +41,11 @@ class Channel:
                 start_new_session=True,
             )
         except OSError as error:
+            self._lifeline.close()
             raise InterpreterUnavailable(
                 f"The interpreter {command[0]} could not be started ({error.strerror}): set another one."
             ) from error
+        self._lifeline.started()
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)
         self._next_id = 0
@@ -90,6 +98,7 @@ class Channel:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._lifeline.close()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             with contextlib.suppress(OSError, ValueError):
                 self._stream(stream).close()

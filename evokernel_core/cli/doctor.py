@@ -17,6 +17,8 @@ from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.paths import data_dir, memory_path
 
+REPORT = Path("evokernel-npu-report.json")
+
 
 @frozen
 class Check:
@@ -37,9 +39,28 @@ class Check:
     help="The Python with torch to check; found from this folder upwards if absent.",
 )
 @click.option("--verifier-url", default="", envvar="EVOKERNEL_VERIFIER_URL", help="A remote verifier to ask.")
+@click.option(
+    "--npu", is_flag=True, help="Walk through a first run on an Ascend host, and write a report to send."
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=REPORT,
+    show_default=True,
+    help="Where --npu writes its report; a .txt with the same goes beside it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(prepare: bool, interpreter: str, verifier_url: str, as_json: bool) -> None:
-    """Check the compiler, interpreter, twin, memory, verifier and sandbox of this machine."""
+def command(
+    prepare: bool, interpreter: str, verifier_url: str, npu: bool, report: Path, as_json: bool
+) -> None:
+    """Check the compiler, interpreter, twin, memory, verifier and sandbox of this machine.
+
+    With --npu: find CANN, the driver and torch_npu, compile two small kernels with bisheng, run them,
+    compare what they computed, and read their profiles.
+    """
+    if npu:
+        first_run(interpreter, report, as_json)
+        return
     token = os.environ.get("EVOKERNEL_VERIFIER_TOKEN", "")
     settings = Settings(interpreter=interpreter, verifier_url=verifier_url, verifier_token=token)
     checks = tuple(run_checks(settings, prepare))
@@ -50,6 +71,38 @@ def command(prepare: bool, interpreter: str, verifier_url: str, as_json: bool) -
         _print_table(checks)
     if not ok:
         sys.exit(1)
+
+
+def first_run(interpreter: str, path: Path, as_json: bool) -> None:
+    """The steps of a first run on an NPU, as they end, and the report. Exits with 1 where one failed."""
+    from evokernel_core.verifier import first_run_report
+    from evokernel_core.verifier.first_run import first_run as run
+    from evokernel_core.verifier.first_run_host import Step
+
+    done: list[Step] = []
+    for step in run(npu_python(interpreter)):
+        done.append(step)
+        if not as_json:
+            click.echo(first_run_report.lines_of(step))
+    data = first_run_report.report(done)
+    written = first_run_report.write(data, path)
+    if as_json:
+        click.echo(json.dumps(data))
+    else:
+        click.echo(f"The report is in {written[0]} and {written[1]}; it holds no secrets and no home path.")
+    if not data["ok"]:
+        sys.exit(1)
+
+
+def npu_python(interpreter: str) -> str:
+    """The Python that is asked for torch_npu: the one that is named, or the one that files here are
+    captured with, or this one."""
+    from evokernel_core.capture.interpreter import find_interpreter
+
+    try:
+        return str(find_interpreter(interpreter, Path.cwd()).path)
+    except EvoKernelError:
+        return interpreter or sys.executable
 
 
 def run_checks(settings: Settings, prepare: bool) -> Iterator[Check]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from evokernel_core import __version__
 from evokernel_core.domain.errors import StoreError, UsageError
 from evokernel_core.paths import data_dir
 
@@ -50,6 +49,7 @@ def serve(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Judge kernels that others send, until stopped."""
     from evokernel_core.network import is_loopback
+    from evokernel_core.verifier.factory import name_of
     from evokernel_core.verifier.service import ServiceConfig
     from evokernel_core.verifier.service import serve as run
 
@@ -65,7 +65,7 @@ def serve(  # noqa: PLR0913, PLR0917
     config = ServiceConfig(
         folder=folder,
         token=_environment_token() or read_token(path, create=token_file is None),
-        name=f"{backend} {__version__}",
+        name=name_of(backend),
         backend=backend,
         chip=chip,
         workers=workers,

@@ -49,6 +49,7 @@ def _verify(kernel_dir: Path, settings: Settings, backend: str) -> Verdict:
     with ExitStack() as stack:
         agent = stack.enter_context(AgentClient(str(found.path)))
         name = "twin" if settings.verifier_url else backend
+        settings = evolve(settings, interpreter=str(found.path))
         return open_verifier(settings, agent, name).verify(task, source)
 
 

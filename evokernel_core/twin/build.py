@@ -20,6 +20,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.compiler import MAX_ERRORS, Compiler, detect_compiler, diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
@@ -267,7 +268,8 @@ class _Unit:
     def compile(self, name: str, output: str, image: Sequence[str] = ()) -> None:
         """Compiles a file; an image of its own does without the precompiled header."""
         flags = tuple(flag for flag in self.flags if not image or ("-pch" not in flag and ".pch" not in flag))
-        status, text = run_tool([*self.compiler, *flags, *image, "-c", name, "-o", output], self.work)
+        argv = [*self.compiler, *flags, *image, "-c", name, "-o", output]
+        status, text = run_tool(self.twin, argv, self.work)
         if status:
             raise CandidateError("compile", feedback(diagnostics(text, self.names), text))
 
@@ -275,7 +277,8 @@ class _Unit:
         """Links a shared library in which nothing is left undefined."""
         (self.work / "result").mkdir(exist_ok=True)
         argv = [*self.twin.compiler.argv, "-shared", "-o", f"result/{output}", *inputs]
-        status, text = run_tool([*argv, str(self.twin.library), "-Wl,--no-undefined"], self.work)
+        argv += [str(self.twin.library), "-Wl,--no-undefined"]
+        status, text = run_tool(self.twin, argv, self.work)
         if status:
             raise CandidateError("link", _undefined(text))
 
@@ -335,26 +338,31 @@ def _undefined(output: str) -> str:
     return f"Nothing defines {', '.join(names[:5])}; define it in op_kernel.cpp or call another function."
 
 
-def run_tool(argv: Sequence[str], cwd: Path, seconds: float = COMPILE_SECONDS) -> tuple[int, str]:
-    """Runs a compiler on a candidate's text; its status and messages. Raises CandidateError on time-out."""
+def run_tool(twin: Twin, argv: Sequence[str], cwd: Path, seconds: float = COMPILE_SECONDS) -> tuple[int, str]:
+    """Runs a compiler on a candidate's text; its status and messages. Raises CandidateError on time-out.
+
+    The compiler and all that it starts end with this process.
+    """
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(cwd)}
-    process = subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        _, output = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired as error:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise CandidateError(
-            "compile-timeout",
-            f"The kernel takes more than {seconds:.0f} s to compile; use fewer nested templates.",
-        ) from error
-    return process.returncode, output
+    with lifeline() as line:
+        process = subprocess.Popen(
+            [str(twin.launcher), "--until-eof", "--", *argv],
+            cwd=cwd,
+            env=environment,
+            stdin=line,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            _, output = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise CandidateError(
+                "compile-timeout",
+                f"The kernel takes more than {seconds:.0f} s to compile; use fewer nested templates.",
+            ) from error
+        return process.returncode, output

@@ -130,7 +130,7 @@ class _Job:
         libraries = (str(self.twin.library), f"-Wl,-rpath,{self.twin.folder}", "-lpthread", "-ldl")
         files = [str(path) for path in objects]
         argv = [*self.twin.compiler.argv, "-o", f"result/{output}", *files, *more, *libraries]
-        status, text = run_tool(argv, self.work)
+        status, text = run_tool(self.twin, argv, self.work)
         if status:
             raise CandidateError("link", _undefined_or(text))
 
@@ -145,7 +145,7 @@ def _build(job: _Job, two_images: bool) -> None:
         for index, unit in enumerate(units)
     ]
     with ThreadPoolExecutor(max_workers=min(len(work), os.cpu_count() or 1)) as pool:
-        for status, output in pool.map(lambda item: run_tool(item[0], job.work), work):
+        for status, output in pool.map(lambda item: run_tool(job.twin, item[0], job.work), work):
             if status:
                 raise CandidateError("compile", feedback(diagnostics(output, job.names), output))
     more: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from attrs import frozen
 
 from evokernel_core.domain.errors import BuildError
 from evokernel_core.domain.verdict import Hazard, Severity
+from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel, Twin
 from evokernel_core.twin.chip import Chip, runner_text
 
@@ -200,9 +201,9 @@ def request_text(library: Path, request: RunRequest, folder: Path) -> str:
 
 
 def limited(twin: Twin, limits: Limits) -> tuple[str, ...]:
-    """The command prefix that applies limits."""
+    """The command prefix that applies limits, and ends the program with its lifeline."""
     return (
-        *(str(twin.launcher), "--address-space", str(limits.address_space)),
+        *(str(twin.launcher), "--until-eof", "--address-space", str(limits.address_space)),
         *("--file-size", str(limits.file_size), "--cpu", str(math.ceil(limits.processor_s))),
         "--",
     )
@@ -214,14 +215,18 @@ def clean_environment() -> dict[str, str]:
 
 
 def run_process(command: Sequence[str], cwd: Path, wall_s: float, environment: Mapping[str, str]) -> Finished:
-    """Runs a command in a process group of its own, and kills the group when its time is over."""
+    """Runs a command in a process group of its own, and kills the group when its time is over.
+
+    Standard input is a lifeline without data: a command ends with this process, even when that is killed,
+    where it starts with ``limited`` or with another watcher, which gives the program an empty input.
+    """
     started = time.monotonic()
-    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr, lifeline() as line:
         process = subprocess.Popen(
             command,
             cwd=cwd,
             env=dict(environment),
-            stdin=subprocess.DEVNULL,
+            stdin=line,
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,

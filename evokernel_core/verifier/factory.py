@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.twin.chip import load_chip
@@ -10,18 +11,31 @@ from evokernel_core.verifier.base import Backend, ReferenceRunner, Verifier
 BACKENDS = ("twin", "cann")
 
 
-def open_backend(name: str, chip: str) -> Backend:
-    """The backend of that name. Raises UsageError for an unknown one, VerifierUnavailable for one
-    whose tools this machine lacks."""
+def open_backend(name: str, chip: str, python: str = "") -> Backend:
+    """The backend of that name; the twin asks bisheng too where that works. ``python`` has torch_npu.
+
+    Raises UsageError for an unknown one, VerifierUnavailable for one whose tools this machine lacks.
+    """
     if name == "twin":
+        from evokernel_core.verifier.backends.bisheng import WithBisheng, find_gate
         from evokernel_core.verifier.backends.twin import TwinBackend
 
-        return TwinBackend(load_chip(chip))
+        twin = TwinBackend(load_chip(chip))
+        toolkit = find_gate()
+        return WithBisheng(twin, toolkit) if toolkit else twin
     if name == "cann":
         from evokernel_core.verifier.backends.cann import CannBackend
+        from evokernel_core.verifier.backends.cann_tools import find_tools
 
-        return CannBackend(load_chip(chip))
+        return CannBackend(load_chip(chip), find_tools(python))
     raise UsageError(f"There is no backend called {name!r}; choose one of: {', '.join(BACKENDS)}.")
+
+
+def name_of(backend: str) -> str:
+    """What verdicts of a backend on this machine are signed with, without opening it."""
+    from evokernel_core.verifier.backends.bisheng import find_gate, gate_name
+
+    return f"{backend} {__version__}{gate_name(find_gate() if backend == 'twin' else None)}"
 
 
 def open_verifier(settings: Settings, reference: ReferenceRunner, backend: str = "twin") -> Verifier:
@@ -32,4 +46,4 @@ def open_verifier(settings: Settings, reference: ReferenceRunner, backend: str =
         return RemoteVerifier(settings.verifier_url, settings.verifier_token, settings.verifier_ca_bundle)
     from evokernel_core.verifier.local import LocalVerifier
 
-    return LocalVerifier(reference, open_backend(backend, settings.chip))
+    return LocalVerifier(reference, open_backend(backend, settings.chip, settings.interpreter))

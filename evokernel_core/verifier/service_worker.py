@@ -37,8 +37,8 @@ def local_verifier(backend: str, chip: str, interpreter: str) -> Verifier:
     from evokernel_core.capture.interpreter import find_interpreter
     from evokernel_core.verifier.factory import open_verifier
 
-    settings = Settings(interpreter=interpreter, chip=chip)
     found = find_interpreter(interpreter, Path.cwd())
+    settings = Settings(interpreter=str(found.path), chip=chip)
     return open_verifier(settings, AgentClient(str(found.path)), backend)
 
 

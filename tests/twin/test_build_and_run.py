@@ -155,7 +155,9 @@ def test_a_tiling_too_large_for_a_launch() -> None:
 
 def test_a_compiler_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CandidateError) as error:
-        build.run_tool([sys.executable, "-c", "import time; time.sleep(30)"], Path("/tmp"), 0.2)
+        build.run_tool(
+            build.prepare(), [sys.executable, "-c", "import time; time.sleep(30)"], Path("/tmp"), 0.2
+        )
     assert error.value.code == "compile-timeout"
 
 

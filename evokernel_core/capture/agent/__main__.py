@@ -27,4 +27,5 @@ if __name__ == "__main__":
         # -I hides the user's site folder, which is where `pip install --user torch` puts torch
         site.addsitedir(site.getusersitepackages())
     _load_package()
+    importlib.import_module("evokernel_agent.watcher").watch_as_told(sys.argv)
     importlib.import_module("evokernel_agent.service").main()

@@ -106,7 +106,7 @@ def _build(twin: Twin, source: ProgramSource, work: Path) -> list[tuple[str, str
 
     def compiled(unit: tuple[Path, Path]) -> tuple[int, str]:
         own = [*twin.compiler.argv, *_FLAGS, *_NAMES, f"-I{twin.include}", f"-I{SOURCES}", *folders]
-        return run_tool([*own, "-c", str(unit[0]), "-o", str(unit[1])], work)
+        return run_tool(twin, [*own, "-c", str(unit[0]), "-o", str(unit[1])], work)
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         results = list(zip(units, pool.map(compiled, units), strict=True))
@@ -121,7 +121,7 @@ def _build(twin: Twin, source: ProgramSource, work: Path) -> list[tuple[str, str
     # A package's libraries for tiling and for shapes may each have what a header of theirs defines.
     libraries = ("-Wl,--allow-multiple-definition", str(twin.library), f"-Wl,-rpath,{twin.folder}")
     command = [*twin.compiler.argv, "-o", str(work / "program"), *objects, *libraries, "-lpthread", "-ldl"]
-    status, output = run_tool(command, work)
+    status, output = run_tool(twin, command, work)
     if status:
         raise CandidateError("link", _undefined(output))
     return failed

@@ -1,8 +1,12 @@
 /* Runs one command with limits and, where asked, inside a sandbox; needs no privilege.
  *
  *   evokernel-launcher --probe
- *   evokernel-launcher [--address-space BYTES] [--file-size BYTES] [--cpu SECONDS] [--sandbox]
- *                      [--read DIR]... [--write DIR]... -- PROGRAM [ARGUMENT]...
+ *   evokernel-launcher [--until-eof] [--address-space BYTES] [--file-size BYTES] [--cpu SECONDS]
+ *                      [--sandbox] [--read DIR]... [--write DIR]... -- PROGRAM [ARGUMENT]...
+ *
+ * --until-eof: standard input is the read end of a pipe that whoever wants the program holds open. When
+ * it closes, also because its holder was killed, the program and all of its process group are killed.
+ * The launcher stays to watch, and ends as the program ended; the program's standard input is empty.
  *
  * --sandbox: files outside the --read and --write folders cannot be opened (Landlock), there is no
  * network, no other process can be signalled, traced or started (seccomp), and no descriptor but
@@ -15,6 +19,8 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,10 +29,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-/* Numbers of linux/landlock.h, which older kernels' headers lack. The calls are alike everywhere. */
-enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446 };
+/* Numbers of calls that older kernels' headers lack; they are alike on every machine. */
+enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446, PIDFD_OPEN = 434 };
 struct RulesetAttr { uint64_t fs, net, scoped; };
 struct __attribute__((packed)) PathAttr { uint64_t allowed; int32_t parent; };
 
@@ -130,9 +137,42 @@ static void limit(int resource, const char *value) {
     if (setrlimit(resource, &bound)) fail("setrlimit");
 }
 
+static void end_as(int status) {
+    if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
+    signal(WTERMSIG(status), SIG_DFL);
+    raise(WTERMSIG(status));
+    _exit(128 + WTERMSIG(status));
+}
+
+/* Returns in a child; the parent watches it and never returns. The pipe, and not the death signal of this
+ * process's own parent, because that one follows the thread that started it, and threads end earlier. */
+static void stay_until_eof(void) {
+    pid_t watcher = getpid();
+    if (getpgrp() != watcher && setpgid(0, 0)) fail("setpgid");
+    pid_t child = fork();
+    if (child < 0) fail("fork");
+    if (child == 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL)) fail("pdeathsig");
+        if (getppid() != watcher) _exit(FAILED); /* it died before the line above */
+        int nothing = open("/dev/null", O_RDONLY);
+        if (nothing < 0 || dup2(nothing, 0)) fail("/dev/null");
+        if (nothing) close(nothing);
+        return;
+    }
+    int ended = (int)syscall(PIDFD_OPEN, child, 0u);
+    if (ended < 0) fail("pidfd_open");
+    struct pollfd watched[] = {{ended, POLLIN, 0}, {0, 0, 0}}; /* of the pipe only its end counts */
+    while (poll(watched, 2, -1) < 0)
+        if (errno != EINTR) fail("poll");
+    int status;
+    if (!watched[0].revents) kill(0, SIGKILL);
+    if (waitpid(child, &status, 0) != child) fail("waitpid");
+    end_as(status);
+}
+
 int main(int argc, char **argv) {
     char *reads[MAX_FOLDERS], *writes[MAX_FOLDERS];
-    int nreads = 0, nwrites = 0, sandbox = 0, i = 1;
+    int nreads = 0, nwrites = 0, sandbox = 0, until_eof = 0, i = 1;
     for (; i < argc && strcmp(argv[i], "--"); i++) {
         const char *option = argv[i];
         if (!strcmp(option, "--probe")) {
@@ -140,6 +180,7 @@ int main(int argc, char **argv) {
             return 0;
         }
         if (!strcmp(option, "--sandbox")) { sandbox = 1; continue; }
+        if (!strcmp(option, "--until-eof")) { until_eof = 1; continue; }
         if (++i >= argc || nreads == MAX_FOLDERS || nwrites == MAX_FOLDERS) break;
         if (!strcmp(option, "--address-space")) limit(RLIMIT_AS, argv[i]);
         else if (!strcmp(option, "--file-size")) limit(RLIMIT_FSIZE, argv[i]);
@@ -150,6 +191,7 @@ int main(int argc, char **argv) {
     }
     if (i + 1 >= argc) { errno = EINVAL; fail("usage: [OPTION]... -- PROGRAM [ARGUMENT]..."); }
     limit(RLIMIT_CORE, "0");
+    if (until_eof) stay_until_eof();
     if (sandbox) {
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) fail("no_new_privs");
         syscall(SYS_close_range, 3u, ~0u, 0u);

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +16,6 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core import __version__
-from evokernel_core.domain.errors import VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
@@ -30,11 +26,13 @@ from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.kernels import find_kernels
 from evokernel_core.twin.run import clean_environment, run_process
 from evokernel_core.verifier.backends.cann_profile import read_timing
+from evokernel_core.verifier.backends.cann_tools import CannTools, compile_command, watched
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
 
 RUN_SCRIPT = Path(__file__).with_name("cann_run.py")
 WALL_SECONDS = 120.0
-PASSED_ON = ("ASCEND", "LD_LIBRARY_PATH", "PYTHONPATH", "HOME")
+PROFILE = "profile"
+PASSED_ON = ("ASCEND", "LD_LIBRARY_PATH", "PYTHONPATH", "HOME", "PATH")
 """Beginnings of the environment variables that CANN and torch_npu need."""
 
 GLUE = """\
@@ -61,41 +59,12 @@ extern "C" void EvokernelLaunch(void *stream, uint8_t *const *tensors, uint8_t *
 
 
 @frozen
-class CannTools:
-    """The programs of a host with CANN: its compiler, and a Python that has torch_npu."""
-
-    bisheng: str
-    python: str
-
-
-@frozen
 class CannKernel:
     """A compiled candidate; ``folder`` is removed with it. ``kernels``: the names of its device functions."""
 
     library: Path
     kernels: tuple[str, ...]
     folder: tempfile.TemporaryDirectory[str]
-
-
-def find_tools(python: str = sys.executable) -> CannTools:
-    """The tools of this host. Raises VerifierUnavailable where one is missing."""
-    bisheng = shutil.which("bisheng")
-    if bisheng is None or shutil.which("msprof") is None:
-        missing = "bisheng" if bisheng is None else "msprof"
-        raise VerifierUnavailable(
-            f"{missing} is not on the PATH; install CANN and source its set_env.sh, or use the twin."
-        )
-    command = [python, "-c", "import torch_npu"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode:
-        raise VerifierUnavailable(f"{python} cannot import torch_npu; install it there, or use the twin.")
-    return CannTools(bisheng, python)
-
-
-def compile_command(tools: CannTools, sources: Sequence[str], target: str) -> list[str]:
-    """bisheng's command line for a 910B (NPU architecture 2201)."""
-    flags = ["-xasc", "-std=c++17", "-O3", "--npu-arch=dav-2201", "-fPIC", "-shared", "-I."]
-    return [tools.bisheng, *flags, *sources, "-o", target]
 
 
 def kernel_names(op_kernel_cpp: str) -> tuple[str, ...]:
@@ -111,10 +80,10 @@ class CannBackend:
 
     latency_source = LatencySource.MEASURED
 
-    def __init__(self, chip: Chip, tools: CannTools | None = None) -> None:
+    def __init__(self, chip: Chip, tools: CannTools) -> None:
         self.chip = chip
         self.name = f"cann {__version__} (not yet run on hardware)"
-        self._tools = tools or find_tools()
+        self._tools = tools
 
     def build(self, task: KernelTask, source: KernelSource) -> CannKernel:
         """Compiles the two files and the host glue. Raises CandidateError."""
@@ -123,8 +92,10 @@ class CannBackend:
         files = {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h, "glue.cpp": GLUE}
         for name, text in files.items():
             (work / name).write_text(text)
-        command = compile_command(self._tools, ("op_kernel.cpp", "glue.cpp"), "kernel.so")
-        finished = run_process(command, work, WALL_SECONDS, {**os.environ, "LC_ALL": "C"})
+        toolkit = self._tools.toolkit
+        command = compile_command(toolkit, ("op_kernel.cpp", "glue.cpp"), "kernel.so")
+        environment = {**toolkit.environment(os.environ), "LC_ALL": "C"}
+        finished = run_process(watched(command), work, WALL_SECONDS, environment)
         if finished.timed_out:
             raise CandidateError("compile-timeout", f"bisheng needs more than {WALL_SECONDS:.0f} s.")
         if finished.exit_code:
@@ -143,15 +114,25 @@ class CannBackend:
     def measure(self, built: CannKernel, request: TimingRequest) -> Timing:
         """The mean device time of a launch after warm-up. Raises CandidateError, VerifierError."""
         with tempfile.TemporaryDirectory(prefix="evokernel-msprof-") as name:
-            folder = Path(name)
-            inputs = [(None, nbytes) for nbytes in request.input_bytes]
-            outputs = [(None, nbytes) for nbytes in request.output_bytes]
-            numbers = (request.sizes, request.scalars, 1)
-            options = ("--profile", str(folder / "profile"))
-            execution = self._run(built, folder, numbers, (inputs, outputs), options)
-            if execution.status is not RunStatus.OK:
-                raise CandidateError(execution.status, execution.message)
-            return read_timing(folder / "profile", built.kernels)
+            self.profile(built, request, Path(name))
+            return read_timing(Path(name) / PROFILE, built.kernels)
+
+    def profile(self, built: CannKernel, request: TimingRequest, folder: Path) -> None:
+        """Leaves the profiler's files of some launches in ``profile`` below the folder. Raises
+        CandidateError where a launch failed."""
+        known = dict(request.indices)
+        inputs: list[tuple[str | None, int]] = []
+        for position, nbytes in enumerate(request.input_bytes):
+            file = folder / f"indices_{position}.bin"
+            if position in known:
+                file.write_bytes(known[position])
+            inputs.append((str(file) if position in known else None, nbytes))
+        outputs = [(None, nbytes) for nbytes in request.output_bytes]
+        numbers = (request.sizes, request.scalars, 1)
+        options = ("--profile", str(folder / PROFILE))
+        execution = self._run(built, folder, numbers, (inputs, outputs), options)
+        if execution.status is not RunStatus.OK:
+            raise CandidateError(execution.status, execution.message)
 
     def _run(
         self,
@@ -174,8 +155,9 @@ class CannBackend:
         }
         (folder / "request.json").write_text(json.dumps(request))
         command = [self._tools.python, str(RUN_SCRIPT), str(folder / "request.json"), *options]
-        environment = {k: v for k, v in os.environ.items() if k.startswith(PASSED_ON)} | clean_environment()
-        finished = run_process(command, folder, WALL_SECONDS, environment)
+        around = self._tools.toolkit.environment(os.environ)
+        passed_on = {name: value for name, value in around.items() if name.startswith(PASSED_ON)}
+        finished = run_process(watched(command), folder, WALL_SECONDS, clean_environment() | passed_on)
         if finished.timed_out:
             message = f"The kernel did not finish within {WALL_SECONDS:.0f} s."
             return Execution(RunStatus.TIMEOUT, message, seconds=finished.seconds)

@@ -1,0 +1,1 @@
+"""Mock of msprof: it is looked for and not called."""
