@@ -28,6 +28,15 @@ BODY = """
         WaitFlag<HardEvent::V_S>(EVENT_ID0);
         uint64_t bits = GetAccVal();
         to.ReinterpretCast<float>().SetValue(0, *reinterpret_cast<float *>(&bits));
+    } else if (s[0] == 6) {
+        AscendCUtils::ResetMask();
+        LocalTensor<float> numbers = from.ReinterpretCast<float>();
+        ReduceMax(to.ReinterpretCast<float>(), numbers, numbers[1024], (int32_t)s[2], true);
+        SetFlag<HardEvent::V_S>(EVENT_ID0);
+        WaitFlag<HardEvent::V_S>(EVENT_ID0);
+        uint64_t bits = get_max_min_cnt();
+        to.ReinterpretCast<float>().SetValue(8, *reinterpret_cast<float *>(&bits));
+        to.ReinterpretCast<uint32_t>().SetValue(9, (uint32_t)(bits >> 32));
     } else if (s[0] == 1) {
         vor(d, a, a + 2048, repeats, 1, 1, 1, 8, 8, 8);
     } else if (s[0] == 2) {
@@ -77,6 +86,14 @@ def test_a_sum_in_the_register_is_of_the_active_lanes_of_all_repeats(run, repeat
     found = run(0, repeats, mask, values).view(np.float32)[0]
     expected = values.reshape(32, 64)[:repeats, :mask].astype(np.float64).sum()
     assert found == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("count", [8, 500])
+def test_the_register_of_a_maximum_has_its_value_and_index(run, count) -> None:
+    values = np.random.default_rng(count).standard_normal(2048).astype(np.float32)
+    found = run(6, 1, count, values)
+    assert found.view(np.float32)[8] == values[:count].max()
+    assert found.view(np.uint32)[9] == values[:count].argmax()
 
 
 @pytest.mark.parametrize("repeats", [1, 5])

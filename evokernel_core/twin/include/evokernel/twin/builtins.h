@@ -4,6 +4,7 @@
 
 #include "evokernel/twin/branches.h"
 #include "evokernel/twin/control.h"
+#include "evokernel/twin/cross.h"
 #include "evokernel/twin/instructions.h"
 #include "evokernel/twin/pipe.h"
 #include "evokernel/twin/reduce.h"
@@ -45,6 +46,21 @@ inline void wait_flag(pipe_t from, pipe_t to, int64_t id, EVK_AT)
         return evokernel::twin::NoSuchFlag("wait_flag", at);
     }
     evokernel::twin::WaitFlag(event, id, at);
+}
+// Flags between cores. `config`: the mode from bit 4 on, the flag from bit 8 on.
+inline void ffts_cross_core_sync(pipe_t pipe, uint64_t config, EVK_AT)
+{
+    evokernel::twin::CrossCoreSet(static_cast<uint8_t>(config >> 4 & 3), pipe, static_cast<uint16_t>(config >> 8 & 15),
+                                  at);
+}
+inline void wait_flag_dev(int64_t id, EVK_AT) { evokernel::twin::CrossCoreWait(static_cast<uint16_t>(id), at); }
+// The register of the last maximum or minimum: the value's bits, and its index above them.
+inline int64_t get_max_min_cnt()
+{
+    float value = 0;
+    uint32_t index = 0;
+    evokernel::twin::LastMaxMin(&value, &index);
+    return static_cast<int64_t>(uint64_t{index} << 32 | __builtin_bit_cast(uint32_t, value));
 }
 inline void set_mask_count() { AscendC::SetMaskCount(); }
 inline void set_mask_norm() { AscendC::SetMaskNorm(); }

@@ -73,6 +73,9 @@ template <typename First, typename... Args> int printf(const char *format, const
 #ifndef ASSERT
 #define ASSERT(...)
 #endif
+#ifndef ASSERT_MSG
+#define ASSERT_MSG(...)
+#endif
 #define ASCENDC_ASSERT(condition, behavior)                                               \
     do {                                                                                  \
         if (!(condition)) {                                                               \

@@ -21,11 +21,10 @@ template <typename T, typename U, typename... None> constexpr auto DivCeil(T val
     return (value + unit - 1) / unit;
 }
 template <typename T, typename U, typename... None>
-constexpr std::enable_if_t<std::is_integral_v<T> && std::is_integral_v<U> && sizeof...(None) == 0,
-                           std::common_type_t<T, U>>
+constexpr std::enable_if_t<std::is_integral_v<T> && std::is_integral_v<U> && sizeof...(None) == 0, uint32_t>
 Ceil(T value, U unit, None...)
 {
-    return (value + unit - 1) / unit;
+    return static_cast<uint32_t>((value + unit - 1) / unit);
 }
 constexpr int32_t CeilDivision(int32_t value, int32_t unit) { return unit == 0 ? 0 : (value + unit - 1) / unit; }
 
