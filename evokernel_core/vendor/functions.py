@@ -60,7 +60,9 @@ class Parameter:
 class Function:
     """``call``: the arguments as text, with the parameters' names in braces. ``results``: their dtypes, ""
     for the first tensor's. ``marks``: kinds of terms without which no graph is this function. ``limits``:
-    conditions on operands, as Python, that hold in each call."""
+    conditions on operands, as Python, that hold in each call. ``several``: it gives more results
+    than these, which stand in front. ``operator``: CANN's own name where published
+    rows have it."""
 
     name: str
     composition: Composition
@@ -70,6 +72,8 @@ class Function:
     marks: frozenset[str]
     dtypes: tuple[str, ...] = FLOATS
     limits: tuple[str, ...] = ()
+    operator: str = ""
+    several: bool = False
 
 
 def _tensor(name: str, least: int = 1, most: int = 8) -> Parameter:
@@ -129,6 +133,8 @@ TABLE: tuple[Function, ...] = (
         "{input}, {weight}, {bias}, {group}, {eps}",
         ("",),
         frozenset({"mean", "sum", "power", "sigmoid", "reshape"}),
+        operator="GroupNormSilu",
+        several=True,
     ),
     Function(
         "npu_swiglu",
@@ -137,6 +143,7 @@ TABLE: tuple[Function, ...] = (
         "{input}, dim={dim}",
         ("",),
         _GATED,
+        operator="SwiGlu",
     ),
     Function(
         "npu_geglu",
@@ -173,6 +180,7 @@ TABLE: tuple[Function, ...] = (
         ("int8", "float32"),
         frozenset({"amax", "abs", "round", "cast"}),
         dtypes=HALVES,
+        operator="DynamicQuant",
     ),
     Function(
         "npu_fusion_attention",
@@ -181,6 +189,7 @@ TABLE: tuple[Function, ...] = (
         "{query}, {key}, {value}, {query}.shape[1], 'BNSD', scale={scale}",
         ("",),
         frozenset({"attention"}),
+        several=True,
     ),
     Function("npu_fast_gelu", compositions.fast_gelu, (_INPUT,), "{input}", ("",), frozenset({"sigmoid"})),
     Function("npu_silu", compositions.silu, (_INPUT,), "{input}", ("",), frozenset({"sigmoid"})),

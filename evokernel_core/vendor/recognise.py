@@ -131,7 +131,7 @@ def _places(
                 break
         else:
             return None
-    return tuple(places)
+    return tuple(places) if len(set(places)) == len(places) else None
 
 
 def _within_limits(match: Recognised, graph: Graph, reading: Reading) -> bool:

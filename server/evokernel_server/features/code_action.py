@@ -10,7 +10,7 @@ from lsprotocol import types
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
 from evokernel_server.features import inputs
-from evokernel_server.features.inlay_hint import estimate_words, lines_around
+from evokernel_server.features.inlay_hint import estimate_words, lines_around, rival_words
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.text import Extent
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
@@ -57,6 +57,8 @@ def actions(
     for tracked in touched:
         if asked or tracked.found.estimate is None or tracked.found.wins:
             yield from _for_region(server, document, tracked)
+        elif tracked.found.estimate.rival_leads:
+            yield from _for_rival(document, tracked)
     for call in document.calls:
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
@@ -74,7 +76,9 @@ def _touches(lines: Extent, extent: Extent) -> bool:
 
 
 def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
-    region = tracked.region
+    region, estimate = tracked.region, tracked.found.estimate
+    if estimate is not None and estimate.rival_leads:
+        yield from _for_rival(document, tracked)
     if region.status in REPLACEABLE:
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
         what = f"{lines_around(document, tracked)}{region.op_category}"
@@ -89,6 +93,15 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
     offer = server.offers.find(document.path, region.id)
     if offer is not None and offer.old is None:
         yield _command(f"Apply the kernel that is ready ({offer.words})", names.APPLY, document, region.id)
+
+
+def _for_rival(document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
+    """The vendor's operator in place of the region's code."""
+    estimate, region = tracked.found.estimate, tracked.region
+    if estimate is not None and estimate.rival is not None and region.status in REPLACEABLE:
+        what = rival_words(estimate, estimate.rival).partition(": ")[2]
+        title = f"Use {estimate.rival.name} ({lines_around(document, tracked)}{what})"
+        yield _command(title, names.USE_VENDOR, document, region.id)
 
 
 def _takes_disabled(server: EvoKernelServer) -> bool:
@@ -110,6 +123,10 @@ def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) 
         yield _command(f"Apply the faster kernel ({offer.words})", names.APPLY, document, region_id)
         yield _command("Show the faster kernel's diff", names.SHOW_DIFF, document, region_id)
         yield _command("Reject the faster kernel", names.REJECT, document, region_id)
+    installed = document.installed.get(name)
+    if installed is not None and installed.function:
+        yield _command(f"Revert {installed.function}", names.REVERT, document, name, "name")
+        return
     yield _command(f"Revert kernel {name}", names.REVERT, document, name, "name")
     if document.installed.get(name) is None and name in document.installed:
         yield _command(f"Restore the package of {name}", names.RESTORE, document, name, "name")
