@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -10,7 +10,7 @@ from lsprotocol import types
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
 from evokernel_server.features import inputs
-from evokernel_server.features.inlay_hint import estimate_words, lines_around, rival_words
+from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.text import Extent
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
@@ -54,11 +54,10 @@ def actions(
     lines = _lines(document, wanted)
     touched = [item for item in document.tracked if _touches(lines, item.extent)]
     touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
+    yield from _for_rivals(document, touched)
     for tracked in touched:
         if asked or tracked.found.estimate is None or tracked.found.wins:
             yield from _for_region(server, document, tracked)
-        elif tracked.found.estimate.rival_leads:
-            yield from _for_rival(document, tracked)
     for call in document.calls:
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
@@ -76,9 +75,7 @@ def _touches(lines: Extent, extent: Extent) -> bool:
 
 
 def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
-    region, estimate = tracked.region, tracked.found.estimate
-    if estimate is not None and estimate.rival_leads:
-        yield from _for_rival(document, tracked)
+    region = tracked.region
     if region.status in REPLACEABLE:
         gain = f": {estimate_words(tracked.found.estimate)}" if tracked.found.estimate else ""
         what = f"{lines_around(document, tracked)}{region.op_category}"
@@ -95,13 +92,19 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
         yield _command(f"Apply the kernel that is ready ({offer.words})", names.APPLY, document, region.id)
 
 
-def _for_rival(document: Document, tracked: Tracked) -> Iterator[types.CodeAction]:
-    """The vendor's operator in place of the region's code."""
-    estimate, region = tracked.found.estimate, tracked.region
-    if estimate is not None and estimate.rival is not None and region.status in REPLACEABLE:
-        what = rival_words(estimate, estimate.rival).partition(": ")[2]
-        title = f"Use {estimate.rival.name} ({lines_around(document, tracked)}{what})"
-        yield _command(title, names.USE_VENDOR, document, region.id)
+def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[types.CodeAction]:
+    """The vendor's operators that no kernel is modelled to beat, each once, for the smallest region."""
+    seen: set[str] = set()
+    for tracked in touched:
+        estimate = tracked.found.estimate
+        if estimate is None or estimate.rival is None or tracked.region.status not in REPLACEABLE:
+            continue
+        rival = estimate.rival
+        if estimate.rival_leads and rival.name not in seen:
+            seen.add(rival.name)
+            what = lines_around(document, tracked) + latencies(estimate, rival)
+            title = f"Use {rival.name} ({what})"
+            yield _command(title, names.USE_VENDOR, document, tracked.region.id)
 
 
 def _takes_disabled(server: EvoKernelServer) -> bool:

@@ -97,7 +97,7 @@ def _label(document: Document, tracked: Tracked) -> str:
         return ""  # the hover says why there is no offer
     what = lines_around(document, tracked)
     if estimate.rival is not None and estimate.rival_leads:
-        return f"⚡ {what}{rival_words(estimate, estimate.rival)}"
+        return f"⚡ {what}{estimate.rival.name}: {latencies(estimate, estimate.rival)}"
     if not estimate.wins:
         return ""
     return f"⚡ {what}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
@@ -137,18 +137,19 @@ def _gain(installed: Installed) -> str:
     return f"gain {_percent(gain_of(before, latency.us))}{over}"
 
 
-def rival_words(estimate: Estimate, rival: Rival) -> str:
-    """The vendor's operator in place of the ops, in a few words: all of its figures, each with its word."""
-    now = f"{microseconds(estimate.now_us)} {estimate.source}"
-    figures = ", ".join(f"{microseconds(us)} {word}" for us, word in rival.figures)
-    return f"{rival.name}: {now} → {figures}"
+def latencies(estimate: Estimate, rival: Rival) -> str:
+    """The ops now and the vendor's operator in their place, each figure with its word."""
+    return f"{microseconds(estimate.now_us)} {estimate.source} → {_figures(rival)}"
+
+
+def _figures(rival: Rival) -> str:
+    return ", ".join(f"{microseconds(us)} {word}" for us, word in rival.figures)
 
 
 def _rival_line(rival: Rival | None) -> Iterator[str]:
     if rival is not None:
-        figures = ", ".join(f"{microseconds(us)} {word}" for us, word in rival.figures)
         row = f" ({rival.source})" if rival.source else ""
-        yield f"- as one operator, `{rival.name}`: {figures}{row}"
+        yield f"- as one operator, `{rival.name}`: {_figures(rival)}{row}"
 
 
 def evidence(tracked: Tracked) -> str:
