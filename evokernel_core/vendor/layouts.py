@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from evokernel_core.vendor.terms import Algebra, Mismatch, Number, Shape, Size, Term, broadcast
+from evokernel_core.vendor.algebra import Algebra
+from evokernel_core.vendor.terms import Mismatch, Number, Shape, Size, Term, broadcast
 
 _POINTWISE = frozenset(
     {"sum", "product", "power", "exp", "erf", "tanh", "sigmoid", "softplus", "abs", "round"}
