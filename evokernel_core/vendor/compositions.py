@@ -53,7 +53,7 @@ def layer_norm(
 
 
 def group_norm_silu(
-    m: Layouts, input: Term, weight: Term | None, bias: Term | None, eps: Term, group: int, flat: bool
+    m: Layouts, input: Term, weight: Term, bias: Term, eps: Term, group: int, flat: bool
 ) -> Results:
     """``flat``: the elements of a group are one axis; otherwise channels and pixels are axes of their own."""
     if len(input.shape) < 2 or any(size % group for size in input.shape[1]):
@@ -68,8 +68,7 @@ def group_norm_silu(
     spread = m.reduce("mean", m.power(centred, 2.0), over)
     rstd = m.power(m.add(spread, eps), -0.5)
     norm = m.reshape(m.multiply(centred, rstd), shape)
-    norm = m.multiply(norm, *_by_channel(m, weight, shape))
-    norm = m.add(norm, *_by_channel(m, bias, shape))
+    norm = m.add(m.multiply(norm, _by_channel(m, weight, shape)), _by_channel(m, bias, shape))
     return (m.silu(norm),)
 
 
@@ -80,12 +79,10 @@ def _product(sizes: tuple[tuple[int, ...], ...], binding: int) -> int:
     return found
 
 
-def _by_channel(m: Layouts, values: Term | None, shape: tuple[tuple[int, ...], ...]) -> list[Term]:
-    if values is None:
-        return []
+def _by_channel(m: Layouts, values: Term, shape: tuple[tuple[int, ...], ...]) -> Term:
     if values.shape != (shape[1],):
         raise Mismatch("not one number a channel")
-    return [m.reshape(values, (shape[1], *[m.size(1)] * (len(shape) - 2)))]
+    return m.reshape(values, (shape[1], *[m.size(1)] * (len(shape) - 2)))
 
 
 def swiglu(m: Layouts, input: Term, dim: int) -> Results:

@@ -27,6 +27,13 @@ _ROTARY = (
 tokens' axis, and where they have the heads' they have all."""
 
 
+_ATTENTION = (
+    "{query}.shape[-1] % 16 == 0 and {query}.shape[-1] <= 512 and {query}.shape[-1] == {value}.shape[-1]",
+    "{query}.shape[0] <= 2048 and {query}.shape[1] <= 256",
+)
+"""Pages npu_fusion_attention: features in sixteens up to 512, alike in all three, 256 heads, 2048 batches."""
+
+
 class Kind(StrEnum):
     TENSOR = "tensor"
     OPTIONAL = "optional"
@@ -124,8 +131,8 @@ TABLE: tuple[Function, ...] = (
         compositions.group_norm_silu,
         (
             _tensor("input", 2),
-            _optional("weight"),
-            _optional("bias"),
+            _tensor("weight"),
+            _tensor("bias"),
             _number("eps"),
             Parameter("group", Kind.GROUPS),
             Parameter("flat", Kind.SPELLING, (False, True)),
@@ -190,6 +197,8 @@ TABLE: tuple[Function, ...] = (
         ("",),
         frozenset({"attention"}),
         several=True,
+        dtypes=HALVES,
+        limits=_ATTENTION,
     ),
     Function("npu_fast_gelu", compositions.fast_gelu, (_INPUT,), "{input}", ("",), frozenset({"sigmoid"})),
     Function("npu_silu", compositions.silu, (_INPUT,), "{input}", ("",), frozenset({"sigmoid"})),

@@ -222,6 +222,20 @@ MISSES = {
     ),
     "another slope": Case(x(), "return x * torch.sigmoid(1.7 * x)"),
     "a root of a square": Case(x(), "return torch.sqrt(x * x) * torch.sigmoid(x)"),
+    "attention of float32": Case(
+        "q=f32[2,4,6,16], k=f32[2,4,6,16], v=f32[2,4,6,16]", "return F.scaled_dot_product_attention(q, k, v)"
+    ),
+    "features that are no sixteens": Case(
+        "q=f16[2,4,6,20], k=f16[2,4,6,20], v=f16[2,4,6,20]", "return F.scaled_dot_product_attention(q, k, v)"
+    ),
+    "a factor for each head": Case(
+        "x=f16[2,4,6,16], c=f16[1,4,6,16], s=f16[1,4,6,16]",
+        "a, b = x.chunk(2, -1)\nreturn s * torch.cat((b.neg(), a), 3) + c * x",
+    ),
+    "a last axis beyond the limit": Case(
+        "x=f16[2,4,6,900], c=f16[1,1,6,900], s=f16[1,1,6,900]",
+        "a, b = x.chunk(2, -1)\nreturn s * torch.cat((b.neg(), a), 3) + c * x",
+    ),
     "causal": Case(
         "q=f16[2,4,6,16], k=f16[2,4,6,16], v=f16[2,4,6,16]",
         "return F.scaled_dot_product_attention(q, k, v, is_causal=True)",
