@@ -161,7 +161,8 @@ class _Run:
                 rows[row.id] = row
                 if best is not None:
                     results.append((offer.region, best))
-                if best is None or row.left_alone:
+                led = offer.estimate is not None and offer.estimate.rival_leads
+                if best is None or (row.left_alone and not led):
                     waiting[:0] = offer.instead
         for region, best in reversed(results):
             rows[region.id] = self._placed(rows[region.id], region, best)
@@ -240,10 +241,10 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
         chip=session.settings.chip,
         tokens=result.tokens,
     )
-    latency = result.best.verdict.latency if result.best else None
+    latency, rival = result.best.verdict.latency if result.best else None, session.rival(region)
     if latency is None:
-        return row
-    rival, source = session.rival(region), latency.source.value
+        return _with_rival(row, rival)
+    source = latency.source.value
     left_alone = why_left_alone(latency, rival)
     return evolve(
         _with_rival(row, rival),

@@ -6,10 +6,11 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
+from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Latency, LatencySource
-from evokernel_core.synthesis.offers import Estimate, better_us, why_left_alone
+from evokernel_core.synthesis.offers import Estimate, Offer, better_us, choose, why_left_alone
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us, fused_us, launch_us
 from evokernel_core.vendor.functions import TABLE
@@ -99,6 +100,20 @@ def test_a_gain_is_over_the_better_of_the_two(
     estimate = Estimate(now, after, 1.0, "ascend910b1", rival=rival)
     assert estimate.gain == pytest.approx(gain)
     assert (estimate.wins, estimate.rival_leads) == (wins, leads)
+
+
+@pytest.mark.parametrize(("saved", "chosen"), [(79.0, ["whole"]), (81.0, ["part"])])
+def test_parts_of_an_operators_code_have_to_save_more_than_the_operator(
+    saved: float, chosen: list[str]
+) -> None:
+    def offer(name: str, lines: int, estimate: Estimate) -> Offer:
+        span = Span(1, 0, lines + 1, 0)
+        region = Region(name, "m.py", "M.forward", span, "", "", "other", RegionStatus.CANDIDATE)
+        return Offer(region, estimate)
+
+    part = offer("part", 1, Estimate(100.0, 100.0 - saved, 1.0, "ascend910b1"))
+    whole = offer("whole", 2, Estimate(100.0, 30.0, 1.0, "ascend910b1", rival=MODELLED))
+    assert [item.region.id for item in choose([part], [whole])] == chosen
 
 
 def test_what_is_measured_is_compared_with_what_is_measured() -> None:
