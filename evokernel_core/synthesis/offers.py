@@ -53,8 +53,8 @@ class Estimate:
 
     @property
     def saved_us(self) -> float:
-        """What the kernel saves; one that does not win is not applied. Where the vendor's operator leads, what
-        that saves: kernels for parts of its code have to save more."""
+        """What the kernel saves; one that does not win is not applied. Where the vendor's operator leads,
+        what that saves: kernels for parts of its code have to save more."""
         if self.rival is not None and self.rival_leads:
             return self.now_us - (self.rival.against(self.source) or self.now_us)
         return self.now_us - self.after_us if self.wins else 0.0
