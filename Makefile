@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench link-check meaning torch-versions official-headers headers public-kernels vsix clean
+.PHONY: setup demo test lint e2e bench link-check meaning torch-versions official-headers headers public-kernels vendor-operators vsix clean
 
 setup: $(STAMP)
 
@@ -61,6 +61,10 @@ headers: official-headers
 public-kernels: $(STAMP)
 	@test -n "$(SOURCES)" || (echo "give SOURCES='DIR ...', checkouts with operators" >&2; exit 2)
 	$(BIN)/python benchmarks/public_kernels.py --sources $(SOURCES) --run --jobs 2
+
+# Published measurements of the vendor's operators, beside what is modelled for them and for ours. Minutes.
+vendor-operators: $(STAMP)
+	$(BIN)/python benchmarks/vendor.py
 
 e2e: $(STAMP)
 	bash tests/e2e/vscode/run.sh

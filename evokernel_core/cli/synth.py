@@ -21,16 +21,18 @@ from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.synthesis.engine import AttemptEvent, SynthesisResult
-from evokernel_core.synthesis.offers import Offer, gain_of, why_left_alone
+from evokernel_core.synthesis.offers import Offer, better_us, gain_of, why_left_alone
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.session import Package, Session
+from evokernel_core.vendor.rival import Rival
 
 
 @frozen
 class Row:
-    """A region as ``--json`` reports it; latencies in microseconds. ``gain`` is the share of the baseline
-    that the best kernel saves. ``left_alone``: verified, and not applied since it would gain too little; the
-    reason says so."""
+    """A region as ``--json`` reports it; latencies in microseconds. ``vendor`` is the function of torch_npu
+    that the region is, with its latency and whether that is modelled or measured. ``gain`` is the share
+    that the best kernel saves of the better of the baseline and that function. ``left_alone``: verified,
+    and not applied since it would gain too little; the reason says so."""
 
     id: str
     line: int
@@ -49,6 +51,9 @@ class Row:
     tokens: int = 0
     gain: float | None = None
     left_alone: bool = False
+    vendor: str | None = None
+    vendor_us: float | None = None
+    vendor_source: str | None = None
 
 
 @click.command("synth", context_settings={"help_option_names": ["-h", "--help"]})
@@ -156,7 +161,8 @@ class _Run:
                 rows[row.id] = row
                 if best is not None:
                     results.append((offer.region, best))
-                if best is None or row.left_alone:
+                led = offer.estimate is not None and offer.estimate.rival_leads
+                if best is None or (row.left_alone and not led):
                     waiting[:0] = offer.instead
         for region, best in reversed(results):
             rows[region.id] = self._placed(rows[region.id], region, best)
@@ -235,17 +241,18 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
         chip=session.settings.chip,
         tokens=result.tokens,
     )
-    latency = result.best.verdict.latency if result.best else None
+    latency, rival = result.best.verdict.latency if result.best else None, session.rival(region)
     if latency is None:
-        return row
-    left_alone = why_left_alone(latency)
+        return _with_rival(row, rival)
+    source = latency.source.value
+    left_alone = why_left_alone(latency, rival)
     return evolve(
-        row,
+        _with_rival(row, rival),
         best_latency_us=latency.us,
         baseline_us=latency.baseline_us,
         roofline_us=latency.roofline_us,
-        latency_source=latency.source.value,
-        gain=round(gain_of(latency.baseline_us, latency.us), 4),
+        latency_source=source,
+        gain=round(gain_of(better_us(latency.baseline_us, rival, source), latency.us), 4),
         left_alone=bool(left_alone),
         reason=f"Left alone: {left_alone}; --line {region.span.line} asks for it."
         if left_alone
@@ -253,15 +260,30 @@ def _row(session: Session, region: Region, result: SynthesisResult) -> Row:
     )
 
 
+def _with_rival(row: Row, rival: Rival | None) -> Row:
+    if rival is None:
+        return row
+    us, word = rival.figures[0]
+    return evolve(row, vendor=rival.name, vendor_us=us, vendor_source=word)
+
+
 def _print(file: Path, rows: Iterable[Row]) -> None:
     """The verified kernels as a table, then what was left alone, then each reason once with its lines."""
     found = list(rows)
-    names = ("line", "op", "attempts", "eager us", "first us", "best us", "gain", "bound us")
+    names = ("line", "op", "attempts", "eager us", "vendor us", "first us", "best us", "gain", "bound us")
     table = Table(*map(column, names), "evidence", title=file.name)
     for row in found:
         if row.status == RegionStatus.VERIFIED:
-            latencies = [figure(us) for us in (row.baseline_us, row.first_latency_us, row.best_latency_us)]
-            cells = (str(row.attempts), *latencies, f"{row.gain or 0.0:.0%}", figure(row.roofline_us))
+            latencies = [figure(us) for us in (row.first_latency_us, row.best_latency_us)]
+            vendor = f"{figure(row.vendor_us)} {row.vendor_source}" if row.vendor else ""
+            cells = (
+                str(row.attempts),
+                figure(row.baseline_us),
+                vendor,
+                *latencies,
+                f"{row.gain or 0.0:.0%}",
+                figure(row.roofline_us),
+            )
             table.add_row(str(row.line), row.op_category, *cells, f"{row.latency_source} on {row.chip}")
     if table.row_count:
         print_table(table)

@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.verdict import Latency, LatencySource
 from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_core.vendor.rival import Rival
 
 
 @frozen
@@ -21,6 +22,7 @@ class Estimate:
     """Modelled microseconds of a region: op by op now, fused after, and the bound of any kernel.
 
     ``after_us`` is the best verified kernel's where there is one, else the schedule's own estimate.
+    ``rival``: the function of torch_npu that computes the region as one operator.
     """
 
     now_us: float
@@ -28,11 +30,21 @@ class Estimate:
     bound_us: float
     chip: str
     source: str = LatencySource.MODELLED.value
+    rival: Rival | None = None
 
     @property
     def gain(self) -> float:
-        """The share of the time now that the kernel saves; negative where it is slower."""
-        return gain_of(self.now_us, self.after_us)
+        """The share that the kernel saves of the better of the ops one by one and the vendor's operator;
+        negative where it is slower."""
+        return gain_of(better_us(self.now_us, self.rival, self.source), self.after_us)
+
+    @property
+    def rival_leads(self) -> bool:
+        """Whether the vendor's operator saves time, and is not slower than the kernel."""
+        given = self.rival.against(self.source) if self.rival else None
+        if given is None:
+            return False
+        return given <= self.after_us and is_winner(gain_of(self.now_us, given), self.source)
 
     @property
     def wins(self) -> bool:
@@ -41,7 +53,10 @@ class Estimate:
 
     @property
     def saved_us(self) -> float:
-        """What the kernel saves; one that does not win is not applied."""
+        """What the kernel saves; one that does not win is not applied. Where the vendor's operator leads,
+        what that saves: kernels for parts of its code have to save more."""
+        if self.rival is not None and self.rival_leads:
+            return self.now_us - (self.rival.against(self.source) or self.now_us)
         return self.now_us - self.after_us if self.wins else 0.0
 
 
@@ -50,17 +65,27 @@ def gain_of(now_us: float, after_us: float) -> float:
     return 1.0 - after_us / now_us if now_us > 0 else 0.0
 
 
+def better_us(now_us: float, rival: Rival | None, source: str) -> float:
+    """What a kernel has to beat: the ops one by one, or the vendor's operator where that is faster."""
+    given = rival.against(source) if rival else None
+    return now_us if given is None else min(now_us, given)
+
+
 def is_winner(gain: float, source: str) -> bool:
     """Whether a gain is greater than the error of its figures: the model's, or none of measured ones."""
     return gain > (MODEL_ERROR if source == LatencySource.MODELLED.value else 0.0)
 
 
-def why_left_alone(latency: Latency) -> str:
+def why_left_alone(latency: Latency, rival: Rival | None = None) -> str:
     """Why a verified kernel is not applied unasked, empty where it is."""
-    gain = gain_of(latency.baseline_us, latency.us)
+    before = better_us(latency.baseline_us, rival, latency.source.value)
+    gain = gain_of(before, latency.us)
     if is_winner(gain, latency.source.value):
         return ""
-    found = f"{latency.us:.1f} us {latency.source.value} instead of {latency.baseline_us:.1f} us"
+    found = f"{latency.us:.1f} us {latency.source.value} instead of {before:.1f} us"
+    if rival is not None and before < latency.baseline_us:
+        word = next(word for us, word in rival.figures if us == before)
+        found += f", {word} for {rival.name},"
     if gain <= 0 or latency.source is not LatencySource.MODELLED:
         return f"{found} is no gain"
     return f"{found} gains {gain:.0%}, which is no more than the model's own error of {MODEL_ERROR:.0%}"

@@ -17,6 +17,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc import author
 from evokernel_core.ascendc.emit.package import import_root, kernel_name, placed, write_package
+from evokernel_core.ascendc.emit.vendor import write_vendor_package
 from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.opset import fused_ops
@@ -48,6 +49,7 @@ from evokernel_core.synthesis.proposers.base import Candidate, Proposer
 from evokernel_core.synthesis.search import Search
 from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.roofline import eager_us, reachable_us, roofline_us
+from evokernel_core.vendor.rival import Rival, rival_of
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
 
@@ -262,7 +264,12 @@ class Session:
             after_us=after,
             bound_us=roofline_us(task, self.chip),
             chip=self.settings.chip,
+            rival=self.rival(region),
         )
+
+    def rival(self, region: Region) -> Rival | None:
+        """The vendor's operator that the region is, None where it is none."""
+        return rival_of(region.task, self.chip) if region.task is not None else None
 
     def _planned_us(self, task: KernelTask) -> float:
         return author.estimate_us(task, author.initial(task, self.chip), self.chip)
@@ -333,6 +340,12 @@ class Session:
         spoken = self._verifier.name if self._verifier else ""
         best = next((item for item in verified if item.verdict.verifier == spoken), verified[-1])
         return self._write(region, Candidate(best.source, best.verdict, best.parent))
+
+    def borrow(self, region: Region) -> Package:
+        """Writes the package that calls the vendor's operator for a region beside the user's file. Raises
+        UsageError where the region is no such operator."""
+        folder = write_vendor_package(import_root(Path(region.file)), region, self.settings.chip)
+        return Package(folder.name, folder)
 
     def _write(self, region: Region, candidate: Candidate) -> Package:
         return _write_below(import_root(Path(region.file)), region, candidate)

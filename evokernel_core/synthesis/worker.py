@@ -1,7 +1,7 @@
 """The child process in which the language server does everything slow: JSON lines on stdin and stdout.
 
     -> {"id": 0, "method": "configure", "params": <Settings JSON>}
-    -> {"id": n, "method": M, "params": {...}}      M: regions, synthesise, package, edit, revert_edit
+    -> {"id": n, "method": M, "params": {...}}      M: regions, synthesise, package, borrow, edit, revert_edit
     -> {"method": "cancel", "params": {"id": n}}
     <- {"id": n, "event": {"kind": "attempt", ...}}
     <- {"id": n, "result": {...}} or {"id": n, "error": {"reason": CODE, "message": SENTENCE}}
@@ -46,6 +46,7 @@ class Worker:
             "regions": self._regions,
             "synthesise": self._synthesise,
             "package": self._package,
+            "borrow": self._borrow,
             "edit": self._edit,
             "revert_edit": self._revert_edit,
         }
@@ -159,6 +160,11 @@ class Worker:
     def _package(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)
         package = self._open(Path(region.file).parent).package(region, params["source_id"])
+        return {"name": package.name, "dir": str(package.folder)}
+
+    def _borrow(self, id: int, params: Params) -> Mapping[str, Any]:
+        region = from_data(params["region"], Region)
+        package = self._open(Path(region.file).parent).borrow(region)
         return {"name": package.name, "dir": str(package.folder)}
 
     def _edit(self, id: int, params: Params) -> Mapping[str, Any]:

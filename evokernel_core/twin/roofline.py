@@ -121,6 +121,23 @@ def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int
     )
 
 
+def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
+    """Modelled microseconds of the graph as one operator, by the figures of ``eager_us`` for one op: a
+    launch, and the longest of its copies, its products and the vector work of its nodes. What is between
+    the nodes stays on the cores."""
+    bound = task.sizes if sizes is None else sizes
+    read, written = _traffic(task, bound)
+    computing = [node for node in task.graph.nodes if op_name(node.op) not in FREE_OPS]
+    products = {node.name: _product_us(node, task.graph, chip, bound) for node in computing}
+    cycles = math.fsum(
+        _usual_cycles(node, task.graph, chip, bound)
+        for node in computing
+        if not products[node.name] or op_name(node.op) == ATTENTION
+    )
+    moved = _copied_us(read, read, written, chip)
+    return launch_us(chip) + max(moved, math.fsum(products.values()), _cycles_us(cycles, chip))
+
+
 def _steps_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
     """Microseconds that the steps of recurrent layers wait: they follow each other, layer by layer and
     direction by direction, and in each the cube cores wait for states and the vector cores for products."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 GENERATE = "evokernel.generate"
+USE_VENDOR = "evokernel.useVendor"
 APPLY = "evokernel.apply"
 SHOW_DIFF = "evokernel.showDiff"
 REJECT = "evokernel.reject"

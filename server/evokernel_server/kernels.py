@@ -125,6 +125,18 @@ class Kernels:
             "sourceId": best.source_id,
         }
 
+    async def use_vendor(self, uri: str, region_id: str) -> dict[str, Any]:
+        """Puts a call of the vendor's operator in a region's place, under the guards of kernels."""
+        document, region = self._region(uri, region_id)
+        before = await asyncio.to_thread(_package_names, document.path)
+        name = str((await self.worker.request_again("borrow", {"region": to_data(region)}))["name"])
+        done = await self._edit(uri, region, name)
+        if isinstance(done, Refusal):
+            await self._withdraw(document, name, name not in before, None, done)
+            raise Refused(done.reason)
+        await self.installed_changed(document)
+        return {"status": "applied", "message": f"{name} calls the vendor's operator.", "name": name}
+
     async def _package(self, file: Path, region: Region, source_id: str) -> tuple[str, bool]:
         """The package's name, and whether it was not there before."""
         before = await asyncio.to_thread(_package_names, file)
@@ -191,6 +203,8 @@ class Kernels:
     async def region_of(self, file: Path, name: str) -> Region:
         """The region that a generated call replaced, from the job that made it."""
         installed = await asyncio.to_thread(read_installed, file, name)
+        if installed is not None and installed.region is not None:
+            return installed.region
         jobs = await self.store(lambda memory: memory.jobs(file=str(file)))
         placed = self.outcomes.find(file, name)
         wanted = placed.task_id if placed else installed.task_id if installed else ""

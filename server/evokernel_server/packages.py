@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
 from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
-from evokernel_core.domain.verdict import Latency, Verdict
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.roofline import eager_us, roofline_us
+from evokernel_core.vendor.rival import Rival, rival_of
 
 FOLDER = "evokernel_kernels"
 MANIFEST = "kernel.json"
@@ -20,7 +27,8 @@ _STAGING_S = 30.0
 
 @frozen
 class Installed:
-    """What a generated call runs: the kernel of its package."""
+    """What a generated call runs: the kernel of its package, or where ``function`` names one the vendor's
+    operator, which stands for ``region`` and has no verifier, task and source."""
 
     name: str
     folder: Path
@@ -28,6 +36,9 @@ class Installed:
     source_id: str
     latency: Latency
     verifier: str
+    rival: Rival | None = None
+    function: str = ""
+    region: Region | None = None
 
 
 def import_root(file: Path) -> Path:
@@ -67,9 +78,34 @@ def read_installed(file: Path, name: str) -> Installed | None:
     folder = package_folder(file, name)
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        if "vendor" in manifest:
+            return _borrowed(name, folder, manifest)
         verdict = from_data(manifest["verdict"], Verdict)
     except (OSError, ValueError, KeyError, TypeError, EvoKernelError, ExceptionGroup):
         return None
     if verdict.latency is None:
         return None
-    return Installed(name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier)
+    rival = _rival(manifest, verdict.latency.chip)
+    return Installed(
+        name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier, rival
+    )
+
+
+def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
+    task, chip = from_data(manifest["task"], KernelTask), load_chip(manifest["chip"])
+    rival = rival_of(task, chip)
+    if rival is None:
+        return None
+    us, word = rival.figures[0]
+    bound, now = roofline_us(task, chip), eager_us(task, chip)
+    latency = Latency(us, LatencySource(word), chip.name, 0, (), "", bound, now)
+    region = from_data(manifest["region"], Region)
+    return Installed(name, folder, "", "", latency, "", function=rival.name, region=region)
+
+
+def _rival(manifest: Mapping[str, Any], chip: str) -> Rival | None:
+    """What the kernel has to beat beside the ops one by one; None where the manifest does not tell."""
+    try:
+        return rival_of(from_data(manifest["task"], KernelTask), load_chip(chip))
+    except (ValueError, KeyError, TypeError, EvoKernelError, ExceptionGroup):
+        return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from evokernel_core.domain.region import RegionStatus
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.kernels import REPLACEABLE
@@ -36,6 +38,9 @@ def _found(document: Document) -> tuple[Mode, str]:
     if gains:
         many = "1 kernel" if len(gains) == 1 else f"{len(gains)} kernels"
         return Mode.READY, f"{many} can be generated in {name}; the largest gain is {max(gains):.0%}."
+    operators = sorted(set(_leading(document)))
+    if operators:
+        return Mode.READY, f"Code of {name} is what {', '.join(operators)} computes as one operator."
     if document.calls:
         return Mode.READY, f"The kernels of {name} are in place; nothing more is to gain."
     needing = document.regions(RegionStatus.NEEDS_SHAPES)
@@ -47,6 +52,14 @@ def _found(document: Document) -> tuple[Mode, str]:
 def winners(document: Document) -> tuple[Tracked, ...]:
     """The regions that are offered unasked."""
     return tuple(item for item in document.regions(*REPLACEABLE) if item.found.wins)
+
+
+def _leading(document: Document) -> Iterator[str]:
+    """The vendor's operators that no kernel is modelled to beat."""
+    for item in document.regions(*REPLACEABLE):
+        estimate = item.found.estimate
+        if estimate is not None and estimate.rival is not None and estimate.rival_leads:
+            yield estimate.rival.name
 
 
 def _why_nothing(document: Document) -> str:

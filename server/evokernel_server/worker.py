@@ -18,6 +18,7 @@ Methods and results:
     ``synthesise {region, budget, job_id, mode}`` -> ``{"status", "reason", "attempts",
         "first_latency_us", "best": {"source_id", "latency", "verifier"} | null}``
     ``package {region, source_id}`` -> ``{"name", "dir"}``; the package is complete or absent
+    ``borrow {region}`` -> ``{"name", "dir"}``: a package that calls the vendor's operator
     ``edit {text, region, name}`` -> ``{"edits": [{"range", "new_text"}]}``: puts the call in place
     ``revert_edit {text, region, name}`` -> the same shape: takes the call out again
 

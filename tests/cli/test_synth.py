@@ -31,6 +31,14 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+NORM = """\
+import torch
+
+
+# evokernel: x=f16[2048,4096], w=f16[4096]
+def norm(x, w):
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w
+"""
 NO_SHAPES = "import torch\n\n\ndef f(x):\n    return torch.relu(x) + 1\n"
 
 
@@ -175,3 +183,21 @@ def test_a_sentence_is_printed_once_with_its_lines(tmp_path: Path) -> None:
     done = run(tmp_path / "home", "synth", path, "--single")
     (line,) = [line for line in done.stdout.splitlines() if "unsupported" in line]
     assert line.startswith("lines 6, 7: unsupported: Line 6 ")
+
+
+def test_a_kernel_has_to_beat_the_vendors_operator(tmp_path: Path) -> None:
+    path = tmp_path / "norm.py"
+    path.write_text(NORM)
+    done = run(tmp_path / "home", "synth", path, "--budget", "1", "--apply", "--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = regions(done)
+    assert (row["vendor"], row["vendor_source"]) == ("torch_npu.npu_rms_norm", "modelled")
+    assert row["vendor_us"] < row["baseline_us"]
+    better = min(row["vendor_us"], row["baseline_us"])
+    assert row["gain"] == pytest.approx(1 - row["best_latency_us"] / better, abs=1e-3)
+    assert row["left_alone"] == (row["gain"] <= MODEL_ERROR)
+    assert row["left_alone"] == (path.read_text() == NORM)
+    assert not row["left_alone"] or "torch_npu.npu_rms_norm" in row["reason"]
+    shown = run(tmp_path / "home", "synth", path, "--budget", "1").stdout
+    assert "vendor us" in shown
+    assert f"{row['vendor_us']:.1f} modelled" in shown

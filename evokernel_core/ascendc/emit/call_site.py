@@ -18,8 +18,8 @@ _LINE = 60
 _LOCAL = re.compile(r"\W+")
 
 
-def context(task: KernelTask, site: CallSite) -> Mapping[str, Any]:
-    """The variables of call.py.jinja."""
+def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Mapping[str, Any]:
+    """The variables of call.py.jinja. ``limits``: more conditions on operands."""
     graph = task.graph
     given = [item for item in graph.inputs if is_operand(item)]
     names = {item.name: python_name(item.name) for item in given}
@@ -33,7 +33,7 @@ def context(task: KernelTask, site: CallSite) -> Mapping[str, Any]:
         "guard_lines": list(_guard_lines(site)),
         "operands": list(names.values()),
         "expressions": _tuple(item.expression or names[item.name] for item in given),
-        **_contract(task, given),
+        **_contract(task, given, limits),
         "default": "" if site.default_dtype == "float32" else f", torch.{site.default_dtype}",
         "call": _call(graph),
         "results": ", ".join(results),
@@ -101,7 +101,7 @@ def _through(path: str, known: Mapping[str, str]) -> str:
     return path
 
 
-def _contract(task: KernelTask, given: list[GraphInput]) -> dict[str, Any]:
+def _contract(task: KernelTask, given: list[GraphInput], limits: Iterable[str]) -> dict[str, Any]:
     """What a call must be given: ranks and dtypes, then sizes on the names of symbols."""
     tensors = [item for item in given if item.kind is not InputKind.SCALAR]
     sources = symbol_sources(task)
@@ -120,7 +120,7 @@ def _contract(task: KernelTask, given: list[GraphInput]) -> dict[str, Any]:
         "strided": _tuple(python_name(item.name) for item in tensors if not item.spec.contiguous),
         "kinds": list(_refuse_unless([*numbers, *kinds])),
         "sizes": [(symbol, f"{name}.shape[{axis}]") for symbol, (name, axis) in sources.items()],
-        "shapes": list(_refuse_unless([*shapes, *least])),
+        "shapes": list(_refuse_unless([*shapes, *least, *limits])),
         "symbols": _tuple(symbol.name for symbol in task.symbols),
         "captured": _tuple(str(symbol.size) for symbol in task.symbols),
         "numbers": _tuple(python_name(item.name) for item in given if item.kind is InputKind.SCALAR),

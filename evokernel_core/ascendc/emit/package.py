@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +90,19 @@ def write_package(
 
     Raises OSError where the folder cannot be written.
     """
+    return place_package(root, kernel_name(task, place.site), package_files(task, place, source, verdict))
+
+
+def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
+    """Write these files as ``root/evokernel_kernels/name``, and what all packages share beside it. Raises
+    OSError."""
     parent = root / ROOT_PACKAGE
     parent.mkdir(parents=True, exist_ok=True)
-    name = kernel_name(task, place.site)
     _update(parent / "__init__.py", _ROOT_INIT)
-    _update(parent / "guards.py", _render("guards.py"))
+    _update(parent / "guards.py", render("guards.py"))
     staging = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent))
     try:
-        for file, text in package_files(task, place, source, verdict).items():
+        for file, text in files.items():
             (staging / file).write_text(text)
         staging.chmod(0o755)
         return _swap_in(staging, parent / name)
@@ -138,13 +144,13 @@ def package_files(task: KernelTask, place: Placed, source: KernelSource, verdict
     return {
         "op_kernel.cpp": source.op_kernel_cpp,
         "tiling.h": source.tiling_h,
-        "op_torch.cpp": _render("op_torch.cpp", **schema, **binding.context(task)),
-        "CMakeLists.txt": _render("CMakeLists.txt", name=name),
-        "reference.py": _render("reference.py", name=name, arguments=arguments, body=statements(task)),
-        "test_op.py": _render("test_op.py", **schema, **_test_context(task)),
+        "op_torch.cpp": render("op_torch.cpp", **schema, **binding.context(task)),
+        "CMakeLists.txt": render("CMakeLists.txt", name=name),
+        "reference.py": render("reference.py", name=name, arguments=arguments, body=statements(task)),
+        "test_op.py": render("test_op.py", **schema, **trial_context(task)),
         "kernel.json": _manifest(name, task, place, source, verdict),
-        "__init__.py": _render("init.py", **schema, reference=_reference(task.graph)),
-        "call.py": _render(
+        "__init__.py": render("init.py", **schema, reference=_reference(task.graph)),
+        "call.py": render(
             "call.py", name=name, file=place.file, symbol=place.symbol, **call_site.context(task, place.site)
         ),
     }
@@ -165,7 +171,8 @@ def _reference(graph: Graph) -> str:
     return f"lambda {', '.join(names)}: reference({', '.join([*given, f'*tensors[{start}:]'])})"
 
 
-def _render(template: str, **context: Any) -> str:
+def render(template: str, **context: Any) -> str:
+    """The text of a template of this folder."""
     return _environment.get_template(f"{template}.jinja").render(**context)
 
 
@@ -203,7 +210,8 @@ def read_package(folder: Path) -> tuple[KernelTask, KernelSource, dict[str, Any]
         raise UsageError(f"{folder} is not a kernel package of EvoKernel; name one that is.") from error
 
 
-def _test_context(task: KernelTask) -> dict[str, Any]:
+def trial_context(task: KernelTask) -> dict[str, Any]:
+    """The variables of test_op.py.jinja but for the operator's schema."""
     full = task.sizes
     candidates = [full]
     if full:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -10,7 +10,7 @@ from lsprotocol import types
 from evokernel_core.domain.region import RegionStatus
 from evokernel_server import command_names as names
 from evokernel_server.features import inputs
-from evokernel_server.features.inlay_hint import estimate_words, lines_around
+from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.text import Extent
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
@@ -54,6 +54,7 @@ def actions(
     lines = _lines(document, wanted)
     touched = [item for item in document.tracked if _touches(lines, item.extent)]
     touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
+    yield from _for_rivals(document, touched)
     for tracked in touched:
         if asked or tracked.found.estimate is None or tracked.found.wins:
             yield from _for_region(server, document, tracked)
@@ -91,6 +92,21 @@ def _for_region(server: EvoKernelServer, document: Document, tracked: Tracked) -
         yield _command(f"Apply the kernel that is ready ({offer.words})", names.APPLY, document, region.id)
 
 
+def _for_rivals(document: Document, touched: Iterable[Tracked]) -> Iterator[types.CodeAction]:
+    """The vendor's operators that no kernel is modelled to beat, each once, for the smallest region."""
+    seen: set[str] = set()
+    for tracked in touched:
+        estimate = tracked.found.estimate
+        if estimate is None or estimate.rival is None or tracked.region.status not in REPLACEABLE:
+            continue
+        rival = estimate.rival
+        if estimate.rival_leads and rival.name not in seen:
+            seen.add(rival.name)
+            what = lines_around(document, tracked) + latencies(estimate, rival)
+            title = f"Use {rival.name} ({what})"
+            yield _command(title, names.USE_VENDOR, document, tracked.region.id)
+
+
 def _takes_disabled(server: EvoKernelServer) -> bool:
     text = server.client_capabilities.text_document
     return bool(text and text.code_action and text.code_action.disabled_support)
@@ -110,6 +126,10 @@ def _for_call(server: EvoKernelServer, document: Document, call: GeneratedCall) 
         yield _command(f"Apply the faster kernel ({offer.words})", names.APPLY, document, region_id)
         yield _command("Show the faster kernel's diff", names.SHOW_DIFF, document, region_id)
         yield _command("Reject the faster kernel", names.REJECT, document, region_id)
+    installed = document.installed.get(name)
+    if installed is not None and installed.function:
+        yield _command(f"Revert {installed.function}", names.REVERT, document, name, "name")
+        return
     yield _command(f"Revert kernel {name}", names.REVERT, document, name, "name")
     if document.installed.get(name) is None and name in document.installed:
         yield _command(f"Restore the package of {name}", names.RESTORE, document, name, "name")

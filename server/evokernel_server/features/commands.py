@@ -52,6 +52,10 @@ async def generate(server: EvoKernelServer, given: Arguments) -> Answer:
     return await server.kernels.generate(_text(given, "uri"), _text(given, "regionId"))
 
 
+async def use_vendor(server: EvoKernelServer, given: Arguments) -> Answer:
+    return await server.kernels.use_vendor(_text(given, "uri"), _text(given, "regionId"))
+
+
 async def apply_offer(server: EvoKernelServer, given: Arguments) -> Answer:
     return await server.kernels.apply_offer(_offer(server, given))
 
@@ -145,6 +149,7 @@ def _offer(server: EvoKernelServer, given: Arguments) -> Offer:
 
 COMMANDS: dict[str, Work] = {
     names.GENERATE: generate,
+    names.USE_VENDOR: use_vendor,
     names.APPLY: apply_offer,
     names.SHOW_DIFF: show_diff,
     names.REJECT: reject,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from evokernel_core.domain.region import Region, RegionStatus
-from evokernel_core.synthesis.offers import Estimate, gain_of
+from evokernel_core.synthesis.offers import Estimate, better_us, gain_of
 from evokernel_core.twin.accuracy import MODEL_ERROR
+from evokernel_core.vendor.rival import Rival
 from evokernel_server.offers import microseconds
 from evokernel_server.packages import Installed
 from evokernel_server.workspace import Document, Tracked
@@ -92,9 +93,13 @@ def _label(document: Document, tracked: Tracked) -> str:
     estimate = tracked.found.estimate
     if tracked.region.status is RegionStatus.NEEDS_SHAPES:
         return "⚡ shapes needed"
-    if estimate is None or not estimate.wins or tracked.region.status is RegionStatus.UNSUPPORTED:
+    if estimate is None or tracked.region.status is RegionStatus.UNSUPPORTED:
         return ""  # the hover says why there is no offer
     what = lines_around(document, tracked)
+    if estimate.rival is not None and estimate.rival_leads:
+        return f"⚡ {what}{estimate.rival.name}: {latencies(estimate, estimate.rival)}"
+    if not estimate.wins:
+        return ""
     return f"⚡ {what}{estimate_words(estimate)} (bound {_bare(estimate.bound_us)})"
 
 
@@ -114,11 +119,37 @@ def _bare(value: float) -> str:
 
 def _installed_label(installed: Installed) -> str:
     latency = installed.latency
+    if installed.function:
+        figure = f"{microseconds(latency.us)} {latency.source.value}"
+        return f"⚡ {installed.function}: {figure} (was {_bare(latency.baseline_us)} modelled)"
     return (
         f"⚡ {microseconds(latency.us)} {latency.source.value}"
-        f" (was {_bare(latency.baseline_us)}, gain {_percent(gain_of(latency.baseline_us, latency.us))},"
+        f" (was {_bare(latency.baseline_us)}, {_gain(installed)},"
         f" bound {_bare(latency.roofline_us)})"
     )
+
+
+def _gain(installed: Installed) -> str:
+    """The gain over the better of the ops one by one and the vendor's operator."""
+    latency, rival = installed.latency, installed.rival
+    before = better_us(latency.baseline_us, rival, latency.source.value)
+    over = f" over {rival.name}" if rival is not None and before < latency.baseline_us else ""
+    return f"gain {_percent(gain_of(before, latency.us))}{over}"
+
+
+def latencies(estimate: Estimate, rival: Rival) -> str:
+    """The ops now and the vendor's operator in their place, each figure with its word."""
+    return f"{microseconds(estimate.now_us)} {estimate.source} → {_figures(rival)}"
+
+
+def _figures(rival: Rival) -> str:
+    return ", ".join(f"{microseconds(us)} {word}" for us, word in rival.figures)
+
+
+def _rival_line(rival: Rival | None) -> Iterator[str]:
+    if rival is not None:
+        row = f" ({rival.source})" if rival.source else ""
+        yield f"- as one operator, `{rival.name}`: {_figures(rival)}{row}"
 
 
 def evidence(tracked: Tracked) -> str:
@@ -129,8 +160,9 @@ def evidence(tracked: Tracked) -> str:
     lines = [
         f"**{region.op_category}** in `{region.symbol}`",
         f"- op by op now: {microseconds(estimate.now_us)}",
+        *_rival_line(estimate.rival),
         f"- with fused kernels: {microseconds(estimate.after_us)}",
-        f"- gain: {_percent(estimate.gain)}{_why_not_offered(estimate)}",
+        f"- gain: {_percent(estimate.gain)}{_over(estimate)}{_why_not_offered(estimate)}",
         f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
         f"- {estimate.source} on {estimate.chip}, not yet verified",
         *_inputs(region),
@@ -138,6 +170,13 @@ def evidence(tracked: Tracked) -> str:
     if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
         lines.append("- a gain above 10x deserves a second look at what is compared")
     return "\n".join(lines)
+
+
+def _over(estimate: Estimate) -> str:
+    """What a gain is over, where that is not the ops one by one."""
+    rival = estimate.rival
+    better = better_us(estimate.now_us, rival, estimate.source)
+    return f" over {rival.name}" if rival is not None and better < estimate.now_us else ""
 
 
 def _why_not_offered(estimate: Estimate) -> str:
@@ -164,12 +203,23 @@ def _inputs(region: Region) -> Iterator[str]:
 def installed_evidence(installed: Installed) -> str:
     """Markdown: what the figures of a generated call rest on."""
     latency = installed.latency
+    if installed.function:
+        return "\n".join(
+            [
+                f"**{installed.function}**, as its documentation says; no verifier runs it",
+                f"- {microseconds(latency.us)} {latency.source.value} on {latency.chip}",
+                f"- the same ops one by one: {microseconds(latency.baseline_us)} modelled",
+                f"- bound: {microseconds(latency.roofline_us)} modelled",
+            ]
+        )
     return "\n".join(
         [
             f"**{installed.name}**, verified by {installed.verifier}",
             f"- {microseconds(latency.us)} {latency.source.value} on {latency.chip},"
             f" {latency.block_dim} vector cores",
             f"- the same ops one by one: {microseconds(latency.baseline_us)}",
+            *_rival_line(installed.rival),
+            f"- {_gain(installed)}",
             f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {latency.bottleneck}",
         ]
     )
@@ -178,4 +228,4 @@ def installed_evidence(installed: Installed) -> str:
 def estimate_words(estimate: Estimate) -> str:
     """The gain in a few words, for titles."""
     now, after = microseconds(estimate.now_us), microseconds(estimate.after_us)
-    return f"{now} → {after} {estimate.source}, gain {_percent(estimate.gain)}"
+    return f"{now} → {after} {estimate.source}, gain {_percent(estimate.gain)}{_over(estimate)}"

@@ -1,0 +1,1 @@
+"""Published rows of the vendor's built-in operators as PyTorch that the author can be asked for."""

@@ -1,0 +1,65 @@
+"""What the vendor's own operator takes for a task that is one: the second baseline of a kernel."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import fused_us
+from evokernel_core.vendor.published import Published, published
+from evokernel_core.vendor.recognise import Recognised, recognised
+
+
+@frozen
+class Rival:
+    """A function of ``torch_npu`` that computes a task in one launch. ``modelled_us``: its copies and
+    vector work at the model's rates, which published measurements exceed (benchmarks/vendor.py);
+    ``measured_us``: of a published row with the same chip, dtypes and sizes, and ``source`` names that
+    row."""
+
+    name: str
+    modelled_us: float
+    measured_us: float | None = None
+    source: str = ""
+
+    def against(self, source: str) -> float | None:
+        """The figure that a latency of ``source`` has to beat: nothing modelled beside what is measured. A
+        kernel that is modelled has to beat a measured figure too, so that it never claims more for that."""
+        if source == LatencySource.MEASURED.value:
+            return self.measured_us
+        return self.modelled_us if self.measured_us is None else min(self.modelled_us, self.measured_us)
+
+    @property
+    def figures(self) -> tuple[tuple[float, str], ...]:
+        """Microseconds and the word for them, what is measured first."""
+        modelled = (self.modelled_us, LatencySource.MODELLED.value)
+        if self.measured_us is None:
+            return (modelled,)
+        return (self.measured_us, LatencySource.MEASURED.value), modelled
+
+
+def rival_of(task: KernelTask, chip: Chip) -> Rival | None:
+    """The function that the task is with what it takes on the chip, None where it is none."""
+    found = recognised(task)
+    if found is None:
+        return None
+    modelled = fused_us(task, chip)
+    row = next((item for item in published() if _is_row(item, found, task, chip)), None)
+    if row is None:
+        return Rival(found.name, modelled)
+    return Rival(found.name, modelled, row.us, row.source)
+
+
+def _is_row(row: Published, found: Recognised, task: KernelTask, chip: Chip) -> bool:
+    """Whether a row is the call: the same operands in the same order, and the same arguments."""
+    if row.operator != found.function.operator or row.chip != chip.name:
+        return False
+    inputs = {item.name: item for item in task.graph.inputs if item.kind is not InputKind.SCALAR}
+    given = dict(found.arguments)
+    used = [inputs[text[1:-1]].spec for text in given.values() if text[1:-1] in inputs]
+    operands = tuple((spec.sizes(task.sizes), spec.dtype) for spec in used)
+    choices = {name: value for name, value in row.arguments.items() if name in given and name != "eps"}
+    return operands == row.tensors and all(given[name] == str(value) for name, value in choices.items())

@@ -1,0 +1,149 @@
+"""What the operations of a graph are as terms."""
+
+from __future__ import annotations
+
+from evokernel_core.vendor import views
+from evokernel_core.vendor.reading import Call, Rule
+from evokernel_core.vendor.terms import Mismatch, Term
+
+
+def _scaled(c: Call) -> Term:
+    """The second operand of a sum or difference, as often as ``alpha`` says."""
+    return c.m.multiply(c.read(1), c.m.number(c.number(c.option(2, "alpha", 1))))
+
+
+def _function(name: str) -> Rule:
+    def rule(c: Call) -> Term:
+        if len(c.node.args) != 1 or c.node.kwargs:
+            raise Mismatch("settings of a function")
+        return c.m.function(name, c.read(0))
+
+    return rule
+
+
+def _power(exponent: float) -> Rule:
+    return lambda c: c.m.power(c.read(0), exponent)
+
+
+def _pow(c: Call) -> Term:
+    if not isinstance(c.arg(1), (int, float)):
+        raise Mismatch("an exponent that only the call decides")
+    return c.m.power(c.read(0), float(c.arg(1)))
+
+
+def _divide(c: Call) -> Term:
+    if c.option(2, "rounding_mode") is not None:
+        raise Mismatch("a division of whole numbers")
+    return c.m.divide(c.read(0), c.read(1))
+
+
+def _gelu(c: Call) -> Term:
+    return c.m.gelu(c.read(0), str(c.option(1, "approximate", "none")))
+
+
+def _softplus(c: Call) -> Term:
+    if any(value is not None for value in c.node.args[1:]):
+        raise Mismatch("a softplus with settings")
+    return c.m.function("softplus", c.read(0))
+
+
+def _mish(c: Call) -> Term:
+    x = c.read(0)
+    return c.m.multiply(x, c.m.function("tanh", c.m.function("softplus", x)))
+
+
+def _reduced(name: str) -> Rule:
+    return lambda c: c.m.reduce(name, c.term(0), c.axes(1), bool(c.option(2, "keepdim", False)))
+
+
+def _total(c: Call) -> Term:
+    return c.m.total(c.term(0), c.axes(1), bool(c.option(2, "keepdim", False)))
+
+
+def _spread(c: Call) -> tuple[Term, Term]:
+    """Variance and mean."""
+    if c.option(2, "correction", 1) not in (0, 0.0):
+        raise Mismatch("a variance with a correction")
+    x, axes, keep = c.term(0), c.axes(1), bool(c.option(3, "keepdim", False))
+    centred = c.m.subtract(x, c.m.reduce("mean", x, axes))
+    spread = c.m.reduce("mean", c.m.power(centred, 2.0), axes, keep)
+    return spread, c.m.reduce("mean", x, axes, keep)
+
+
+def _layer_norm(c: Call) -> tuple[Term, Term, Term]:
+    """The norm, its mean, and the reciprocal of its deviation."""
+    x, shape = c.term(0), c.arg(1)
+    over = tuple(range(-len(shape), 0))
+    mean = c.m.reduce("mean", x, over)
+    centred = c.m.subtract(x, mean)
+    spread = c.m.reduce("mean", c.m.power(centred, 2.0), over)
+    rstd = c.m.power(c.m.add(spread, c.term(4)), -0.5)
+    norm = c.m.multiply(centred, rstd, *([c.term(2)] if c.arg(2) is not None else []))
+    return c.m.add(norm, *([c.term(3)] if c.arg(3) is not None else [])), mean, rstd
+
+
+def _clamp(c: Call) -> Term:
+    low, high = c.option(1, "min"), c.option(2, "max")
+    words = ["" if bound is None else str(c.number(bound)[0]) for bound in (low, high)]
+    return c.m.function("clamp", c.read(0), attributes=" ".join(words))
+
+
+def _same(c: Call) -> Term:
+    return c.term(0)
+
+
+def _attention(c: Call) -> Term:
+    """Of scores ``scale * q k^T``; a mask is a fourth operand."""
+    if c.option(4, "dropout_p", 0.0) or c.option(5, "is_causal", False) or c.option(7, "enable_gqa", False):
+        raise Mismatch("attention with settings")
+    mask = c.option(3, "attn_mask")
+    if mask is not None:
+        raise Mismatch("attention with a mask")
+    query = c.term(0)
+    scale = c.option(6, "scale")
+    number = tuple(float(size) ** -0.5 for size in query.shape[-1]) if scale is None else c.number(scale)
+    return c.m.attention(query, c.term(1), c.term(2), number)
+
+
+_VIEWS = "view _unsafe_view reshape unsqueeze squeeze flatten"
+_SAME = "_to_copy clone contiguous alias detach lift_fresh_copy"
+
+RULES: dict[str, Rule] = {
+    "add": lambda c: c.m.add(c.read(0), _scaled(c)),
+    "sub": lambda c: c.m.subtract(c.read(0), _scaled(c)),
+    "rsub": lambda c: c.m.subtract(_scaled(c), c.read(0)),
+    "mul": lambda c: c.m.multiply(c.read(0), c.read(1)),
+    "div": _divide,
+    "neg": lambda c: c.m.multiply(c.read(0), c.m.number(-1.0)),
+    "reciprocal": _power(-1.0),
+    "sqrt": _power(0.5),
+    "rsqrt": _power(-0.5),
+    "square": _power(2.0),
+    "pow": _pow,
+    "silu": lambda c: c.m.silu(c.read(0)),
+    "gelu": _gelu,
+    "softplus": _softplus,
+    "mish": _mish,
+    "clamp": _clamp,
+    "mean": _reduced("mean"),
+    "amax": _reduced("amax"),
+    "sum": _total,
+    "native_layer_norm": _layer_norm,
+    "var_mean": _spread,
+    "var": lambda c: _spread(c)[0],
+    "permute": views.permute,
+    "transpose": views.transpose,
+    "t": views.transpose,
+    "slice": views.sliced,
+    "select": views.select,
+    "split": views.split,
+    "split_with_sizes": views.split,
+    "cat": views.join,
+    "stack": views.stack,
+    "expand": lambda c: c.m.expand(c.term(0), c.shape()),
+    "scaled_dot_product_attention": _attention,
+    **{name: _function(name) for name in ("exp", "erf", "tanh", "sigmoid", "abs", "round")},
+    **dict.fromkeys(_VIEWS.split(), views.view),
+    **dict.fromkeys(_SAME.split(), _same),
+}
+"""By the name of ATen's operation without its overload. A graph with any other is not recognised."""
