@@ -14,6 +14,7 @@ import contextlib
 import csv
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import types
@@ -46,6 +47,7 @@ def write_case(validation: Path, operator: Operator, work: Path) -> Path:
         raise ValueError((done.stderr.strip().splitlines() or ["it ended"])[-1])
     call = json.loads((work / "call.json").read_text())
     case = _case(operator, call, work)
+    _clear(case["outputs"], outputs_cleared(validation / "pybind.cpp", operator), work)
     path = work / "CASE.json"
     path.write_text(json.dumps(case))
     return path
@@ -70,6 +72,33 @@ def _case(operator: Operator, call: Mapping[str, Any], work: Path) -> dict[str, 
         "operator": operator.type, "inputs": inputs, "attributes": attributes, "outputs": outputs,
         "expect": expect, "rtol": loose, "atol": loose,
     }  # fmt: skip
+
+
+_CLEARED = re.compile(
+    r"\b(\w+)\s*=\s*(?:torch|at)::zeros(?:_like)?\(|\b(\w+)\.(?:zero_\(|fill_\(0(?:\.0*f?)?\))"
+)
+_COMMAND = re.compile(r"EXEC_NPU_CMD\(([^;]*)\);")
+
+
+def outputs_cleared(binding: Path, operator: Operator) -> set[str]:
+    """The outputs that the C++ binding clears before it calls the operator, whose last arguments they are."""
+    text = binding.read_text() if binding.is_file() else ""
+    cleared = {name for names in _CLEARED.findall(text) for name in names if name}
+    found = set()
+    for command in _COMMAND.findall(text):
+        given = [word.strip() for word in command.split(",")][-len(operator.outputs) :]
+        found |= {
+            output.name for output, word in zip(operator.outputs, given, strict=False) if word in cleared
+        }
+    return found
+
+
+def _clear(outputs: Mapping[str, Any], cleared: set[str], work: Path) -> None:
+    for name in cleared & outputs.keys():
+        if isinstance(output := outputs[name], dict):
+            dtype = "uint16" if output["dtype"] == "bfloat16" else output["dtype"]
+            output["file"] = f"{name}.zeros.npy"
+            np.save(work / output["file"], np.zeros(output.pop("shape"), dtype))
 
 
 def _dtypes(item: Any) -> list[str]:
