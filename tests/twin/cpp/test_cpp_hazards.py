@@ -121,6 +121,15 @@ CASES = {
         QUEUE_END,
         "stale-read",
     ),
+    "a late use that the next owner of the buffer does not wait for": (
+        QUEUE,
+        "in.FreeTensor(a); Adds(c, a, 1.0f, 1024); auto e = in.AllocTensor<float>(); "
+        "auto f = in.AllocTensor<float>(); DataCopy(f, x[8], 1016); in.FreeTensor(e); in.FreeTensor(f);",
+        GOOD_QUEUE + "auto e = in.AllocTensor<float>(); auto f = in.AllocTensor<float>(); "
+        "DataCopy(f, x[8], 1016); in.FreeTensor(e); in.FreeTensor(f);",
+        QUEUE_END,
+        "missing-sync",
+    ),
     "using a tensor whose buffer had another owner": (
         QUEUE,
         "in.FreeTensor(a); auto e = in.AllocTensor<float>(); auto f = in.AllocTensor<float>(); "
