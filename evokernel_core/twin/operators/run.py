@@ -59,7 +59,11 @@ def build_call(
     """
     operator = operator_of(description, case.operator)
     combination = combination_of(operator, case)
-    case = evolve(case, outputs={**case.outputs, **_inferred(host, operator, combination, case, chip)})
+    inferred = _inferred(host, operator, combination, case, chip)
+    unseen = {
+        name: _cleared(name, tensor, work) for name, tensor in inferred.items() if name not in case.expect
+    }
+    case = evolve(case, outputs={**case.outputs, **inferred, **unseen})
     values = dict(_values(description, operator, case, work))
     tiled = host.tile(request_text(operator, case, combination, values), chip)
     tiling = bytes.fromhex(tiled["tiling"])
@@ -90,7 +94,7 @@ def run_call(
 
 def _inferred(
     host: HostProgram, operator: Operator, combination: int, case: Case, chip: Chip
-) -> dict[str, Given]:
+) -> dict[str, Tensor]:
     """The outputs that a call must have and the case does not name, in the shapes of the operator's own shape
     function; none where there is no such function or it leaves them open."""
     absent = [
@@ -115,6 +119,13 @@ def _inferred(
         for name, tensor in open_shapes.items()
         if min(found[name], default=0) >= 0
     }
+
+
+def _cleared(name: str, tensor: Tensor, work: Path) -> Tensor:
+    """Memory for an output that nobody asks for: the kernel may write it, or leave it as it is."""
+    file = f"{name}.left_out.npy"
+    np.save(work / file, np.zeros(tensor.shape, "uint16" if tensor.dtype == "bfloat16" else tensor.dtype))
+    return evolve(tensor, file=file)
 
 
 def _values(
