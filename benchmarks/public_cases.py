@@ -14,6 +14,7 @@ import contextlib
 import csv
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import types
@@ -46,6 +47,7 @@ def write_case(validation: Path, operator: Operator, work: Path) -> Path:
         raise ValueError((done.stderr.strip().splitlines() or ["it ended"])[-1])
     call = json.loads((work / "call.json").read_text())
     case = _case(operator, call, work)
+    _clear(case["outputs"], outputs_cleared(validation / "pybind.cpp", operator), work)
     path = work / "CASE.json"
     path.write_text(json.dumps(case))
     return path
@@ -55,7 +57,10 @@ def _case(operator: Operator, call: Mapping[str, Any], work: Path) -> dict[str, 
     inputs, attributes = _matched(operator, call["arguments"], call["names"], work)
     combination = combination_in(operator, {name: _dtypes(item) for name, item in inputs.items()})
     outputs, expect = {}, {}
-    # An operator without outputs changes its first inputs.
+    changed = {name: files for name, item in inputs.items() if (files := _changed(item))}
+    if not operator.outputs and changed:
+        return _written(operator, inputs, attributes, {}, changed)
+    # An operator without outputs whose reference changes nothing changes its first inputs.
     answering = operator.outputs or operator.inputs
     for parameter, found in zip(answering, _results(answering, call["results"]), strict=False):
         dtype = dtype_of(parameter, combination)
@@ -63,6 +68,17 @@ def _case(operator: Operator, call: Mapping[str, Any], work: Path) -> dict[str, 
         if operator.outputs:
             outputs[parameter.name] = shapes if parameter.kind == "dynamic" else shapes[0]
         expect[parameter.name] = [item["file"] for item in found]
+    return _written(operator, inputs, attributes, outputs, expect)
+
+
+def _written(
+    operator: Operator,
+    inputs: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    expect: Mapping[str, Any],
+) -> dict[str, Any]:
+    """CASE.json as data."""
     loose = max(
         (TOLERANCES.get(each, 0.0) for item in inputs.values() for each in _dtypes(item)), default=0.0
     )
@@ -72,9 +88,44 @@ def _case(operator: Operator, call: Mapping[str, Any], work: Path) -> dict[str, 
     }  # fmt: skip
 
 
+_CLEARED = re.compile(
+    r"\b(\w+)\s*=\s*(?:torch|at)::zeros(?:_like)?\(|\b(\w+)\.(?:zero_\(|fill_\(0(?:\.0*f?)?\))"
+)
+_COMMAND = re.compile(r"EXEC_NPU_CMD\(([^;]*)\);")
+
+
+def outputs_cleared(binding: Path, operator: Operator) -> set[str]:
+    """The outputs that the C++ binding clears before it calls the operator, whose last arguments they are."""
+    text = binding.read_text() if binding.is_file() else ""
+    cleared = {name for names in _CLEARED.findall(text) for name in names if name}
+    found = set()
+    for command in _COMMAND.findall(text):
+        given = [word.strip() for word in command.split(",")][-len(operator.outputs) :]
+        found |= {
+            output.name for output, word in zip(operator.outputs, given, strict=False) if word in cleared
+        }
+    return found
+
+
+def _clear(outputs: Mapping[str, Any], cleared: set[str], work: Path) -> None:
+    for name in cleared & outputs.keys():
+        if isinstance(output := outputs[name], dict):
+            dtype = "uint16" if output["dtype"] == "bfloat16" else output["dtype"]
+            output["file"] = f"{name}.zeros.npy"
+            np.save(work / output["file"], np.zeros(output.pop("shape"), dtype))
+
+
+def _given(item: Any) -> list[dict[str, Any]]:
+    return [each for each in (item if isinstance(item, list) else [item]) if each]
+
+
 def _dtypes(item: Any) -> list[str]:
-    items = item if isinstance(item, list) else [item]
-    return [each["dtype"] for each in items if each]
+    return [each["dtype"] for each in _given(item)]
+
+
+def _changed(item: Any) -> list[str]:
+    """What the reference makes of the tensors of an argument in place, [] where it leaves them."""
+    return [each["after"] for each in _given(item) if "after" in each]
 
 
 def _results(parameters: Sequence[Parameter], results: Sequence[Any]) -> Iterator[list[Any]]:
@@ -159,11 +210,12 @@ def main() -> int:
     rows = list(csv.DictReader((validation / "test_cases.csv").read_text().splitlines(), delimiter=";"))
     row, inputs = _small_enough(rows, prepare)
     given = prepare.get_init_inputs(row)
+    copies = _copied(inputs)
     with torch.no_grad():
-        results = module.Model(*given)(*_copied(inputs))
+        results = module.Model(*given)(*copies)
         with contextlib.suppress(_Called):
             module.ModelNew(*given)(*inputs)
-    save = _Saver(out)
+    save = _Saver(out, _pairs(inputs, copies))
     flat = results if isinstance(results, (list, tuple)) else [results]
     call = {
         "arguments": [save(item) for item in calls[0]],
@@ -249,6 +301,17 @@ def _copied(items: Any) -> Any:
     return type(items)(map(_copied, items)) if isinstance(items, (list, tuple)) else items
 
 
+def _pairs(inputs: Any, copies: Any) -> dict[int, Any]:
+    """By identity of an input whose copy the reference wrote to: what the copy holds since. All tensors of a
+    list of which it wrote to some count as written."""
+    pairs = {}
+    for given, copy in zip(inputs, copies, strict=True):
+        found = list(zip(_tensors([given]), _tensors([copy]), strict=True))
+        if any(written._version > 0 for _, written in found):
+            pairs |= {id(tensor): written for tensor, written in found}
+    return pairs
+
+
 def _plain(value: Any) -> Any:
     """A number of numpy's as Python's."""
     return value.item()
@@ -257,8 +320,8 @@ def _plain(value: Any) -> Any:
 class _Saver:
     """Tensors as files, other values as they are."""
 
-    def __init__(self, out: Path) -> None:
-        self.out, self.count = out, 0
+    def __init__(self, out: Path, changed: Mapping[int, Any]) -> None:
+        self.out, self.count, self.changed = out, 0, changed
 
     def __call__(self, item: Any) -> Any:
         import torch
@@ -267,6 +330,12 @@ class _Saver:
             return list(map(self, item))
         if not isinstance(item, torch.Tensor):
             return item
+        after = self.changed.get(id(item))
+        return {**self._saved(item), **({} if after is None else {"after": self._saved(after)["file"]})}
+
+    def _saved(self, item: Any) -> dict[str, Any]:
+        import torch
+
         file = f"tensor{self.count}.npy"
         self.count += 1
         item = item.detach().contiguous()

@@ -1,6 +1,6 @@
 """How much of public operators' code compiles and runs on the twin as it is.
 
-    python benchmarks/public_kernels.py --sources DIR [DIR ...] [--run] [--jobs N] [--filter TEXT]
+    python benchmarks/public_kernels.py --sources DIR [DIR ...] [--run] [--chip NAME] [--jobs N] [--filter T]
 
 An operator is a folder with ``op_kernel`` and ``op_host``, in its first combination of dtypes. DIRs are
 projects, fetched and read in place. Folders named ``question`` hold no answers and are left out. With --run
@@ -43,7 +43,8 @@ def main() -> int:
         if args.filter in str(path)
     ]
     with ThreadPoolExecutor(args.jobs) as pool:
-        rows = [row for found in pool.map(lambda folder: _told(folder, args.run), folders) for row in found]
+        found = pool.map(lambda folder: _told(folder, args.run, load_chip(args.chip)), folders)
+        rows = [row for several in found for row in several]
     summary = summarised(rows)
     _print(rows, summary)
     if args.json:
@@ -55,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sources", type=Path, nargs="+", required=True)
     parser.add_argument("--run", action="store_true")
+    parser.add_argument("--chip", default=DEFAULT_CHIP)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--filter", default="")
     parser.add_argument("--json", type=Path)
@@ -68,8 +70,7 @@ def operator_folders(source: Path) -> Iterator[Path]:
             yield kernels.parent
 
 
-def _told(root: Path, run: bool) -> list[Row]:
-    chip = load_chip(DEFAULT_CHIP)
+def _told(root: Path, run: bool, chip: Chip) -> list[Row]:
     rows = [{"folder": str(root), **row} for row in operator_rows(root, None, chip)]
     if run:
         rows = [{**row, **_ran(root, row, chip)} if row["compiled"] else row for row in rows]

@@ -180,7 +180,8 @@ def run_op(folder: Path, case_file: Path | None, as_json: bool, **options: Any) 
       "attributes": {"epsilon": 1e-5}, "outputs": {"y": {"shape": [8, 2048], "dtype": "float16"}},
       "expect": {"y": "golden.npy"}, "rtol": 1e-3, "atol": 1e-3}
     A list of tensors is a list; a bfloat16 tensor {"file": "x.npy", "dtype": "bfloat16"} has its 16 bits.
-    An input in "expect" is changed in place.
+    An input in "expect" is changed in place. An output given as a file holds it before the call; one that the
+    operator requires and the case leaves out has the shape that the operator's own shape function says.
     """
     told = _operator_told(folder, case_file, options)
     click.echo(json.dumps(told) if as_json else _operator_text(told))

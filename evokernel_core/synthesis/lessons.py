@@ -28,7 +28,7 @@ RULES: Mapping[str, str] = {
     "alignment": "You cannot use unified buffer addresses or lengths that are not multiples of 32 bytes.",
     "out-of-bounds": "You cannot read or write beyond the end of a tensor.",
     "uninitialised-read": "You cannot read unified buffer elements that nothing has written.",
-    "stale-read": "You cannot read a buffer before the pipe that writes it has finished.",
+    "stale-read": "You cannot use a tensor of a queue after FreeTensor gave its buffer back.",
     "queue-misuse": "You cannot use a tensor of a queue out of the order alloc, enqueue, dequeue, free.",
     "event-misuse": "You cannot wait for an event that was not set, nor set one that is not waited for.",
     "repeat-limit": "You cannot pass more than 255 repeats to one vector instruction.",

@@ -230,7 +230,8 @@ class _Table:
         """A block with the shapes, then the addresses, as ListTensorDesc reads it."""
         words: list[int] = []
         for index, item in enumerate(items):
-            sizes = item.get("shape") or np.load(_resolve(item["in"], self.cwd), mmap_mode="r").shape
+            known = "shape" in item
+            sizes = item["shape"] if known else np.load(_resolve(item["in"], self.cwd), mmap_mode="r").shape
             words += [index << 32 | len(sizes), *sizes]
         first = 1 + len(words)
         block = np.array([8 * first, *words, *[0] * len(items)], np.uint64)

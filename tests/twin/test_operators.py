@@ -121,6 +121,46 @@ def test_lists_and_tensors_that_change_in_place(tmp_path: Path) -> None:
     assert (found["right"], found["hazards"], found["error"]) == (True, [], "")
 
 
+def test_an_output_that_the_case_leaves_out_has_the_shape_that_the_operator_says(tmp_path: Path) -> None:
+    saved(tmp_path, x=np.ones((4, 9), np.float32), y=np.full((4, 9), 2, np.float32))
+    path = case(tmp_path, operator="ScaleRows", inputs={"x": "x.npy"}, outputs={}, expect={"y": "y.npy"})
+    found = told(OWN, "--case", path)
+    assert (found["right"], found["hazards"], found["error"]) == (True, [], "")
+    unseen = told(OWN, "--case", case(tmp_path, operator="ScaleRows", inputs={"x": "x.npy"}, outputs={}))
+    assert (unseen["ran"], unseen["hazards"], unseen["compared"]) == (True, [], False)
+    case(tmp_path, operator="ScaleRows", inputs={"x": "x.npy"}, outputs={}, expect={"y": "y.npy"})
+    source = tmp_path / "without"
+    copytree(OWN.parent, source)
+    host = source / "own/op_host/own.cpp"
+    host.write_text(host.read_text().replace("IMPL_OP_INFERSHAPE(ScaleRows).InferShape(ShapeRows);", ""))
+    unknown = told(source / "own", "--case", path)
+    assert (unknown["ran"], "no output" in unknown["error"]) == (False, True)
+
+
+def test_an_output_given_as_a_file_holds_it_before_the_call(tmp_path: Path) -> None:
+    """The kernel writes as many rows as its input has: the last one stays as it was."""
+    saved(tmp_path, x=np.ones((4, 8), np.float32), before=np.full((5, 8), 7, np.float32))
+    saved(tmp_path, after=np.repeat(np.float32([2, 2, 2, 2, 7]), 8).reshape(5, 8))
+    call = {"operator": "ScaleRows", "inputs": {"x": "x.npy"}, "expect": {"y": "after.npy"}}
+    held = told(OWN, "--case", case(tmp_path, **call, outputs={"y": "before.npy"}))
+    assert (held["right"], held["hazards"], held["error"]) == (True, [], "")
+    shape = {"shape": [5, 8], "dtype": "float32"}
+    empty = told(OWN, "--case", case(tmp_path, **call, outputs={"y": shape}))
+    assert [hazard["code"] for hazard in empty["hazards"]] == ["output-not-written"]
+
+
+def test_lists_of_tensors_without_dimensions(tmp_path: Path) -> None:
+    saved(tmp_path, a=np.float32(1), b=np.float32(4), total=np.float32([100]))
+    saved(tmp_path, ya=np.float32(2), yb=np.float32(5))
+    path = case(
+        tmp_path, operator="AddLists", inputs={"x": ["a.npy", "b.npy"], "total": "total.npy"},
+        outputs={"y": [{"shape": [], "dtype": "float32"}] * 2, "total": {"shape": [1], "dtype": "float32"}},
+        expect={"y": ["ya.npy", "yb.npy"]},
+    )  # fmt: skip
+    found = told(OWN, "--case", path)
+    assert (found["ran"], found["error"]) == (True, "")
+
+
 def test_a_case_without_expectations_shows_nothing(tmp_path: Path) -> None:
     saved(tmp_path, x=np.ones((4, 8), np.float32))
     path = case(

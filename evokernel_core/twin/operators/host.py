@@ -1,4 +1,4 @@
-"""The host code of an operator as a program: it tells what it defines, and tiles calls."""
+"""The host code of an operator as a program: it tells what it defines, tiles calls and infers shapes."""
 
 from __future__ import annotations
 
@@ -49,10 +49,21 @@ class HostProgram:
 
     def tile(self, request: str, chip: Chip) -> Mapping[str, Any]:
         """Tiling key, blocks, workspaces in bytes, tiling data as hexadecimal digits. Raises TilingError."""
-        with tempfile.TemporaryDirectory(prefix="evokernel-tile-") as name:
+        return self._asked_of("tile", request, chip)
+
+    def shapes(self, request: str, chip: Chip) -> Sequence[Sequence[Sequence[int]]]:
+        """The sizes of each output's tensors as the shape function says; one that it leaves open is negative.
+
+        Raises TilingError where there is no shape function, or it refuses the call.
+        """
+        found: list[list[list[int]]] = self._asked_of("shapes", request, chip)["outputs"]
+        return found
+
+    def _asked_of(self, task: str, request: str, chip: Chip) -> Mapping[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="evokernel-call-") as name:
             file = Path(name) / "request.txt"
             file.write_text(request)
-            return self._asked(chip, ("tile", str(file)))
+            return self._asked(chip, (task, str(file)))
 
     def _asked(self, chip: Chip, words: Sequence[str]) -> Mapping[str, Any]:
         with tempfile.TemporaryDirectory(prefix="evokernel-host-") as name:

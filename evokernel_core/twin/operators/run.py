@@ -10,7 +10,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import UsageError
-from evokernel_core.twin.bare import Bare, run_bare
+from evokernel_core.twin.bare import DTYPES, Bare, run_bare
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.operators.build import Launch, build_operator
 from evokernel_core.twin.operators.case import (
@@ -23,10 +23,13 @@ from evokernel_core.twin.operators.case import (
 )
 from evokernel_core.twin.operators.definition import Description, Operator
 from evokernel_core.twin.operators.folder import OperatorFolder
-from evokernel_core.twin.operators.host import HostProgram
+from evokernel_core.twin.operators.host import HostProgram, TilingError
+from evokernel_core.twin.operators.kernel import dtype_of
 from evokernel_core.twin.run import Limits, Mode, RunResult
 
 _LEAST_TILING = 32
+_OPEN = (-1,)
+"""The shape of an output before the operator's shape function: of one dimension that nobody knows."""
 
 
 @frozen
@@ -56,6 +59,11 @@ def build_call(
     """
     operator = operator_of(description, case.operator)
     combination = combination_of(operator, case)
+    inferred = _inferred(host, operator, combination, case, chip)
+    unseen = {
+        name: _cleared(name, tensor, work) for name, tensor in inferred.items() if name not in case.expect
+    }
+    case = evolve(case, outputs={**case.outputs, **inferred, **unseen})
     values = dict(_values(description, operator, case, work))
     tiled = host.tile(request_text(operator, case, combination, values), chip)
     tiling = bytes.fromhex(tiled["tiling"])
@@ -84,6 +92,42 @@ def run_call(
     return run_bare(call.bare, call.work, how, limits, auto_sync=auto_sync)
 
 
+def _inferred(
+    host: HostProgram, operator: Operator, combination: int, case: Case, chip: Chip
+) -> dict[str, Tensor]:
+    """The outputs that a call must have and the case does not name, in the shapes of the operator's own shape
+    function; none where there is no such function or it leaves them open."""
+    absent = [
+        parameter
+        for parameter in operator.outputs
+        if parameter.kind == "required"
+        and case.outputs.get(parameter.name) is None
+        and parameter.name not in case.inputs
+        and dtype_of(parameter, combination) in DTYPES
+    ]
+    if not absent:
+        return {}
+    open_shapes = {item.name: Tensor(_OPEN, dtype_of(item, combination)) for item in absent}
+    asked = evolve(case, outputs={**case.outputs, **open_shapes})
+    try:
+        shapes = host.shapes(request_text(operator, asked, combination, {}), chip)
+    except TilingError:
+        return {}
+    found = {item.name: sizes[0] for item, sizes in zip(operator.outputs, shapes, strict=True) if sizes}
+    return {
+        name: evolve(tensor, shape=tuple(found[name]))
+        for name, tensor in open_shapes.items()
+        if min(found[name], default=0) >= 0
+    }
+
+
+def _cleared(name: str, tensor: Tensor, work: Path) -> Tensor:
+    """Memory for an output that nobody asks for: the kernel may write it, or leave it as it is."""
+    file = f"{name}.left_out.npy"
+    np.save(work / file, np.zeros(tensor.shape, "uint16" if tensor.dtype == "bfloat16" else tensor.dtype))
+    return evolve(tensor, file=file)
+
+
 def _values(
     description: Description, operator: Operator, case: Case, work: Path
 ) -> Iterator[tuple[str, list[Path]]]:
@@ -102,7 +146,7 @@ def _values(
 
 def _arguments(operator: Operator, case: Case) -> Iterator[Mapping[str, Any]]:
     """The kernel's arguments. An output with the name of an input is the same tensor, changed in place, as is
-    an input of which the case says what it is expected to hold."""
+    an input of which the case says what it is expected to hold. An output with a file holds it before."""
     places = {parameter.name: place for place, parameter in enumerate(operator.inputs)}
     changed = places.keys() & {*(parameter.name for parameter in operator.outputs), *case.expect}
     for parameter in operator.inputs:
@@ -113,7 +157,7 @@ def _arguments(operator: Operator, case: Case) -> Iterator[Mapping[str, Any]]:
         if parameter.name in places:
             yield {"same": places[parameter.name]}
         else:
-            yield _argument(parameter.name, parameter.kind, case.outputs.get(parameter.name), False)
+            yield _argument(parameter.name, parameter.kind, case.outputs.get(parameter.name), True)
     yield {"workspace": 0}
     yield {"bytes": "tiling.bin"}
 

@@ -100,7 +100,7 @@ Sides SidesOf(aclrtMemcpyKind kind, const void *dst, const void *src)
     }
 }
 
-aclError Allocate(const char *api, void **device, size_t bytes)
+aclError Allocate(const char *api, void **device, size_t bytes, uint64_t behind)
 {
     static int serial = 0;
     *device = nullptr;
@@ -115,7 +115,8 @@ aclError Allocate(const char *api, void **device, size_t bytes)
     const bool fits = bytes <= total && Gm().TotalBytes() <= total - bytes;
     Allocation *block = !fits ? nullptr
                               : Gm().Allocate("device buffer " + std::to_string(serial++), bytes,
-                                              evokernel::twin::Kind::Device, evokernel::twin::TheSession().timing);
+                                              evokernel::twin::Kind::Device, evokernel::twin::TheSession().timing, false,
+                                              behind);
     if (block == nullptr) {
         return Fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s is asked for %llu bytes, but %llu of %llu bytes are taken.", api,
                     static_cast<Size>(bytes), static_cast<Size>(Gm().TotalBytes()), static_cast<Size>(total));
@@ -128,14 +129,17 @@ aclError Allocate(const char *api, void **device, size_t bytes)
 
 extern "C" {
 
-aclError aclrtMalloc(void **device, size_t bytes, aclrtMemMallocPolicy) { return Allocate("aclrtMalloc", device, bytes); }
+aclError aclrtMalloc(void **device, size_t bytes, aclrtMemMallocPolicy)
+{
+    return Allocate("aclrtMalloc", device, bytes, evokernel::twin::kBehind);
+}
 aclError aclrtMallocAlign32(void **device, size_t bytes, aclrtMemMallocPolicy)
 {
-    return Allocate("aclrtMallocAlign32", device, bytes);
+    return Allocate("aclrtMallocAlign32", device, bytes, 0);
 }
 aclError aclrtMallocCached(void **device, size_t bytes, aclrtMemMallocPolicy)
 {
-    return Allocate("aclrtMallocCached", device, bytes);
+    return Allocate("aclrtMallocCached", device, bytes, evokernel::twin::kBehind);
 }
 aclError aclrtFree(void *device)
 {

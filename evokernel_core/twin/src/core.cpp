@@ -209,12 +209,25 @@ const char *DTypeName(DType dtype)
 
 namespace {
 
+// FreeTensor leaves the bytes as they are: a late use meets them until AllocTensor hands the buffer out again.
 void CheckLive(const LocalRef &tensor, const char *api, const char *operand, At at)
 {
     const Core &core = TheCore();
-    if (tensor.buffer != 0 && tensor.buffer < core.buffers.size() &&
-        core.buffers[tensor.buffer].generation != tensor.generation) {
-        ReportError("stale-read", at, "%s uses %s after FreeTensor gave its buffer back.", api, operand);
+    if (tensor.buffer == 0 || tensor.buffer >= core.buffers.size()) {
+        return;
+    }
+    const Buffer &buffer = core.buffers[tensor.buffer];
+    if (buffer.generation == tensor.generation) {
+        return;
+    }
+    const bool untouched =
+        buffer.state == BufferState::Idle && buffer.generation == static_cast<uint16_t>(tensor.generation + 1);
+    if (untouched) {
+        ReportWarning("stale-read", at, "%s uses %s after FreeTensor gave its buffer back; nobody has it yet, but the "
+                      "next AllocTensor does not wait for this use.", api, operand);
+    } else {
+        ReportError("stale-read", at, "%s uses %s after FreeTensor gave its buffer back and AllocTensor handed it out "
+                    "again.", api, operand);
     }
 }
 

@@ -85,7 +85,7 @@ struct Buffer {
     BufferState state;
     double full_at;
     double free_at;
-    const void *owner;
+    uint32_t queue;  // Queue::serial_
     int alloc_line;
     const char *alloc_file;
 };

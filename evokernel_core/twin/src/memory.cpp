@@ -39,7 +39,9 @@ bool GuardBroken(const uint8_t *guard)
     return std::any_of(guard, guard + kGuard, [](uint8_t byte) { return byte != kGuardByte; });
 }
 
-uint64_t LineBytes(const Allocation &block) { return (block.bytes / kL2Line + 1) * sizeof(uint32_t); }
+uint64_t Readable(const Allocation &block) { return block.padded + block.behind; }
+
+uint64_t LineBytes(const Allocation &block) { return (Readable(block) / kL2Line + 1) * sizeof(uint32_t); }
 
 uint64_t VisitBytes(const Allocation &block) { return (block.bytes / kVisitPage + 1) * sizeof(Visit); }
 
@@ -76,14 +78,16 @@ static_assert(sizeof(kCount) == kAllSectors + 1);
 
 GlobalMemory::~GlobalMemory() { Clear(); }
 
-Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing, bool known)
+Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing, bool known,
+                                   uint64_t behind)
 {
     auto block = std::make_unique<Allocation>(Allocation{});
     block->name = name;
     block->kind = kind;
     block->bytes = bytes;
     block->padded = (bytes + kBlock - 1) / kBlock * kBlock;
-    block->mapped = (bytes + 4095) / 4096 * 4096 + 2 * kGuard;
+    block->behind = bytes == 0 ? 0 : behind;
+    block->mapped = (Readable(*block) + 4095) / 4096 * 4096 + 2 * kGuard;
     block->known = known;
     has_known_ = has_known_ || known;
     if (timing && !known && bytes > kBackedInTiming) {
@@ -103,7 +107,7 @@ Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind
         }
         std::memset(block->base + bytes, kGuardByte, block->mapped - kGuard - bytes);
         if (kind != Kind::Input && bytes > 0) {
-            block->written = Map(block->padded);
+            block->written = Map(Readable(*block));
         }
     }
     all_.push_back(std::move(block));
@@ -121,7 +125,7 @@ bool GlobalMemory::Release(void *base)
         ::munmap(block.mapping, block.mapped);
     }
     if (block.written != nullptr) {
-        ::munmap(block.written, block.padded);
+        ::munmap(block.written, Readable(block));
     }
     ForgetLinesOf(block);
     last_ = nullptr;
@@ -148,6 +152,14 @@ Allocation *GlobalMemory::Find(const uint8_t *address)
         }
     }
     return nullptr;
+}
+
+Allocation *GlobalMemory::WithBehind(const uint8_t *address)
+{
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto &block) {
+        return address >= block->base && address < block->base + Readable(*block);
+    });
+    return found == all_.end() ? nullptr : found->get();
 }
 
 uint64_t GlobalMemory::TotalBytes() const
@@ -212,13 +224,13 @@ Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address,
                                 const char *api, At at)
 {
     Allocation *block = Find(address);
-    if (block == nullptr) {
+    if (block == nullptr && (block = WithBehind(address)) == nullptr) {
         ReportError("out-of-bounds", at, "%s %s %llu bytes at an address that belongs to no tensor.", api,
                     write ? "writes" : "reads", static_cast<unsigned long long>(bytes));
         return nullptr;
     }
     const uint64_t offset = static_cast<uint64_t>(address - block->base);
-    if (offset + bytes > block->bytes && offset + bytes <= block->padded) {
+    if (offset + bytes > block->bytes && offset + bytes <= (write ? block->padded : Readable(*block))) {
         ReportWarning("padding-access", at, "%s %s bytes %llu to %llu of %s, which has %llu; the rest is the padding of "
                       "its allocation, which a part of a larger tensor lacks.", api, write ? "writes" : "reads",
                       static_cast<unsigned long long>(offset), static_cast<unsigned long long>(offset + bytes),

@@ -11,6 +11,9 @@
 
 namespace evokernel::twin {
 
+// aclrtMalloc hands out whole blocks of 32 bytes and another one behind them (its page of the runtime's reference).
+constexpr uint64_t kBehind = 32;
+
 enum class Kind : uint8_t { Input, Output, Workspace, Device };
 
 constexpr uint64_t kL2Line = 512;    // bytes; assumed by public models of the chip
@@ -28,7 +31,8 @@ struct Allocation {
     Kind kind;
     uint8_t *base;        // first usable byte
     uint64_t bytes;
-    uint64_t padded;      // bytes up to the end of the last block of 32: what is allocated on the device
+    uint64_t padded;      // bytes up to the end of the last block of 32
+    uint64_t behind;      // bytes that are allocated after these: a copy may read them, and nobody writes them
     uint8_t *mapping;     // with guards; null where there is no memory behind the addresses
     uint64_t mapped;
     uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode
@@ -44,8 +48,9 @@ public:
 
     // A block of device memory, poisoned with 0xFF. In timing mode nothing reads or writes it: small
     // blocks are zero memory that costs nothing until touched, large ones are addresses only. A `known` one
-    // keeps its data even then: copies of it choose the addresses of others.
-    Allocation *Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing, bool known = false);
+    // keeps its data even then: copies of it choose the addresses of others. `behind`: bytes after its last block.
+    Allocation *Allocate(const std::string &name, uint64_t bytes, Kind kind, bool timing, bool known = false,
+                         uint64_t behind = kBehind);
     bool Release(void *base);
     void Clear();
     Allocation *Find(const uint8_t *address);
@@ -66,6 +71,8 @@ public:
     void CheckGuards();
 
 private:
+    Allocation *WithBehind(const uint8_t *address);
+
     std::vector<std::unique_ptr<Allocation>> all_;
     Allocation *last_ = nullptr;
     bool has_known_ = false;

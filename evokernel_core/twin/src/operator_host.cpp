@@ -2,6 +2,7 @@
 //
 //   PROGRAM CHIP describe        definitions, tiling structures
 //   PROGRAM CHIP tile REQUEST    what the tiling function decides for the call that REQUEST describes
+//   PROGRAM CHIP shapes REQUEST  the shapes of its outputs, as the shape function says
 //
 // Answers are one JSON object on the last line of standard output. REQUEST has a line for each fact:
 //   type NAME
@@ -283,14 +284,55 @@ int Tile(const char *path)
     return 0;
 }
 
+gert::OpImplRegisterV2::InferShapeKernelFunc ShapeFunctionOf(const std::string &type)
+{
+    const auto registered = FunctionsOf().find(type);
+    if (registered != FunctionsOf().end() && registered->second.shape != nullptr) {
+        return registered->second.shape;
+    }
+    const auto created = Creators().find(type);
+    return created == Creators().end() ? nullptr : std::unique_ptr<ops::OpDef>(created->second(type.c_str()))->shape_;
+}
+
+int Shapes(const char *path)
+{
+    Node node;
+    if (!ReadRequest(path, node)) {
+        return Fail("The request names no operator.");
+    }
+    const auto shapes = ShapeFunctionOf(node.type);
+    if (shapes == nullptr) {
+        return Fail("No shape function is registered for " + node.type + ".");
+    }
+    gert::InferShapeContext context(node);
+    if (const ge::graphStatus status = shapes(&context); status != ge::GRAPH_SUCCESS) {
+        return Fail("The shape function of " + node.type + " refused the call (status " + std::to_string(status) + ").");
+    }
+    const auto sizes = [](const TensorOf *tensor) {
+        const gert::Shape &shape = tensor->shape.GetOriginShape();
+        std::vector<int64_t> found(shape.GetDimNum());
+        for (size_t i = 0; i < found.size(); ++i) {
+            found[i] = shape.GetDim(i);
+        }
+        return List(found, [](int64_t size) { return std::to_string(size); });
+    };
+    std::cout << "\n{\"outputs\": "
+              << List(node.outputs, [sizes](const Parameter &output) { return List(output.tensors, sizes); }) << "}"
+              << std::endl;
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char **argv)
 {
     std::string error;
     if (argc < 3 || !evokernel::twin::LoadChip(argv[1], &evokernel::twin::CurrentChip(), &error)) {
-        return Fail(error.empty() ? "usage: PROGRAM CHIP describe | PROGRAM CHIP tile REQUEST" : error);
+        return Fail(error.empty() ? "usage: PROGRAM CHIP describe | PROGRAM CHIP tile|shapes REQUEST" : error);
     }
     const std::string task = argv[2];
-    return task == "tile" && argc == 4 ? Tile(argv[3]) : Describe();
+    if (argc != 4) {
+        return Describe();
+    }
+    return task == "shapes" ? Shapes(argv[3]) : Tile(argv[3]);
 }

@@ -254,6 +254,12 @@ void DropElements(const LocalRef &dst, const LocalRef &src, const LocalRef &mask
     }
 }
 
+// The documented steps cast the mask to half and compare it, at most a repeat of it or a row at a time.
+uint64_t SelectTemporary(uint64_t columns)
+{
+    return std::min(FilterTemporary(), AlignTo(columns * DTypeBytes(DType::F16), kBlockBytes));
+}
+
 void SelectBytes(const LocalRef &dst, const LocalRef &src, Scalar scalar, bool taken, const LocalRef &mask,
                  const LocalRef &temporary, const FilterShape &shape, bool reuse_mask, At at)
 {
@@ -277,7 +283,7 @@ void SelectBytes(const LocalRef &dst, const LocalRef &src, Scalar scalar, bool t
     check.In(src, count, "src");
     check.In(mask, mask_count, "mask");
     check.Out(dst, count, "dst");
-    check.Temporary(&temporary, FilterTemporary());
+    check.Temporary(&temporary, SelectTemporary(shape.columns));
     if (!check.Good()) {
         return;
     }

@@ -112,10 +112,10 @@ LocalRef Reserve(uint64_t bytes, TPosition position, At at)
     return ref;
 }
 
-Buffer *BufferOf(const LocalRef &tensor, const void *owner)
+Buffer *BufferOf(const LocalRef &tensor, uint32_t queue)
 {
     Core &core = TheCore();
-    if (tensor.buffer == 0 || tensor.buffer >= core.buffers.size() || core.buffers[tensor.buffer].owner != owner) {
+    if (tensor.buffer == 0 || tensor.buffer >= core.buffers.size() || core.buffers[tensor.buffer].queue != queue) {
         return nullptr;
     }
     return &core.buffers[tensor.buffer];
@@ -159,7 +159,9 @@ void Queue::Prepare(uint8_t count, uint32_t bytes, At at)
         ReportError("queue-misuse", at, "InitBuffer asks for %u buffers of %llu bytes; both must be positive.", count,
                     static_cast<unsigned long long>(bytes));
     }
-    core.buffers.resize(core.buffers.size() + count, Buffer{0, 0, 0, BufferState::Idle, 0, 0, this, at.line, at.file});
+    static uint32_t queues = 0;
+    serial_ = ++queues;
+    core.buffers.resize(core.buffers.size() + count, Buffer{0, 0, 0, BufferState::Idle, 0, 0, serial_, at.line, at.file});
     has_events_ = true;
     core.queue_buffers[home] += count;
     if (core.queue_buffers[home] > CurrentChip().max_queue_buffers) {
@@ -254,7 +256,7 @@ bool Queue::Push(const LocalRef &tensor, At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().queue);
-    Buffer *buffer = BufferOf(tensor, this);
+    Buffer *buffer = BufferOf(tensor, serial_);
     if (buffer == nullptr) {
         ReportError("queue-misuse", at, "EnQue gets a tensor that this queue did not allocate.");
         return false;
@@ -316,7 +318,7 @@ void Queue::Free(const LocalRef &tensor, At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().queue);
-    Buffer *buffer = BufferOf(tensor, this);
+    Buffer *buffer = BufferOf(tensor, serial_);
     if (buffer == nullptr) {
         ReportError("queue-misuse", at, "FreeTensor gets a tensor that this queue did not allocate.");
         return;

@@ -263,7 +263,7 @@ uint8_t *LocalAddress(const LocalRef &tensor)
 
 LocalRef LocalAt(const volatile void *pointer, DType dtype, const char *api, At at)
 {
-    const auto size = static_cast<uint32_t>(CurrentChip().ub_bytes);
+    const auto size = static_cast<uint32_t>(CurrentChip().ub_total_bytes);
     LocalRef found{0, size, size, 0, 0, static_cast<uint8_t>(AscendC::TPosition::VECCALC), dtype};
     const LocalMemory &space = TheCore().In(SpaceOf(found));
     if (space.data == nullptr) {

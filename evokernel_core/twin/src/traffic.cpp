@@ -44,7 +44,7 @@ uint64_t TouchAll(Allocation &block, const GlobalRef &tensor, const Span &span)
     uint64_t missed = 0;
     for (uint32_t i = 0; i < span.count; ++i) {
         const uint64_t start = offset + uint64_t{i} * span.stride;
-        if (start + span.length > block.padded) {
+        if (start + span.length > block.padded + block.behind) {
             break;
         }
         missed += GlobalMemory::Touch(block, start, span.length, clock, reach);

@@ -378,3 +378,22 @@ def test_a_smaller_temporary_is_reported(kernels, op) -> None:
     sizes = [OPS.index(op), 8, 64, 64, 32]
     ran = kernels["float"].run([a, b, c, floats, mask], [(ROOM * 4, np.uint8)] * 4, sizes)
     assert ran.codes() == {"temp-buffer"}, ran.result.hazards
+
+
+@pytest.mark.parametrize(
+    ("k", "cut", "codes"),
+    [
+        (32, 192, set()),
+        (64, 128, set()),
+        (64, 160, {"temp-buffer"}),
+        (128, 0, set()),
+        (128, 32, {"temp-buffer"}),
+    ],
+)
+def test_a_selection_needs_no_more_than_its_row(kernels, k, cut, codes) -> None:
+    """The temporary holds the mask as half, at most a repeat of it: a row may be less."""
+    a, b, c, floats, mask = _operands("half", 0)
+    ran = kernels["half"].run(
+        [a, b, c, floats, mask], [(ROOM * 4, np.uint8)] * 4, [OPS.index("SelectBytes"), 4, k, k, cut]
+    )
+    assert ran.codes() == codes, ran.result.hazards

@@ -107,9 +107,9 @@ PAIRS = {
             "Adds(b, a[1000], 1.0f, 64, 1, {1, 0, 8, 8}); Adds(b, a[1016], 1.0f, 9, 1, {1, 1, 8, 8});",
             "Adds(b, a[1000], 1.0f, 64, 1, {1, 0, 8, 8}); Adds(b, a[1016], 1.0f, 9, 1, {1, 0, 8, 8});",
         ),
-        ("DataCopy(b, x[1016], 16);", "DataCopy(b, x[1016], 8);"),
+        ("DataCopy(b, x[1016], 24);", "DataCopy(b, x[1016], 8);"),
         ("DataCopy(b[1016], x, 16);", "DataCopy(b[1016], x, 8);"),
-        ("DataCopy(b, x, DataCopyParams(3, 1, 63, 0));", "DataCopy(b, x, DataCopyParams(2, 1, 63, 0));"),
+        ("DataCopy(b, x, DataCopyParams(3, 1, 64, 0));", "DataCopy(b, x, DataCopyParams(2, 1, 63, 0));"),
         (
             "DataCopyPad(b, x, {9, 512, 0, 0, 0}, {false, 0, 0, 0.0f});",
             "DataCopyPad(b, x, {8, 512, 0, 0, 0}, {false, 0, 0, 0.0f});",
@@ -118,7 +118,7 @@ PAIRS = {
             "Duplicate(raw, 0.0f, 64); PipeBarrier<PIPE_ALL>(); DataCopyPad(z[1020], raw, {1, 20, 0, 0, 0});",
             "Duplicate(raw, 0.0f, 64); PipeBarrier<PIPE_ALL>(); DataCopyPad(z[1020], raw, {1, 16, 0, 0, 0});",
         ),
-        ("(void)x.GetValue(1024);", "(void)x.GetValue(1023);"),
+        ("(void)x.GetValue(1032);", "(void)x.GetValue(1023);"),
         ("z.SetValue(1024, 1.0f);", "z.SetValue(1023, 1.0f);" + CLEAN),
         ("(void)a.GetValue(1024);", "(void)a.GetValue(1023);"),
         ("a.SetValue(1024, 1.0f);", "a.SetValue(1023, 1.0f);"),
@@ -348,14 +348,18 @@ PAIRS = {
     ],
     "queue-misuse": [
         (
+            "TQue<TPosition::VECIN, 1> q, r; pipe.InitBuffer(q, 1, 32); pipe.InitBuffer(r, 1, 32); auto copy = r; auto e = copy.AllocTensor<float>(); q.FreeTensor(e); r.FreeTensor(e);",
+            "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto copy = q; auto e = copy.AllocTensor<float>(); copy.FreeTensor(e); e = q.AllocTensor<float>(); q.FreeTensor(e);",
+        ),
+        (
             "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto e = q.AllocTensor<float>(); q.EnQue(e); e = q.DeQue<float>(); e = q.DeQue<float>(); q.FreeTensor(e);",
             "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto e = q.AllocTensor<float>(); q.EnQue(e); e = q.DeQue<float>(); q.FreeTensor(e);",
         ),
     ],
     "stale-read": [
         (
-            "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto e = q.AllocTensor<float>(); q.FreeTensor(e); Duplicate(e, 0.0f, 8);",
-            "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto e = q.AllocTensor<float>(); Duplicate(e, 0.0f, 8); q.FreeTensor(e);",
+            "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto e = q.AllocTensor<float>(); q.FreeTensor(e); auto f = q.AllocTensor<float>(); Duplicate(e, 0.0f, 8); q.FreeTensor(f);",
+            "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto e = q.AllocTensor<float>(); q.FreeTensor(e); auto f = q.AllocTensor<float>(); Duplicate(f, 0.0f, 8); q.FreeTensor(f);",
         ),
     ],
     "too-many-buffers": [
@@ -374,6 +378,12 @@ WARNINGS = {
         ("DataCopy(b, x, 9);", "DataCopy(b, x, 8);"),
         ("DataCopy(b, a, 9);", "DataCopy(b, a, 8);"),
         ("DataCopy(z, a, 9);", "DataCopy(z, a, 8);"),
+    ],
+    "stale-read": [
+        (
+            "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto e = q.AllocTensor<float>(); q.FreeTensor(e); Duplicate(e, 0.0f, 8);",
+            "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 32); auto e = q.AllocTensor<float>(); Duplicate(e, 0.0f, 8); q.FreeTensor(e);",
+        ),
     ],
     "overflow-inf": [
         ("Duplicate(b, 3e38f, 8); Add(c, b, b, 8);", "Duplicate(b, 1e38f, 8); Add(c, b, b, 8);"),

@@ -83,6 +83,7 @@ uint64_t PatternTemporary(RowOp op, uint64_t rows, uint64_t columns, uint32_t ty
 uint64_t CumulativeTemporary(uint64_t outer, uint64_t inner, uint32_t type_size, bool along_rows);
 uint64_t BroadcastTemporary(uint64_t columns, uint32_t type_size);
 constexpr uint64_t FilterTemporary() { return 256; }  // one repeat at a time
+uint64_t SelectTemporary(uint64_t columns);
 uint64_t QuantTemporary(uint32_t type_size);
 uint64_t DequantTemporary(uint64_t columns);
 uint64_t AntiQuantTemporary(uint64_t columns);

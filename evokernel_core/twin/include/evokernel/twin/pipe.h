@@ -80,6 +80,7 @@ private:
     AscendC::TPosition source_;
     AscendC::TPosition target_;
     int32_t depth_;
+    uint32_t serial_ = 0;  // of its buffers, which a copy of the queue has too
     uint16_t first_ = 0;
     uint8_t count_ = 0;
     uint8_t next_ = 0;

@@ -53,6 +53,16 @@ static ge::graphStatus TileLists(gert::TilingContext *context)
     return ge::GRAPH_SUCCESS;
 }
 
+static ge::graphStatus ShapeRows(gert::InferShapeContext *context)
+{
+    if (context->GetInputShape(0)->GetDimNum() != 2) {
+        return ge::GRAPH_FAILED;
+    }
+    *context->GetOutputShape(0) = *context->GetInputShape(0);
+    return ge::GRAPH_SUCCESS;
+}
+
+IMPL_OP_INFERSHAPE(ScaleRows).InferShape(ShapeRows);
 IMPL_OP_OPTILING(ScaleRows).Tiling(TileRows).TilingParse<CompileInfo>(Prepare);
 
 }  // namespace optiling
