@@ -1,11 +1,11 @@
 """How far the modelled latencies are from published measurements of real chips.
 
     python benchmarks/latency_model.py [--measurements PATH] [--samples DIR] [--only REGEX]
-                                       [--hold-out SERIES,...] [--json OUT]
+                                       [--operators DIR] [--hold-out SERIES,...] [--json OUT]
 
 Rows that name a public sample as it is are executed on the twin in timing mode with the row's chip
-(`executed`; ``--samples``: the folder ``examples/01_simd_cpp_api`` of an asc-devkit checkout). Others
-are predicted from the chip's constants (`analytic`). Prints each row, whether each series keeps its
+(`executed`; ``--samples``: the folder ``examples/01_simd_cpp_api`` of an asc-devkit checkout), and so are
+rows of public operators with their own tiling (``--operators``: a checkout of ops-nn). Others are predicted from the chip's constants (`analytic`). Prints each row, whether each series keeps its
 direction, and a summary for both kinds and for all rows. Without ``--measurements`` the rows are
 those of ``published_latency.jsonl`` beside this file.
 """
@@ -28,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.latency.analytic import analytic_us  # noqa: E402
+from benchmarks.latency.operators import run_operator  # noqa: E402
 from benchmarks.latency.rows import Row, read_rows  # noqa: E402
 from benchmarks.latency.samples import Prediction, run_sample  # noqa: E402
 from evokernel_core.twin.build import CandidateError  # noqa: E402
@@ -35,6 +36,7 @@ from evokernel_core.twin.build import CandidateError  # noqa: E402
 PUBLISHED = Path(__file__).parent / "published_latency.jsonl"
 SAME = 0.02
 """Two measurements closer than this share have no direction."""
+SHORT_US = 30.0
 
 
 @frozen
@@ -56,7 +58,7 @@ def main() -> int:
     rows = [row for path in args.measurements for row in read_rows(path) if re.search(args.only, row.id)]
     compared: list[Compared] = []
     for row in rows:
-        prediction = _predict(row, args.samples)
+        prediction = _predict(row, args.samples, args.operators)
         _print_row(row, prediction)
         if prediction.value is not None:
             compared.append(Compared(row, prediction.how, prediction.value))
@@ -74,6 +76,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--measurements", type=Path, action="append")
     parser.add_argument("--samples", type=Path)
+    parser.add_argument("--operators", type=Path, action="append", default=[])
     parser.add_argument("--only", default="")
     parser.add_argument("--hold-out", default="")
     parser.add_argument("--json", type=Path)
@@ -82,18 +85,21 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def _predict(row: Row, samples: Path | None) -> Prediction:
-    why = ""
-    if samples is not None:
-        try:
-            executed = run_sample(row, samples)
-        except CandidateError as error:
-            executed = Prediction(None, "executed", f"does not compile: {str(error).splitlines()[0]}")
-        if executed is not None and executed.value is not None:
-            return executed
-        why = executed.why if executed is not None else ""
+def _predict(row: Row, samples: Path | None, operators: Sequence[Path]) -> Prediction:
+    executed = _executed(row, samples, operators)
+    if executed is not None and executed.value is not None:
+        return executed
+    why = executed.why if executed is not None else ""
     value = analytic_us(row)
     return Prediction(value, "analytic", why or ("" if value is not None else "not predicted"))
+
+
+def _executed(row: Row, samples: Path | None, operators: Sequence[Path]) -> Prediction | None:
+    try:
+        found = run_operator(row, operators)
+        return run_sample(row, samples) if found is None and samples is not None else found
+    except CandidateError as error:
+        return Prediction(None, "executed", f"does not compile: {str(error).splitlines()[0]}")
 
 
 def _print_row(row: Row, prediction: Prediction) -> None:
@@ -132,15 +138,22 @@ def direction(items: Sequence[Compared]) -> tuple[int, int]:
 
 
 def summarise(compared: Sequence[Compared], held_out: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Figures for all rows, for each way of predicting and, where given, for the series held out."""
+    """Figures for all rows, for each way of predicting and, where given, of the executed rows for the series
+    held out and the others."""
     kinds = sorted({item.how for item in compared})
     found: dict[str, Any] = _figures(compared)
     found["by_kind"] = {kind: _figures([item for item in compared if item.how == kind]) for kind in kinds}
     if held_out:
-        inside = [item for item in compared if item.row.series in held_out]
-        found["held_out"] = _figures(inside)
-        found["fitted"] = _figures([item for item in compared if item.row.series not in held_out])
+        executed = [item for item in compared if item.how == "executed"]
+        found["held_out"] = _parted([item for item in executed if item.row.series in held_out])
+        found["fitted"] = _parted([item for item in executed if item.row.series not in held_out])
     return found
+
+
+def _parted(compared: Sequence[Compared]) -> dict[str, Any]:
+    """Of all, and of those whose launch is a large part."""
+    short = [item for item in compared if item.row.unit == "us" and item.row.value < SHORT_US]
+    return {**_figures(compared), "below_30_us": _figures(short)}
 
 
 def _figures(compared: Sequence[Compared]) -> dict[str, float | int]:
