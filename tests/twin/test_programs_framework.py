@@ -162,7 +162,8 @@ def test_macros_are_given_where_they_are_asked_for() -> None:
     assert macros == ("DTYPE_Y=bfloat16_t", "ORIG_DTYPE_Y=DT_BF16", "FORMAT_X=FORMAT_NCHW")
     assert f"#define DT_BF16 {DATA_TYPES['BF16']}\n" in number_definitions("#if ORIG_DTYPE_X == DT_FLOAT")
     assert f"#define FORMAT_ND {FORMATS['ND']}\n" in number_definitions("#if FORMAT_X == FORMAT_ND")
-    assert number_definitions("int x = DT_FLOAT;") == ""
+    assert "using ge::DT_FLOAT;\n" in number_definitions("int x = DT_FLOAT;")
+    assert number_definitions("int x = ge::DT_FLOAT;") == ""
 
 
 HOST = """\
