@@ -1,12 +1,14 @@
 """How far the modelled latencies are from published measurements of real chips.
 
     python benchmarks/latency_model.py [--measurements PATH] [--samples DIR] [--only REGEX]
-                                       [--operators DIR] [--hold-out SERIES,...] [--json OUT]
+                                       [--operators DIR] [--hold-out SERIES,...]
+                                       [--picture OUT.svg] [--json OUT]
 
 Rows that name a public sample as it is are executed on the twin in timing mode with the row's chip
 (`executed`; ``--samples``: the folder ``examples/01_simd_cpp_api`` of an asc-devkit checkout), and so are
-rows of public operators with their own tiling (``--operators``: a checkout of ops-nn). Others are predicted from the chip's constants (`analytic`). Prints each row, whether each series keeps its
-direction, and a summary for both kinds and for all rows. Without ``--measurements`` the rows are
+rows of public operators with their own tiling (``--operators``: a checkout of ops-nn). Others are predicted
+from the chip's constants (`analytic`). Prints each row, whether each series keeps its direction, and a
+summary for both kinds and for all rows. Without ``--measurements`` the rows are
 those of ``published_latency.jsonl`` beside this file.
 """
 
@@ -18,7 +20,7 @@ import json
 import re
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.latency.analytic import analytic_us  # noqa: E402
 from benchmarks.latency.operators import run_operator  # noqa: E402
+from benchmarks.latency.picture import Point, draw  # noqa: E402
 from benchmarks.latency.rows import Row, read_rows  # noqa: E402
 from benchmarks.latency.samples import Prediction, run_sample  # noqa: E402
 from evokernel_core.twin.build import CandidateError  # noqa: E402
@@ -62,9 +65,12 @@ def main() -> int:
         _print_row(row, prediction)
         if prediction.value is not None:
             compared.append(Compared(row, prediction.how, prediction.value))
-    summary = summarise(compared, frozenset(args.hold_out.split(",")) - {""})
+    held_out = frozenset(args.hold_out.split(",")) - {""}
+    summary = summarise(compared, held_out)
     _print_series(compared)
     print(json.dumps(summary, indent=2))
+    if args.picture:
+        draw(_points(compared, held_out), args.picture)
     if args.json:
         args.json.write_text(
             json.dumps({"rows": [_as_json(item) for item in compared], "summary": summary}, indent=2)
@@ -79,6 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--operators", type=Path, action="append", default=[])
     parser.add_argument("--only", default="")
     parser.add_argument("--hold-out", default="")
+    parser.add_argument("--picture", type=Path, help="executed rows, modelled against measured")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     args.measurements = args.measurements or [PUBLISHED]
@@ -112,6 +119,13 @@ def _print_row(row: Row, prediction: Prediction) -> None:
         f"{row.id:32} {prediction.how:9} {prediction.value:12.2f} {row.value:12.2f} {error:+7.1f} %{note}",
         flush=True,
     )
+
+
+def _points(compared: Iterable[Compared], held_out: frozenset[str]) -> Iterator[Point]:
+    for item in compared:
+        if item.how == "executed" and item.row.unit == "us":
+            group = "held out" if item.row.series in held_out else "fitted"
+            yield Point(item.row.value, item.predicted, group, item.row.id)
 
 
 def _print_series(compared: Sequence[Compared]) -> None:
