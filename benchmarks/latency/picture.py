@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 from attrs import frozen
 
@@ -35,8 +36,7 @@ def draw(points: Iterable[Point], path: Path) -> None:
     body = [*_axes(range(low, high + 1), at), *_diagonals(10.0**low, 10.0**high, at)]
     body += [
         f'<circle cx="{at(point.measured):.1f}" cy="{SIZE - at(point.modelled):.1f}" r="4" '
-        f'fill-opacity="0.7" fill="{COLOURS[point.group]}"><title>{point.name}: {point.measured:g} us measured, '
-        f"{point.modelled:.4g} us modelled</title></circle>"
+        f'fill-opacity="0.7" fill="{COLOURS[point.group]}"><title>{_told(point)}</title></circle>'
         for point in points
     ]
     body += [
@@ -49,6 +49,10 @@ def draw(points: Iterable[Point], path: Path) -> None:
     )
     ground = '<rect width="100%" height="100%" fill="white"/>'
     path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" {frame}>\n{ground}\n{text}\n</svg>\n')
+
+
+def _told(point: Point) -> str:
+    return f"{escape(point.name)}: {point.measured:g} us measured, {point.modelled:.4g} us modelled"
 
 
 def _axes(powers: range, at: Callable[[float], float]) -> Iterator[str]:

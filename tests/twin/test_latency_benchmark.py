@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.latency import operators
 from benchmarks.latency.analytic import analytic_us
+from benchmarks.latency.picture import SIZE, Point, draw
 from benchmarks.latency.rows import Row, chip_name, read_rows
 from benchmarks.latency.samples import read_run, sample_of
 from benchmarks.latency_model import PUBLISHED, Compared, direction, summarise
@@ -31,17 +34,46 @@ def test_direction_counts_pairs_whose_measurements_differ() -> None:
 
 def test_the_summary_tells_kinds_and_held_out_series_apart() -> None:
     good = [Compared(row(value, "a"), "executed", value) for value in (1.0, 2.0, 4.0)]
-    bad = [Compared(row(value, "b"), "analytic", 9.0 - value) for value in (2.0, 4.0)]
-    found = summarise([*good, *bad], frozenset({"b"}))
-    assert found["by_kind"]["executed"] == {
+    bad = [Compared(row(value, "b"), "executed", 49.0 - value) for value in (2.0, 4.0, 40.0)]
+    rough = [Compared(row(3.0, "b"), "analytic", 3.0)]
+    found = summarise([*good, *bad, *rough], frozenset({"b"}))
+    assert found["by_kind"]["analytic"]["rows"] == 1
+    assert found["held_out"]["rows"] == 3 and found["held_out"]["spearman"] == -1.0
+    assert found["held_out"]["below_30_us"]["rows"] == 2
+    assert {key: found["fitted"][key] for key in ("rows", "median_abs_error", "spearman")} == {
         "rows": 3,
         "median_abs_error": 0.0,
         "spearman": 1.0,
-        "series_direction_rate": 1.0,
     }
-    assert found["held_out"]["spearman"] == -1.0
-    assert found["fitted"]["rows"] == 3
-    assert found["rows"] == 5
+    assert found["rows"] == 7
+
+
+def test_the_picture_has_a_dot_for_each_row(tmp_path: Path) -> None:
+    points = [Point(10.0, 12.0, "fitted", "one"), Point(900.0, 400.0, "held out", "two & three")]
+    draw(points, tmp_path / "picture.svg")
+    root = ElementTree.parse(tmp_path / "picture.svg").getroot()
+    dots = [item for item in root if item.tag.endswith("circle")]
+    assert [item[0].text for item in dots] == [
+        "one: 10 us measured, 12 us modelled",
+        "two & three: 900 us measured, 400 us modelled",
+    ]
+    places = [(float(item.get("cx", "")), float(item.get("cy", ""))) for item in dots]
+    assert places[0][0] + places[0][1] < SIZE  # above the line of equality
+    assert places[1][0] + places[1][1] > SIZE
+
+
+def test_a_public_operator_is_run_with_its_own_tiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row in the format of the published ones, of the operator that the tests have."""
+    monkeypatch.setitem(
+        operators.SIGNATURES, "own", operators.Signature("ScaleRows", ("x",), {"factor": "factor"})
+    )
+    source = "hicann/some-project:own/op_kernel/scale_rows.cpp"
+    data = {"kernel_source": source, "dtype": ["float32"], "counters": {"attrs": {}}}
+    projects = [Path(__file__).parent / "data" / "operators"]
+    short, long = (operators.run_operator(row(shapes=[[rows, 64]], **data), projects) for rows in (2, 4096))
+    assert short is not None and short.value is not None, short
+    assert long is not None and long.value is not None and long.value > short.value
+    assert operators.run_operator(row(shapes=[[2, 64]], **data), []) is None
 
 
 @pytest.mark.parametrize(
