@@ -7,8 +7,8 @@ constexpr int32_t BUFFER_NUM = 2; // the next tile is copied while this one is c
 constexpr uint32_t BLOCK_BYTES = 32;
 constexpr uint32_t LANES = 64; // float32 elements of one repeat
 constexpr uint8_t BLOCKS_PER_REPEAT = 8;
-constexpr uint32_t FOLD_EVEN = 1376;
-constexpr uint32_t FOLD_ODD = 176;
+constexpr uint32_t FOLD_EVEN = 672;
+constexpr uint32_t FOLD_ODD = 88;
 
 class SoftmaxKernel {
 public:

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-constexpr uint64_t UB_BYTES_NEEDED = 185408;
-constexpr uint32_t TILE_ELEMENTS = 11008;
+constexpr uint64_t UB_BYTES_NEEDED = 92128;
+constexpr uint32_t TILE_ELEMENTS = 5376;
 constexpr uint32_t ROW_CAPACITY = 64;
 constexpr uint32_t COLUMN_CAPACITY = 2048;
 constexpr uint64_t WIDEST_STEP = 8; // of the narrowest type in 32 bytes
