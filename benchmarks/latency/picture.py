@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from attrs import frozen
 
-SIZE, MARGIN = 560, 56
+SIZE, MARGIN = 560, 72
 COLOURS = {"held out": "#c2410c", "fitted": "#2563eb"}
 
 
@@ -62,13 +62,20 @@ def _axes(powers: range, at: Callable[[float], float]) -> Iterator[str]:
             f'<path d="M{place:.1f} {MARGIN}V{SIZE - MARGIN}M{MARGIN} {SIZE - place:.1f}H{SIZE - MARGIN}" '
             'stroke="#e5e7eb"/>'
         )
-        yield f'<text x="{place:.1f}" y="{SIZE - MARGIN + 18}" text-anchor="middle">{10**power:g}</text>'
-        yield f'<text x="{MARGIN - 8}" y="{SIZE - place + 4:.1f}" text-anchor="end">{10**power:g}</text>'
-    yield f'<text x="{SIZE / 2}" y="{SIZE - 12}" text-anchor="middle">measured, us</text>'
+        yield f'<text x="{place:.1f}" y="{SIZE - MARGIN + 18}" text-anchor="middle">{_label(power)}</text>'
+        yield f'<text x="{MARGIN - 8}" y="{SIZE - place + 4:.1f}" text-anchor="end">{_label(power)}</text>'
+    yield f'<text x="{SIZE / 2}" y="{SIZE - 12}" text-anchor="middle">measured</text>'
     yield (
         f'<text x="16" y="{SIZE / 2}" text-anchor="middle" '
-        f'transform="rotate(-90 16 {SIZE / 2})">modelled, us</text>'
+        f'transform="rotate(-90 16 {SIZE / 2})">modelled</text>'
     )
+
+
+def _label(power: int) -> str:
+    """10 to the power of microseconds."""
+    thousands, rest = divmod(power, 3)
+    units = {0: "us", 1: "ms", 2: "s"}
+    return f"{10**rest} {units[thousands]}" if thousands in units else f"{10.0**power:g} us"
 
 
 def _diagonals(low: float, high: float, at: Callable[[float], float]) -> Iterator[str]:
