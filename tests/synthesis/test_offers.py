@@ -47,8 +47,8 @@ def offer(name: str, lines: tuple[int, int], saved: float | None) -> Offer:
         # programs apart from each other are chosen one by one
         ([("a", (1, 1), 20), ("b", (7, 7), 40)], [("p", (1, 2), 24), ("q", (6, 7), 36)], ["p", "b"]),
         # a gain within the model's own error counts as none
-        ([("a", (1, 1), ERROR / 2)], [("ab", (1, 2), ERROR)], ["a"]),
-        ([("a", (1, 1), ERROR), ("b", (2, 2), ERROR)], [("ab", (1, 2), ERROR + 1)], ["ab"]),
+        ([("a", (1, 1), ERROR / 2)], [("ab", (1, 2), ERROR - 1)], ["a"]),
+        ([("a", (1, 1), ERROR - 1), ("b", (2, 2), ERROR - 1)], [("ab", (1, 2), ERROR + 1)], ["ab"]),
     ],
 )
 def test_what_is_offered(single: list[Any], programs: list[Any], expected: list[str]) -> None:
