@@ -109,7 +109,7 @@ def _steps_refusal(planned: Plan, schedule: Schedule) -> str | None:
     count = planned.mid.constant
     if count is None or count > steps.MOST_STEPS:
         return f"Of a lane's steps, {planned.mid}, not all are known to fit a tile."
-    if schedule.tile < 4 * steps.lanes_per_block(planned) * count:
+    if schedule.tile < _least_whole_tile(planned):
         return f"All {count} steps of a few lanes do not fit a tile of {schedule.tile}."
     return None
 
@@ -264,8 +264,7 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
     if here.packed:
         yield from _packed_steps(planned, here, chip)
     if here.form is Form.STEPS and planned.mid.constant is not None:
-        name = "a pass for each reduction" if here.whole else "all steps in a tile"
-        yield name, _fitted(planned, evolve(here, whole=not here.whole, online=False), chip)
+        yield _whole_step(planned, here, chip)
     if here.form in _IN_PASSES and not here.whole and online_pairs(planned):
         name = "a pass for each reduction" if here.online else "reductions in pairs, one pass a pair"
         yield name, _fitted(planned, evolve(here, online=not here.online), chip)
@@ -277,6 +276,21 @@ def _steps(planned: Plan, here: Schedule, task: KernelTask, chip: Chip) -> Itera
         yield name, _fitted(planned, evolve(here, eager_rounding=not here.eager_rounding), chip)
     yield "toggle L2 bypass", evolve(here, bypass_l2=not here.bypass_l2)
     yield "toggle bank stagger", _fitted(planned, evolve(here, stagger=not here.stagger), chip)
+
+
+def _whole_step(planned: Plan, here: Schedule, chip: Chip) -> tuple[str, Schedule]:
+    """All steps in a tile, which grows where it is too short; or back to a pass for each reduction."""
+    if here.whole:
+        return "a pass for each reduction", _fitted(planned, evolve(here, whole=False, online=False), chip)
+    needed = -(-_least_whole_tile(planned) // _TILE_STEP) * _TILE_STEP
+    grown = evolve(here, whole=True, online=False, tile=max(here.tile, needed))
+    return "all steps in a tile", _fitted(planned, grown, chip)
+
+
+def _least_whole_tile(planned: Plan) -> int:
+    """Elements of a tile that has all steps, whose number is known, of a few lanes."""
+    assert planned.mid.constant is not None
+    return 4 * steps.lanes_per_block(planned) * planned.mid.constant
 
 
 def _buffer_steps(planned: Plan, here: Schedule, chip: Chip) -> Iterator[tuple[str, Schedule]]:

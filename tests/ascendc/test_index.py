@@ -150,7 +150,7 @@ def test_known_indices_are_timed_like_data(builder: Any, chip: Any, tmp_path: Pa
 
     with_data = us(Mode.CHECK, x=tmp_path / "x", index=tmp_path / "index")
     assert us(Mode.TIME, index=tmp_path / "index") == pytest.approx(with_data, rel=0.01)
-    assert us(Mode.TIME) < 0.9 * with_data  # all rows the same one, which the cache holds
+    assert us(Mode.TIME) < 0.95 * with_data  # all rows the same one, which the cache holds
 
 
 def test_remainders_of_indices_count_from_the_end(builder: Any, chip: Any, on_twin: Any) -> None:

@@ -11,6 +11,8 @@ from evokernel_server.status import Mode
 from evokernel_server.workspace import Problem
 from lsprotocol import types
 
+from evokernel_core.twin.accuracy import MODEL_ERROR
+
 pytestmark = pytest.mark.usefixtures("scripted")
 
 HEAD = "import torch\n\n\n"
@@ -153,7 +155,7 @@ async def test_what_gains_too_little_is_offered_only_when_asked_for(
     editor = await sessions.start()
     uri = editor.open(files["nothing_to_gain"])
     await eventually(lambda: mode(editor) == "nothing_to_gain")
-    assert "more than the model's own error of 9%" in editor.statuses[-1].text
+    assert f"more than the model's own error of {MODEL_ERROR:.0%}" in editor.statuses[-1].text
     assert await editor.hints(uri) == []
     line = editor.line_of(uri, "torch.softmax")
     assert await editor.actions(uri, line) == []
