@@ -35,7 +35,7 @@ INCLUDE = HERE / "include"
 SOURCES = HERE / "src"
 RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
-OPERATOR_SOURCE = "operator_host.cpp"
+OPERATOR_SOURCE = "host/operator_host.cpp"
 """The main program of an operator's host code; it is compiled with it."""
 LAUNCHER_SOURCE = "launcher.c"
 _NOT_IN_LIBRARY = (RUNNER_SOURCE, GLUE_SOURCE, OPERATOR_SOURCE)
@@ -153,11 +153,13 @@ def _build_twin(twin: Twin) -> None:
 
 
 def _library_sources() -> list[Path]:
-    return [path for path in sorted(SOURCES.glob("*.cpp")) if path.name not in _NOT_IN_LIBRARY]
+    sources = sorted(SOURCES.rglob("*.cpp"))
+    return [path for path in sources if str(path.relative_to(SOURCES)) not in _NOT_IN_LIBRARY]
 
 
 def _compile_object(twin: Twin, source: Path) -> Path:
-    target = twin.folder / "objects" / f"{source.stem}.o"
+    name = "-".join(source.relative_to(SOURCES).with_suffix(".o").parts)
+    target = twin.folder / "objects" / name
     include = [f"-I{twin.include}", f"-I{SOURCES}"]
     _run([*twin.compiler.argv, *LIBRARY_FLAGS, *include, "-c", str(source), "-o", str(target)])
     return target

@@ -21,10 +21,10 @@ def documented() -> set[str]:
 def reported() -> set[str]:
     """What a report names, and every literal of the library that has the form of a code."""
     found = set()
-    for path in (*SOURCES.glob("*.cpp"), *INCLUDE.rglob("*.h")):
+    for path in (*SOURCES.rglob("*.cpp"), *INCLUDE.rglob("*.h")):
         text = path.read_text()
         found |= set(_CALL.findall(text))
-        if path.parent == SOURCES:
+        if path.is_relative_to(SOURCES):
             found |= set(_LITERAL.findall(text))
     return found
 

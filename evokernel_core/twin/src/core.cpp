@@ -1,5 +1,5 @@
 #include "core.h"
-#include "schedule.h"
+#include "time/schedule.h"
 
 #include <sys/mman.h>
 

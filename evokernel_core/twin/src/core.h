@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "chip.h"
-#include "cube_state.h"
+#include "cube/state.h"
 #include "evokernel/twin/api.h"
 #include "evokernel/twin/launch.h"
 #include "hazards.h"
 #include "memory.h"
-#include "pipeline.h"
-#include "race.h"
 #include "registers.h"
+#include "synchronisation/race.h"
+#include "time/pipeline.h"
 
 namespace evokernel::twin {
 

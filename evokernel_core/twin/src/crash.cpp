@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core.h"
-#include "schedule.h"
+#include "time/schedule.h"
 
 namespace evokernel::twin {
 

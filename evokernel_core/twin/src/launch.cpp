@@ -5,10 +5,10 @@
 
 #include "core.h"
 #include "crash.h"
-#include "cross_core.h"
 #include "evokernel/twin/launch.h"
-#include "race.h"
-#include "schedule.h"
+#include "synchronisation/cross_core.h"
+#include "synchronisation/race.h"
+#include "time/schedule.h"
 
 namespace evokernel::twin {
 

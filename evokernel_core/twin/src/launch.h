@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "trace.h"
+#include "time/trace.h"
 
 namespace evokernel::twin {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "copies/traffic.h"
 #include "core.h"
 #include "launch.h"
 #include "result.h"
-#include "traffic.h"
 
 namespace evokernel::twin {
 

@@ -4,7 +4,7 @@
 
 #include "core.h"
 #include "evokernel/twin/api_vector.h"
-#include "schedule.h"
+#include "time/schedule.h"
 
 namespace evokernel::twin {
 

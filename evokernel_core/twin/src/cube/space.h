@@ -1,0 +1,41 @@
+// Operands of the matrix instructions: their bytes, their shadow, and the checks they share.
+#pragma once
+#include <cstdint>
+
+#include "core.h"
+#include "cube/layout.h"
+#include "evokernel/twin/cube_api.h"
+
+namespace evokernel::twin {
+
+// An operand's bytes from its first one on, and whether each holds a value.
+struct Cells {
+    uint8_t *data = nullptr;
+    uint8_t *undefined = nullptr;
+    uint32_t address = 0;
+    Space space = Space::UB;
+
+    void Touched(uint64_t offset, uint64_t bytes, bool write) const
+    {
+        Touch(space, address + static_cast<uint32_t>(offset), bytes, write);
+    }
+};
+
+// Checks that an operand reaches `bytes` far; false where it cannot be used. A tensor at a fixed address may
+// go beyond its declared size (a warning), one from TPipe may not.
+bool OpenCells(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
+               const char *operand, At at, uint32_t spaces, Cells *cells);
+
+// Reports `param-limit` and returns false where `value` is outside [low, high].
+bool CheckLimit(const char *api, const char *parameter, int64_t value, int64_t low, int64_t high, At at);
+
+// What global memory holds at `from` is written (or not) into the shadow of local memory, and back.
+void ShadowFromGlobal(const Allocation &block, const uint8_t *from, uint8_t *shadow, uint64_t bytes);
+
+// Time of a core-internal instruction.
+void RunCube(Pipe pipe, const char *api, double cycles, At at);
+
+// Bytes per cycle between L1 and L0A or L0B.
+double LoadRate(Space target);
+
+}  // namespace evokernel::twin

@@ -1,0 +1,73 @@
+// Who touched which bytes last: a map of byte ranges that split where an access ends inside one and
+// grow together where neighbours tell the same.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "time/pipeline.h"
+
+namespace evokernel::twin::race {
+
+constexpr uint32_t kNobody = ~uint32_t{0};
+
+// One access. `epoch` counts the times that something waited for the pipe: accesses of one epoch
+// complete together for everybody else.
+struct Access {
+    uint32_t core = kNobody;
+    uint32_t epoch = 0;
+    uint64_t serial = 0;  // of the instruction, over the whole run
+    uint32_t site = 0;
+    Pipe pipe = Pipe::S;
+    bool atomic = false;
+    bool unit = false;  // carries the unit flag of L0C
+
+    bool Nobody() const { return core == kNobody; }
+    bool SameEpoch(const Access &other) const
+    {
+        return core == other.core && epoch == other.epoch && pipe == other.pipe && atomic == other.atomic &&
+               unit == other.unit;
+    }
+};
+
+// The last write and the reads since then. Atomic writes without a plain one between are kept as
+// `others` beside the reads, because they do not exclude each other.
+struct Cell {
+    Access writer;
+    std::vector<Access> others;
+};
+
+class Shadow {
+public:
+    struct Span {
+        uint64_t end;
+        Cell cell;
+    };
+
+    // Calls visit(start, end, cell) for each span that meets [start, end).
+    template <typename Visit> void Look(uint64_t start, uint64_t end, Visit visit)
+    {
+        for (auto span = First(start); span != spans_.end() && span->first < end; ++span) {
+            visit(std::max(start, span->first), std::min(end, span->second.end), span->second.cell);
+        }
+    }
+
+    // Makes the bytes hold this write and nothing else.
+    void Write(uint64_t start, uint64_t end, const Access &access, bool in_order);
+
+    // Adds the access to the bytes' others.
+    void Add(uint64_t start, uint64_t end, const Access &access);
+
+    void Clear() { spans_.clear(); }
+
+private:
+    using Spans = std::map<uint64_t, Span>;
+
+    Spans::iterator First(uint64_t start);
+    void Split(uint64_t at);
+    bool Join(Spans::iterator left, bool in_order);
+
+    Spans spans_;
+};
+
+}  // namespace evokernel::twin::race

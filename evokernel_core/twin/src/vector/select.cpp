@@ -1,0 +1,326 @@
+// Compare and Select.
+#include <algorithm>
+#include <cstring>
+
+#include "vector/convert.h"
+#include "vector/walk.h"
+
+namespace evokernel::twin {
+
+namespace {
+
+using AscendC::CMPMODE;
+using AscendC::SELMODE;
+
+template <typename T> bool Holds(T a, T b, CMPMODE mode)
+{
+    switch (mode) {
+        case CMPMODE::LT:
+            return a < b;
+        case CMPMODE::GT:
+            return a > b;
+        case CMPMODE::EQ:
+            return a == b;
+        case CMPMODE::LE:
+            return a <= b;
+        case CMPMODE::GE:
+            return a >= b;
+        default:
+            return a != b;
+    }
+}
+
+// One lane of a tile as a double: exact for every type that Compare takes.
+double LaneValue(DType type, const uint8_t *tile, uint32_t lane)
+{
+    if (type == DType::F16) {
+        uint16_t bits;
+        std::memcpy(&bits, tile + lane * 2, 2);
+        return HalfValue(bits);
+    }
+    if (type == DType::F32) {
+        float value;
+        std::memcpy(&value, tile + lane * 4, 4);
+        return value;
+    }
+    int32_t value;
+    std::memcpy(&value, tile + lane * 4, 4);
+    return value;
+}
+
+bool CheckCompare(const char *name, DType type, CMPMODE mode, At at)
+{
+    const bool known = type == DType::F16 || type == DType::F32 || (type == DType::S32 && mode == CMPMODE::EQ);
+    if (!known) {
+        ReportError("dtype-unsupported", at, "%s does not support %s in this mode (int32_t only with EQ).", name,
+                    DTypeName(type));
+    }
+    return known;
+}
+
+// The mask has no effect on these: every lane of every repeat is compared.
+Walk AllLanes(Walk walk)
+{
+    if (!walk.counted) {
+        walk.mask[0] = ~uint64_t{0};
+        walk.mask[1] = walk.lanes > 64 ? ~uint64_t{0} : 0;
+        walk.full = true;
+    }
+    return walk;
+}
+
+void CheckWholeRepeats(const Form &form, uint32_t width, const char *name, At at)
+{
+    if (form.kind == Form::Kind::Count && static_cast<uint64_t>(form.count) * width % kRepeatBytes != 0) {
+        ReportError("alignment", at, "%s of %lld elements is %llu bytes; it must be a multiple of 256.", name,
+                    static_cast<long long>(form.count),
+                    static_cast<unsigned long long>(static_cast<uint64_t>(form.count) * width));
+    }
+}
+
+struct ComparePlan {
+    const char *name;
+    Walk walk;
+    Operand src0;
+    const Operand *src1;  // null: scalar
+    double scalar;
+    CMPMODE mode;
+};
+
+bool LaneDefined(const ComparePlan &plan, uint32_t r, uint32_t lane)
+{
+    return !AnyUndefined(plan.src0.Address(r, lane), plan.src0.width) &&
+           (plan.src1 == nullptr || !AnyUndefined(plan.src1->Address(r, lane), plan.src1->width));
+}
+
+// The bits of one repeat; returns whether all compared lanes were defined.
+bool CompareRepeat(const ComparePlan &plan, uint32_t r, uint8_t *bits, bool defined)
+{
+    alignas(64) uint8_t left[kRepeatBytes];
+    alignas(64) uint8_t right[kRepeatBytes];
+    LoadTile(plan.src0, plan.walk, r, left);
+    if (plan.src1 != nullptr) {
+        LoadTile(*plan.src1, plan.walk, r, right);
+    }
+    const DType type = plan.src0.ref.dtype;
+    bool clean = true;
+    std::memset(bits, 0, plan.walk.lanes / 8);
+    for (uint32_t lane = 0; lane < plan.walk.LastLane(r); ++lane) {
+        const double a = LaneValue(type, left, lane);
+        const double b = plan.src1 != nullptr ? LaneValue(type, right, lane) : plan.scalar;
+        bits[lane / 8] = static_cast<uint8_t>(bits[lane / 8] | (Holds(a, b, plan.mode) ? 1 : 0) << lane % 8);
+        clean = clean && (defined || LaneDefined(plan, r, lane));
+    }
+    return clean;
+}
+
+void RunCompare(const ComparePlan &plan, const LocalRef &dst, At at)
+{
+    Core &core = TheCore();
+    const uint32_t bytes = plan.walk.lanes / 8;
+    const uint64_t extent = (plan.walk.elements + 7) / 8;
+    if (!CheckOperand(plan.src0, plan.walk, 32, false, plan.name, "src0", at) ||
+        (plan.src1 != nullptr && !CheckOperand(*plan.src1, plan.walk, 32, false, plan.name, "src1", at)) ||
+        LocalRange(dst, extent, 32, true, plan.name, "dst", at) == nullptr) {
+        return;
+    }
+    const bool defined =
+        AllDefined(plan.src0, plan.walk) && (plan.src1 == nullptr || AllDefined(*plan.src1, plan.walk));
+    for (uint32_t r = 0; r < plan.walk.repeats; ++r) {
+        uint8_t bits[kMaxLanes / 8];
+        const bool clean = CompareRepeat(plan, r, bits, defined);
+        const uint32_t place = dst.address + r * bytes;
+        const uint32_t used = static_cast<uint32_t>(std::min<uint64_t>(bytes, extent - uint64_t{r} * bytes));
+        std::memcpy(core.ub + place, bits, used);
+        std::memset(core.undefined + place, clean ? 0 : 1, used);
+    }
+}
+
+}  // namespace
+
+void Compare(const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, CMPMODE mode, const Form &form, At at)
+{
+    ComparePlan plan{"Compare", {}, {}, nullptr, 0, mode};
+    const uint32_t width = DTypeBytes(src0.dtype);
+    if (!ResolveWalk(form, width, plan.name, at, &plan.walk)) {
+        return;
+    }
+    plan.walk = AllLanes(plan.walk);
+    plan.src0 = MakeOperand(src0, plan.walk, form, form.src0_block, form.src0_repeat);
+    const Operand other = MakeOperand(src1, plan.walk, form, form.src1_block, form.src1_repeat);
+    plan.src1 = &other;
+    const Operand *sources[] = {&plan.src0, &other};
+    RunVector(plan.name, WalkCycles(plan.walk, SimpleRate(width), nullptr, sources, 2), at);
+    CheckWholeRepeats(form, width, plan.name, at);
+    if (!TheCore().timing && CheckCompare(plan.name, src0.dtype, mode, at)) {
+        RunCompare(plan, dst, at);
+    }
+}
+
+void CompareScalar(const LocalRef &dst, const LocalRef &src, Scalar scalar, CMPMODE mode, const Form &form, At at)
+{
+    ComparePlan plan{"Compares", {}, {}, nullptr, scalar.value, mode};
+    const uint32_t width = DTypeBytes(src.dtype);
+    if (!ResolveWalk(form, width, plan.name, at, &plan.walk)) {
+        return;
+    }
+    plan.walk = AllLanes(plan.walk);
+    plan.src0 = MakeOperand(src, plan.walk, form, form.src0_block, form.src0_repeat);
+    const Operand *sources[] = {&plan.src0};
+    RunVector(plan.name, WalkCycles(plan.walk, SimpleRate(width), nullptr, sources, 1), at);
+    CheckWholeRepeats(form, width, plan.name, at);
+    if (!TheCore().timing && CheckCompare(plan.name, src.dtype, mode, at)) {
+        RunCompare(plan, dst, at);
+    }
+}
+
+void CompareToRegister(const LocalRef &src0, const LocalRef &src1, CMPMODE mode, const Form &form, At at)
+{
+    ComparePlan plan{"Compare", {}, {}, nullptr, 0, mode};
+    const uint32_t width = DTypeBytes(src0.dtype);
+    if (!ResolveWalk(form, width, plan.name, at, &plan.walk)) {
+        return;
+    }
+    plan.src0 = MakeOperand(src0, plan.walk, form, form.src0_block, form.src0_repeat);
+    const Operand other = MakeOperand(src1, plan.walk, form, form.src1_block, form.src1_repeat);
+    plan.src1 = &other;
+    const Operand *sources[] = {&plan.src0, &other};
+    RunVector(plan.name, WalkCycles(plan.walk, SimpleRate(width), nullptr, sources, 2), at);
+    Core &core = TheCore();
+    if (core.timing || !CheckCompare(plan.name, src0.dtype, mode, at) ||
+        !CheckOperand(plan.src0, plan.walk, 32, false, plan.name, "src0", at) ||
+        !CheckOperand(other, plan.walk, 32, false, plan.name, "src1", at)) {
+        return;
+    }
+    uint8_t bits[kMaxLanes / 8] = {};
+    CompareRepeat(plan, 0, bits, true);
+    std::memcpy(core.compare_mask, bits, sizeof(core.compare_mask));
+}
+
+void SetCompareMask(const LocalRef &src, At at)
+{
+    Core &core = TheCore();
+    RunVector("SetCmpMask", 1, at);
+    const uint8_t *from = core.timing ? nullptr : LocalRange(src, 16, 16, false, "SetCmpMask", "src", at);
+    if (from != nullptr) {
+        std::memcpy(core.compare_mask, from, sizeof(core.compare_mask));
+    }
+}
+
+void GetCompareMask(const LocalRef &dst, At at)
+{
+    Core &core = TheCore();
+    RunVector("GetCmpMask", 1, at);
+    uint8_t *to = core.timing ? nullptr : LocalRange(dst, 16, 16, true, "GetCmpMask", "dst", at);
+    if (to != nullptr) {
+        std::memcpy(to, core.compare_mask, sizeof(core.compare_mask));
+        MarkDefined(dst.address, sizeof(core.compare_mask));
+    }
+}
+
+namespace {
+
+struct SelectPlan {
+    Walk walk;
+    Operand dst;
+    Operand src0;
+    const Operand *src1;  // null: scalar
+    LocalRef mask;
+    bool reuse_mask;      // mode 0: every repeat reads the same bits
+    uint64_t scalar;
+};
+
+uint64_t ScalarBits(DType type, Scalar scalar)
+{
+    const float value = static_cast<float>(scalar.value);
+    return type == DType::F16 ? HalfBits(value) : BitsOf(value);
+}
+
+void CheckReserved(SELMODE mode, At at)
+{
+    const Core &core = TheCore();
+    const Chip &chip = CurrentChip();
+    if (mode != SELMODE::VSEL_CMPMASK_SPR && core.used[0] > chip.ub_bytes) {
+        ReportError("ub-capacity", at, "Select in this mode uses the last 8 KB of UB, but the buffers reach byte %u.",
+                    core.used[0]);
+    }
+}
+
+void SelectRepeat(const SelectPlan &plan, uint32_t r)
+{
+    Core &core = TheCore();
+    alignas(64) uint8_t left[kRepeatBytes];
+    alignas(64) uint8_t right[kRepeatBytes];
+    LoadTile(plan.src0, plan.walk, r, left);
+    if (plan.src1 != nullptr) {
+        LoadTile(*plan.src1, plan.walk, r, right);
+    }
+    const uint32_t width = plan.dst.width;
+    const uint32_t bits = plan.mask.address + (plan.reuse_mask ? 0 : r * plan.walk.lanes / 8);
+    for (uint32_t lane = 0; lane < plan.walk.LastLane(r); ++lane) {
+        if (!plan.walk.Active(r, lane)) {
+            continue;
+        }
+        const uint32_t byte = bits + lane / 8;
+        const bool first = (core.ub[byte] >> lane % 8 & 1) != 0;
+        const uint8_t *from = first ? left + lane * width : right + lane * width;
+        const Operand *chosen = first ? &plan.src0 : plan.src1;
+        const bool undefined =
+            core.undefined[byte] != 0 || (chosen != nullptr && AnyUndefined(chosen->Address(r, lane), width));
+        const uint32_t place = plan.dst.Address(r, lane);
+        std::memcpy(core.ub + place, chosen != nullptr ? from : reinterpret_cast<const uint8_t *>(&plan.scalar), width);
+        std::memset(core.undefined + place, undefined ? 1 : 0, width);
+    }
+}
+
+}  // namespace
+
+void Select(const LocalRef &dst, const LocalRef &mask, const LocalRef &src0, const LocalRef *src1, Scalar scalar,
+            SELMODE mode, const Form &form, At at)
+{
+    SelectPlan plan;
+    const uint32_t width = DTypeBytes(dst.dtype);
+    if (!ResolveWalk(form, width, "Select", at, &plan.walk)) {
+        return;
+    }
+    plan.dst = MakeOperand(dst, plan.walk, form, form.dst_block, form.dst_repeat);
+    plan.src0 = MakeOperand(src0, plan.walk, form, form.src0_block, form.src0_repeat);
+    Operand other{};
+    const Operand *sources[] = {&plan.src0, &other};
+    plan.src1 = nullptr;
+    if (src1 != nullptr) {
+        other = MakeOperand(*src1, plan.walk, form, form.src1_block, form.src1_repeat);
+        plan.src1 = &other;
+    }
+    plan.mask = mask;
+    plan.reuse_mask = mode == SELMODE::VSEL_CMPMASK_SPR;
+    plan.scalar = ScalarBits(dst.dtype, scalar);
+    RunVector("Select", WalkCycles(plan.walk, SimpleRate(width), &plan.dst, sources, src1 != nullptr ? 2 : 1), at);
+    CheckReserved(mode, at);
+    if (TheCore().timing) {
+        return;
+    }
+    if (dst.dtype != DType::F16 && dst.dtype != DType::F32) {
+        ReportError("dtype-unsupported", at, "Select supports half and float on this chip, not %s.",
+                    DTypeName(dst.dtype));
+        return;
+    }
+    const uint64_t mask_bytes =
+        plan.reuse_mask ? plan.walk.lanes / 8
+                        : (uint64_t{plan.walk.repeats - 1} * plan.walk.lanes + plan.walk.LastLane(plan.walk.repeats - 1) + 7) / 8;
+    if (!(CheckOperand(plan.dst, plan.walk, 32, true, "Select", "dst", at) &
+          CheckOperand(plan.src0, plan.walk, 32, false, "Select", "src0", at)) ||
+        (plan.src1 != nullptr && !CheckOperand(other, plan.walk, 32, false, "Select", "src1", at)) ||
+        LocalRange(mask, mask_bytes, 32, false, "Select", "selMask", at) == nullptr) {
+        return;
+    }
+    CheckOverlap(plan.dst, plan.src0, plan.walk, false, "Select", at);
+    if (plan.src1 != nullptr) {
+        CheckOverlap(plan.dst, other, plan.walk, false, "Select", at);
+    }
+    for (uint32_t r = 0; r < plan.walk.repeats; ++r) {
+        SelectRepeat(plan, r);
+    }
+}
+
+}  // namespace evokernel::twin
