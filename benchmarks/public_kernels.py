@@ -64,9 +64,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def operator_folders(source: Path) -> Iterator[Path]:
-    """The folders of operators below a project."""
+    """The folders of operators below a project; not those of their unit tests."""
     for kernels in sorted(source.rglob("op_kernel")):
-        if (kernels.parent / "op_host").is_dir() and "question" not in kernels.parts:
+        parts = kernels.relative_to(source).parts
+        if (kernels.parent / "op_host").is_dir() and not {"question", "tests"} & set(parts):
             yield kernels.parent
 
 

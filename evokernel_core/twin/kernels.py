@@ -70,13 +70,17 @@ _VECTOR_CALLS = frozenset(
 
 @frozen
 class Kernel:
-    """One kernel: parameters as written, one string each; its ratio, by tiling key where one differs."""
+    """One kernel: parameters as written, one string each; its ratio, by tiling key where one differs.
+
+    ``template``: whether it takes template arguments.
+    """
 
     name: str
     parameters: tuple[str, ...]
     ratio: CoreRatio
     by_key: Mapping[int, CoreRatio]
     defined: bool
+    template: bool = False
 
 
 def find_kernels(files: Iterable[Sequence[Token]]) -> dict[str, Kernel]:
@@ -117,6 +121,7 @@ def _kernel(tokens: Sequence[Token], index: int, uses: _Uses) -> Kernel | None:
         ratio=_qualified(head) or _declared(body, "KERNEL_TASK_TYPE_DEFAULT", 0) or uses.ratio(body),
         by_key=_by_key(body),
         defined=defined,
+        template=any(token.text == "template" for token in head),
     )
 
 

@@ -42,6 +42,25 @@ class Structure:
 
 
 @frozen
+class TemplateParameter:
+    """One parameter of a kernel's template: its kind (ASCENDC_TPL_x), its bits of the tiling key, and its
+    values in the order in which the key counts those of UINT parameters."""
+
+    kind: int
+    bits: int
+    values: tuple[int, ...]
+
+
+@frozen
+class Template:
+    """What ASCENDC_TPL_ARGS_DECL declares of a kernel; ``first_key`` is the key of its first selection."""
+
+    name: str
+    first_key: int
+    parameters: tuple[TemplateParameter, ...]
+
+
+@frozen
 class Operator:
     """One operator of the host code, as the chips of architecture 2201 have it."""
 
@@ -70,6 +89,7 @@ class Description:
     structures: tuple[Structure, ...]
     tilings: Mapping[str, str]
     reads_values: Mapping[str, tuple[int, ...]]
+    templates: tuple[Template, ...] = ()
 
 
 def read_description(data: Mapping[str, Any]) -> Description:
@@ -79,7 +99,13 @@ def read_description(data: Mapping[str, Any]) -> Description:
         tuple(Structure(item["name"], tuple(map(tuple, item["fields"]))) for item in data["structures"]),
         dict(data["tilings"]),
         {name: tuple(places) for name, places in data["reads_values"]},
+        tuple(map(_template, data["templates"])),
     )
+
+
+def _template(data: Mapping[str, Any]) -> Template:
+    parameters = (TemplateParameter(kind, bits, tuple(values)) for kind, bits, values in data["parameters"])
+    return Template(data["name"], data["first_key"], tuple(parameters))
 
 
 def _operator(data: Mapping[str, Any]) -> Operator:

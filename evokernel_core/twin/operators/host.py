@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.build import OPERATOR_SOURCE, SOURCES, CandidateError, Twin, prepare, run_tool
 from evokernel_core.twin.chip import Chip, runner_text
@@ -22,6 +22,7 @@ from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.operators.definition import Description, read_description
 from evokernel_core.twin.operators.folder import OperatorFolder
 from evokernel_core.twin.operators.includes import companions, include_folders
+from evokernel_core.twin.operators.missing import definitions, undefined
 from evokernel_core.twin.run import Limits, clean_environment, limited, run_process
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
@@ -126,22 +127,29 @@ def _build(twin: Twin, source: ProgramSource, work: Path) -> list[tuple[str, str
         for (path, _), (status, output) in results
         if status
     ]
+    own_status, own_output = results[0][1]
+    if own_status:
+        raise BuildError(f"The twin's host program does not compile: {own_output[-500:]}")
     if len(failed) == len(source.files):
         raise CandidateError("compile", failed[0][1])
     objects = [str(place) for (_, place), (status, _) in results if not status]
+    return [*failed, *_link(twin, objects, work)]
+
+
+def _link(twin: Twin, objects: Sequence[str], work: Path) -> list[tuple[str, str]]:
+    """Writes ``program``; tells what nothing defines, whose use ends the program. Raises CandidateError."""
     # A package's libraries for tiling and for shapes may each have what a header of theirs defines.
-    libraries = ("-Wl,--allow-multiple-definition", str(twin.library), f"-Wl,-rpath,{twin.folder}")
-    command = [*twin.compiler.argv, "-o", str(work / "program"), *objects, *libraries, "-lpthread", "-ldl"]
-    status, output = run_tool(twin, command, work)
-    if status:
-        raise CandidateError("link", _undefined(output))
-    return failed
-
-
-def _undefined(output: str) -> str:
-    names = dict.fromkeys(
-        line.partition("undefined reference to ")[2].strip("`'")
-        for line in output.splitlines()
-        if "undefined" in line
-    )
-    return "Undefined: " + ", ".join(filter(None, names)) if names else output[-500:]
+    own = (str(twin.library), f"-Wl,-rpath,{twin.folder}", "-lpthread", "-ldl")
+    libraries = ("-Wl,--allow-multiple-definition", *own)
+    command = [*twin.compiler.argv, "-o", str(work / "program"), *objects]
+    status, output = run_tool(twin, [*command, *libraries], work)
+    if not status:
+        return []
+    missing = undefined(output)
+    _, mangled = run_tool(twin, [*command, *libraries, "-Wl,--no-demangle"], work)
+    stand_ins = work / "missing.cpp"
+    stand_ins.write_text(definitions(undefined(mangled)))
+    status, output = run_tool(twin, [*command, str(stand_ins), *libraries], work)
+    if status or not missing:
+        raise CandidateError("link", output[-500:])
+    return [("host", "Undefined: " + ", ".join(missing))]

@@ -68,11 +68,16 @@ def _structures(structures: tuple[Structure, ...]) -> Iterator[str]:
         yield "};"
 
 
+def type_name(number: int) -> str:
+    """A number of ge::DataType by its name without DT_."""
+    return _TYPE_NAMES.get(number, "UNDEFINED")
+
+
 def type_macros(operator: Operator, combination: int) -> Iterator[str]:
     """``DTYPE_X=half`` and the like for each parameter, in one combination."""
     for parameter in (*operator.inputs, *operator.outputs):
         name = parameter.name.upper()
-        dtype = _TYPE_NAMES.get(at(parameter.types, combination, 28), "UNDEFINED")
+        dtype = type_name(at(parameter.types, combination, 28))
         if dtype in _C_TYPES:  # a kernel that names another type does not compile
             yield f"DTYPE_{name}={_C_TYPES[dtype][0]}"
         yield f"ORIG_DTYPE_{name}=DT_{dtype}"

@@ -3,6 +3,28 @@
 #include "evokernel/operator/log.h"
 #include "util/shape_util.h"
 
+namespace Ops::Base {
+
+// What a message calls the operator: its name, or that of its context.
+inline std::string GetOpInfo(const std::string &name) { return name; }
+inline std::string GetOpInfo(const char *name) { return name == nullptr ? "nil" : name; }
+template <typename Context> std::string GetOpInfo(const Context *context)
+{
+    return context == nullptr ? "nil" : GetOpInfo(context->GetNodeName());
+}
+inline const char *GetSafeStr(const std::string &text) { return text.c_str(); }
+inline const char *GetSafeStr(const char *text) { return text; }
+
+}  // namespace Ops::Base
+
+#define D_OP_LOGD(...) ::evokernel::twin::op::Unsaid(__VA_ARGS__)
+#define D_OP_LOGI(...) ::evokernel::twin::op::Unsaid(__VA_ARGS__)
+#define D_OP_LOGW(...) ::evokernel::twin::op::Unsaid(__VA_ARGS__)
+#define D_OP_LOGE(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
+#define REPORT_INNER_ERR_MSG(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
+#define REPORT_INNER_ERROR(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
+#define REPORT_CALL_ERROR(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
+
 #define OP_LOGD(...) ::evokernel::twin::op::Unsaid(__VA_ARGS__)
 #define OP_LOGD_FULL(...) ::evokernel::twin::op::Unsaid(__VA_ARGS__)
 #define OP_LOGI(...) ::evokernel::twin::op::Unsaid(__VA_ARGS__)
@@ -11,6 +33,22 @@
 #define OP_LOGE(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
 #define OP_LOGE_WITHOUT_REPORT(...) ::evokernel::twin::op::Fault(__VA_ARGS__)
 #define OP_LOGE_WITH_INVALID_INPUT(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_FILE_OPEN(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_FILE_PARSE(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_FILE_PATH(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_INVALID_ARGUMENT_WITH_REASON(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_INVALID_CONFIG(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_INVALID_CONFIGS_WITH_REASON(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_INVALID_CONFIG_WITH_REASON(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_INVALID_GRAPH_NODE(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_FOR_INVALID_STRIDE(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_LIBOPAPI_REPORT(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_WITH_INVALID_ATTR(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_WITH_INVALID_ATTR_SIZE(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_WITH_INVALID_INPUT_DTYPE(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_WITH_INVALID_INPUT_FORMAT(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_WITH_INVALID_INPUT_SHAPE(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
+#define OP_LOGE_WITH_INVALID_INPUT_SHAPESIZE(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
 #define OP_LOGE_FOR_INVALID_VALUE(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
 #define OP_LOGE_FOR_INVALID_VALUE_WITH_REASON(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)
 #define OP_LOGE_FOR_INVALID_VALUES(...) ::evokernel::twin::op::Invalid(__VA_ARGS__)

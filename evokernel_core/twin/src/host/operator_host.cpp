@@ -16,6 +16,7 @@
 #include <sstream>
 #include <string>
 
+#include "ascendc/host_api/tiling/template_argument.h"
 #include "chip.h"
 #include "host/operator_registry.h"
 
@@ -97,6 +98,16 @@ std::string Text(ops::OpDef &operation)
            }) + "}";
 }
 
+std::string Text(const evokernel::twin::TemplateOf &found)
+{
+    const auto number = [](uint64_t value) { return std::to_string(value); };
+    return "{\"name\": " + Quoted(found.name) + ", \"first_key\": " + number(found.first_key) +
+           ", \"parameters\": " + List(found.parameters, [number](const auto &parameter) {
+               return "[" + number(parameter.kind) + ", " + number(parameter.bits) + ", " +
+                      List(parameter.values, number) + "]";
+           }) + "}";
+}
+
 int Describe()
 {
     std::vector<std::unique_ptr<ops::OpDef>> operations;
@@ -108,9 +119,11 @@ int Describe()
             return "[" + Quoted(field.type) + ", " + Quoted(field.name) + ", " + std::to_string(field.count) + "]";
         }) + "}";
     };
+    const auto known = [](const auto &item) { return Text(item); };
     const auto pair = [](const auto &entry) { return "[" + Quoted(entry.first) + ", " + Quoted(entry.second) + "]"; };
     std::cout << "\n{\"operators\": " << List(operations, [](const auto &item) { return Text(*item); })
               << ", \"structures\": " << List(Layouts(), structure) << ", \"tilings\": " << List(Tilings(), pair)
+              << ", \"templates\": " << List(evokernel::twin::Templates(), known)
               << ", \"reads_values\": " << List(FunctionsOf(), [](const auto &entry) {
                      const auto number = [](int32_t index) { return std::to_string(index); };
                      return "[" + Quoted(entry.first) + ", " + List(entry.second.reads_values, number) + "]";

@@ -86,4 +86,38 @@ uint64_t EncodeTilingKey(const TilingDeclareParams &declared, const TilingSelect
     return key;
 }
 
+namespace {
+
+// The key of the first choice of values; 0 where nothing is selected.
+uint64_t FirstKey(const TilingDeclareParams &declared, const TilingSelectParams &selected)
+{
+    std::vector<uint64_t> values;
+    for (const ParamStruct &parameter : selected.empty() ? declared : selected.front()) {
+        if (IsArgument(parameter)) {
+            const std::vector<uint64_t> allowed = Allowed(parameter);
+            values.push_back(allowed.empty() ? 0 : allowed.front());
+        }
+    }
+    const uint64_t key = EncodeTilingKey(declared, selected, std::move(values));
+    return key == INVALID_TILING_KEY ? 0 : key;
+}
+
+}  // namespace
+
+bool DeclareTemplate(const char *name, const TilingDeclareParams &declared, const TilingSelectParams &selected)
+{
+    evokernel::twin::TemplateOf found{name, {}, FirstKey(declared, selected)};
+    for (const ParamStruct &parameter : declared) {
+        found.parameters.push_back({parameter.paramType, parameter.bitWidth, Allowed(parameter)});
+    }
+    evokernel::twin::Templates().push_back(std::move(found));
+    return true;
+}
+
 }  // namespace AscendC
+
+std::vector<evokernel::twin::TemplateOf> &evokernel::twin::Templates()
+{
+    static std::vector<TemplateOf> templates;
+    return templates;
+}

@@ -76,6 +76,7 @@ public:
     {
     }
     const Shape &GetOriginShape() const { return origin_; }
+    const Shape &GetShape() const { return storage_; }
     const Shape &GetStorageShape() const { return storage_; }
     Shape &MutableOriginShape() { return origin_; }
     Shape &MutableStorageShape() { return storage_; }

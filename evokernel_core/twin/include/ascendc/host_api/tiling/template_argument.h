@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -86,10 +87,21 @@ using TilingSelectParams = std::vector<std::vector<ParamStruct>>;
 #define ASCENDC_TPL_SHARED_KERNEL_TYPE_SEL(x, ...) \
     ParamStruct { #x, ASCENDC_TPL_SHARED_KERNEL_TYPE, ASCENDC_TPL_8_BW, "SEL", __VA_ARGS__ }
 
-#define ASCENDC_TPL_ARGS_DECL(x, ...) [[maybe_unused]] static TilingDeclareParams g_tilingDeclareParams{__VA_ARGS__}
+#define ASCENDC_TPL_ARGS_DECL(x, ...)                                   \
+    [[maybe_unused]] static const char *const kEvokernelTemplate = #x; \
+    [[maybe_unused]] static TilingDeclareParams g_tilingDeclareParams{__VA_ARGS__}
 #define ASCENDC_TPL_ARGS_SEL(...) \
     { __VA_ARGS__ }
-#define ASCENDC_TPL_SEL(...) [[maybe_unused]] static TilingSelectParams g_tilingSelectParams{__VA_ARGS__}
+#ifdef EVOKERNEL_OPERATOR_HOST
+#define EVK_TEMPLATE_KNOWN                                \
+    ;                                                     \
+    [[maybe_unused]] static const bool kEvokernelKnown = \
+        AscendC::DeclareTemplate(kEvokernelTemplate, g_tilingDeclareParams, g_tilingSelectParams)
+#else
+#define EVK_TEMPLATE_KNOWN
+#endif
+#define ASCENDC_TPL_SEL(...) \
+    [[maybe_unused]] static TilingSelectParams g_tilingSelectParams{__VA_ARGS__} EVK_TEMPLATE_KNOWN
 
 namespace AscendC {
 
@@ -99,9 +111,26 @@ constexpr uint64_t INVALID_TILING_KEY = ~uint64_t{0};
 uint64_t EncodeTilingKey(const TilingDeclareParams &declared, const TilingSelectParams &selected,
                          std::vector<uint64_t> values);
 
+// What is declared of the kernel `name`, for the program that tells of an operator's host code.
+bool DeclareTemplate(const char *name, const TilingDeclareParams &declared, const TilingSelectParams &selected);
+
 }  // namespace AscendC
 
 namespace evokernel::twin {
+
+// One parameter of a kernel's template: its kind (ASCENDC_TPL_x), bits of the key, and the values in its order.
+struct TemplateParameter {
+    uint32_t kind;
+    uint32_t bits;
+    std::vector<uint64_t> values;
+};
+// `first_key`: the key of the first choice that is selected.
+struct TemplateOf {
+    std::string name;
+    std::vector<TemplateParameter> parameters;
+    uint64_t first_key;
+};
+std::vector<TemplateOf> &Templates();
 
 template <typename... Numbers>
 std::vector<uint64_t> Values(Numbers... numbers)

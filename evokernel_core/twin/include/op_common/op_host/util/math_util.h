@@ -1,2 +1,2 @@
 #pragma once
-#include "evokernel/operator/numbers.h"
+#include "util/math_util.h"

@@ -1,0 +1,2 @@
+#pragma once
+#include "evokernel/operator/infer_shape.h"

@@ -1,0 +1,2 @@
+#pragma once
+#include "evokernel/operator/tiling_class.h"

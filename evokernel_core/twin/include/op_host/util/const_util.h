@@ -1,0 +1,2 @@
+#pragma once
+#include "util/const_util.h"

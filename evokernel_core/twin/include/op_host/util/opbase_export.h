@@ -1,0 +1,2 @@
+#pragma once
+#include "util/opbase_export.h"

@@ -1,0 +1,2 @@
+#pragma once
+#include "util/platform_util.h"
