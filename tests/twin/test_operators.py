@@ -18,6 +18,8 @@ from evokernel_core.twin.operators.definition import Description
 from evokernel_core.twin.operators.folder import read_folder
 from evokernel_core.twin.operators.host import build_host
 from evokernel_core.twin.operators.kernel import snake, tiling_text, type_macros
+from evokernel_core.twin.operators.missing import definitions
+from evokernel_core.twin.operators.report import operator_rows
 from evokernel_core.twin.operators.run import operator_of
 
 OPERATORS = Path(__file__).parent / "data" / "operators"
@@ -330,3 +332,49 @@ def test_a_folder_that_is_no_operator(tmp_path: Path) -> None:
     (tmp_path / "op_kernel").mkdir()
     with pytest.raises(UsageError, match="no folder op_host"):
         read_folder(tmp_path)
+
+
+@pytest.mark.parametrize(("dtype", "down", "repeats"), [("float32", False, 2), ("float16", True, 3)])
+def test_the_tiling_key_chooses_template_arguments(
+    tmp_path: Path, dtype: str, down: bool, repeats: int
+) -> None:
+    """A dtype, a truth value and one of a list of numbers; the tiling is a class of an operator library."""
+    x = np.random.default_rng(1).normal(size=repeats * 256 // np.dtype(dtype).itemsize).astype(dtype)
+    amount = (-1 if down else 1) * (40 if repeats > 2 else 3)
+    saved(tmp_path, x=x, golden=np.where(x > 0, x + np.dtype(dtype).type(amount), x))
+    known = {"operator": "ShiftRows", "inputs": {"x": "x.npy"}, "attributes": {"down": down}}
+    outputs = {"y": {"shape": list(x.shape), "dtype": dtype}}
+    path = case(tmp_path, **known, outputs=outputs, expect={"y": "golden.npy"}, rtol=1e-3, atol=1e-3)
+    found = told(OPERATORS / "chosen", "--case", path)
+    assert (found["right"], found["hazards"]) == (True, []), found
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (2, 2, 2)])
+def test_what_only_another_chip_has_ends_a_call_of_it_alone(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    """A function, and a class of which no source is there."""
+    assert told(OPERATORS / "chosen")["compiled"]
+    saved(tmp_path, x=np.ones(sizes, np.float32))
+    outputs = {"y": {"shape": list(sizes), "dtype": "float32"}}
+    path = case(tmp_path, operator="ShiftRows", inputs={"x": "x.npy"}, outputs=outputs)
+    found = told(OPERATORS / "chosen", "--case", path)
+    assert "which no source for this chip defines" in found["error"], found
+
+
+def test_operators_that_another_one_depends_on(tmp_path: Path) -> None:
+    """Their host code is part of it, and their kernels are not asked for."""
+    copytree(OPERATORS, tmp_path / "project")
+    own = tmp_path / "project" / "own" / "op_host"
+    own.rename(tmp_path / "project" / "chosen" / "moved")
+    (tmp_path / "project" / "base").mkdir()
+    (tmp_path / "project" / "chosen" / "moved").rename(tmp_path / "project" / "base" / "op_host")
+    chosen = tmp_path / "project" / "chosen"
+    (chosen / "CMakeLists.txt").write_text("add_sources(DIR op_host DEPENDENCIES base)\n")
+    folder = read_folder(chosen)
+    assert [path.name for path in folder.host] == ["shift_rows.cpp", "own.cpp"]
+    assert [row["operator"] for row in operator_rows(chosen, None, load_chip("ascend910b1"))] == ["ShiftRows"]
+
+
+@pytest.mark.parametrize("symbol", ["a b", "", "x;system", "operator+"])
+def test_a_stand_in_has_the_name_of_a_symbol(symbol: str) -> None:
+    with pytest.raises(ValueError, match="no symbol"):
+        definitions([symbol])

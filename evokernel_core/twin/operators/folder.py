@@ -20,6 +20,8 @@ _LIBRARY = re.compile(r'#\s*include\s*["<](?:opdev/|aclnn|acl/|aclnn_kernels/)')
 _HEADERS = ("*.h", "*.hpp")
 SOURCE_FILES = ("*.cpp", "*.cc")
 _TARGET = re.compile(r"target_sources\s*\(\s*(\w+)([^)]*)\)")
+_DEPENDENCIES = re.compile(r"\bDEPENDENCIES((?:\s+[a-z][a-z0-9_]*)+)")
+"""Operators on whose host code another one's depends, in their order; keywords of a build are capitals."""
 _NAMED = re.compile(r"[^\s\"]+\.(?:cpp|cc)\b")
 _MARKS = (".git", "CMakePresets.json", "build.sh", "framework")
 """What lies at the root of a project."""
@@ -84,13 +86,25 @@ def _shared(root: Path, project: Path) -> Iterator[Path]:
     for file in (root / "CMakeLists.txt", root / "op_host" / "CMakeLists.txt"):
         if not file.is_file():
             continue
-        for target, names in _TARGET.findall(re.sub(r"#[^\n]*", "", text_of(file))):
+        text = re.sub(r"#[^\n]*", "", text_of(file))
+        for name in " ".join(_DEPENDENCIES.findall(text)).split():
+            yield from _host_of(name, root, project)
+        for target, names in _TARGET.findall(text):
             if "aclnn" in target or "opapi" in target:
                 continue
             for name in _NAMED.findall(names):
                 found = _named(name, file.parent, project)
                 if found is not None and not of_another_chip(found) and not found.is_relative_to(root):
                     yield found
+
+
+def _host_of(name: str, root: Path, project: Path) -> Iterator[Path]:
+    """The host sources of the operator ``name`` that is nearest to ``root``, but for those that call it."""
+    near = (folder / name / "op_host" for folder in root.parents if folder.is_relative_to(project))
+    found = next((folder for folder in near if folder.is_dir()), None)
+    for path in _sources(found) if found else ():
+        if not _LIBRARY.search(text_of(path)):
+            yield path
 
 
 def _named(name: str, beside: Path, project: Path) -> Path | None:
@@ -116,8 +130,8 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def of_another_chip(path: Path) -> bool:
-    """Whether a file lies in a folder of another architecture; that of 910B is 22."""
-    return any(re.fullmatch(r"arch(?!22$)\d+", part) for part in path.parts)
+    """Whether a file lies in a folder of another architecture; that of 910B is called 22 or 32."""
+    return any(re.fullmatch(r"arch(?![23]2$)\d+", part) for part in path.parts)
 
 
 def text_of(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
@@ -46,6 +46,14 @@ def kernel_of(folder: OperatorFolder, operator: Operator) -> KernelFile:
         names = ", ".join(item.entry for item in found)
         raise UsageError(f"{folder.root} has no kernel {name} for {operator.type}; it has {names}.")
     return next((item for item in fitting if item.path.stem == item.entry), fitting[0])
+
+
+def of_folder(folder: OperatorFolder, operators: Sequence[Operator]) -> tuple[Operator, ...]:
+    """Those of which the folder has the kernel; all of them where it has none. The others came with host code
+    on which the folder's own depends."""
+    names = {entry.replace("_", "") for path in folder.kernels for entry in entries(path)}
+    own = tuple(item for item in operators if snake(item.type).replace("_", "") in names)
+    return own or tuple(operators)
 
 
 def snake(name: str) -> str:

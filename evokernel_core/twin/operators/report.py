@@ -21,7 +21,7 @@ from evokernel_core.twin.operators.definition import CHIP, Description, Operator
 from evokernel_core.twin.operators.folder import OperatorFolder, read_folder
 from evokernel_core.twin.operators.host import HostProgram, build_host
 from evokernel_core.twin.operators.includes import include_folders
-from evokernel_core.twin.operators.kernel import kernel_of, type_macros
+from evokernel_core.twin.operators.kernel import kernel_of, of_folder, type_macros
 from evokernel_core.twin.operators.run import build_call, run_call
 from evokernel_core.twin.run import Limits, Mode, Status
 from evokernel_core.twin.sources import ProgramSource, read_sources
@@ -70,12 +70,13 @@ def operator_rows(root: Path, project: Path | None, chip: Chip) -> Iterator[Row]
     except EvoKernelError as error:
         yield _failed("host", error, operator=root.name)
         return
-    found = [item for item in description.operators if item.is_for_chip or not item.chips]
+    own = of_folder(folder, description.operators)
+    found = [item for item in own if item.is_for_chip or not item.chips]
     if not description.operators:
         words = "\n".join(text for _, text in host.left_out) or "The host code defines no operator."
         yield _failed("host", CandidateError("compile", words), operator=root.name)
     elif not found:
-        names = ", ".join(item.type for item in description.operators)
+        names = ", ".join(item.type for item in own)
         other = UsageError(
             f"{names} is for other chips than {CHIP}; name an operator that has it in AddConfig."
         )

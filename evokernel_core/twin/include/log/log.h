@@ -1,5 +1,8 @@
 // The log and the checks of operator libraries' host code.
 #pragma once
+#include <algorithm>
+#include <cmath>
+
 #include "evokernel/operator/log.h"
 #include "util/shape_util.h"
 

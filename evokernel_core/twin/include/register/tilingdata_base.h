@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 
 #ifdef EVOKERNEL_OPERATOR_HOST
 #include "evokernel/operator/layouts.h"
@@ -21,7 +22,21 @@ public:
             std::memcpy(target, static_cast<const Data *>(this), sizeof(Data));
         }
     }
-    size_t GetDataSize() const { return sizeof(Data); }
+    // Where the fields lie from now on: they are written there when the size of the data is asked for, which
+    // a tiling function does once they are set.
+    void SetDataPtr(void *target) { Target() = target; }
+    size_t GetDataSize() const
+    {
+        SaveToBuffer(Target(), sizeof(Data));
+        return sizeof(Data);
+    }
+
+private:
+    void *&Target() const
+    {
+        static std::map<const void *, void *> targets;  // beside the structure, which is just its fields
+        return targets[this];
+    }
 };
 
 }  // namespace optiling

@@ -32,6 +32,12 @@ template <typename T> struct Expression {
     LocalRef a;
     LocalRef b;
 };
+// `dst = a < b`, in the same way.
+template <typename T> struct Comparison {
+    AscendC::CMPMODE mode;
+    LocalRef a;
+    LocalRef b;
+};
 At LastPlace();
 void FusedCast(Fusion op, const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form, At at);
 void Cast(const LocalRef &dst, const LocalRef &src, AscendC::RoundMode mode, const Form &form, At at);

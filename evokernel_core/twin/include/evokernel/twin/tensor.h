@@ -85,6 +85,14 @@ public:
         return *this;
     }
 
+    // One bit for each element of the operands.
+    template <typename U> LocalTensor &operator=(const twin::Comparison<U> &both)
+    {
+        const auto count = static_cast<uint32_t>(both.a.bytes / twin::BytesOf<U>(1));
+        twin::Compare(ref_, both.a, both.b, both.mode, twin::Form::Count(count), twin::LastPlace());
+        return *this;
+    }
+
     template <typename U> LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(ref_); }
 
     LocalTensor operator[](uint32_t offset) const
@@ -175,6 +183,20 @@ EVK_OPERATOR(/, Div)
 EVK_OPERATOR(&, And)
 EVK_OPERATOR(|, Or)
 #undef EVK_OPERATOR
+
+#define EVK_COMPARISON(Symbol, Mode)                                                                     \
+    template <typename T>                                                                                \
+    twin::Comparison<T> operator Symbol(const LocalTensor<T> &a, const LocalTensor<T> &b)                \
+    {                                                                                                    \
+        return {CMPMODE::Mode, a.Ref(), b.Ref()};                                                        \
+    }
+EVK_COMPARISON(<, LT)
+EVK_COMPARISON(>, GT)
+EVK_COMPARISON(==, EQ)
+EVK_COMPARISON(<=, LE)
+EVK_COMPARISON(>=, GE)
+EVK_COMPARISON(!=, NE)
+#undef EVK_COMPARISON
 
 template <typename T> class GlobalTensor {
 public:

@@ -1,0 +1,2 @@
+#pragma once
+#include "util/bfloat16.h"

@@ -1,0 +1,2 @@
+#pragma once
+#include "exe_graph/runtime/infer_datatype_context.h"
