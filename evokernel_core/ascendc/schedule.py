@@ -22,18 +22,18 @@ from evokernel_core.ascendc.schedule_settings import IN_LANES, IN_PIECES, Form, 
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 _ROOM = 32
 """Sizes up to which those of the user's file may grow."""
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
-_MOST_TILE = 255 * LANES // _TILE_STEP * _TILE_STEP
-"""BlockReduce takes at most 255 repeats."""
+_MOST_TILE = most_of("ReduceDataBlock", "repeatTime") * LANES // _TILE_STEP * _TILE_STEP
 _MOST_FLAT_TILE = 2**17
 """More than the unified buffer holds."""
-_MOST_STRIDED = 255 * 8
-"""Columns that the 8-bit repeat stride of a vector instruction can step over."""
+_MOST_STRIDED = most_of("Add", "src0RepStride") * 8
+"""Columns that the repeat stride of a vector instruction can step over."""
 _LEAST_LANES = 128
 """Whole lines of 512 bytes in float32."""
 

@@ -22,6 +22,7 @@ from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
+from evokernel_core.twin.api.header import HEADER, api_header
 from evokernel_core.twin.compiler import MAX_ERRORS, Compiler, detect_compiler, diagnostics, feedback
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.device_calls import host_calls
@@ -120,6 +121,7 @@ def _content_hash(compiler: Compiler) -> str:
         if path.is_file():
             digest.update(f"\n{path.relative_to(HERE)}\n".encode())
             digest.update(path.read_bytes())
+    digest.update(api_header().encode())
     return digest.hexdigest()[:20]
 
 
@@ -134,6 +136,7 @@ def _locked(path: Path) -> Iterator[None]:
 def _build_twin(twin: Twin) -> None:
     shutil.rmtree(twin.folder, ignore_errors=True)
     shutil.copytree(INCLUDE, twin.include)
+    (twin.include / HEADER).write_text(api_header())
     objects = twin.folder / "objects"
     objects.mkdir()
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:

@@ -17,6 +17,7 @@ from evokernel_core.ascendc.families.machine import (
     VECTOR_START,
 )
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
@@ -27,8 +28,8 @@ _PIECE = 512
 """Bytes that memory moves at once for bursts that start elsewhere than at its pieces."""
 _ALIGNED = 128
 """Bytes at whose multiples copies lose nothing (chip file: mte.aligned_bytes)."""
-MOST_SHORT = 255 * 8 // LANES * LANES
-"""Columns, in whole repeats, that the 8-bit repeat stride of an instruction can step over."""
+MOST_SHORT = most_of("Compare", "src0RepStride") * 8 // LANES * LANES
+"""Columns, in whole repeats, that the repeat stride of an instruction can step over."""
 
 
 @frozen

@@ -28,6 +28,7 @@ from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
@@ -35,9 +36,9 @@ ATTENTION = "aten.scaled_dot_product_attention.default"
 _DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16}
 """Of 16 x 16 results on the matrix unit ("Cube instruction theoretical performance")."""
 _L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
-_MOST_PITCH = 65535
+_MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy into L1 can step over."""
-_MOST_BLOCKS = 255
+_MOST_BLOCKS = most_of("Sub", "src0RepStride")
 """32-byte blocks between two repeats of a vector instruction."""
 _PRODUCT_START = 10.0
 """Cycles of the matrix unit between two products."""

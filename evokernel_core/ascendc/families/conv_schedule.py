@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.families.conv_geometry import Convolution
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
 
 FRACTAL = 16
 L1_BYTES, L0_BYTES, L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
@@ -19,7 +20,7 @@ MOST_SLOTS = 4
 RING = 3
 """Chunks of framed images in L2: one is read while others are framed."""
 MOST_CHUNK_KIB = 32 * 1024
-_MOST_REPEATED_WEIGHTS = 65535
+_MOST_REPEATED_WEIGHTS = most_of("DataCopyNd2Nz", "srcDValue")
 """Depth of the largest matrix in L1 that one instruction addresses."""
 
 

@@ -35,7 +35,6 @@ _RESERVED = 256
 """Bytes of the unified buffer that no kernel may use."""
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
-_MOST_REPEATS = 255
 _WIDEST_BLOCK = 32
 """Elements of a block in the narrowest type."""
 

@@ -10,6 +10,7 @@ from evokernel_core.ascendc.families.machine import RESERVED_BYTES
 from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 ACCESS_CYCLES = 11.3
@@ -43,8 +44,9 @@ def steps_from(here: IndexedSchedule, counted: str) -> Iterator[tuple[str, Index
 
 def refusal_of(item: IndexedSchedule, unit: int, used_bytes: int, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; tiles have whole units of ``unit`` bytes."""
-    if not 16 <= item.runs <= 4095 or item.runs % 16:
-        return "A tile has 16 to 4095 indices, whole blocks of them."
+    most = most_of("DataCopyPadIn", "blockCount")
+    if not 16 <= item.runs <= most or item.runs % 16:
+        return f"A tile has 16 to {most} indices, whole blocks of them."
     if item.bytes < 4096 or item.bytes % unit:
         return "A tile has at least 4 KB."
     if used_bytes > chip.ub_bytes - RESERVED_BYTES:

@@ -29,6 +29,7 @@ from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 INTERLEAVE = "evokernel.interleave.default"
@@ -36,7 +37,7 @@ INTERLEAVE = "evokernel.interleave.default"
 MOST_TENSORS = 16
 _UNIT_BYTES = 512
 """What one repeat of a transposition takes: 16 blocks."""
-_MOST_REPEATS = 255
+_MOST_REPEATS = most_of("TransDataTo5HD", "repeatTimes")
 _BLOCK_CYCLES = 2.0
 """Cycles of a transposition of 16 blocks (table of vector instructions)."""
 
@@ -101,7 +102,7 @@ def _steps(
 
 def _refusal(found: Interleave, item: InterleaveSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if not 1 <= item.repeats <= _MOST_REPEATS or not 1 <= item.buffers <= 4:
-        return "A transposition repeats at most 255 times, and at most four tiles are under way."
+        return f"A transposition repeats at most {_MOST_REPEATS} times, and at most four tiles are under way."
     tile = len(found.sources) * item.repeats * _UNIT_BYTES
     if (2 * item.buffers + 1) * tile > chip.ub_bytes - 4096:
         return "The tiles do not fit the unified buffer."

@@ -23,13 +23,14 @@ from evokernel_core.ascendc.lowering_sizes import ONE
 from evokernel_core.ascendc.lowering_sums import UNIT, ZERO
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 FAMILY = "layout_copy"
 _FILL_BYTES = 8192
 _LEAST_AXES = 3
 _TILES = (4096, 8192, 16384, 24576, 32768, 49152, 65536)
-_LINE_BYTES, _MOST_ROWS = 512, 4095
+_LINE_BYTES, _MOST_ROWS = 512, most_of("DataCopyPadIn", "blockCount")
 
 
 @frozen

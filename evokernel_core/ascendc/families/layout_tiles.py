@@ -14,11 +14,12 @@ from attrs import frozen
 from evokernel_core.ascendc.families.layout_traffic import Burst, Tile, grain_of
 from evokernel_core.ascendc.families.machine import VECTOR_START
 from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Box
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 ROWS = 16
 """Blocks that one transposition of the vector unit takes; documentation of TransDataTo5HD."""
-MOST_ROWS = 4095
+MOST_ROWS = most_of("DataCopyPadIn", "blockCount")
 LINE_BYTES = 128
 """Copies that start at multiples of this move no more bytes than they have; chip file, aligned_bytes."""
 _SPARSE = 8

@@ -26,11 +26,12 @@ from evokernel_core.ascendc.layout_boxes import BLOCK_BYTES, Layout
 from evokernel_core.ascendc.lowering_sums import ZERO
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 FAMILY = "layout_turn"
-_MOST = 2040
-"""Elements of an axis of a tile: 255 repeats of a transposition, which takes 8 of them at least."""
+_MOST = most_of("TransDataTo5HD", "repeatTimes") * 8
+"""Elements of an axis of a tile: a transposition takes 8 of them a repeat at least."""
 
 
 @frozen
@@ -82,7 +83,7 @@ def refusal(turn: Turn, item: TurnSchedule, chip: Chip) -> str | None:
     if sides is None:
         return "The schedule does not fit the axes of the box."
     if max(item.most) > _MOST and item.transposes:
-        return "A transposition repeats at most 255 times."
+        return f"A transposition repeats at most {most_of('TransDataTo5HD', 'repeatTimes')} times."
     if _used_bytes(turn, sides, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The tiles do not fit the unified buffer."
     return None

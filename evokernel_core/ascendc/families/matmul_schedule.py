@@ -13,10 +13,11 @@ from evokernel_core.ascendc.families.epilogue_cost import Cost
 from evokernel_core.ascendc.families.products import Product, Side, Triangle
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 _L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
-_MOST_PITCH = 65535
+_MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 _FRACTAL = 16
 _WHOLE_HEIGHT = 65536
 """A strip that no product is higher than."""

@@ -21,6 +21,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 PAIRED = "evokernel.paired_product.default"
@@ -115,7 +116,7 @@ def _cost_us(found: Paired, item: PairedSchedule, sizes: Sizes, chip: Chip) -> f
     rows, columns = grid.rows.evaluate(sizes), 2 * grid.numbers.evaluate(sizes)
     pieces = math.ceil(columns / item.tile)
     width = math.ceil(columns / pieces)
-    high = min(rows, max(1, item.tile // width), 255)
+    high = min(rows, max(1, item.tile // width), most_of("Mul", "repeatTime"))
     tiles = groups * math.ceil(rows / high) * pieces
     elements = high * width
     looked_up = (elements % _SQUARE + width % _SQUARE) / _GATHERED

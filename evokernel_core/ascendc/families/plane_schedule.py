@@ -16,16 +16,17 @@ from evokernel_core.ascendc.families.window_buffers import Buffer
 from evokernel_core.ascendc.families.windows import Axis, Combine, Window
 from evokernel_core.ascendc.lowering_sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
 GROUP = 16
 """Planes that TransDataTo5HD turns together."""
 _BLOCK = 8
-_MOST_REPEATED = 31
-"""Columns between windows up to which one instruction takes many: eight of them are at most 255 blocks."""
-_MOST_POSITIONS = 2032
-"""Elements of a plane up to which one instruction turns a group: 254 repeats of eight."""
+_MOST_REPEATED = most_of("Max", "src0RepStride") // _BLOCK
+"""Columns between windows up to which one instruction takes many: eight of them are a repeat stride."""
+_MOST_POSITIONS = most_of("TransDataTo5HD", "repeatTimes") // 2 * 2 * _BLOCK
+"""Elements of a plane up to which one instruction turns a group: an even number of repeats of eight."""
 _SHARES = (32, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
 
 
@@ -229,5 +230,5 @@ def _vector_cycles(window: Window, rows: int, columns: int, held: int, pitch: in
 
 def _sweep_cycles(rows: int, columns: int, step: int) -> float:
     chunks = math.ceil(columns / _BLOCK)
-    instructions = chunks if step <= 255 and columns < rows * _BLOCK else 2 * rows
+    instructions = chunks if step <= most_of("Max", "src0RepStride") and columns < rows * _BLOCK else 2 * rows
     return instructions * VECTOR_START + rows * chunks * 1.2

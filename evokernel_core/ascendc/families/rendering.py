@@ -13,6 +13,7 @@ from evokernel_core.ascendc.families.family import StageText
 from evokernel_core.ascendc.lowering_program import camel
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.api import most_of
 
 RAW = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 """The C++ type that moves elements of so many bytes, whatever they are."""
@@ -21,7 +22,7 @@ _RESULTS = ("output",)
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -29,6 +30,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
+    environment.globals["most_of"] = most_of  # limits of instructions, from the table of the interface
+    return environment
 
 
 def render(template: str, **context: Any) -> str:

@@ -27,8 +27,9 @@ from evokernel_core.ascendc.lowering_program import Instruction, Lowerer, Virtua
 from evokernel_core.ascendc.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.schedule_settings import Schedule
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
 
-MOST_STEPS = 255
+MOST_STEPS = most_of("Add", "repeatTime")
 """Repeats of one instruction, which takes a repeat a step."""
 _TILE = "uint64_t step, uint32_t rows"
 

@@ -14,11 +14,12 @@ from evokernel_core.ascendc.families.searching import Settings
 from evokernel_core.ascendc.families.transposed_geometry import Sizes, Transposed
 from evokernel_core.ascendc.families.turned_epilogue import ROW_BYTES
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
 
 FRACTAL, BLOCK = 16, 32
 _ROW_BYTES = 88 * 1024
 _L0_BYTES, _L0C_BYTES = 64 * 1024, 128 * 1024
-_MOST_ROW = 255 * FRACTAL
+_MOST_ROW = most_of("LoadData2D", "repeatTimes") * FRACTAL
 _TURN_BYTES = 22 * 1024
 """Results in the unified buffer, one of two slots, before they are turned and after."""
 _CORES = 24

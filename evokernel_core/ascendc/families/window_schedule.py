@@ -11,14 +11,15 @@ from evokernel_core.ascendc.families.machine import LANES, VECTOR_START
 from evokernel_core.ascendc.families.window_buffers import Buffer
 from evokernel_core.ascendc.families.windows import Combine, Window
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
 GROUP = 16
 """Rows that TransDataTo5HD turns together."""
-MOST_REPEATED = 31
-"""Blocks between columns up to which one instruction takes all columns: eight of them are at most 255."""
 _BLOCK = 8
+MOST_REPEATED = most_of("Max", "src0RepStride") // _BLOCK
+"""Blocks between columns up to which one instruction takes all columns: eight of them are a repeat stride."""
 _TURN = 128
 """float32 elements of one turn over the bank groups (architecture page 2201: 16 groups of 32 bytes)."""
 _WHOLE = 256
@@ -213,7 +214,8 @@ def _weighing(window: Window, item: WindowSchedule) -> float:
 
 def is_legal(window: Window, item: WindowSchedule, chip: Chip) -> bool:
     """Whether the tile fits the unified buffer and the limits of instructions."""
-    few = slab_rows(window, item) <= 4095 and item.rows <= 255
+    copied = slab_rows(window, item) <= most_of("DataCopyPadIn", "blockCount")
+    few = copied and item.rows <= most_of("Max", "repeatTime")
     return few and sum(buffer.total for buffer in buffers(window, item, "")) <= chip.ub_bytes
 
 

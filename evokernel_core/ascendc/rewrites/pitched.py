@@ -17,6 +17,7 @@ from evokernel_core.ascendc.rewrites.picking import as_arg, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, evaluate_dim
+from evokernel_core.twin.api import most_of
 
 _REQUEST = 512
 """Bytes of a request of the copy engine (documentation of data copies)."""
@@ -24,7 +25,7 @@ _REQUEST_CYCLES = 24 / 5
 """Cycles between requests of one cube core where all load (gm.requests_per_cycle of the chip files)."""
 _TILE_M, _TILE_N, _PANEL_BYTES = 128, 256, 640
 """A tile of the result, and bytes of a row that are loaded at once where rows run along k."""
-_MOST_PITCH = 65535
+_MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy can step over."""
 _MHZ, _LAUNCH_US, _MEMORY_RATE, _COPY_RATE = 1850.0, 8.0, 1.48e6, 1.6e6
 """Clock, a launch, bytes a microsecond from memory, and of a copy's reads and writes together."""

@@ -16,7 +16,7 @@
 namespace evokernel::twin {
 
 constexpr uint32_t kUbCapacity = 256 * 1024;  // host array; the chip says how much of it is real
-constexpr int kEvents = 8;
+constexpr int kEvents = LimitOf(Api::SetFlag, "eventID").high + 1;
 
 enum class CoreKind : uint8_t { Vector, Cube };
 

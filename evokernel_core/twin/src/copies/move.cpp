@@ -172,11 +172,12 @@ Burst CountBurst(DType dtype, int64_t count, At at)
 
 void CheckPadParams(const AscendC::DataCopyExtParams &params, DType dtype, At at)
 {
-    constexpr uint32_t max_count = 4095;
-    constexpr uint32_t max_length = 2097151;
-    if (params.blockCount > max_count || params.blockLen > max_length) {
-        ReportError("stride-limit", at, "DataCopyPad takes at most 4095 blocks of 2097151 bytes, not %u of %u.",
-                    params.blockCount, params.blockLen);
+    constexpr int64_t blocks = LimitOf(Api::DataCopyPadIn, "blockCount").high;
+    constexpr int64_t length = LimitOf(Api::DataCopyPadIn, "blockLen").high;
+    if (params.blockCount > blocks || params.blockLen > length) {
+        ReportError("stride-limit", at, "DataCopyPad takes at most %lld blocks of %lld bytes, not %u of %u.",
+                    static_cast<long long>(blocks), static_cast<long long>(length), params.blockCount,
+                    params.blockLen);
     }
     if (params.blockLen % DTypeBytes(dtype) != 0) {
         ReportError("alignment", at, "DataCopyPad's blockLen of %u bytes is no multiple of the element size %u.",
@@ -270,9 +271,10 @@ void CopyCountOut(const GlobalRef &dst, const LocalRef &src, int64_t count, At a
 
 void CheckCopyParams(const AscendC::DataCopyParams &params, const char *name, At at)
 {
-    constexpr uint32_t max_count = 4095;
-    if (params.blockCount > max_count) {
-        ReportError("stride-limit", at, "%s takes at most 4095 blocks, not %u.", name, params.blockCount);
+    constexpr int64_t blocks = LimitOf(Api::DataCopyBlocksIn, "blockCount").high;
+    if (params.blockCount > blocks) {
+        ReportError("stride-limit", at, "%s takes at most %lld blocks, not %u.", name, static_cast<long long>(blocks),
+                    params.blockCount);
     }
 }
 
@@ -286,8 +288,10 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
     const uint32_t width = DTypeBytes(dst.dtype);
     const uint32_t left = padding.left * width;
     const uint32_t right = padding.right * width;
-    if (left > 32 || right > 32) {
-        ReportError("stride-limit", at, "DataCopyPad pads at most 32 bytes a side, not %u and %u.", left, right);
+    constexpr int64_t side = LimitOf(Api::DataCopyPadIn, "padding").high;
+    if (left > side || right > side) {
+        ReportError("stride-limit", at, "DataCopyPad pads at most %lld bytes a side, not %u and %u.",
+                    static_cast<long long>(side), left, right);
         return;
     }
     const uint32_t filled = (left + params.blockLen + right + 31) / 32 * 32;
@@ -353,10 +357,18 @@ void SetAtomic(Atomic op, DType dtype, At at)
     core.last_at = at;
     core.atomic = op;
     core.atomic_type = dtype;
-    const bool known = dtype == DType::S8 || dtype == DType::S16 || dtype == DType::F16 || dtype == DType::BF16 ||
-                       dtype == DType::S32 || dtype == DType::F32;
-    if (op != Atomic::None && !known) {
-        ReportError("dtype-unsupported", at, "Atomics do not support %s.", DTypeName(dtype));
+    switch (op) {
+        case Atomic::Add:
+            CheckTypes(Api::SetAtomicAdd, CallTypes(dtype), at);
+            break;
+        case Atomic::Max:
+            CheckTypes(Api::SetAtomicMax, CallTypes(dtype), at);
+            break;
+        case Atomic::Min:
+            CheckTypes(Api::SetAtomicMin, CallTypes(dtype), at);
+            break;
+        default:
+            break;
     }
 }
 

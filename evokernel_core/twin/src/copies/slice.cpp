@@ -1,6 +1,7 @@
 // DataCopy of slices, and from fractals in UB to rows in global memory: bursts that the library plans.
 #include <vector>
 
+#include "checks.h"
 #include "core.h"
 #include "evokernel/twin/api_vector.h"
 
@@ -8,7 +9,6 @@ namespace evokernel::twin {
 
 namespace {
 
-constexpr uint32_t kMaxDims = 8;
 constexpr uint32_t kBlock = 32;
 
 // Start, end, gap, piece length, and size of a dimension.
@@ -78,10 +78,8 @@ void CopySlices(const LocalRef &local, const GlobalRef &global, const uint32_t *
     const uint32_t width = DTypeBytes(local.dtype);
     const Side near{local_slices};
     const Side far{global_slices};
-    if (dims == 0 || dims > kMaxDims || DTypeBytes(local.dtype) > 4) {
-        ReportError("param-limit", at,
-                    "DataCopy of slices takes 1 to 8 dimensions of elements of up to 4 bytes, not %u.",
-                    dims);
+    const Checked row(in ? Api::DataCopySliceIn : Api::DataCopySliceOut, "DataCopy of slices");
+    if (!CheckTypes(row, {local.dtype, global.dtype}, at) || !CheckLimit(row, "dimValue", dims, at)) {
         return;
     }
     for (uint32_t dim = 0; dim < dims; ++dim) {
@@ -115,26 +113,32 @@ void CopySlices(const LocalRef &local, const GlobalRef &global, const uint32_t *
     }
 }
 
+namespace {
+
+constexpr const char *kNz2Nd = "DataCopy from NZ to ND";
+
+bool CheckFractals(const FractalRows &how, At at)
+{
+    const Checked row(Api::DataCopyNz2Nd, kNz2Nd);
+    constexpr uint32_t side = 16;
+    if (how.columns % side != 0) {
+        ReportError("param-limit", at, "%s takes whole fractals of %u columns, not %u.", kNz2Nd, side, how.columns);
+        return false;
+    }
+    return CheckLimit(row, "ndNum", how.count, at) && CheckLimit(row, "nValue", how.rows, at) &&
+           CheckLimit(row, "dValue", how.columns, at) && CheckLimit(row, "srcNdMatrixStride", how.src_matrix, at) &&
+           CheckLimit(row, "srcNStride", how.src_column, at) && CheckLimit(row, "dstDStride", how.dst_row, at) &&
+           CheckLimit(row, "dstNdMatrixStride", how.dst_matrix, at);
+}
+
+}  // namespace
+
 void CopyFractalsOut(const GlobalRef &dst, const LocalRef &src, const FractalRows &how, At at)
 {
     constexpr uint32_t side = 16;  // elements of a fractal's row
     const uint32_t width = DTypeBytes(src.dtype);
-    if (width != 2 && width != 4) {
-        ReportError("dtype-unsupported", at, "DataCopy from NZ to ND needs 16- or 32-bit elements, not %s.",
-                    DTypeName(src.dtype));
-        return;
-    }
-    if (how.count == 0) {
-        return;
-    }
-    constexpr uint32_t longest = 8192;
-    if (how.count > 4095 || how.rows < 1 || how.rows > longest || how.columns < 1 || how.columns > longest ||
-        how.columns % side != 0 || how.src_matrix < 1 || how.src_matrix > 512 || how.src_column > 4096 ||
-        how.dst_row < 1 || how.dst_matrix < 1) {
-        ReportError("param-limit", at,
-                    "DataCopy from NZ to ND takes at most 4095 matrices of 1 to 8192 rows and columns (in sixteens), "
-                    "not %u of %u x %u, with strides of 1 to 512 fractals, up to 4096 and from 1.",
-                    how.count, how.rows, how.columns);
+    if (!CheckTypes({Api::DataCopyNz2Nd, kNz2Nd}, {dst.dtype, src.dtype}, at) || how.count == 0 ||
+        !CheckFractals(how, at)) {
         return;
     }
     const uint32_t row = side * width;

@@ -44,21 +44,19 @@ Nd2Nz Geometry(const AscendC::Nd2NzParams &params, uint32_t width)
                  uint64_t{params.dstNzMatrixStride} * width};
 }
 
-bool CheckNd2Nz(const AscendC::Nd2NzParams &params, DType dst, DType src, At at)
+bool CheckNd2Nz(Api api, const AscendC::Nd2NzParams &params, DType dst, DType src, At at)
 {
-    constexpr const char *api = "DataCopy with Nd2NzParams";
-    bool good = CheckLimit(api, "ndNum", params.ndNum, 0, 4095, at);
-    good = CheckLimit(api, "nValue", params.nValue, 0, 16384, at) && good;
-    good = CheckLimit(api, "dValue", params.dValue, 0, 65535, at) && good;
-    good = CheckLimit(api, "srcNdMatrixStride", params.srcNdMatrixStride, 0, 65535, at) && good;
-    good = CheckLimit(api, "srcDValue", params.srcDValue, 1, 65535, at) && good;
-    good = CheckLimit(api, "dstNzC0Stride", params.dstNzC0Stride, 1, 16384, at) && good;
-    good = CheckLimit(api, "dstNzNStride", params.dstNzNStride, 1, 16384, at) && good;
-    good = CheckLimit(api, "dstNzMatrixStride", params.dstNzMatrixStride, 0, 65535, at) && good;
-    if (dst != src || BitsOf(src) > 32) {
-        ReportError("dtype-unsupported", at, "%s does not exist for %s to %s on this chip.", api, DTypeName(src),
-                    DTypeName(dst));
-        good = false;
+    const Checked row(api, "DataCopy with Nd2NzParams");
+    bool good = CheckTypes(row, {dst, src}, at);
+    good = CheckLimit(row, "ndNum", params.ndNum, at) && good;
+    good = CheckLimit(row, "nValue", params.nValue, at) && good;
+    good = CheckLimit(row, "dValue", params.dValue, at) && good;
+    good = CheckLimit(row, "srcNdMatrixStride", params.srcNdMatrixStride, at) && good;
+    good = CheckLimit(row, "srcDValue", params.srcDValue, at) && good;
+    good = CheckLimit(row, "dstNzC0Stride", params.dstNzC0Stride, at) && good;
+    good = CheckLimit(row, "dstNzNStride", params.dstNzNStride, at) && good;
+    if (params.ndNum > 1) {  // the step from matrix to matrix of one matrix is not read
+        good = CheckLimit(row, "dstNzMatrixStride", params.dstNzMatrixStride, at) && good;
     }
     return good;
 }
@@ -120,7 +118,8 @@ void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzPa
     const Nd2Nz geometry = Geometry(params, DTypeBytes(src.dtype));
     AccountRows(src, geometry, api, at);
     Cells to;
-    if (TheCore().timing || !CheckNd2Nz(params, dst.dtype, src.dtype, at) ||
+    const Api row = SpaceOf(dst) == Space::L1 ? Api::DataCopyNd2Nz : Api::DataCopyNd2NzToUb;
+    if (TheCore().timing || !CheckNd2Nz(row, params, dst.dtype, src.dtype, at) ||
         !OpenCells(dst, geometry.TargetExtent(), kC0Bytes, true, api, "dst", at,
                    SpaceBit(Space::L1) | SpaceBit(Space::UB), &to)) {
         return;
@@ -205,17 +204,9 @@ void CopyBlock(const Cells &from, uint64_t source, const Cells &to, uint64_t tar
 
 bool CheckTable(const LocalRef &dst, const LocalRef &src, At at)
 {
-    const bool bias = SpaceOf(dst) == Space::BT;
-    const bool widens = bias && src.dtype == DType::F16 && dst.dtype == DType::F32;
-    const bool same = dst.dtype == src.dtype;
-    const bool good = bias ? widens || (same && (src.dtype == DType::F32 || src.dtype == DType::S32 ||
-                                                  src.dtype == DType::F16))
-                           : same && src.dtype == DType::U64;
-    if (!good) {
-        ReportError("dtype-unsupported", at, "DataCopy from L1 to %s does not exist for %s to %s on this chip.",
-                    SpaceName(SpaceOf(dst)), DTypeName(src.dtype), DTypeName(dst.dtype));
-    }
-    return good;
+    const Checked row = SpaceOf(dst) == Space::BT ? Checked(Api::DataCopyToBias, "DataCopy to the bias table")
+                                                  : Checked(Api::DataCopyToFixpipe, "DataCopy to the Fixpipe buffer");
+    return CheckTypes(row, {dst.dtype, src.dtype}, at);
 }
 
 bool Widens(const LocalRef &dst, const LocalRef &src) { return src.dtype == DType::F16 && dst.dtype == DType::F32; }
@@ -336,8 +327,7 @@ void CopyLocalNd2Nz(const LocalRef &dst, const LocalRef &src, const AscendC::Nd2
     if (params.ndNum == 0 || params.nValue == 0 || params.dValue == 0) {
         return;
     }
-    if (!CheckNd2Nz(params, dst.dtype, src.dtype, at) ||
-        !CheckLimit("DataCopy with Nd2NzParams from UB", "ndNum", params.ndNum, 1, 1, at)) {
+    if (!CheckNd2Nz(Api::DataCopyNd2NzFromUb, params, dst.dtype, src.dtype, at)) {
         return;
     }
     CopyUbToL1(dst, src, Geometry(params, DTypeBytes(src.dtype)), at);
@@ -346,8 +336,7 @@ void CopyLocalNd2Nz(const LocalRef &dst, const LocalRef &src, const AscendC::Nd2
 void CopyPadUbToL1(const LocalRef &dst, const LocalRef &src, const AscendC::DataCopyExtParams &rows,
                    const AscendC::Nd2NzParams &params, At at)
 {
-    if (!CheckNd2Nz(params, dst.dtype, src.dtype, at) ||
-        !CheckLimit("DataCopyPad from UB to L1", "ndNum", params.ndNum, 1, 1, at)) {
+    if (!CheckNd2Nz(Api::DataCopyNd2NzFromUb, params, dst.dtype, src.dtype, at)) {
         return;
     }
     Nd2Nz geometry = Geometry(params, DTypeBytes(src.dtype));

@@ -7,8 +7,6 @@ namespace evokernel::twin {
 
 namespace {
 
-bool Supports(DType dtype) { return BitsOf(dtype) == 16 || BitsOf(dtype) == 32; }
-
 void FillBlocks(const Cells &to, uint64_t offset, uint64_t bytes, uint64_t bits, uint32_t width)
 {
     for (uint64_t i = 0; i < bytes; i += width) {
@@ -32,18 +30,13 @@ void FillMatrix(const LocalRef &dst, const FillCall &fill, At at)
     const uint64_t step = bytes + uint64_t{fill.gap} * unit;
     RunCube(l1 ? Pipe::MTE2 : Pipe::MTE1, api,
             CurrentChip().load_overhead + fill.repeats * bytes / LoadRate(SpaceOf(dst)), at);
-    if (TheCore().timing) {
-        return;
-    }
-    if (!Supports(dst.dtype)) {
-        ReportError("dtype-unsupported", at, "Fill does not exist for %s on this chip; reinterpret the tensor.",
-                    DTypeName(dst.dtype));
+    if (TheCore().timing || !CheckTypes(Api::Fill, CallTypes(dst.dtype), at)) {
         return;
     }
     Cells to;
-    const bool fits = CheckLimit(api, "repeatTimes", fill.repeats, 0, 32767, at) &&
-                      CheckLimit(api, "blockNum", fill.blocks, 0, 32767, at) &&
-                      CheckLimit(api, "dstGap", fill.gap, 0, 32767, at);
+    const bool fits = CheckLimit(Api::Fill, "repeatTimes", fill.repeats, at) &&
+                      CheckLimit(Api::Fill, "blockNum", fill.blocks, at) &&
+                      CheckLimit(Api::Fill, "dstGap", fill.gap, at);
     if (!fits || !OpenCells(dst, (fill.repeats - 1) * step + bytes, unit, true, api, "dst", at,
                             SpaceBit(Space::L1) | SpaceBit(Space::L0A) | SpaceBit(Space::L0B), &to)) {
         return;

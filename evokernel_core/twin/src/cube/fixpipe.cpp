@@ -62,10 +62,11 @@ uint64_t TargetExtent(const Plan &plan)
 
 bool CheckLayout(const FixpipeCall &call, At at)
 {
-    bool good = CheckLimit(call.name, "nSize", call.n, 0, 4095, at);
+    const Checked row(Api::Fixpipe, call.name);
+    bool good = CheckLimit(row, "nSize", call.n, at);
     const bool nd = call.layout == CO2Layout::ROW_MAJOR;
-    good = CheckLimit(call.name, "mSize", call.m, 0, nd ? 8192 : 65535, at) && good;
-    good = CheckLimit(call.name, "ndNum", call.matrices, 0, 65535, at) && good;
+    good = CheckLimit(row, nd ? "mSize of ND" : "mSize", call.m, at) && good;
+    good = CheckLimit(row, "ndNum", call.matrices, at) && good;
     const uint32_t unit = call.split ? 8 : 16;
     if (!nd && call.n % unit != 0) {
         ReportError("param-limit", at, "%s to NZ takes an nSize that is a multiple of %u, not %u.", call.name, unit,
@@ -421,7 +422,7 @@ void SetFixpipeMatrices(uint16_t count, uint16_t src_stride, uint16_t dst_stride
 {
     TheCore().time.Scalar(CurrentChip().flag);
     TheCore().last_at = at;
-    if (!CheckLimit("SetFixpipeNz2ndFlag", "ndNum", count, 1, 65535, at)) {
+    if (!CheckLimit(Api::SetFixpipeNz2ndFlag, "ndNum", count, at)) {
         return;
     }
     TheCore().matrix.matrices = count;

@@ -11,16 +11,6 @@ namespace {
 
 constexpr uint32_t kL0 = SpaceBit(Space::L0A) | SpaceBit(Space::L0B);
 
-bool CheckTypes(const LocalRef &dst, DType src, const char *api, At at)
-{
-    if (BitsOf(dst.dtype) != BitsOf(src) || BitsOf(src) > 32) {
-        ReportError("dtype-unsupported", at, "%s does not exist for %s to %s on this chip.", api, DTypeName(src),
-                    DTypeName(dst.dtype));
-        return false;
-    }
-    return true;
-}
-
 // Where iteration `i` begins in a source that steps forward or backward.
 int64_t SourceAt(int64_t start, int64_t stride, uint32_t i, bool backward, uint32_t unit)
 {
@@ -55,15 +45,17 @@ void MoveFractal(const Cells &from, int64_t source, const Cells &to, uint64_t ta
 
 bool CheckLoad2D(const LocalRef &dst, DType src, const AscendC::LoadData2DParams &params, bool global, At at)
 {
-    bool good = CheckTypes(dst, src, "LoadData", at);
-    good = CheckLimit("LoadData", "repeatTimes", params.repeatTimes, 0, 255, at) && good;
+    const Api row = global ? Api::LoadData2DGlobal : Api::LoadData2D;
+    bool good = CheckTypes(row, {dst.dtype, src}, at);
+    good = CheckLimit(row, "repeatTimes", params.repeatTimes, at) && good;
     if (params.ifTranspose && (global || BitsOf(src) != 16)) {
         ReportError("dtype-unsupported", at,
                     "LoadData transposes 16-bit types from L1 only, not %s; use LoadDataWithTranspose.", DTypeName(src));
         good = false;
     }
     if (params.addrMode != 0 && SpaceOf(dst) != Space::L1) {
-        return CheckLimit("LoadData", "addrMode", params.addrMode, 0, 0, at) && good;
+        ReportError("param-limit", at, "LoadData takes an addrMode of 0 on this chip, not %u.", params.addrMode);
+        good = false;
     }
     return good;
 }
@@ -163,15 +155,10 @@ void TransposeBlock(DType dtype, const Cells &from, int64_t source, const Cells 
 
 bool CheckTransposed(const LocalRef &dst, const LocalRef &src, const AscendC::LoadData2dTransposeParams &params, At at)
 {
-    bool good = CheckTypes(dst, src.dtype, "LoadDataWithTranspose", at);
-    good = CheckLimit("LoadDataWithTranspose", "repeatTimes", params.repeatTimes, 0, 255, at) && good;
+    bool good = CheckTypes(Api::LoadDataWithTranspose, {dst.dtype, src.dtype}, at);
+    good = CheckLimit(Api::LoadDataWithTranspose, "repeatTimes", params.repeatTimes, at) && good;
     if (src.dtype == DType::S4 && SpaceOf(dst) != Space::L0B) {
         ReportError("dtype-unsupported", at, "LoadDataWithTranspose moves int4b_t to L0B only.");
-        good = false;
-    }
-    if (src.dtype == DType::S16 || src.dtype == DType::U16) {
-        ReportError("dtype-unsupported", at, "LoadDataWithTranspose does not exist for %s on this chip.",
-                    DTypeName(src.dtype));
         good = false;
     }
     return good;
@@ -223,7 +210,8 @@ void LoadSparse(const LocalRef &dst, const LocalRef &src, const LocalRef &index,
     }
     RunCube(Pipe::MTE1, api,
             CurrentChip().load_overhead + params.repeatTimes * kFractalBytes / LoadRate(Space::L0B), at);
-    if (TheCore().timing || !CheckLimit(api, "repeatTimes", params.repeatTimes, 0, 255, at)) {
+    if (TheCore().timing || !CheckTypes(Api::LoadDataWithSparse, {dst.dtype, src.dtype}, at) ||
+        !CheckLimit(Api::LoadDataWithSparse, "repeatTimes", params.repeatTimes, at)) {
         return;
     }
     const uint64_t skip = uint64_t{params.startIndex} * kFractalBytes;

@@ -175,13 +175,10 @@ void StoreTransposed(const Piece &piece, const Block &block, uint32_t m1, uint32
     }
 }
 
-bool SupportsTypes(const LocalRef &dst, const LocalRef &src, bool transpose)
+// L0B takes the wider types only, and so does a transposed load to L0A.
+bool WideEnough(const LocalRef &dst, const LocalRef &src, bool transpose)
 {
-    const uint32_t bits = BitsOf(src.dtype);
-    if (BitsOf(dst.dtype) != bits || bits > 32 || src.dtype == DType::S16 || src.dtype == DType::U16) {
-        return false;
-    }
-    return SpaceOf(dst) == Space::L0A ? !transpose || bits >= 16 : bits >= 16;
+    return (SpaceOf(dst) == Space::L0A && !transpose) || BitsOf(src.dtype) >= 16;
 }
 
 bool ChannelsFit(DType dtype, uint32_t channels)
@@ -196,9 +193,8 @@ bool ChannelsFit(DType dtype, uint32_t channels)
 
 bool CheckLoad(const LocalRef &dst, const LocalRef &src, const Load3D &load, At at)
 {
-    constexpr const char *api = "LoadData";
-    bool good = true;
-    if (!SupportsTypes(dst, src, load.transpose && SpaceOf(dst) == Space::L0A)) {
+    bool good = CheckTypes(Api::LoadData3D, {dst.dtype, src.dtype}, at);
+    if (good && !WideEnough(dst, src, load.transpose && SpaceOf(dst) == Space::L0A)) {
         ReportError("dtype-unsupported", at, "LoadData of convolutions does not move %s%s to %s on this chip.",
                     DTypeName(src.dtype), load.transpose ? " transposed" : "", SpaceName(SpaceOf(dst)));
         good = false;
@@ -214,13 +210,13 @@ bool CheckLoad(const LocalRef &dst, const LocalRef &src, const Load3D &load, At 
                     C0Of(src.dtype), DTypeName(src.dtype), load.k_start);
         good = false;
     }
-    good = CheckLimit(api, "l1H", load.height, 1, 32767, at) && good;
-    good = CheckLimit(api, "l1W", load.width, 1, 32767, at) && good;
-    good = CheckLimit(api, "mStartPt", load.m_start, 0, 32767, at) && good;
-    good = CheckLimit(api, "strideW", load.stride_w, 1, 63, at) && good;
-    good = CheckLimit(api, "strideH", load.stride_h, 1, 63, at) && good;
-    good = CheckLimit(api, "dilationFilterW", load.dilation_w, 1, 255, at) && good;
-    return CheckLimit(api, "dilationFilterH", load.dilation_h, 1, 255, at) && good;
+    good = CheckLimit(Api::LoadData3D, "l1H", load.height, at) && good;
+    good = CheckLimit(Api::LoadData3D, "l1W", load.width, at) && good;
+    good = CheckLimit(Api::LoadData3D, "mStartPt", load.m_start, at) && good;
+    good = CheckLimit(Api::LoadData3D, "strideW", load.stride_w, at) && good;
+    good = CheckLimit(Api::LoadData3D, "strideH", load.stride_h, at) && good;
+    good = CheckLimit(Api::LoadData3D, "dilationFilterW", load.dilation_w, at) && good;
+    return CheckLimit(Api::LoadData3D, "dilationFilterH", load.dilation_h, at) && good;
 }
 
 // The registers' share of a load whose call leaves them alone.
@@ -394,8 +390,9 @@ void SetLoadBoundary(uint32_t bytes, At at)
 {
     TheCore().time.Scalar(CurrentChip().flag);
     TheCore().last_at = at;
-    if (bytes != 0 && !CheckLimit("SetLoadDataBoundary", "boundary other than 0", bytes, 1024,
-                                  static_cast<int64_t>(SpaceBytes(Space::L1)), at)) {
+    if (bytes != 0 && (bytes < 1024 || bytes > SpaceBytes(Space::L1))) {
+        ReportError("param-limit", at, "SetLoadDataBoundary takes 0 or 1024 to %llu bytes, not %u.",
+                    static_cast<unsigned long long>(SpaceBytes(Space::L1)), bytes);
         return;
     }
     TheCore().matrix.boundary = bytes;
@@ -405,7 +402,7 @@ void SetLoadRepeat(const AscendC::LoadDataRepeatParam &params, At at)
 {
     TheCore().time.Scalar(CurrentChip().flag);
     TheCore().last_at = at;
-    if (!CheckLimit("SetLoadDataRepeat", "repeatMode", params.repeatMode, 0, 1, at)) {
+    if (!CheckLimit(Api::SetLoadDataRepeat, "repeatMode", params.repeatMode, at)) {
         return;
     }
     TheCore().matrix.repeat_stride = params.repeatStride;

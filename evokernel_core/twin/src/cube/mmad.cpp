@@ -40,30 +40,21 @@ Product Plan(const AscendC::MmadParams &params, DType dtype, bool sparse)
     return plan;
 }
 
-bool CheckTypes(const LocalRef &dst, const LocalRef &left, const LocalRef &right, const LocalRef *bias, bool sparse,
-                const char *api, At at)
+bool CheckOperandTypes(const LocalRef &dst, const LocalRef &left, const LocalRef &right, const LocalRef *bias, Api api,
+                       At at)
 {
-    const DType type = left.dtype;
-    const bool integer = type == DType::S8 || type == DType::S4;
-    const bool real = type == DType::F16 || type == DType::BF16 || type == DType::F32;
-    bool good = type == right.dtype && (integer || real) && dst.dtype == (integer ? DType::S32 : DType::F32);
-    good = good && (!sparse || type == DType::S8);
-    good = good && (bias == nullptr || (bias->dtype == dst.dtype && type != DType::S4));
-    if (!good) {
-        ReportError("dtype-unsupported", at, "%s does not exist for %s x %s%s%s to %s on this chip.", api,
-                    DTypeName(type), DTypeName(right.dtype), bias == nullptr ? "" : " + ",
-                    bias == nullptr ? "" : DTypeName(bias->dtype), DTypeName(dst.dtype));
-    }
-    return good;
+    return bias == nullptr ? CheckTypes(api, {dst.dtype, left.dtype, right.dtype}, at)
+                           : CheckTypes(api, {dst.dtype, left.dtype, right.dtype, bias->dtype}, at);
 }
 
-bool CheckSizes(const AscendC::MmadParams &params, const char *api, At at)
+bool CheckSizes(const AscendC::MmadParams &params, Api api, At at)
 {
-    bool good = CheckLimit(api, "m", params.m, 0, 4095, at);
-    good = CheckLimit(api, "n", params.n, 0, 4095, at) && good;
-    good = CheckLimit(api, "k", params.k, 0, 4095, at) && good;
+    bool good = CheckLimit(api, "m", params.m, at);
+    good = CheckLimit(api, "n", params.n, at) && good;
+    good = CheckLimit(api, "k", params.k, at) && good;
     if (params.unitFlag != 0 && params.unitFlag != 2 && params.unitFlag != 3) {
-        ReportError("param-limit", at, "%s takes a unitFlag of 0, 2 or 3, not %d.", api, params.unitFlag);
+        ReportError("param-limit", at, "%s takes a unitFlag of 0, 2 or 3, not %d.", RowOf(api).name,
+                    params.unitFlag);
         good = false;
     }
     return good;
@@ -321,7 +312,8 @@ uint64_t LeftBytes(const Product &plan, DType dtype)
 void MatrixMultiply(const LocalRef &dst, const LocalRef &left, const LocalRef &right, const LocalRef *bias,
                     const AscendC::MmadParams &params, bool sparse, At at)
 {
-    const char *api = sparse ? "MmadWithSparse" : "Mmad";
+    const Api row = sparse ? Api::MmadWithSparse : Api::Mmad;
+    const char *api = RowOf(row).name;
     if (params.m == 0 || params.n == 0 || params.k == 0) {
         return;
     }
@@ -331,7 +323,7 @@ void MatrixMultiply(const LocalRef &dst, const LocalRef &left, const LocalRef &r
     const Chip &chip = CurrentChip();
     core.time.Run(Pipe::M, chip.mmad_overhead + Cycles(plan, left.dtype, sparse), api, at.line, at.file,
                   chip.mmad_latency - chip.mmad_overhead);
-    if (core.timing || !CheckTypes(dst, left, right, bias, sparse, api, at) || !CheckSizes(params, api, at)) {
+    if (core.timing || !CheckOperandTypes(dst, left, right, bias, row, at) || !CheckSizes(params, row, at)) {
         return;
     }
     const uint32_t b_k1 = sparse ? CeilDiv(plan.k / 2, plan.c0) : plan.k1;

@@ -29,16 +29,6 @@ bool OpenCells(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool 
     return true;
 }
 
-bool CheckLimit(const char *api, const char *parameter, int64_t value, int64_t low, int64_t high, At at)
-{
-    if (value >= low && value <= high) {
-        return true;
-    }
-    ReportError("param-limit", at, "%s takes a %s of %lld to %lld, not %lld; split the call.", api, parameter,
-                static_cast<long long>(low), static_cast<long long>(high), static_cast<long long>(value));
-    return false;
-}
-
 void ShadowFromGlobal(const Allocation &block, const uint8_t *from, uint8_t *shadow, uint64_t bytes)
 {
     if (block.written == nullptr) {

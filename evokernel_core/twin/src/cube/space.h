@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "checks.h"
 #include "core.h"
 #include "cube/layout.h"
 #include "evokernel/twin/cube_api.h"
@@ -26,8 +27,6 @@ struct Cells {
 bool OpenCells(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
                const char *operand, At at, uint32_t spaces, Cells *cells);
 
-// Reports `param-limit` and returns false where `value` is outside [low, high].
-bool CheckLimit(const char *api, const char *parameter, int64_t value, int64_t low, int64_t high, At at);
 
 // What global memory holds at `from` is written (or not) into the shadow of local memory, and back.
 void ShadowFromGlobal(const Allocation &block, const uint8_t *from, uint8_t *shadow, uint64_t bytes);

@@ -14,7 +14,7 @@ namespace evokernel::twin {
 
 namespace {
 
-constexpr int kFlagIds = 16;
+constexpr int kFlagIds = LimitOf(Api::CrossCoreSetFlag, "flagId").high + 1;
 constexpr size_t kMaxCounter = 15;
 
 // One signal on its way or arrived: when, and who gave it.
@@ -125,8 +125,8 @@ void CheckMixed(const char *api, At at)
 int ValidId(uint16_t id, const char *api, At at)
 {
     if (id >= kFlagIds) {
-        ReportError("event-misuse", at, "%s uses flag %u; ids are 0 to 15, and the chip keeps the low 4 bits only.", api,
-                    id);
+        ReportError("event-misuse", at, "%s uses flag %u; ids are 0 to %d, and the chip keeps the low 4 bits only.", api,
+                    id, kFlagIds - 1);
     }
     return id % kFlagIds;
 }

@@ -8,8 +8,8 @@ namespace {
 bool ValidEvent(int64_t id, const char *api, At at)
 {
     if (id < 0 || id >= kEvents) {
-        ReportError("event-misuse", at, "%s uses event id %lld; valid ids are 0 to 7.", api,
-                    static_cast<long long>(id));
+        ReportError("event-misuse", at, "%s uses event id %lld; valid ids are 0 to %d.", api,
+                    static_cast<long long>(id), kEvents - 1);
         return false;
     }
     return true;

@@ -17,15 +17,7 @@ struct Lanes {
     size_t n;
 };
 
-const char *VecOpName(VecOp op);
-bool ReadsDst(VecOp op);
-bool HasTwoSources(VecOp op);
-bool HasScalar(VecOp op);
-
-// Whether the instruction exists for these element types on A2.
-bool SupportsTypes(VecOp op, DType dst, DType src);
-
-// Computes. Returns true where a finite input overflowed to infinity.
+// Computes, for types that the instruction's row takes. Returns true where a finite input overflowed to infinity.
 bool ComputeLanes(const VecCall &call, const Lanes &lanes);
 
 }  // namespace evokernel::twin

@@ -14,53 +14,14 @@ namespace {
 
 using AscendC::RoundMode;
 
-constexpr uint32_t Bit(RoundMode mode) { return 1U << static_cast<int>(mode); }
-constexpr uint32_t kNone = Bit(RoundMode::CAST_NONE);
-constexpr uint32_t kFive = Bit(RoundMode::CAST_RINT) | Bit(RoundMode::CAST_FLOOR) | Bit(RoundMode::CAST_CEIL) |
-                           Bit(RoundMode::CAST_ROUND) | Bit(RoundMode::CAST_TRUNC);
-constexpr uint32_t kOdd = Bit(RoundMode::CAST_ODD);
-constexpr uint32_t kAny = kNone | kFive | kOdd;
-
-struct Pair {
-    DType src;
-    DType dst;
-    uint32_t modes;
-};
-
-// The conversions of A2 and the modes that each accepts.
-constexpr Pair kPairs[] = {
-    {DType::S4, DType::F16, kNone},          {DType::S8, DType::F16, kNone},
-    {DType::U8, DType::F16, kNone},          {DType::S16, DType::F16, kFive | kNone},
-    {DType::S16, DType::F32, kNone},         {DType::F16, DType::S4, kFive | kNone},
-    {DType::F16, DType::S8, kFive | kNone},  {DType::F16, DType::U8, kFive | kNone},
-    {DType::F16, DType::S16, kFive},         {DType::F16, DType::S32, kFive},
-    {DType::F16, DType::F32, kNone},         {DType::BF16, DType::S32, kFive},
-    {DType::BF16, DType::F32, kNone},        {DType::S32, DType::S16, kNone},
-    {DType::S32, DType::F16, kAny},          {DType::S32, DType::F32, kFive | kNone},
-    {DType::S32, DType::S64, kNone},         {DType::F32, DType::S16, kFive},
-    {DType::F32, DType::F16, kFive | kOdd | kNone}, {DType::F32, DType::BF16, kFive},
-    {DType::F32, DType::S32, kFive},         {DType::F32, DType::F32, kFive},
-    {DType::F32, DType::S64, kFive},         {DType::S64, DType::S32, kNone},
-    {DType::S64, DType::F32, kFive},
-};
-
 const char *const kModeNames[] = {"CAST_NONE",  "CAST_RINT",  "CAST_FLOOR", "CAST_CEIL",
                                   "CAST_ROUND", "CAST_TRUNC", "CAST_ODD"};
 
+// A conversion in a mode that it does not take is reported and done.
 bool CheckPair(DType dst, DType src, RoundMode mode, At at)
 {
-    for (const Pair &pair : kPairs) {
-        if (pair.src == src && pair.dst == dst) {
-            if ((pair.modes & Bit(mode)) == 0) {
-                ReportError("dtype-unsupported", at, "Cast from %s to %s does not take %s.", DTypeName(src),
-                            DTypeName(dst), kModeNames[static_cast<int>(mode)]);
-            }
-            return true;
-        }
-    }
-    ReportError("dtype-unsupported", at, "Cast from %s to %s does not exist on this chip; go through another type.",
-                DTypeName(src), DTypeName(dst));
-    return false;
+    CheckMode(Api::Cast, {dst, src}, ModeBit(mode), kModeNames[static_cast<int>(mode)], at);
+    return CheckTypes(Api::Cast, {dst, src}, at);
 }
 
 // A source element as a double; every source type of the table is exact in it but large int64.
@@ -305,7 +266,7 @@ void Cast(const LocalRef &dst, const LocalRef &src, RoundMode mode, const Form &
 {
     CastPlan plan;
     const uint32_t width = std::max(DTypeBytes(dst.dtype), DTypeBytes(src.dtype));
-    if (!ResolveWalk(form, width, "Cast", at, &plan.walk)) {
+    if (!ResolveWalk(form, width, Api::Cast, at, &plan.walk)) {
         return;
     }
     plan.mode = mode;
@@ -328,58 +289,39 @@ void Cast(const LocalRef &dst, const LocalRef &src, RoundMode mode, const Form &
 
 namespace {
 
-struct FusionInfo {
-    const char *name;
-    VecOp op;
-};
-
-FusionInfo InfoOf(Fusion fusion)
+// The instruction that computes what is converted then.
+Api ComputedBy(Api fusion)
 {
     switch (fusion) {
-        case Fusion::AddReluCast:
-            return {"AddReluCast", VecOp::AddRelu};
-        case Fusion::SubReluCast:
-            return {"SubReluCast", VecOp::SubRelu};
+        case Api::AddReluCast:
+            return Api::AddRelu;
+        case Api::SubReluCast:
+            return Api::SubRelu;
         default:
-            return {"MulCast", VecOp::Mul};
+            return Api::Mul;
     }
-}
-
-bool FusionSupported(Fusion fusion, DType dst, DType src)
-{
-    if (fusion == Fusion::MulCast) {
-        return src == DType::F16 && (dst == DType::S8 || dst == DType::U8);
-    }
-    return (src == DType::F32 && dst == DType::F16) || (src == DType::F16 && dst == DType::S8) ||
-           (src == DType::S16 && dst == DType::S8);
 }
 
 }  // namespace
 
-void FusedCast(Fusion fusion, const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form,
-               At at)
+void FusedCast(Api fusion, const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form, At at)
 {
-    const FusionInfo info = InfoOf(fusion);
+    const char *name = RowOf(fusion).name;
     Walk walk;
-    if (!ResolveWalk(form, DTypeBytes(src0.dtype), info.name, at, &walk)) {
+    if (!ResolveWalk(form, DTypeBytes(src0.dtype), fusion, at, &walk)) {
         return;
     }
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
     const Operand a = MakeOperand(src0, walk, form, form.src0_block, form.src0_repeat);
     const Operand b = MakeOperand(src1, walk, form, form.src1_block, form.src1_repeat);
     const Operand *sources[] = {&a, &b};
-    RunVector(info.name, WalkCycles(walk, SimpleRate(a.width), &to, sources, 2), at);
-    if (TheCore().timing) {
+    RunVector(name, WalkCycles(walk, SimpleRate(a.width), &to, sources, 2), at);
+    if (TheCore().timing || !CheckTypes(fusion, {dst.dtype, src0.dtype, src1.dtype}, at)) {
         return;
     }
-    if (!FusionSupported(fusion, dst.dtype, src0.dtype)) {
-        ReportError("dtype-unsupported", at, "%s does not exist for %s to %s on this chip.", info.name,
-                    DTypeName(src0.dtype), DTypeName(dst.dtype));
-        return;
-    }
-    if (!(CheckOperand(to, walk, 32, true, info.name, "dst", at) &
-          CheckOperand(a, walk, 32, false, info.name, "src0", at) &
-          CheckOperand(b, walk, 32, false, info.name, "src1", at))) {
+    if (!(CheckOperand(to, walk, 32, true, name, "dst", at) &
+          CheckOperand(a, walk, 32, false, name, "src0", at) &
+          CheckOperand(b, walk, 32, false, name, "src1", at))) {
         return;
     }
     Propagate(to, sources, 2, walk);
@@ -387,7 +329,7 @@ void FusedCast(Fusion fusion, const LocalRef &dst, const LocalRef &src0, const L
     alignas(64) uint8_t right[kRepeatBytes];
     alignas(64) uint8_t between[kRepeatBytes];
     alignas(64) uint8_t out[kRepeatBytes];
-    const VecCall call{info.op, src0, src0, src1, {}, false};
+    const VecCall call{ComputedBy(fusion), src0, src0, src1, {}, false};
     for (uint32_t r = 0; r < walk.repeats; ++r) {
         LoadTile(a, walk, r, left);
         LoadTile(b, walk, r, right);

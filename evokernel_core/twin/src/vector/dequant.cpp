@@ -86,7 +86,7 @@ void ToBytes(const LocalRef &dst, const LocalRef &src, const Dequant &how, const
 {
     const char *name = "CastDequant";
     ByteCast cast;
-    if (!ResolveWalk(form, 2, name, at, &cast.walk)) {
+    if (!ResolveWalk(form, 2, Api::CastDequant, at, &cast.walk)) {
         return;
     }
     cast.src = MakeOperand(src, cast.walk, form, form.src0_block, form.src0_repeat);
@@ -129,23 +129,20 @@ uint64_t Encode(const DequantLane &lane)
 
 void Dequantize(const LocalRef &dst, const LocalRef &src, const Dequant &how, const Form &form, At at)
 {
-    if (src.dtype == DType::S32 && dst.dtype == DType::F16) {
-        Cast(dst, src, AscendC::RoundMode::CAST_RINT, form, at);
+    if (!CheckTypes(Api::CastDequant, {dst.dtype, src.dtype}, at)) {
         return;
     }
-    if (src.dtype == DType::S16 && (dst.dtype == DType::S8 || dst.dtype == DType::U8)) {
-        ToBytes(dst, src, how, form, at);
-        return;
+    if (dst.dtype == DType::F16) {
+        return Cast(dst, src, AscendC::RoundMode::CAST_RINT, form, at);
     }
-    ReportError("dtype-unsupported", at, "CastDequant does not exist for %s to %s.", DTypeName(src.dtype),
-                DTypeName(dst.dtype));
+    ToBytes(dst, src, how, form, at);
 }
 
 void AddDequantize(const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form, At at)
 {
     const char *name = "AddDeqRelu";
     Walk walk;
-    if (!ResolveWalk(form, 4, name, at, &walk)) {
+    if (!ResolveWalk(form, 4, Api::AddDeqRelu, at, &walk)) {
         return;
     }
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
@@ -153,12 +150,7 @@ void AddDequantize(const LocalRef &dst, const LocalRef &src0, const LocalRef &sr
     const Operand b = MakeOperand(src1, walk, form, form.src1_block, form.src1_repeat);
     const Operand *sources[] = {&a, &b};
     RunVector(name, WalkCycles(walk, SimpleRate(4), &to, sources, 2), at);
-    if (TheCore().timing) {
-        return;
-    }
-    if (dst.dtype != DType::F16 || src0.dtype != DType::S32) {
-        ReportError("dtype-unsupported", at, "AddDeqRelu adds int32_t to half, not %s to %s.", DTypeName(src0.dtype),
-                    DTypeName(dst.dtype));
+    if (TheCore().timing || !CheckTypes(Api::AddDeqRelu, {dst.dtype, src0.dtype, src1.dtype}, at)) {
         return;
     }
     if (!(CheckOperand(to, walk, 32, true, name, "dst", at) & CheckOperand(a, walk, 32, false, name, "src0", at) &

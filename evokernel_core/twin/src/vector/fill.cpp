@@ -9,16 +9,6 @@ namespace evokernel::twin {
 
 namespace {
 
-bool CheckType(const char *api, DType type, bool known, At at)
-{
-    if (!known) {
-        ReportError("dtype-unsupported", at, "%s does not support %s on this chip.", api, DTypeName(type));
-    }
-    return known;
-}
-
-bool IsB16OrB32(DType type) { return DTypeBytes(type) == 2 || DTypeBytes(type) == 4; }
-
 void FillRun(uint8_t *to, uint64_t pattern, uint32_t width, uint64_t n)
 {
     if (width == 2) {
@@ -34,12 +24,12 @@ void Duplicate(const LocalRef &dst, Scalar, uint64_t pattern, const Form &form, 
 {
     Walk walk;
     const uint32_t width = DTypeBytes(dst.dtype);
-    if (!ResolveWalk(form, width, "Duplicate", at, &walk)) {
+    if (!ResolveWalk(form, width, Api::Duplicate, at, &walk)) {
         return;
     }
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
     RunVector("Duplicate", WalkCycles(walk, SimpleRate(width), &to, nullptr, 0), at);
-    if (TheCore().timing || !CheckType("Duplicate", dst.dtype, IsB16OrB32(dst.dtype), at) ||
+    if (TheCore().timing || !CheckTypes(Api::Duplicate, CallTypes(dst.dtype), at) ||
         !CheckOperand(to, walk, 32, true, "Duplicate", "dst", at)) {
         return;
     }
@@ -65,7 +55,7 @@ void CopyCounted(const LocalRef &dst, const LocalRef &src, const Form &form, uin
     const auto blocks = static_cast<uint32_t>((elements + per_block - 1) / per_block);
     const auto repeats = static_cast<uint32_t>(form.count);
     RunVector("Copy", static_cast<double>(repeats) * ((blocks + 7) / 8), at);
-    if (TheCore().timing || !CheckType("Copy", dst.dtype, IsB16OrB32(dst.dtype), at)) {
+    if (TheCore().timing || !CheckTypes(Api::Copy, {dst.dtype, src.dtype}, at)) {
         return;
     }
     Core &core = TheCore();
@@ -92,7 +82,7 @@ void CopyVector(const LocalRef &dst, const LocalRef &src, const Form &form, At a
 {
     Walk walk;
     const uint32_t width = DTypeBytes(dst.dtype);
-    if (!ResolveWalk(form, width, "Copy", at, &walk)) {
+    if (!ResolveWalk(form, width, Api::Copy, at, &walk)) {
         return;
     }
     if (form.kind != Form::Kind::Count && walk.counted) {
@@ -103,7 +93,7 @@ void CopyVector(const LocalRef &dst, const LocalRef &src, const Form &form, At a
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
     RunVector("Copy", WalkCycles(walk, SimpleRate(width), &to, sources, 1), at);
-    if (TheCore().timing || !CheckType("Copy", dst.dtype, IsB16OrB32(dst.dtype), at) ||
+    if (TheCore().timing || !CheckTypes(Api::Copy, {dst.dtype, src.dtype}, at) ||
         !(CheckOperand(to, walk, 32, true, "Copy", "dst", at) &
           CheckOperand(from, walk, 32, false, "Copy", "src", at))) {
         return;
@@ -156,12 +146,7 @@ void CopyLocalCount(const LocalRef &dst, const LocalRef &src, int64_t count, At 
 void Brcb(const LocalRef &dst, const LocalRef &src, int64_t repeats, uint16_t dst_block, uint16_t dst_repeat, At at)
 {
     constexpr uint32_t elements = 8;  // one block is filled from each
-    if (repeats <= 0) {
-        return;
-    }
-    if (repeats > 255) {
-        ReportError("repeat-limit", at, "Brcb gets %lld repeats; at most 255 fit in one instruction.",
-                    static_cast<long long>(repeats));
+    if (repeats <= 0 || !CheckRepeats(Api::Brcb, repeats, at)) {
         return;
     }
     const uint32_t width = DTypeBytes(dst.dtype);
@@ -179,7 +164,7 @@ void Brcb(const LocalRef &dst, const LocalRef &src, int64_t repeats, uint16_t ds
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
     RunVector("Brcb", WalkCycles(walk, SimpleRate(width), &to, nullptr, 0), at);
     Core &core = TheCore();
-    if (core.timing || !CheckType("Brcb", dst.dtype, IsB16OrB32(dst.dtype), at) ||
+    if (core.timing || !CheckTypes(Api::Brcb, {dst.dtype, src.dtype}, at) ||
         !CheckOperand(to, walk, 32, true, "Brcb", "dst", at) ||
         LocalRange(src, uint64_t{walk.repeats} * elements * width, 32, false, "Brcb", "src", at) == nullptr) {
         return;
@@ -229,14 +214,14 @@ void CreateVecIndex(const LocalRef &dst, Scalar first, Scalar step, const Form &
 {
     Walk walk;
     const uint32_t width = DTypeBytes(dst.dtype);
-    if (!ResolveWalk(form, width, name, at, &walk)) {
+    if (!ResolveWalk(form, width, {Api::CreateVecIndex, name}, at, &walk)) {
         return;
     }
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
     RunVector(name, WalkCycles(walk, SimpleRate(width), &to, nullptr, 0), at);
     const DType type = dst.dtype;
-    const bool known = type == DType::S16 || type == DType::S32 || type == DType::F16 || type == DType::F32;
-    if (TheCore().timing || !CheckType(name, type, known, at) || !CheckOperand(to, walk, 32, true, name, "dst", at)) {
+    if (TheCore().timing || !CheckTypes({Api::CreateVecIndex, name}, CallTypes(type), at) ||
+        !CheckOperand(to, walk, 32, true, name, "dst", at)) {
         return;
     }
     Propagate(to, nullptr, 0, walk);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "vector/cost.h"
 #include "vector/walk.h"
 
 namespace evokernel::twin {
@@ -52,16 +53,15 @@ uint32_t SourceAddress(const MaskGather &plan, const LocalRef &src, uint32_t rep
 bool CheckGatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pattern, uint8_t fixed, At at)
 {
     const uint32_t width = DTypeBytes(src.dtype);
-    if ((width != 2 && width != 4) || dst.dtype != src.dtype) {
-        ReportError("dtype-unsupported", at, "GatherMask needs 16- or 32-bit elements of one type, not %s to %s.",
-                    DTypeName(src.dtype), DTypeName(dst.dtype));
+    if (!CheckTypes(Api::GatherMask, {dst.dtype, src.dtype}, at)) {
         return false;
     }
     if (pattern != nullptr && DTypeBytes(pattern->dtype) != width) {
         ReportError("dtype-unsupported", at, "GatherMask needs a pattern of uint%u_t for this source.", width * 8);
         return false;
     }
-    if (pattern == nullptr && (fixed < 1 || fixed > 7)) {
+    constexpr Limit patterns = LimitOf(Api::GatherMask, "src1Pattern");
+    if (pattern == nullptr && (fixed < patterns.low || fixed > patterns.high)) {
         ReportError("mask-limit", at, "GatherMask's fixed pattern must be 1 to 7, not %u.", fixed);
         return false;
     }
@@ -105,7 +105,6 @@ uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pa
                     bool counter, uint32_t mask, const AscendC::GatherMaskParams &params, At at)
 {
     Core &core = TheCore();
-    const Chip &chip = CurrentChip();
     MaskGather plan{DTypeBytes(src.dtype), 0, 0, &params};
     plan.lanes = kRepeatBytes / plan.width;
     plan.per_repeat = counter ? mask : plan.lanes;
@@ -113,7 +112,7 @@ uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pa
     if (params.repeatTimes == 0 || plan.per_repeat == 0) {
         return 0;
     }
-    const double rate = plan.width == 2 ? chip.gather_mask_b16 : chip.gather_mask_b32;
+    const double rate = RateOf(RowOf(Api::GatherMask).cost, plan.width);
     const double rounds = static_cast<double>((plan.per_repeat + plan.lanes - 1) / plan.lanes);
     RunVector("GatherMask", params.repeatTimes * rounds * plan.lanes / rate, at);
     if (!CheckGatherMask(dst, src, pattern, fixed_pattern, at)) {
@@ -151,19 +150,16 @@ void Gather(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, u
 {
     Walk walk;
     const uint32_t width = DTypeBytes(dst.dtype);
-    if (!ResolveWalk(form, width, "Gather", at, &walk)) {
+    if (!ResolveWalk(form, width, Api::Gather, at, &walk)) {
         return;
     }
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
-    RunVector("Gather", static_cast<double>(walk.elements) / CurrentChip().gather, at);
+    RunVector("Gather", static_cast<double>(walk.elements) / RateOf(RowOf(Api::Gather).cost, width), at);
     Core &core = TheCore();
     const uint64_t count = walk.counted ? walk.elements : uint64_t{walk.repeats} * walk.lanes;
-    if (core.timing || !CheckOperand(to, walk, 32, true, "Gather", "dst", at) ||
+    if (core.timing || !CheckTypes(Api::Gather, {dst.dtype, src.dtype}, at) ||
+        !CheckOperand(to, walk, 32, true, "Gather", "dst", at) ||
         LocalRange(offsets, count * 4, 32, false, "Gather", "srcOffset", at) == nullptr) {
-        return;
-    }
-    if (width != 2 && width != 4) {
-        ReportError("dtype-unsupported", at, "Gather needs 16- or 32-bit elements, not %s.", DTypeName(dst.dtype));
         return;
     }
     for (uint32_t r = 0; r < walk.repeats; ++r) {
@@ -196,19 +192,12 @@ void Gatherb(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, 
              uint16_t dst_repeat, At at)
 {
     constexpr uint32_t blocks = 8;
-    const Chip &chip = CurrentChip();
     const uint32_t width = DTypeBytes(dst.dtype);
-    if (repeats <= 0) {
-        return;
-    }
-    if (repeats > 255) {
-        ReportError("repeat-limit", at, "Gatherb gets %lld repeats; at most 255 fit in one instruction.",
-                    static_cast<long long>(repeats));
+    if (repeats <= 0 || !CheckRepeats(Api::Gatherb, repeats, at)) {
         return;
     }
     const double lanes = kRepeatBytes / static_cast<double>(width);
-    RunVector("Gatherb", static_cast<double>(repeats) * lanes / (width == 2 ? chip.gather_block_b16
-                                                                           : chip.gather_block_b32), at);
+    RunVector("Gatherb", static_cast<double>(repeats) * lanes / RateOf(RowOf(Api::Gatherb).cost, width), at);
     Core &core = TheCore();
     if (core.timing ||
         LocalRange(offsets, static_cast<uint64_t>(repeats) * blocks * 4, 32, false, "Gatherb", "offset", at) == nullptr) {
@@ -247,9 +236,7 @@ void Transpose16(const LocalRef &dst, const LocalRef &src, At at)
     if (core.timing) {
         return;
     }
-    if (DTypeBytes(dst.dtype) != 2 || dst.dtype == DType::BF16) {
-        ReportError("dtype-unsupported", at, "Transpose needs half, int16_t or uint16_t, not %s.",
-                    DTypeName(dst.dtype));
+    if (!CheckTypes(Api::Transpose, {dst.dtype, src.dtype}, at)) {
         return;
     }
     if (LocalRange(src, bytes, 32, false, "Transpose", "src", at) == nullptr ||

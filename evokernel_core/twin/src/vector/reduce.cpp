@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "vector/convert.h"
+#include "vector/cost.h"
 #include "vector/walk.h"
 
 namespace evokernel::twin {
@@ -11,16 +12,6 @@ namespace evokernel::twin {
 namespace {
 
 using AscendC::ReduceOrder;
-
-bool CheckFloat(const char *api, const LocalRef &tensor, At at)
-{
-    if (tensor.dtype != DType::F16 && tensor.dtype != DType::F32) {
-        ReportError("dtype-unsupported", at, "%s supports half and float on this chip, not %s.", api,
-                    DTypeName(tensor.dtype));
-        return false;
-    }
-    return true;
-}
 
 float Rounded(float value, bool half_type) { return half_type ? HalfValue(HalfBits(value)) : value; }
 
@@ -138,18 +129,6 @@ WholeLayout LayoutOf(ReduceOrder order, uint32_t width)
 const char *const kWholeNames[] = {"WholeReduceSum", "WholeReduceMax", "WholeReduceMin"};
 const char *const kBlockNames[] = {"BlockReduceSum", "BlockReduceMax", "BlockReduceMin"};
 
-double WholeRate(uint32_t width)
-{
-    const Chip &chip = CurrentChip();
-    return width == 2 ? chip.reduce_repeat_b16 : chip.reduce_repeat_b32;
-}
-
-double BlockRate(uint32_t width)
-{
-    const Chip &chip = CurrentChip();
-    return width == 2 ? chip.reduce_block_b16 : chip.reduce_block_b32;
-}
-
 void RememberResult(Reduce op, const Extreme &result)
 {
     Core &core = TheCore();
@@ -167,17 +146,18 @@ void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
                  ReduceOrder order, At at)
 {
     const char *name = kWholeNames[static_cast<int>(op)];
+    const Checked instruction(Api::ReduceRepeat, name);
     const uint32_t width = DTypeBytes(src.dtype);
     Walk walk;
-    if (!ResolveWalk(form, width, name, at, &walk)) {
+    if (!ResolveWalk(form, width, instruction, at, &walk)) {
         return;
     }
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, CurrentChip().startup_reduce, WalkCycles(walk, WholeRate(width), nullptr, sources, 1), at);
+    RunVector(name, StartUpOf(instruction.row->cost), WalkCycles(walk, RateOf(instruction.row->cost, width), nullptr, sources, 1), at);
     const WholeLayout layout = LayoutOf(order, width);
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * layout.unit + layout.unit;
-    if (TheCore().timing || !CheckFloat(name, src, at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
+    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent, layout.alignment, true, name, "dst", at) == nullptr) {
         return;
     }
@@ -201,15 +181,16 @@ void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
 
 void SumIntoRegister(const LocalRef &src, const Form &form, const char *name, At at)
 {
+    const Checked instruction(Api::ReduceRepeat, name);
     const uint32_t width = DTypeBytes(src.dtype);
     Walk walk;
-    if (!ResolveWalk(form, width, name, at, &walk)) {
+    if (!ResolveWalk(form, width, instruction, at, &walk)) {
         return;
     }
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, CurrentChip().startup_reduce, WalkCycles(walk, WholeRate(width), nullptr, sources, 1), at);
-    if (TheCore().timing || !CheckFloat(name, src, at) || !CheckOperand(from, walk, 32, false, name, "src", at)) {
+    RunVector(name, StartUpOf(instruction.row->cost), WalkCycles(walk, RateOf(instruction.row->cost, width), nullptr, sources, 1), at);
+    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at)) {
         return;
     }
     Extreme sum;
@@ -225,18 +206,19 @@ void SumIntoRegister(const LocalRef &src, const Form &form, const char *name, At
 void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat, At at)
 {
     const char *name = kBlockNames[static_cast<int>(op)];
+    const Checked instruction(Api::ReduceDataBlock, name);
     const uint32_t width = DTypeBytes(src.dtype);
     Walk walk;
-    if (!ResolveWalk(form, width, name, at, &walk)) {
+    if (!ResolveWalk(form, width, instruction, at, &walk)) {
         return;
     }
     constexpr uint32_t blocks = 8;
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, CurrentChip().startup_reduce_block, WalkCycles(walk, BlockRate(width), nullptr, sources, 1), at);
+    RunVector(name, StartUpOf(instruction.row->cost), WalkCycles(walk, RateOf(instruction.row->cost, width), nullptr, sources, 1), at);
     const uint32_t unit = blocks * width;
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * unit + unit;
-    if (TheCore().timing || !CheckFloat(name, src, at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
+    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent - unit, unit, true, name, "dst", at) == nullptr) {
         return;
     }
@@ -265,19 +247,20 @@ void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
 void PairReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat, At at)
 {
     const char *name = op == Reduce::Sum ? "PairReduceSum" : "ReducePairElem";
+    const Checked instruction(Api::ReducePairElem, name);
     const uint32_t width = DTypeBytes(src.dtype);
     Walk walk;
-    if (!ResolveWalk(form, width, name, at, &walk)) {
+    if (!ResolveWalk(form, width, instruction, at, &walk)) {
         return;
     }
     constexpr uint32_t unit = kRepeatBytes / 2;
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, WalkCycles(walk, SimpleRate(width), nullptr, sources, 1), at);
+    RunVector(name, WalkCycles(walk, RateOf(instruction.row->cost, width), nullptr, sources, 1), at);
     const uint32_t step = static_cast<uint32_t>(dst_repeat) * unit;
     const uint64_t extent =
         uint64_t{walk.repeats - 1} * step + (walk.LastLane(walk.repeats - 1) + 1) / 2 * uint64_t{width};
-    if (TheCore().timing || !CheckFloat(name, src, at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
+    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent, 32, true, name, "dst", at) == nullptr) {
         return;
     }
@@ -298,7 +281,7 @@ void PairReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form 
 
 namespace {
 
-const char *const kAllNames[] = {"ReduceSum", "ReduceMax", "ReduceMin"};
+constexpr Api kAll[] = {Api::ReduceSum, Api::ReduceMax, Api::ReduceMin};
 
 // Elements of the temporary buffer that the documentation asks for.
 uint64_t TmpElements(Reduce op, uint64_t repeats, uint32_t width, bool counted, bool index)
@@ -320,31 +303,33 @@ uint64_t TmpElements(Reduce op, uint64_t repeats, uint32_t width, bool counted, 
 }
 
 // Instructions that the function stands for: reductions of a repeat each, round after round.
-double AllCycles(uint64_t repeats, uint32_t width, At at, const char *name)
+double AllCycles(uint64_t repeats, uint32_t width, At at, const ApiRow &row)
 {
     const uint32_t lanes = kRepeatBytes / width;
-    const double cycle = lanes / WholeRate(width);
+    const double cycle = lanes / RateOf(row.cost, width);
     uint64_t left = repeats;
     while (left > 1) {
-        RunVector(name, static_cast<double>(left) * cycle, at);
+        RunVector(row.name, static_cast<double>(left) * cycle, at);
         left = (left + lanes - 1) / lanes;
     }
     return cycle;
 }
 
+// The function's repeats are cut into instructions, which have as many as those of one repeat's reduction.
 bool ResolveAll(const Form &form, uint32_t width, const char *name, At at, Walk *walk)
 {
+    const Checked part(Api::ReduceRepeat, name);
     Form limited = form;
-    if (form.kind != Form::Kind::Count && form.count > 255) {  // here repeats may exceed one instruction's 255
-        limited.count = 255;
-        if (!ResolveWalk(limited, width, name, at, walk)) {
+    if (form.kind != Form::Kind::Count && form.count > part.row->repeats) {
+        limited.count = part.row->repeats;
+        if (!ResolveWalk(limited, width, part, at, walk)) {
             return false;
         }
         walk->repeats = static_cast<uint32_t>(form.count);
         walk->elements = uint64_t{walk->repeats} * walk->lanes;
         return true;
     }
-    return ResolveWalk(form, width, name, at, walk);
+    return ResolveWalk(form, width, part, at, walk);
 }
 
 float SumOfParts(std::vector<float> parts, bool counted, bool half_type)
@@ -411,7 +396,8 @@ bool CheckTmp(const LocalRef &tmp, uint64_t elements, uint32_t width, const char
 void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalRef &tmp, const Form &form, bool index,
                At at)
 {
-    const char *name = kAllNames[static_cast<int>(op)];
+    const Api api = kAll[static_cast<int>(op)];
+    const char *name = RowOf(api).name;
     const uint32_t width = DTypeBytes(src.dtype);
     const bool counted = form.kind == Form::Kind::Count;
     Walk walk;
@@ -419,13 +405,13 @@ void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalR
         return;
     }
     const Operand from = MakeOperand(src, walk, form, 1, form.src0_repeat);
-    const double last = AllCycles(walk.repeats, width, at, name);
+    const double last = AllCycles(walk.repeats, width, at, RowOf(api));
     RunVector(name, last, at);
     Core &core = TheCore();
     const uint64_t repeats = counted ? walk.elements / walk.lanes : walk.repeats;
     const uint64_t wanted = TmpElements(op, repeats, width, counted, index);
     const uint32_t results = index ? 2 : 1;
-    if (core.timing || !CheckFloat(name, src, at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
+    if (core.timing || !CheckTypes(api, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, uint64_t{results} * width, results * width, true, name, "dst", at) == nullptr ||
         !CheckTmp(tmp, wanted, width, name, at)) {
         return;

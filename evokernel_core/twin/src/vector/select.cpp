@@ -48,14 +48,10 @@ double LaneValue(DType type, const uint8_t *tile, uint32_t lane)
     return value;
 }
 
-bool CheckCompare(const char *name, DType type, CMPMODE mode, At at)
+bool CheckCompare(Api api, const CallTypes &types, CMPMODE mode, At at)
 {
-    const bool known = type == DType::F16 || type == DType::F32 || (type == DType::S32 && mode == CMPMODE::EQ);
-    if (!known) {
-        ReportError("dtype-unsupported", at, "%s does not support %s in this mode (int32_t only with EQ).", name,
-                    DTypeName(type));
-    }
-    return known;
+    static const char *const names[] = {"LT", "GT", "EQ", "LE", "GE", "NE"};
+    return CheckTypes(api, types, at) && CheckMode(api, types, ModeBit(mode), names[static_cast<int>(mode)], at);
 }
 
 // The mask has no effect on these: every lane of every repeat is compared.
@@ -79,6 +75,7 @@ void CheckWholeRepeats(const Form &form, uint32_t width, const char *name, At at
 }
 
 struct ComparePlan {
+    Api api;
     const char *name;
     Walk walk;
     Operand src0;
@@ -140,9 +137,9 @@ void RunCompare(const ComparePlan &plan, const LocalRef &dst, At at)
 
 void Compare(const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, CMPMODE mode, const Form &form, At at)
 {
-    ComparePlan plan{"Compare", {}, {}, nullptr, 0, mode};
+    ComparePlan plan{Api::Compare, "Compare", {}, {}, nullptr, 0, mode};
     const uint32_t width = DTypeBytes(src0.dtype);
-    if (!ResolveWalk(form, width, plan.name, at, &plan.walk)) {
+    if (!ResolveWalk(form, width, plan.api, at, &plan.walk)) {
         return;
     }
     plan.walk = AllLanes(plan.walk);
@@ -152,16 +149,16 @@ void Compare(const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, CM
     const Operand *sources[] = {&plan.src0, &other};
     RunVector(plan.name, WalkCycles(plan.walk, SimpleRate(width), nullptr, sources, 2), at);
     CheckWholeRepeats(form, width, plan.name, at);
-    if (!TheCore().timing && CheckCompare(plan.name, src0.dtype, mode, at)) {
+    if (!TheCore().timing && CheckCompare(plan.api, {dst.dtype, src0.dtype, src1.dtype}, mode, at)) {
         RunCompare(plan, dst, at);
     }
 }
 
 void CompareScalar(const LocalRef &dst, const LocalRef &src, Scalar scalar, CMPMODE mode, const Form &form, At at)
 {
-    ComparePlan plan{"Compares", {}, {}, nullptr, scalar.value, mode};
+    ComparePlan plan{Api::Compares, "Compares", {}, {}, nullptr, scalar.value, mode};
     const uint32_t width = DTypeBytes(src.dtype);
-    if (!ResolveWalk(form, width, plan.name, at, &plan.walk)) {
+    if (!ResolveWalk(form, width, plan.api, at, &plan.walk)) {
         return;
     }
     plan.walk = AllLanes(plan.walk);
@@ -169,16 +166,16 @@ void CompareScalar(const LocalRef &dst, const LocalRef &src, Scalar scalar, CMPM
     const Operand *sources[] = {&plan.src0};
     RunVector(plan.name, WalkCycles(plan.walk, SimpleRate(width), nullptr, sources, 1), at);
     CheckWholeRepeats(form, width, plan.name, at);
-    if (!TheCore().timing && CheckCompare(plan.name, src.dtype, mode, at)) {
+    if (!TheCore().timing && CheckCompare(plan.api, {dst.dtype, src.dtype}, mode, at)) {
         RunCompare(plan, dst, at);
     }
 }
 
 void CompareToRegister(const LocalRef &src0, const LocalRef &src1, CMPMODE mode, const Form &form, At at)
 {
-    ComparePlan plan{"Compare", {}, {}, nullptr, 0, mode};
+    ComparePlan plan{Api::Compare, "Compare", {}, {}, nullptr, 0, mode};
     const uint32_t width = DTypeBytes(src0.dtype);
-    if (!ResolveWalk(form, width, plan.name, at, &plan.walk)) {
+    if (!ResolveWalk(form, width, plan.api, at, &plan.walk)) {
         return;
     }
     plan.src0 = MakeOperand(src0, plan.walk, form, form.src0_block, form.src0_repeat);
@@ -187,7 +184,7 @@ void CompareToRegister(const LocalRef &src0, const LocalRef &src1, CMPMODE mode,
     const Operand *sources[] = {&plan.src0, &other};
     RunVector(plan.name, WalkCycles(plan.walk, SimpleRate(width), nullptr, sources, 2), at);
     Core &core = TheCore();
-    if (core.timing || !CheckCompare(plan.name, src0.dtype, mode, at) ||
+    if (core.timing || !CheckTypes(Api::CompareToRegister, {src0.dtype, src1.dtype}, at) ||
         !CheckOperand(plan.src0, plan.walk, 32, false, plan.name, "src0", at) ||
         !CheckOperand(other, plan.walk, 32, false, plan.name, "src1", at)) {
         return;
@@ -280,7 +277,7 @@ void Select(const LocalRef &dst, const LocalRef &mask, const LocalRef &src0, con
 {
     SelectPlan plan;
     const uint32_t width = DTypeBytes(dst.dtype);
-    if (!ResolveWalk(form, width, "Select", at, &plan.walk)) {
+    if (!ResolveWalk(form, width, Api::Select, at, &plan.walk)) {
         return;
     }
     plan.dst = MakeOperand(dst, plan.walk, form, form.dst_block, form.dst_repeat);
@@ -297,12 +294,7 @@ void Select(const LocalRef &dst, const LocalRef &mask, const LocalRef &src0, con
     plan.scalar = ScalarBits(dst.dtype, scalar);
     RunVector("Select", WalkCycles(plan.walk, SimpleRate(width), &plan.dst, sources, src1 != nullptr ? 2 : 1), at);
     CheckReserved(mode, at);
-    if (TheCore().timing) {
-        return;
-    }
-    if (dst.dtype != DType::F16 && dst.dtype != DType::F32) {
-        ReportError("dtype-unsupported", at, "Select supports half and float on this chip, not %s.",
-                    DTypeName(dst.dtype));
+    if (TheCore().timing || !CheckTypes(Api::Select, {dst.dtype, src0.dtype}, at)) {
         return;
     }
     const uint64_t mask_bytes =

@@ -14,27 +14,6 @@ namespace evokernel::twin {
 namespace {
 
 constexpr uint32_t kGroup = 32;  // elements that Sort32 orders
-constexpr uint16_t kLongestRun = 4095;
-
-bool IsScore(const LocalRef &tensor, const char *api, At at)
-{
-    if (tensor.dtype == DType::F16 || tensor.dtype == DType::F32) {
-        return true;
-    }
-    ReportError("dtype-unsupported", at, "%s supports half and float on this chip, not %s.", api,
-                DTypeName(tensor.dtype));
-    return false;
-}
-
-bool CheckRepeats(int64_t repeats, const char *api, At at)
-{
-    if (repeats < 0 || repeats > 255) {
-        ReportError("repeat-limit", at, "%s gets %lld repeats; 0 to 255 fit in one instruction.", api,
-                    static_cast<long long>(repeats));
-        return false;
-    }
-    return repeats > 0;
-}
 
 // Reports what the kernel never wrote, without the two bytes that lie unused beside a half score.
 void CheckPairs(const LocalRef &run, uint32_t pairs, const char *api, At at)
@@ -73,15 +52,7 @@ bool CheckMergePlan(const MergePlan &plan, At at)
         return false;
     }
     const auto *longest = std::max_element(plan.lengths, plan.lengths + 4);
-    if (*longest > kLongestRun) {
-        ReportError("param-limit", at, "MrgSort merges runs of at most 4095 pairs, not %u.", *longest);
-        return false;
-    }
-    if (plan.repeats > 255) {
-        ReportError("repeat-limit", at, "MrgSort gets %u repeats; at most 255 fit in one instruction.", plan.repeats);
-        return false;
-    }
-    return true;
+    return CheckLimit(Api::MrgSort, "elementLengths", *longest, at) && CheckRepeats(Api::MrgSort, plan.repeats, at);
 }
 
 // Whether the hardware honours more than one repeat: four equal runs, one behind the other.
@@ -191,14 +162,14 @@ double SortCycles(double elements) { return elements / CurrentChip().sort; }
 
 void Sort32(const LocalRef &dst, const LocalRef &score, const LocalRef &index, int64_t repeats, At at)
 {
-    if (!CheckRepeats(repeats, "Sort32", at)) {
+    if (!CheckRepeats(Api::Sort32, repeats, at) || repeats == 0) {
         return;
     }
     RunVector("Sort32", SortCycles(static_cast<double>(repeats) * kGroup), at);
     Core &core = TheCore();
     const uint32_t width = DTypeBytes(score.dtype);
     const uint64_t count = static_cast<uint64_t>(repeats) * kGroup;
-    if (core.timing || !IsScore(score, "Sort32", at) ||
+    if (core.timing || !CheckTypes(Api::Sort32, {dst.dtype, score.dtype}, at) ||
         LocalRange(score, count * width, 32, false, "Sort32", "src0", at) == nullptr ||
         LocalRange(index, count * 4, 32, false, "Sort32", "src1", at) == nullptr ||
         LocalRange(dst, count * kPairBytes, 32, true, "Sort32", "dst", at) == nullptr) {
@@ -247,7 +218,7 @@ void MergeSorted(const LocalRef &dst, const MergePlan &plan, At at)
                     "MrgSort repeats only four equal runs that lie one behind the other; %u repeats are ignored.",
                     plan.repeats);
     }
-    if (!IsScore(dst, "MrgSort", at) || !UsableRuns(dst, plan, repeats, at)) {
+    if (!CheckTypes(Api::MrgSort, CallTypes(dst.dtype), at) || !UsableRuns(dst, plan, repeats, at)) {
         return;
     }
     uint32_t written = 0;
@@ -295,7 +266,7 @@ void MergePass(const LocalRef &dst, const LocalRef &src, uint32_t pairs, uint32_
 void SortAll(const LocalRef &dst, const LocalRef &score, const LocalRef &index, const LocalRef &tmp, int64_t repeats,
              bool full, At at)
 {
-    if (!CheckRepeats(repeats, "Sort", at)) {
+    if (!CheckRepeats({Api::Sort32, "Sort"}, repeats, at) || repeats == 0) {
         return;
     }
     const auto pairs = static_cast<uint32_t>(repeats) * kGroup;

@@ -12,19 +12,6 @@ namespace {
 
 constexpr uint32_t kSide = 16;  // blocks of one TransDataTo5HD, and elements of a fractal's side
 
-bool MovableType(const LocalRef &tensor, bool bytes_too, bool brain_too, const char *api, At at)
-{
-    const uint32_t width = DTypeBytes(tensor.dtype);
-    const bool brain = tensor.dtype == DType::BF16;
-    const bool packed = tensor.dtype == DType::S4;
-    if ((width == 1 && bytes_too && !packed) || ((width == 2 || width == 4) && (!brain || brain_too))) {
-        return true;
-    }
-    ReportError("dtype-unsupported", at, "%s does not support %s on this chip; use ReinterpretCast to an integer type "
-                "of its width.", api, DTypeName(tensor.dtype));
-    return false;
-}
-
 // One lane of an element move: value and definedness.
 struct Lane {
     uint32_t from;
@@ -124,7 +111,7 @@ void TransposeBlocks(const LocalRef *dst, const LocalRef *src, const BlockTransp
         return;
     }
     RunVector("TransDataTo5HD", 2.0 * params.repeats, at);  // 16 blocks of 32 bytes
-    if (TheCore().timing || !MovableType(src[0], true, false, "TransDataTo5HD", at)) {
+    if (TheCore().timing || !CheckTypes(Api::TransDataTo5HD, {dst[0].dtype, src[0].dtype}, at)) {
         return;
     }
     for (uint32_t r = 0; r < params.repeats; ++r) {
@@ -191,12 +178,9 @@ namespace {
 
 bool CheckImage(const uint32_t *nchw, uint32_t width, At at)
 {
-    constexpr uint32_t longest = 4095;
     const uint64_t area = uint64_t{nchw[2]} * nchw[3];
-    if (nchw[1] > longest || area > longest) {
-        ReportError("param-limit", at,
-                    "Transpose takes at most 4095 channels and 4095 pixels of an image, not %u and %llu.",
-                    nchw[1], static_cast<unsigned long long>(area));
+    if (!CheckLimit(Api::TransposeImage, "cSize", nchw[1], at) ||
+        !CheckLimit(Api::TransposeImage, "hSize * wSize", static_cast<int64_t>(area), at)) {
         return false;
     }
     if (area * width % kBlockBytes != 0) {
@@ -238,7 +222,7 @@ void TransposeImage(Reshape kind, const LocalRef &dst, const LocalRef &src, cons
     RunVector("Transpose", 2 * MoveCycles(bytes), at);
     const bool to_last = kind == Reshape::Nchw2Nhwc;
     const uint64_t tile = uint64_t{width == 1 ? 32U : 16U} * (kBlockBytes / width) * width;
-    if (TheCore().timing || !MovableType(src, true, false, "Transpose", at) || !CheckImage(nchw, width, at) ||
+    if (TheCore().timing || !CheckTypes(Api::TransposeImage, {dst.dtype, src.dtype}, at) || !CheckImage(nchw, width, at) ||
         !TmpFits(&tmp, to_last ? (channels + 2) * tile : (channels * 2 + 1) * tile, "Transpose", at) ||
         LocalRange(src, bytes, 32, false, "Transpose", "src", at) == nullptr ||
         LocalRange(dst, bytes, 32, true, "Transpose", "dst", at) == nullptr ||

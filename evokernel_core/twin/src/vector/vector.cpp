@@ -3,54 +3,22 @@
 #include <cstring>
 
 #include "vector/arith.h"
+#include "vector/cost.h"
 #include "vector/walk.h"
 
 namespace evokernel::twin {
 
 namespace {
 
-double Rate(VecOp op, uint32_t width)
+// A destination that does not advance and is its own second source.
+bool Accumulates(const Operand &dst, const Operand &src1)
 {
-    const Chip &chip = CurrentChip();
-    switch (op) {
-        case VecOp::Exp:
-        case VecOp::Ln:
-        case VecOp::Sqrt:
-        case VecOp::Div:
-            return chip.transcendental;
-        case VecOp::MulAddDst:
-            return width == 2 ? chip.mul_add_dst_b16 : chip.mul_add_dst_b32;
-        default:
-            return SimpleRate(width);
-    }
-}
-
-double StartUp(VecOp op)
-{
-    const Chip &chip = CurrentChip();
-    const bool slow = op == VecOp::Exp || op == VecOp::Ln || op == VecOp::Sqrt || op == VecOp::Div;
-    return slow ? chip.startup_transcendental : chip.startup;
-}
-
-bool Accumulates(const VecCall &call, const Operand &dst, const Operand &src1)
-{
-    switch (call.op) {
-        case VecOp::Add:
-        case VecOp::Sub:
-        case VecOp::Mul:
-        case VecOp::Max:
-        case VecOp::Min:
-        case VecOp::AddRelu:
-        case VecOp::SubRelu:
-            return dst.ref.address == src1.ref.address && (dst.repeat == 0 || src1.repeat == 0);
-        default:
-            return false;
-    }
+    return dst.ref.address == src1.ref.address && (dst.repeat == 0 || src1.repeat == 0);
 }
 
 void Overflow(const VecCall &call, At at)
 {
-    ReportWarning("overflow-inf", at, "%s overflows to infinity from finite %s values.", VecOpName(call.op),
+    ReportWarning("overflow-inf", at, "%s overflows to infinity from finite %s values.", RowOf(call.op).name,
                   DTypeName(call.src0.dtype));
 }
 
@@ -64,29 +32,28 @@ struct Plan {
 
 bool Check(const VecCall &call, const Plan &plan, At at)
 {
-    const char *name = VecOpName(call.op);
-    if (!SupportsTypes(call.op, call.dst.dtype, call.src0.dtype)) {
-        ReportError("dtype-unsupported", at, "%s does not exist for %s to %s on this chip.", name,
-                    DTypeName(call.src0.dtype), DTypeName(call.dst.dtype));
+    const ApiRow &row = RowOf(call.op);
+    const char *name = row.name;
+    if (!CheckTypes(call.op, {call.dst.dtype, call.src0.dtype}, at)) {
         return false;
     }
     const int64_t bits = 8 * int64_t{DTypeBytes(call.src0.dtype)};
-    const bool shifts = call.op == VecOp::ShiftLeft || call.op == VecOp::ShiftRight;
+    const bool shifts = call.op == Api::ShiftLeft || call.op == Api::ShiftRight;
     if (shifts && (call.scalar.integer < 0 || call.scalar.integer > bits)) {
         ReportError("param-limit", at, "%s shifts %s by 0 to %lld bits, not by %lld.", name,
                     DTypeName(call.src0.dtype), static_cast<long long>(bits),
                     static_cast<long long>(call.scalar.integer));
         return false;
     }
-    bool usable = CheckOperand(plan.dst, plan.walk, 32, true, name, "dst", at);
-    usable = CheckOperand(plan.src0, plan.walk, 32, false, name, plan.two ? "src0" : "src", at) && usable;
+    bool usable = CheckOperand(plan.dst, plan.walk, row.alignment, true, name, "dst", at);
+    usable = CheckOperand(plan.src0, plan.walk, row.alignment, false, name, plan.two ? "src0" : "src", at) && usable;
     if (plan.two) {
-        usable = CheckOperand(plan.src1, plan.walk, 32, false, name, "src1", at) && usable;
+        usable = CheckOperand(plan.src1, plan.walk, row.alignment, false, name, "src1", at) && usable;
     }
     if (!usable) {
         return false;
     }
-    const bool accumulates = plan.two && Accumulates(call, plan.dst, plan.src1);
+    const bool accumulates = plan.two && row.Has(kAccumulates) && Accumulates(plan.dst, plan.src1);
     CheckOverlap(plan.dst, plan.src0, plan.walk, false, name, at);
     if (plan.two) {
         CheckOverlap(plan.dst, plan.src1, plan.walk, accumulates, name, at);
@@ -139,7 +106,7 @@ void RunRepeats(const VecCall &call, const Plan &plan, At at)
         if (plan.two) {
             LoadTile(plan.src1, plan.walk, r, src1);
         }
-        if (ReadsDst(call.op)) {
+        if (RowOf(call.op).Has(kReadsDst)) {
             LoadTile(plan.dst, plan.walk, r, dst);
         }
         const bool found = Compute(call, Lanes{src0, plan.two ? src1 : nullptr, dst, plan.walk.LastLane(r)});
@@ -155,13 +122,13 @@ void RunRepeats(const VecCall &call, const Plan &plan, At at)
 
 void Vector(const VecCall &call, const Form &form, At at)
 {
-    const char *name = VecOpName(call.op);
+    const ApiRow &row = RowOf(call.op);
     const uint32_t width = std::max(DTypeBytes(call.dst.dtype), DTypeBytes(call.src0.dtype));
     Plan plan;
-    if (!ResolveWalk(form, width, name, at, &plan.walk)) {
+    if (!ResolveWalk(form, width, call.op, at, &plan.walk)) {
         return;
     }
-    plan.two = HasTwoSources(call.op);
+    plan.two = row.Has(kTwoSources);
     plan.dst = MakeOperand(call.dst, plan.walk, form, form.dst_block, form.dst_repeat);
     plan.src0 = MakeOperand(call.src0, plan.walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[3] = {&plan.src0, &plan.src1, &plan.dst};
@@ -169,12 +136,13 @@ void Vector(const VecCall &call, const Form &form, At at)
         plan.src1 = MakeOperand(call.src1, plan.walk, form, form.src1_block, form.src1_repeat);
     }
     const int count = plan.two ? 2 : 1;
-    RunVector(name, StartUp(call.op), WalkCycles(plan.walk, Rate(call.op, width), &plan.dst, sources, count), at);
+    RunVector(row.name, StartUpOf(row.cost),
+              WalkCycles(plan.walk, RateOf(row.cost, width), &plan.dst, sources, count), at);
     if (TheCore().timing || !Check(call, plan, at)) {
         return;
     }
     // Definedness first: in-place instructions must see their sources' old state.
-    if (ReadsDst(call.op)) {
+    if (row.Has(kReadsDst)) {
         const Operand *all[3] = {&plan.src0, plan.two ? &plan.src1 : &plan.src0, &plan.dst};
         Propagate(plan.dst, all, 3, plan.walk);
     } else {

@@ -76,13 +76,14 @@ void LoadRegister(const Form &form, uint32_t lanes, MaskState &mask, const char 
 
 }  // namespace
 
-bool ResolveWalk(const Form &form, uint32_t width, const char *api, At at, Walk *walk)
+bool ResolveWalk(const Form &form, uint32_t width, const Checked &api, At at, Walk *walk)
 {
     Core &core = TheCore();
     const Chip &chip = CurrentChip();
     walk->lanes = kRepeatBytes / width;
     if (form.count < 0) {
-        ReportError("repeat-limit", at, "%s gets a negative count of %lld.", api, static_cast<long long>(form.count));
+        ReportError("repeat-limit", at, "%s gets a negative count of %lld.", api.name,
+                    static_cast<long long>(form.count));
         return false;
     }
     if (form.kind == Form::Kind::Count) {
@@ -91,14 +92,12 @@ bool ResolveWalk(const Form &form, uint32_t width, const char *api, At at, Walk 
         CountWalk(static_cast<uint64_t>(form.count), walk);
         return !walk->empty;
     }
-    if (form.count > 255) {
-        ReportError("repeat-limit", at, "%s gets %lld repeats; at most 255 fit in one instruction.", api,
-                    static_cast<long long>(form.count));
+    if (!CheckRepeats(api, form.count, at)) {
         return false;
     }
     if (form.kind != Form::Kind::Register) {
         core.time.Scalar(chip.flag);
-        LoadRegister(form, walk->lanes, core.mask, api, at);
+        LoadRegister(form, walk->lanes, core.mask, api.name, at);
     }
     walk->repeats = static_cast<uint32_t>(form.count);
     if (core.mask.counter) {

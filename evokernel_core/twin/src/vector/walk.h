@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include "checks.h"
 #include "core.h"
 
 namespace evokernel::twin {
@@ -43,7 +44,7 @@ struct Operand {
 };
 
 // Resolves the form. Returns false (after reporting) where nothing can be done.
-bool ResolveWalk(const Form &form, uint32_t width, const char *api, At at, Walk *walk);
+bool ResolveWalk(const Form &form, uint32_t width, const Checked &api, At at, Walk *walk);
 
 Operand MakeOperand(const LocalRef &ref, const Walk &walk, const Form &form, uint16_t block, uint16_t repeat);
 

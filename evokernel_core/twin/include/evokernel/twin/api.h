@@ -1,23 +1,15 @@
 // Entry points of the compiled library. The templates of the API are thin wrappers around these.
 #pragma once
+#include "evokernel/twin/api_table.h"
 #include "evokernel/twin/enums.h"
 #include "evokernel/twin/language.h"
 #include "evokernel/twin/refs.h"
 
 namespace evokernel::twin {
 
-enum class VecOp : uint8_t {
-    Add, Sub, Mul, Div, Max, Min, AddRelu, SubRelu, And, Or,
-    Exp, Ln, Abs, Sqrt, Rsqrt, Reciprocal, Relu, Not,
-    Adds, Muls, Maxs, Mins, LeakyRelu, ShiftLeft, ShiftRight,
-    Axpy, MulAddDst, FusedMulAdd, MulAddRelu,
-};
-
-enum class Fusion : uint8_t { AddReluCast, SubReluCast, MulCast };
-
 // Element-wise instructions on the vector pipe. Operands beyond those an op has are ignored.
 struct VecCall {
-    VecOp op;
+    Api op;
     LocalRef dst;
     LocalRef src0;
     LocalRef src1;
@@ -28,7 +20,7 @@ void Vector(const VecCall &call, const Form &form, At at);
 
 // `dst = a + b`: an operator cannot tell where it was called, so the place is that of the last call.
 template <typename T> struct Expression {
-    VecOp op;
+    Api op;
     LocalRef a;
     LocalRef b;
 };
@@ -39,7 +31,7 @@ template <typename T> struct Comparison {
     LocalRef b;
 };
 At LastPlace();
-void FusedCast(Fusion op, const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form, At at);
+void FusedCast(Api op, const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, const Form &form, At at);
 void Cast(const LocalRef &dst, const LocalRef &src, AscendC::RoundMode mode, const Form &form, At at);
 void Duplicate(const LocalRef &dst, Scalar value, uint64_t pattern, const Form &form, At at);
 void CopyVector(const LocalRef &dst, const LocalRef &src, const Form &form, At at);

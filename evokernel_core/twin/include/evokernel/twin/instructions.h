@@ -51,7 +51,7 @@ void vor(__ubuf__ T *dst, __ubuf__ T *src0, __ubuf__ T *src1, uint8_t repeats, u
     const auto to = twin::LocalOf(dst, "vor", at);
     const auto a = twin::LocalOf(src0, "vor", at);
     const auto b = twin::LocalOf(src1, "vor", at);
-    twin::Vector(AscendC::detail::Call(twin::VecOp::Or, to, a, b), twin::MaskForm(false, 0, repeats).Binary(strides), at);
+    twin::Vector(AscendC::detail::Call(twin::Api::Or, to, a, b), twin::MaskForm(false, 0, repeats).Binary(strides), at);
 }
 
 // The strides of a source that it has none of are not read.

@@ -174,7 +174,7 @@ private:
     template <typename T>                                                                                \
     twin::Expression<T> operator Symbol(const LocalTensor<T> &a, const LocalTensor<T> &b)                \
     {                                                                                                    \
-        return {twin::VecOp::Name, a.Ref(), b.Ref()};                                                    \
+        return {twin::Api::Name, a.Ref(), b.Ref()};                                                    \
     }
 EVK_OPERATOR(+, Add)
 EVK_OPERATOR(-, Sub)

@@ -7,7 +7,7 @@ namespace AscendC {
 
 namespace detail {
 
-inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin::LocalRef &src0,
+inline twin::VecCall Call(twin::Api op, const twin::LocalRef &dst, const twin::LocalRef &src0,
                           const twin::LocalRef &src1, twin::Scalar scalar = {})
 {
     return twin::VecCall{op, dst, src0, src1, scalar, false};
@@ -20,20 +20,20 @@ inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin:
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,                     \
               const int32_t &count, EVK_AT)                                                                          \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src0.Ref(), src1.Ref()), twin::Form::Count(count), at); \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src0.Ref(), src1.Ref()), twin::Form::Count(count), at); \
     }                                                                                                                \
     template <typename T, bool isSetMask = true>                                                                     \
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1, uint64_t mask,      \
               const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)                                    \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src0.Ref(), src1.Ref()),                               \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src0.Ref(), src1.Ref()),                               \
                      twin::MaskForm(isSetMask, mask, repeatTime).Binary(params), at);                                \
     }                                                                                                                \
     template <typename T, bool isSetMask = true>                                                                     \
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const LocalTensor<T> &src1,                     \
               const uint64_t mask[], const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)             \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src0.Ref(), src1.Ref()),                               \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src0.Ref(), src1.Ref()),                               \
                      twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Binary(params), at);                \
     }                                                                                                                \
     template <typename T, bool isSetMask = true, typename C, EVK_ONLY(C, int32_t)>                                   \
@@ -58,20 +58,20 @@ inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin:
     template <typename T>                                                                                            \
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const int32_t &count, EVK_AT)                    \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}), twin::Form::Count(count), at);         \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src.Ref(), {}), twin::Form::Count(count), at);         \
     }                                                                                                                \
     template <typename T, bool isSetMask = true>                                                                     \
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, uint64_t mask, const int32_t repeatTime,         \
               const UnaryRepeatParams &params, EVK_AT)                                                               \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}),                                        \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src.Ref(), {}),                                        \
                      twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);                                 \
     }                                                                                                                \
     template <typename T, bool isSetMask = true>                                                                     \
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const uint64_t mask[], const int32_t repeatTime, \
               const UnaryRepeatParams &params, EVK_AT)                                                               \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}),                                        \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src.Ref(), {}),                                        \
                      twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);                 \
     }                                                                                                                \
     template <typename T, bool isSetMask = true, typename C, EVK_ONLY(C, int32_t)>                                   \
@@ -86,21 +86,21 @@ inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin:
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const int32_t &count,      \
               EVK_AT)                                                                                                \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
                      twin::Form::Count(count), at);                                                                  \
     }                                                                                                                \
     template <typename T, bool isSetMask = true>                                                                     \
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, uint64_t mask,             \
               const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)                                     \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
                      twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);                                 \
     }                                                                                                                \
     template <typename T, bool isSetMask = true>                                                                     \
     void Name(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const uint64_t mask[],     \
               const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)                                     \
     {                                                                                                                \
-        twin::Vector(detail::Call(twin::VecOp::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
+        twin::Vector(detail::Call(twin::Api::Op, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),         \
                      twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);                 \
     }                                                                                                                \
     template <typename T, bool isSetMask = true, typename C, EVK_ONLY(C, int32_t)>                                   \
@@ -109,35 +109,9 @@ inline twin::VecCall Call(twin::VecOp op, const twin::LocalRef &dst, const twin:
         Name<T, isSetMask>(dst, src, scalarValue, count, twin::LastPlace());                                         \
     }
 
-EVK_BINARY(Add, Add)
-EVK_BINARY(Sub, Sub)
-EVK_BINARY(Mul, Mul)
-EVK_BINARY(Div, Div)
-EVK_BINARY(Max, Max)
-EVK_BINARY(Min, Min)
-EVK_BINARY(And, And)
-EVK_BINARY(Or, Or)
-EVK_BINARY(AddRelu, AddRelu)
-EVK_BINARY(SubRelu, SubRelu)
-EVK_BINARY(FusedMulAdd, FusedMulAdd)
-EVK_BINARY(MulAddRelu, MulAddRelu)
-EVK_BINARY(FusedMulAddRelu, MulAddRelu)
-
-EVK_UNARY(Exp, Exp)
-EVK_UNARY(Ln, Ln)
-EVK_UNARY(Abs, Abs)
-EVK_UNARY(Sqrt, Sqrt)
-EVK_UNARY(Rsqrt, Rsqrt)
-EVK_UNARY(Reciprocal, Reciprocal)
-EVK_UNARY(Relu, Relu)
-EVK_UNARY(Not, Not)
-
-EVK_UNARY_SCALAR(Adds, Adds)
-EVK_UNARY_SCALAR(Muls, Muls)
-EVK_UNARY_SCALAR(Maxs, Maxs)
-EVK_UNARY_SCALAR(Mins, Mins)
-EVK_UNARY_SCALAR(LeakyRelu, LeakyRelu)
-EVK_UNARY_SCALAR(ShiftLeft, ShiftLeft)
+EVK_BINARY_INSTRUCTIONS(EVK_BINARY)
+EVK_UNARY_INSTRUCTIONS(EVK_UNARY)
+EVK_SCALAR_INSTRUCTIONS(EVK_UNARY_SCALAR)
 
 #undef EVK_BINARY
 #undef EVK_UNARY
@@ -147,42 +121,42 @@ template <typename T, bool isSetMask = true>
 void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const int32_t &count,
                 bool roundEn = false, EVK_AT)
 {
-    twin::Vector({twin::VecOp::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
+    twin::Vector({twin::Api::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
                  twin::Form::Count(count), at);
 }
 template <typename T, bool isSetMask = true>
 void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, uint64_t mask,
                 const int32_t repeatTime, const UnaryRepeatParams &params, bool roundEn = false, EVK_AT)
 {
-    twin::Vector({twin::VecOp::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
+    twin::Vector({twin::Api::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
                  twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);
 }
 template <typename T, bool isSetMask = true>
 void ShiftRight(const LocalTensor<T> &dst, const LocalTensor<T> &src, const T &scalarValue, const uint64_t mask[],
                 const int32_t repeatTime, const UnaryRepeatParams &params, bool roundEn = false, EVK_AT)
 {
-    twin::Vector({twin::VecOp::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
+    twin::Vector({twin::Api::ShiftRight, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue), roundEn},
                  twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);
 }
 
 template <typename T, typename U>
 void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalarValue, const int32_t &count, EVK_AT)
 {
-    twin::Vector(detail::Call(twin::VecOp::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
+    twin::Vector(detail::Call(twin::Api::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
                  twin::Form::Count(count), at);
 }
 template <typename T, typename U, bool isSetMask = true>
 void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalarValue, uint64_t mask,
           const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)
 {
-    twin::Vector(detail::Call(twin::VecOp::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
+    twin::Vector(detail::Call(twin::Api::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
                  twin::MaskForm(isSetMask, mask, repeatTime).Unary(params), at);
 }
 template <typename T, typename U, bool isSetMask = true>
 void Axpy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const U &scalarValue, const uint64_t mask[],
           const int32_t repeatTime, const UnaryRepeatParams &params, EVK_AT)
 {
-    twin::Vector(detail::Call(twin::VecOp::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
+    twin::Vector(detail::Call(twin::Api::Axpy, dst.Ref(), src.Ref(), {}, twin::MakeScalar(scalarValue)),
                  twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Unary(params), at);
 }
 
@@ -190,21 +164,21 @@ template <typename T, typename U>
 void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
                const int32_t &count, EVK_AT)
 {
-    twin::Vector(detail::Call(twin::VecOp::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()), twin::Form::Count(count),
+    twin::Vector(detail::Call(twin::Api::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()), twin::Form::Count(count),
                  at);
 }
 template <typename T, typename U, bool isSetMask = true>
 void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, uint64_t mask,
                const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)
 {
-    twin::Vector(detail::Call(twin::VecOp::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()),
+    twin::Vector(detail::Call(twin::Api::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()),
                  twin::MaskForm(isSetMask, mask, repeatTime).Binary(params), at);
 }
 template <typename T, typename U, bool isSetMask = true>
 void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,
                const uint64_t mask[], const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)
 {
-    twin::Vector(detail::Call(twin::VecOp::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()),
+    twin::Vector(detail::Call(twin::Api::MulAddDst, dst.Ref(), src0.Ref(), src1.Ref()),
                  twin::BitsForm(isSetMask, mask, repeatTime, sizeof(T) <= 2).Binary(params), at);
 }
 
@@ -213,20 +187,20 @@ void MulAddDst(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const Loca
     void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,                     \
               const int32_t &count, EVK_AT)                                                                          \
     {                                                                                                                \
-        twin::FusedCast(twin::Fusion::Name, dst.Ref(), src0.Ref(), src1.Ref(), twin::Form::Count(count), at);        \
+        twin::FusedCast(twin::Api::Name, dst.Ref(), src0.Ref(), src1.Ref(), twin::Form::Count(count), at);        \
     }                                                                                                                \
     template <typename T, typename U, bool isSetMask = true>                                                         \
     void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1, uint64_t mask,      \
               const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)                                    \
     {                                                                                                                \
-        twin::FusedCast(twin::Fusion::Name, dst.Ref(), src0.Ref(), src1.Ref(),                                       \
+        twin::FusedCast(twin::Api::Name, dst.Ref(), src0.Ref(), src1.Ref(),                                       \
                         twin::MaskForm(isSetMask, mask, repeatTime).Binary(params), at);                             \
     }                                                                                                                \
     template <typename T, typename U, bool isSetMask = true>                                                         \
     void Name(const LocalTensor<T> &dst, const LocalTensor<U> &src0, const LocalTensor<U> &src1,                     \
               const uint64_t mask[], const int32_t repeatTime, const BinaryRepeatParams &params, EVK_AT)             \
     {                                                                                                                \
-        twin::FusedCast(twin::Fusion::Name, dst.Ref(), src0.Ref(), src1.Ref(),                                       \
+        twin::FusedCast(twin::Api::Name, dst.Ref(), src0.Ref(), src1.Ref(),                                       \
                         twin::BitsForm(isSetMask, mask, repeatTime, sizeof(U) <= 2).Binary(params), at);             \
     }
 EVK_FUSED(AddReluCast)
