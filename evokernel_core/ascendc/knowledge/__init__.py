@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from evokernel_core.ascendc.knowledge.facts import call_lines, limit_lines, names_of, pages_of
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
 
@@ -71,11 +72,17 @@ def _rows(file: str, table: str) -> Iterator[dict[str, Any]]:
 
 
 def _experience(kind: ExperienceKind, row: dict[str, Any]) -> Experience:
-    keys = {name: row.get(name, []) for name in ("apis", "ops", "dtypes")} | {
-        "always": row.get("always", False)
+    rows, limits = row.get("rows", []), row.get("limits_of", [])
+    keys = {
+        "apis": [*row.get("apis", []), *names_of([*rows, *limits])],
+        "ops": row.get("ops", []),
+        "dtypes": row.get("dtypes", []),
+        "pages": pages_of([*rows, *limits]),
+        "always": row.get("always", False),
     }
     payload = json.dumps(keys, sort_keys=True) if kind is ExperienceKind.API_CARD else ""
-    title, body = row["title"], row["text"].strip()
+    title = row["title"]
+    body = "\n".join([*call_lines(rows), *limit_lines(limits), row["text"].strip()])
     return Experience(
         _id(kind, title, body), kind, title, body, bottleneck=row.get("bottleneck", ""), payload=payload
     )
