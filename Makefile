@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench link-check meaning torch-versions official-headers headers public-kernels vendor-operators vsix clean
+.PHONY: setup demo test lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels vendor-operators vsix clean
 
 setup: $(STAMP)
 
@@ -56,6 +56,11 @@ official-headers: $(STAMP)
 	$(BIN)/python benchmarks/official_headers.py --asc-devkit $(ASC_DEVKIT) --planted --samples $(if $(KERNELBENCH),--kernelbench $(KERNELBENCH),--kernels docs/kernels)
 
 headers: official-headers
+
+# The table of the interface against the documentation of ASC_DEVKIT, and KERNELS (folders) against the table. Seconds.
+api-table: $(STAMP)
+	@test -n "$(ASC_DEVKIT)" || (echo "give ASC_DEVKIT=DIR, a checkout of asc-devkit" >&2; exit 2)
+	$(BIN)/python benchmarks/api_table.py --asc-devkit $(ASC_DEVKIT) --kernels docs/kernels $(KERNELS)
 
 # SOURCES are checkouts of projects with operators (op_kernel, op_host); those with references run, too.
 public-kernels: $(STAMP)

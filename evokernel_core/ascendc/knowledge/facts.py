@@ -12,7 +12,7 @@ _WORD = re.compile(r"\w+")
 
 
 def call_lines(keys: Sequence[str]) -> list[str]:
-    """A line for each way in which the rows of these keys are called. Raises TableError for an unknown key."""
+    """A line for each way in which the rows of these keys are called. Raises TableError."""
     rows = [api_row(key) for key in keys]
     calls: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -56,7 +56,7 @@ def _parameters(signature: str) -> list[str]:
     for char in [*inside, ","]:
         depth += (char in "<{[") - (char in ">}]")
         if char == "," and depth == 0:
-            words = _WORD.findall(re.sub(r"\[.*?\]", "", word.split("=")[0]))
+            words = _WORD.findall(re.sub(r"\[.*?\]", "", word.split("=", maxsplit=1)[0]))
             found += words[-1:]
             word = ""
         else:
@@ -77,7 +77,8 @@ def _facts(row: ApiRow) -> str:
 def _types(row: ApiRow) -> str:
     by_modes: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for rule in row.types:
-        by_modes.setdefault(rule.modes, {}).setdefault(rule.dst if rule.sources else "", []).append(_source(rule))
+        target = rule.dst if rule.sources else ""
+        by_modes.setdefault(rule.modes, {}).setdefault(target, []).append(_source(rule))
     return "; ".join(_mode(modes) + _alternatives(types) for modes, types in by_modes.items())
 
 

@@ -121,14 +121,18 @@ bool CheckFractals(const FractalRows &how, At at)
 {
     const Checked row(Api::DataCopyNz2Nd, kNz2Nd);
     constexpr uint32_t side = 16;
+    bool good = CheckLimit(row, "ndNum", how.count, at);
+    good = CheckLimit(row, "nValue", how.rows, at) && good;
+    good = CheckLimit(row, "dValue", how.columns, at) && good;
+    good = CheckLimit(row, "srcNdMatrixStride", how.src_matrix, at) && good;
+    good = CheckLimit(row, "srcNStride", how.src_column, at) && good;
+    good = CheckLimit(row, "dstDStride", how.dst_row, at) && good;
+    good = CheckLimit(row, "dstNdMatrixStride", how.dst_matrix, at) && good;
     if (how.columns % side != 0) {
         ReportError("param-limit", at, "%s takes whole fractals of %u columns, not %u.", kNz2Nd, side, how.columns);
-        return false;
+        good = false;
     }
-    return CheckLimit(row, "ndNum", how.count, at) && CheckLimit(row, "nValue", how.rows, at) &&
-           CheckLimit(row, "dValue", how.columns, at) && CheckLimit(row, "srcNdMatrixStride", how.src_matrix, at) &&
-           CheckLimit(row, "srcNStride", how.src_column, at) && CheckLimit(row, "dstDStride", how.dst_row, at) &&
-           CheckLimit(row, "dstNdMatrixStride", how.dst_matrix, at);
+    return good;
 }
 
 }  // namespace

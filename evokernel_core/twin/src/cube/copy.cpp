@@ -324,9 +324,6 @@ void CopyLocalParams(const LocalRef &dst, const LocalRef &src, const AscendC::Da
 
 void CopyLocalNd2Nz(const LocalRef &dst, const LocalRef &src, const AscendC::Nd2NzParams &params, At at)
 {
-    if (params.ndNum == 0 || params.nValue == 0 || params.dValue == 0) {
-        return;
-    }
     if (!CheckNd2Nz(Api::DataCopyNd2NzFromUb, params, dst.dtype, src.dtype, at)) {
         return;
     }

@@ -60,6 +60,8 @@ uint64_t TargetExtent(const Plan &plan)
     return last * plan.dst_stride + uint64_t{plan.call.m} * ColumnLanes(plan, last) * plan.width;
 }
 
+constexpr uint64_t kMatrixUnit = 1024;  // bytes of a fractal in L0C, in which its matrices are apart
+
 bool CheckLayout(const FixpipeCall &call, At at)
 {
     const Checked row(Api::Fixpipe, call.name);
@@ -67,6 +69,10 @@ bool CheckLayout(const FixpipeCall &call, At at)
     const bool nd = call.layout == CO2Layout::ROW_MAJOR;
     good = CheckLimit(row, nd ? "mSize of ND" : "mSize", call.m, at) && good;
     good = CheckLimit(row, "ndNum", call.matrices, at) && good;
+    if (nd && call.matrices > 1) {
+        good = CheckLimit(row, "srcNdStride", static_cast<int64_t>(call.src_matrix / kMatrixUnit), at) && good;
+        good = CheckLimit(row, "dstNdStride", static_cast<int64_t>(call.dst_matrix), at) && good;
+    }
     const uint32_t unit = call.split ? 8 : 16;
     if (!nd && call.n % unit != 0) {
         ReportError("param-limit", at, "%s to NZ takes an nSize that is a multiple of %u, not %u.", call.name, unit,
@@ -422,7 +428,11 @@ void SetFixpipeMatrices(uint16_t count, uint16_t src_stride, uint16_t dst_stride
 {
     TheCore().time.Scalar(CurrentChip().flag);
     TheCore().last_at = at;
-    if (!CheckLimit(Api::SetFixpipeNz2ndFlag, "ndNum", count, at)) {
+    if (!CheckLimit(Api::SetFixpipeNz2ndFlag, "ndNum", count, at) ||
+        !CheckLimit(Api::SetFixpipeNz2ndFlag, "srcNdStride", src_stride, at)) {
+        return;
+    }
+    if (count > 1 && !CheckLimit(Api::SetFixpipeNz2ndFlag, "dstNdStride", dst_stride, at)) {
         return;
     }
     TheCore().matrix.matrices = count;

@@ -369,6 +369,13 @@ void LoadImageToColumn(const LocalRef &dst, const LocalRef &src, const Load3D &g
     }
 }
 
+void SetFmatrix(uint16_t height, uint16_t width, const uint8_t *pad, At at)
+{
+    if (CheckLimit(Api::SetFmatrix, "l1H", height, at) && CheckLimit(Api::SetFmatrix, "l1W", width, at)) {
+        SetFeatureMatrix(height, width, pad, at);
+    }
+}
+
 void SetFeatureMatrix(uint16_t height, uint16_t width, const uint8_t *pad, At at)
 {
     Core &core = TheCore();

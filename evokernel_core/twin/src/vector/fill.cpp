@@ -85,6 +85,10 @@ void CopyVector(const LocalRef &dst, const LocalRef &src, const Form &form, At a
     if (!ResolveWalk(form, width, Api::Copy, at, &walk)) {
         return;
     }
+    if (form.kind != Form::Kind::Count && (!CheckLimit(Api::Copy, "dstRepeatSize", form.dst_repeat, at) ||
+                                           !CheckLimit(Api::Copy, "srcRepeatSize", form.src0_repeat, at))) {
+        return;
+    }
     if (form.kind != Form::Kind::Count && walk.counted) {
         CopyCounted(dst, src, form, walk.elements, at);
         return;
@@ -151,7 +155,7 @@ void Brcb(const LocalRef &dst, const LocalRef &src, int64_t repeats, uint16_t ds
     }
     const uint32_t width = DTypeBytes(dst.dtype);
     Form form;
-    form.dst_block = dst_block == 0 ? 1 : dst_block;
+    form.dst_block = dst_block;
     form.dst_repeat = dst_repeat;
     form.kind = Form::Kind::Register;
     Walk walk;

@@ -160,7 +160,7 @@ void LoadDataWithSparse(const LocalTensor<T> &dst, const LocalTensor<T> &src, co
 
 inline void SetFmatrix(uint16_t l1H, uint16_t l1W, const uint8_t padList[4], const FmatrixMode &, EVK_AT)
 {
-    twin::SetFeatureMatrix(l1H, l1W, padList, at);
+    twin::SetFmatrix(l1H, l1W, padList, at);
 }
 template <typename T> void SetLoadDataPaddingValue(const T padValue, EVK_AT)
 {

@@ -47,6 +47,7 @@ struct Load3D {
 };
 void LoadImageToColumn(const LocalRef &dst, const LocalRef &src, const Load3D &load, At at);
 void SetFeatureMatrix(uint16_t height, uint16_t width, const uint8_t *pad, At at);
+void SetFmatrix(uint16_t height, uint16_t width, const uint8_t *pad, At at);
 void SetLoadPadding(uint64_t bits, At at);
 void SetLoadBoundary(uint32_t bytes, At at);
 void SetLoadRepeat(const AscendC::LoadDataRepeatParam &params, At at);
