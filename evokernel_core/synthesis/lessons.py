@@ -19,9 +19,12 @@ from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, Latency, Severity, Verdict
 from evokernel_core.memory.experiences import make_experience
+from evokernel_core.twin.api import most_of
 
 NOTABLE_GAIN = 1.1
 """How much faster a kernel must be for a success of its own."""
+
+_REPEATS = most_of("Add", "repeatTime")
 
 RULES: Mapping[str, str] = {
     "ub-capacity": "You cannot allocate more bytes in unified buffer queues and buffers than the core has.",
@@ -31,7 +34,7 @@ RULES: Mapping[str, str] = {
     "stale-read": "You cannot use a tensor of a queue after FreeTensor gave its buffer back.",
     "queue-misuse": "You cannot use a tensor of a queue out of the order alloc, enqueue, dequeue, free.",
     "event-misuse": "You cannot wait for an event that was not set, nor set one that is not waited for.",
-    "repeat-limit": "You cannot pass more than 255 repeats to one vector instruction.",
+    "repeat-limit": f"You cannot pass more than {_REPEATS} repeats to one vector instruction.",
     "mask-limit": "You cannot pass a mask that is larger than the elements of one repeat.",
     "stride-limit": "You cannot pass a stride beyond its field in one instruction.",
     "dtype-unsupported": "You cannot call a vector instruction with a dtype that it does not support.",

@@ -19,12 +19,14 @@ from typing import Any
 from evokernel_core.ascendc.knowledge.facts import call_lines, limit_lines, names_of, pages_of
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.api import most_of
 
 FOLDER = Path(__file__).parent
 EXEMPLARS = {"scale_add": "y = a + 2*b, float16: queues, tails, and a split over the cores"}
 """Complete kernels by file name, each with what it shows."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_LIMIT = re.compile(r"\{(\w+)\.(\w+)\}")
 
 
 @cache
@@ -82,7 +84,8 @@ def _experience(kind: ExperienceKind, row: dict[str, Any]) -> Experience:
     }
     payload = json.dumps(keys, sort_keys=True) if kind is ExperienceKind.API_CARD else ""
     title = row["title"]
-    body = "\n".join([*call_lines(rows), *limit_lines(limits), row["text"].strip()])
+    text = _LIMIT.sub(lambda found: str(most_of(found[1], found[2])), row["text"].strip())
+    body = "\n".join([*call_lines(rows), *limit_lines(limits), text])
     return Experience(
         _id(kind, title, body), kind, title, body, bottleneck=row.get("bottleneck", ""), payload=payload
     )

@@ -165,7 +165,10 @@ PAIRS = {
             "Duplicate(raw, 0.0f, 7); PipeBarrier<PIPE_ALL>(); DataCopyPad(z, raw, {1, 28, 0, 0, 0});",
         ),
         ("Gather(b, a, us, 0u, 8u);", "Duplicate(us, 0u, 8); Gather(b, a, us, 0u, 8u);"),
-        ("Gatherb(b, a, us, 1, {1, 8});", "Duplicate(us, 0u, 8); Gatherb(b, a, us, 1, {1, 8});"),
+        (
+            "Gatherb(b.ReinterpretCast<uint32_t>(), a.ReinterpretCast<uint32_t>(), us, 1, {1, 8});",
+            "Duplicate(us, 0u, 8); Gatherb(b.ReinterpretCast<uint32_t>(), a.ReinterpretCast<uint32_t>(), us, 1, {1, 8});",
+        ),
         (
             "GatherMask(b, a, us, false, 0, {1, 1, 8, 8}, kept);",
             "Duplicate(us, 0u, 8); GatherMask(b, a, us, false, 0, {1, 1, 8, 8}, kept);",
@@ -202,7 +205,10 @@ PAIRS = {
         ),
         ("WholeReduceSum(b, a, 64, 256, 1, 1, 0);", "WholeReduceSum(b, a, 64, 255, 1, 1, 0);"),
         ("Brcb(b, a, 256, {1, 0});", "Brcb(b, a, 16, {1, 0});"),
-        ("Gatherb(c, a, uc, 256, {1, 0});", "Gatherb(b, a, uc, 16, {1, 8});"),
+        (
+            "Gatherb(c.ReinterpretCast<uint32_t>(), a.ReinterpretCast<uint32_t>(), uc, 256, {1, 0});",
+            "Gatherb(b.ReinterpretCast<uint32_t>(), a.ReinterpretCast<uint32_t>(), uc, 16, {1, 8});",
+        ),
         ("Sort32(c, a, uc, 256);", "Sort32(c[2048], a, uc, 16);"),
     ],
     "param-limit": [
@@ -265,6 +271,11 @@ PAIRS = {
         ),
     ],
     "dtype-unsupported": [
+        (
+            "Gatherb(b, a, uc, 16, {1, 8});",
+            "Gatherb(b.ReinterpretCast<uint32_t>(), a.ReinterpretCast<uint32_t>(), uc, 16, {1, 8});",
+        ),
+        ("Compare(wc, a, a, CMPMODE::EQ, 64);", "Compare(tc, a, a, CMPMODE::EQ, 64);"),
         (
             "Sub(bufB.Get<bfloat16_t>(), bufA.Get<bfloat16_t>(), bufA.Get<bfloat16_t>(), 16);",
             "Sub(hb, ha, ha, 16);",

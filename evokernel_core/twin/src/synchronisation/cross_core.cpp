@@ -125,8 +125,8 @@ void CheckMixed(const char *api, At at)
 int ValidId(uint16_t id, const char *api, At at)
 {
     if (id >= kFlagIds) {
-        ReportError("event-misuse", at, "%s uses flag %u; ids are 0 to %d, and the chip keeps the low 4 bits only.", api,
-                    id, kFlagIds - 1);
+        ReportError("event-misuse", at, "%s uses flag %u; ids are 0 to %d, and the chip keeps the low 4 bits only.",
+                    api, id, kFlagIds - 1);
     }
     return id % kFlagIds;
 }

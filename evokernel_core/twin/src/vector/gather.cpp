@@ -199,7 +199,7 @@ void Gatherb(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, 
     const double lanes = kRepeatBytes / static_cast<double>(width);
     RunVector("Gatherb", static_cast<double>(repeats) * lanes / RateOf(RowOf(Api::Gatherb).cost, width), at);
     Core &core = TheCore();
-    if (core.timing ||
+    if (core.timing || !CheckTypes(Api::Gatherb, {dst.dtype, src.dtype}, at) ||
         LocalRange(offsets, static_cast<uint64_t>(repeats) * blocks * 4, 32, false, "Gatherb", "offset", at) == nullptr) {
         return;
     }

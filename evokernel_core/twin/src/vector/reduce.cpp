@@ -154,10 +154,12 @@ void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
     }
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, StartUpOf(instruction.row->cost), WalkCycles(walk, RateOf(instruction.row->cost, width), nullptr, sources, 1), at);
+    const Cost cost = instruction.row->cost;
+    RunVector(name, StartUpOf(cost), WalkCycles(walk, RateOf(cost, width), nullptr, sources, 1), at);
     const WholeLayout layout = LayoutOf(order, width);
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * layout.unit + layout.unit;
-    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
+    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) ||
+        !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent, layout.alignment, true, name, "dst", at) == nullptr) {
         return;
     }
@@ -189,8 +191,10 @@ void SumIntoRegister(const LocalRef &src, const Form &form, const char *name, At
     }
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, StartUpOf(instruction.row->cost), WalkCycles(walk, RateOf(instruction.row->cost, width), nullptr, sources, 1), at);
-    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at)) {
+    const Cost cost = instruction.row->cost;
+    RunVector(name, StartUpOf(cost), WalkCycles(walk, RateOf(cost, width), nullptr, sources, 1), at);
+    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) ||
+        !CheckOperand(from, walk, 32, false, name, "src", at)) {
         return;
     }
     Extreme sum;
@@ -215,10 +219,12 @@ void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
     constexpr uint32_t blocks = 8;
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
-    RunVector(name, StartUpOf(instruction.row->cost), WalkCycles(walk, RateOf(instruction.row->cost, width), nullptr, sources, 1), at);
+    const Cost cost = instruction.row->cost;
+    RunVector(name, StartUpOf(cost), WalkCycles(walk, RateOf(cost, width), nullptr, sources, 1), at);
     const uint32_t unit = blocks * width;
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * unit + unit;
-    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
+    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) ||
+        !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent - unit, unit, true, name, "dst", at) == nullptr) {
         return;
     }
@@ -260,7 +266,8 @@ void PairReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form 
     const uint32_t step = static_cast<uint32_t>(dst_repeat) * unit;
     const uint64_t extent =
         uint64_t{walk.repeats - 1} * step + (walk.LastLane(walk.repeats - 1) + 1) / 2 * uint64_t{width};
-    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
+    if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) ||
+        !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent, 32, true, name, "dst", at) == nullptr) {
         return;
     }
@@ -411,7 +418,8 @@ void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalR
     const uint64_t repeats = counted ? walk.elements / walk.lanes : walk.repeats;
     const uint64_t wanted = TmpElements(op, repeats, width, counted, index);
     const uint32_t results = index ? 2 : 1;
-    if (core.timing || !CheckTypes(api, CallTypes(src.dtype), at) || !CheckOperand(from, walk, 32, false, name, "src", at) ||
+    if (core.timing || !CheckTypes(api, CallTypes(src.dtype), at) ||
+        !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, uint64_t{results} * width, results * width, true, name, "dst", at) == nullptr ||
         !CheckTmp(tmp, wanted, width, name, at)) {
         return;

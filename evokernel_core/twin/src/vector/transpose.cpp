@@ -222,7 +222,8 @@ void TransposeImage(Reshape kind, const LocalRef &dst, const LocalRef &src, cons
     RunVector("Transpose", 2 * MoveCycles(bytes), at);
     const bool to_last = kind == Reshape::Nchw2Nhwc;
     const uint64_t tile = uint64_t{width == 1 ? 32U : 16U} * (kBlockBytes / width) * width;
-    if (TheCore().timing || !CheckTypes(Api::TransposeImage, {dst.dtype, src.dtype}, at) || !CheckImage(nchw, width, at) ||
+    if (TheCore().timing || !CheckTypes(Api::TransposeImage, {dst.dtype, src.dtype}, at) ||
+        !CheckImage(nchw, width, at) ||
         !TmpFits(&tmp, to_last ? (channels + 2) * tile : (channels * 2 + 1) * tile, "Transpose", at) ||
         LocalRange(src, bytes, 32, false, "Transpose", "src", at) == nullptr ||
         LocalRange(dst, bytes, 32, true, "Transpose", "dst", at) == nullptr ||
