@@ -17,6 +17,7 @@ from evokernel_core.capture.observations import observations_of
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
 from evokernel_core.capture.text import read_python
+from evokernel_core.domain.admission import admit
 from evokernel_core.domain.errors import (
     AgentFailed,
     CaptureError,
@@ -119,7 +120,9 @@ class AgentClient:
     def reference(
         self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
     ) -> ReferenceCase:
-        """Write inputs and PyTorch's outputs for one case into ``folder``. Raises AgentFailed."""
+        """Write inputs and PyTorch's outputs for one case into ``folder``. Raises AgentFailed, and
+        TaskRefused before anything of the task runs."""
+        admit(task)
         folder.mkdir(parents=True, exist_ok=True)
         params = {
             "graph": to_data(task.graph), "sizes": dict(sizes), "seed": seed,

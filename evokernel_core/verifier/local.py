@@ -6,6 +6,7 @@ import time
 
 from attrs import evolve
 
+from evokernel_core.domain.admission import admit
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
@@ -28,7 +29,8 @@ class LocalVerifier:
         return self._backend.name
 
     def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
-        """The verdict up to the first gate that failed. Raises VerifierError, BuildError."""
+        """The verdict up to the first gate that failed. Raises TaskRefused, VerifierError, BuildError."""
+        admit(task)
         return _Judgement(task, source, self._reference, self._backend, cancelled).verdict()
 
 

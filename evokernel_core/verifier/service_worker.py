@@ -21,11 +21,11 @@ from typing import Any, TextIO
 
 import psutil
 
+from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import Settings
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.verifier.base import Verifier
 
 
@@ -64,7 +64,7 @@ class Judge:
         """The reply to one line; an error is a sentence, never an exception."""
         try:
             request = json.loads(line)
-            task = from_data(request["task"], KernelTask)
+            task = read_task(request["task"])
             source = from_data(request["source"], KernelSource)
             return {"verdict": to_data(self._open().verify(task, source))}
         except EvoKernelError as error:

@@ -10,10 +10,10 @@ from typing import Any
 
 from attrs import frozen
 
+from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us, roofline_us
@@ -92,7 +92,7 @@ def read_installed(file: Path, name: str) -> Installed | None:
 
 
 def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
-    task, chip = from_data(manifest["task"], KernelTask), load_chip(manifest["chip"])
+    task, chip = read_task(manifest["task"]), load_chip(manifest["chip"])
     rival = rival_of(task, chip)
     if rival is None:
         return None
@@ -106,6 +106,6 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
 def _rival(manifest: Mapping[str, Any], chip: str) -> Rival | None:
     """What the kernel has to beat beside the ops one by one; None where the manifest does not tell."""
     try:
-        return rival_of(from_data(manifest["task"], KernelTask), load_chip(chip))
+        return rival_of(read_task(manifest["task"]), load_chip(chip))
     except (ValueError, KeyError, TypeError, EvoKernelError, ExceptionGroup):
         return None

@@ -8,6 +8,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+_TABLE = Path(__file__).parents[3] / "domain" / "operations.txt"
+_LONGEST_SIZE, _MOST_OPERATORS = 4000, 512
+"""Characters, and operators and brackets, of a size expression."""
 _ROUNDINGS = 4
 """Ways in which long sums are rounded to see how far that moves the results."""
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
@@ -246,9 +250,28 @@ _RULES = {precision.CONVOLUTION: precision.convolution, **stable_order.RULES, **
 """Operations that are computed here otherwise than by PyTorch's kernel for a CPU."""
 
 
+@lru_cache(maxsize=1)
+def _allowed() -> frozenset[str]:
+    """The operations that a task may name, from the product's own table."""
+    lines = (line.split() for line in _TABLE.read_text("ascii").splitlines() if line.strip())
+    return frozenset(words[0] for words in lines if not words[0].startswith("#"))
+
+
 def _operator(name: str) -> Any:
-    namespace, packet, overload = name.split(".")
-    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    """PyTorch's operation of that name. Raises AgentError for one that is not in the table: any other name
+    could reach whatever Python reaches."""
+    namespace, _, rest = name.partition(".")
+    if namespace != "aten" or rest not in _allowed():
+        raise AgentError("unsupported", f"The graph names the operation {name[:60]!r}, which no kernel has.")
+    packet, _, overload = rest.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload)
+
+
+def _dtype(name: str) -> torch.dtype:
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise AgentError("unsupported", f"The graph names the dtype {name[:60]!r}, which there is not.")
+    return found
 
 
 def _argument(value: Any, values: dict[str, Any], sizes: dict[str, int]) -> Any:
@@ -262,13 +285,18 @@ def _argument(value: Any, values: dict[str, Any], sizes: dict[str, int]) -> Any:
     if "sym" in value:
         return size_of(value["sym"], sizes)
     if "dtype" in value:
-        return getattr(torch, value["dtype"])
+        return _dtype(value["dtype"])
     return float(value["float"])
 
 
 def size_of(dim: int | str, sizes: Mapping[str, int]) -> int:
-    """The value of a size expression."""
-    return dim if isinstance(dim, int) else _evaluate(ast.parse(dim, mode="eval").body, sizes)
+    """The value of a size expression. Raises AgentError for text that is longer than any that is captured,
+    which could end this process."""
+    if isinstance(dim, int):
+        return dim
+    if len(dim) > _LONGEST_SIZE or sum(char in "+-*/%(" for char in dim) > _MOST_OPERATORS:
+        raise AgentError("unsupported", f"The graph has the size {dim[:40]!r}, which is none.")
+    return _evaluate(ast.parse(dim, mode="eval").body, sizes)
 
 
 def _evaluate(node: Any, sizes: Mapping[str, int]) -> int:
@@ -289,7 +317,7 @@ def draw(
     limit: Range = _INTEGERS[0],
 ) -> torch.Tensor:
     """One input. Values are drawn in float32 and rounded to ``dtype``; integers are within ``limit``."""
-    target = getattr(torch, dtype)
+    target = _dtype(dtype)
     if target is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
     if not target.is_floating_point:
