@@ -50,7 +50,7 @@ class Parameter:
     def _takes_one(self, value: Arg) -> bool:
         match self.base:
             case "t":
-                return isinstance(value, ValueRef) or _is_number(value)
+                return isinstance(value, (ValueRef, SymbolicInt)) or _is_number(value)
             case "d":
                 return isinstance(value, DTypeArg) and value.name in ITEM_SIZE
             case "w":

@@ -45,7 +45,7 @@ class KeptReferences:
             kept = self._of_task(task.task_id)
             found = kept.cases.get(key)
             if found is not None:
-                return _linked(found, folder)
+                return moved_to(found, folder)
         case = self._runner.reference(task, sizes, seed, distribution, folder)
         with self._lock:
             if task.task_id in self._tasks:
@@ -77,10 +77,10 @@ class _Kept:
         self._bytes += size
         folder = Path(self.folder.name) / str(len(self.cases))
         folder.mkdir()
-        self.cases[key] = _linked(case, folder)
+        self.cases[key] = moved_to(case, folder)
 
 
-def _linked(case: ReferenceCase, folder: Path) -> ReferenceCase:
+def moved_to(case: ReferenceCase, folder: Path) -> ReferenceCase:
     """The same files under their names in another folder."""
 
     def moved(paths: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -35,6 +35,8 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
 _TABLE = Path(__file__).parents[3] / "domain" / "operations.txt"
 _LONGEST_SIZE, _MOST_OPERATORS = 4000, 512
 """Characters, and operators and brackets, of a size expression."""
+_MOST_WIDENED = 1 << 21
+"""Elements of all values of a graph without long sums that is computed in float64 too."""
 _ROUNDINGS = 4
 """Ways in which long sums are rounded to see how far that moves the results."""
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
@@ -50,7 +52,10 @@ _EXTRA_SHARE = 1 / 8
 def reference(
     graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, folder: str
 ) -> dict[str, Any]:
-    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files."""
+    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files. Raises AgentError
+    before anything runs where the graph names what is no operation of the table."""
+    for node in graph["nodes"]:
+        _operator(node["op"])
     with torch.no_grad(), _in_order():
         sums = LongSums(graph)
         values, results = _first_run(graph, sizes, seed, distribution, sums)
@@ -100,11 +105,11 @@ def _drawn(
             values[item["name"]] = _around(item["value"], distribution, generator)
             continue
         if item["kind"] == "scalar":
-            spread = "uniform" if distribution == "normal" else distribution
+            spread = distribution if distribution in ("wide", "structured") else "uniform"
             values[item["name"]] = draw((), "float32", spread, generator)
             continue
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
-        if item["name"] in unbounded and distribution != "structured":
+        if item["name"] in unbounded and distribution not in ("structured", "rows"):
             value = draw_whole(shape, item["spec"]["dtype"], distribution, generator)
         else:
             limit = limits.get(item["name"], integers)
@@ -122,7 +127,7 @@ def _drawn(
 
 def _around(value: float, distribution: str, generator: torch.Generator) -> torch.Tensor:
     """A setting such as an eps: as captured, or up to four times as large or small; of the same sign."""
-    if distribution in ("normal", "structured"):
+    if distribution not in ("uniform", "wide"):
         return torch.tensor(value, dtype=torch.float32)
     exponent = torch.rand((), generator=generator) * 4.0 - 2.0
     return value * torch.exp2(exponent)
@@ -156,11 +161,18 @@ def run_widened(
     sums: LongSums,
 ) -> list[torch.Tensor]:
     """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
-    where the rounding of long sums of float32 may weigh in the results. Empty otherwise."""
+    where the rounding of long sums of float32 may weigh in the results, or where the graph has none and is so
+    small that it costs nothing. Empty otherwise."""
     types = precision.wider(graph)
-    if not types or ("float32" in types and not sums.weigh(results)):
+    if not types and _is_small(graph, sizes):
+        types = precision.SINGLE
+    elif not types or ("float32" in types and not sums.weigh(results)):
         return []
     return _run_as(types, graph, values, sizes, results)
+
+
+def _is_small(graph: dict[str, Any], sizes: dict[str, int]) -> bool:
+    return sum(math.prod(shape) for shape in _shapes(graph, sizes).values()) <= _MOST_WIDENED
 
 
 def _run_as(
@@ -330,7 +342,7 @@ def _draw_integers(
 ) -> torch.Tensor:
     """Uniform; the structured distribution has the same value everywhere, the last one there is."""
     low, high = min(limit.low, limit.high - 1), max(limit.high, 1)
-    if distribution == "structured":
+    if distribution in ("structured", "rows"):
         values = torch.full(shape, high - 1, dtype=torch.int64)
         values[..., :1] = low if limit.offsets else high - 1
         return values
@@ -372,11 +384,48 @@ def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Ten
     return patterns[(torch.arange(rows) + offset) % len(patterns)].reshape(shape)
 
 
+def _ties(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Quarters from -1 to 1: most elements have equals."""
+    return torch.randint(-4, 5, shape, generator=generator).float() / 4
+
+
+def _signs(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Plus, minus, plus, ... along the last dimension, each row beginning with either."""
+    if not shape:
+        return torch.randn(shape, generator=generator)
+    flips = torch.arange(shape[-1]) + torch.randint(0, 2, (*shape[:-1], 1), generator=generator)
+    return torch.randn(shape, generator=generator).abs() * (1 - 2 * (flips % 2))
+
+
+def _scales(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Magnitudes of all orders from 2**-10 to 2**4, of both signs."""
+    sizes = torch.exp2(torch.rand(shape, generator=generator) * 14.0 - 10.0)
+    return torch.where(torch.rand(shape, generator=generator) < 0.5, -sizes, sizes)
+
+
+def _sorted(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """N(0, 1) in rows that rise, or all that fall."""
+    values = torch.randn(shape, generator=generator)
+    falls = bool(torch.randint(0, 2, (), generator=generator))
+    return values.sort(-1, descending=falls).values if shape else values
+
+
+def _rows(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Each row one eighth or a multiple of it, up to 2: sums of many are exact."""
+    values = torch.randint(-16, 17, (*shape[:-1], 1) if shape else (), generator=generator).float() / 8
+    return values.expand(shape).clone()
+
+
 _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.Tensor]] = {
     "normal": _normal,
     "uniform": _uniform,
     "wide": _wide,
     "structured": _structured,
+    "ties": _ties,
+    "signs": _signs,
+    "scales": _scales,
+    "sorted": _sorted,
+    "rows": _rows,
 }
 
 
