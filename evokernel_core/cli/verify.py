@@ -82,7 +82,7 @@ def _verify(
         reference = stack.enter_context(kind(str(found.path)))
         name = "twin" if settings.verifier_url else backend
         settings = evolve(settings, interpreter=str(found.path))
-        return open_verifier(settings, reference, name, replay=replay).verify(task, source)
+        return open_verifier(settings, reference, name, replay=replay, thorough=True).verify(task, source)
 
 
 def as_text(verdict: Verdict) -> str:

@@ -41,10 +41,11 @@ def name_of(backend: str) -> str:
 
 
 def open_verifier(
-    settings: Settings, reference: ReferenceRunner, backend: str = "twin", *, replay: str = ""
+    settings: Settings, reference: ReferenceRunner, backend: str = "twin", *, replay: str = "", thorough: bool = False
 ) -> Verifier:
     """A remote verifier where the settings name a URL, else one in this process. ``replay`` is the draw of an
-    earlier verdict. Raises UsageError where that is none, or is given to a service, which draws its own."""
+    earlier verdict, ``thorough`` as LocalVerifier has it. Raises UsageError where ``replay`` is none, or is
+    given to a service, which draws its own."""
     if settings.verifier_url:
         if replay:
             raise UsageError("A service draws its own cases; replay a verdict without --backend URL.")
@@ -55,4 +56,5 @@ def open_verifier(
     from evokernel_core.verifier.local import LocalVerifier
 
     opened = open_backend(backend, settings.chip, settings.interpreter)
-    return LocalVerifier(reference, opened, draw=partial(draw.replay, replay) if replay else draw.fresh)
+    drawn = partial(draw.replay, replay) if replay else draw.fresh
+    return LocalVerifier(reference, opened, draw=drawn, thorough=thorough)

@@ -21,11 +21,18 @@ from evokernel_core.verifier.references import KeptReferences
 
 class LocalVerifier:
     """Judges with one backend; the reference runs in the torch agent. ``draw`` gives each verification the
-    secret of its cases: only replays and tests name another source than the system's."""
+    secret of its cases: only replays and tests name another source than the system's. ``thorough``: full
+    sizes of hundreds of megabytes are run with data in every verification, and not in some."""
 
     def __init__(
-        self, reference: ReferenceRunner, backend: Backend, *, draw: Callable[[], Draw] = fresh
+        self,
+        reference: ReferenceRunner,
+        backend: Backend,
+        *,
+        draw: Callable[[], Draw] = fresh,
+        thorough: bool = False,
     ) -> None:
+        self._thorough = thorough
         self._reference = KeptReferences(reference)
         self._backend = backend
         self._draw = draw
@@ -37,7 +44,10 @@ class LocalVerifier:
     def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
         """The verdict up to the first gate that failed. Raises TaskRefused, VerifierError, BuildError."""
         admit(task)
-        return _Judgement(task, source, self._reference, self._backend, cancelled, self._draw()).verdict()
+        judgement = _Judgement(
+            task, source, self._reference, self._backend, cancelled, self._draw(), self._thorough
+        )
+        return judgement.verdict()
 
 
 class _Judgement:
@@ -51,8 +61,9 @@ class _Judgement:
         backend: Backend,
         cancelled: Cancelled,
         draw: Draw,
+        thorough: bool,
     ) -> None:
-        self._draw = draw
+        self._draw, self._thorough = draw, thorough
         self._task, self._source = task, source
         self._reference, self._backend = reference, backend
         self._cancelled = cancelled
@@ -83,7 +94,8 @@ class _Judgement:
             return
         started = time.monotonic()
         checked = correctness.check(
-            self._task, built, self._backend, self._reference, self._cancelled, self._draw
+            self._task, built, self._backend, self._reference, self._cancelled, self._draw,
+            thorough=self._thorough,
         )
         self._shapes = checked.shapes
         if not self._passes(checked.result, started):

@@ -62,6 +62,8 @@ def draw(spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.
             values = rng.choice([-1, 1], shape) * np.exp2(rng.uniform(-10, 4, shape))
         case "sorted":
             values = np.sort(rng.standard_normal(shape), -1)
+        case "large":
+            values = rng.standard_normal(shape) * np.where(rng.random(shape) < 1 / 64, 500, 1)
         case "rows":
             values = np.broadcast_to(rng.integers(-16, 17, (*shape[:-1], 1)) / 8, shape)
         case "structured":

@@ -18,6 +18,7 @@ FULL_LIMIT = 64 * MIB
 """Bytes up to which the sizes in the user's file are run too, where the task is generic in sizes."""
 RUN_LIMIT = 512 * MIB
 """Bytes beyond which nothing is run."""
+RARELY = 8
 LARGE = 8 * MIB
 """Bytes of the largest case where the sizes in the user's file are beyond that limit, on top of what
 the least sizes take: weights of fixed size must not leave room for a single row only."""
@@ -36,7 +37,13 @@ SMALL = (3, 17, 5, 7, 11, 13)
 SEED_BITS = 31
 MILD = ("normal", "uniform", "ties", "signs")
 """How inputs may be drawn where a case asks for plain values; ``capture.reference`` says what they are."""
-WIDE = ("wide", "wide", "scales")
+WIDE = ("wide", "wide", "scales", "large")
+MOVES = frozenset(
+    """view _unsafe_view reshape expand permute transpose t unsqueeze squeeze slice select cat stack flip roll
+    repeat clone contiguous alias detach split split_with_sizes unbind flatten unflatten diagonal
+    broadcast_to index_select""".split()  # noqa: SIM905
+)
+"""Operations that only move elements."""
 SHAPED = ("structured", "structured", "sorted", "rows")
 
 
@@ -71,9 +78,12 @@ def total_bytes(task: KernelTask, sizes: Mapping[str, int]) -> int:
     return sum(inputs) + sum(outputs)
 
 
-def plan_cases(task: KernelTask, draw: Draw) -> tuple[CasePlan, ...]:
+def plan_cases(task: KernelTask, draw: Draw, *, thorough: bool = False) -> tuple[CasePlan, ...]:
     """The runs of the correctness gate, cheapest first: sizes, seeds and distributions are those of the draw.
-    Raises Unverifiable."""
+
+    Where the sizes in the user's file are beyond ``FULL_LIMIT`` they are run with data too as long as the twin
+    can at all: always with ``thorough``, else in one draw of ``RARELY``, which no kernel can foresee. Raises
+    Unverifiable."""
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
     if least > RUN_LIMIT:
         raise Unverifiable(
@@ -81,13 +91,23 @@ def plan_cases(task: KernelTask, draw: Draw) -> tuple[CasePlan, ...]:
             f"{RUN_LIMIT // MIB} MiB; capture the model with smaller inputs."
         )
     numbers = draw.numbers(f"cases of {task.task_id}")
-    return tuple(_generic_cases(task, numbers) if task.symbols else _pinned_cases(task, numbers))
+    if not task.symbols:
+        return tuple(_pinned_cases(task, numbers))
+    whole = (numbers.randrange(RARELY) == 0 or thorough) and _is_runnable(task)
+    return tuple(_generic_cases(task, numbers, whole=whole))
+
+
+def _is_runnable(task: KernelTask) -> bool:
+    """Whether a task beyond ``FULL_LIMIT`` can be run with data in a minute."""
+    sizes = task.sizes
+    fits = FULL_LIMIT < total_bytes(task, sizes) <= RUN_LIMIT
+    return fits and total_products(task, sizes) <= MOST_PRODUCTS and bytes_between(task, sizes) <= 2 * RUN_LIMIT
 
 
 def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
     """A task with fixed sizes: what changes is the data."""
     total = total_bytes(task, {})
-    distributions = ["normal", numbers.choice(WIDE), numbers.choice(SHAPED), numbers.choice(MILD), "normal"]
+    distributions = ["normal", numbers.choice(WIDE), numbers.choice(_shaped(task)), numbers.choice(MILD), "normal"]
     if total > FULL_LIMIT:
         distributions = distributions[:2]
     elif total > FULL_LIMIT // 4:
@@ -96,9 +116,16 @@ def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
         yield CasePlan((), numbers.getrandbits(SEED_BITS), distribution, 2 if number == 0 else 1)
 
 
-def _generic_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
+def _shaped(task: KernelTask) -> tuple[str, ...]:
+    """The structured distributions; numbers that are none too where elements only change places, which every
+    one of them survives."""
+    moves = all(node.op.split(".")[1] in MOVES for node in task.graph.nodes)
+    return ("special",) if moves else SHAPED
+
+
+def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[CasePlan]:
     seen: set[tuple[tuple[tuple[str, int], ...], str]] = set()
-    for sizes, distribution in _bindings(task, numbers):
+    for sizes, distribution in _bindings(task, numbers, whole=whole):
         key = tuple(sizes.items())
         if (key, distribution) not in seen:
             repeat = 2 if not seen or total_bytes(task, sizes) <= REPEAT_LIMIT else 1
@@ -106,7 +133,7 @@ def _generic_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
             yield CasePlan(key, numbers.getrandbits(SEED_BITS), distribution, repeat)
 
 
-def _bindings(task: KernelTask, numbers: Random) -> Iterator[tuple[dict[str, int], str]]:
+def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tuple[dict[str, int], str]]:
     """Least sizes, small odd ones, odd sizes of many tiles, one long side, and the file's own sizes, or where
     those do not fit as much of them as does."""
     symbols = task.symbols
@@ -119,9 +146,11 @@ def _bindings(task: KernelTask, numbers: Random) -> Iterator[tuple[dict[str, int
     yield _bounded(task, shrink(task, odd, MODEST)), numbers.choice(WIDE)
     long = max(symbols, key=lambda symbol: symbol.size * numbers.choice((1, 1, 8))).name
     one_long = {s.name: odd[s.name] if s.name == long else max(3, s.minimum) for s in symbols}
-    yield _bounded(task, shrink(task, one_long, MODEST)), numbers.choice(SHAPED)
+    yield _bounded(task, shrink(task, one_long, MODEST)), numbers.choice(_shaped(task))
     fits = total_bytes(task, task.sizes) <= FULL_LIMIT
     yield _bounded(task, task.sizes) if fits else _largest(task, numbers), "normal"
+    if whole:
+        yield task.sizes, "normal"
 
 
 def _largest(task: KernelTask, numbers: Random) -> dict[str, int]:

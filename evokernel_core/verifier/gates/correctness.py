@@ -72,10 +72,12 @@ def check(
     reference: ReferenceRunner,
     cancelled: Cancelled,
     draw: Draw,
+    *,
+    thorough: bool = False,
 ) -> Checked:
     """Runs every case of a draw until one fails. Raises VerifierError where no case can be judged."""
     try:
-        plans = plan_cases(task, draw)
+        plans = plan_cases(task, draw, thorough=thorough)
     except Unverifiable as error:
         return Checked(error.result)
     ran: list[tuple[tuple[str, int], ...]] = []
@@ -234,7 +236,7 @@ def agreement_of(expected: Expected, dtype: str) -> float:
     return max(AGREEMENT[dtype], own)
 
 
-RANDOM = frozenset(("normal", "uniform", "wide", "ties", "signs", "scales", "sorted"))
+RANDOM = frozenset(("normal", "uniform", "wide", "ties", "signs", "scales", "sorted", "large"))
 """Distributions of random values; on others the true output may be nothing but rounding noise."""
 
 

@@ -29,8 +29,9 @@ results were compared. Kernels have other tiles at other sizes, and the last one
 (of 256 rows of a product of 4096, 0.69 were left)."""
 PRESENT = 0.02
 """The same where the two sizes differ in short dimensions, whose vectors and tiles are mostly empty."""
-LONG = 64
-"""Elements of a dimension from which it fills vectors and tiles."""
+LONG_ROW, LONG_SIDE = 2048, 256
+"""Sizes from which a dimension fills vectors (a row of 64 has four times the instructions for each element of
+one of 4096), and the tiles of products."""
 
 _STORES, _LOADS = ("MTE3", "FIX"), ("MTE2",)
 
@@ -69,11 +70,13 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
 
 
 def _is_alike(task: KernelTask, sizes: Mapping[str, int]) -> bool:
-    """Whether work grows with the sizes from one to the other: they differ in the outermost only, or in
+    """Whether work grows with the sizes from one to the other: they differ in the number of rows only, or in
     dimensions that are long in both."""
+    products = total_products(task, sizes)
     others = [symbol for symbol in task.symbols if sizes.get(symbol.name) != symbol.size]
-    is_outermost = others == list(task.symbols[:1]) and not total_products(task, sizes)
-    return is_outermost or all(sizes.get(symbol.name, 0) >= LONG for symbol in others)
+    if others == list(task.symbols[:1]) and not products:
+        return True
+    return all(sizes.get(symbol.name, 0) >= (LONG_SIDE if products else LONG_ROW) for symbol in others)
 
 
 def shares(task: KernelTask, timing: Timing, sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:

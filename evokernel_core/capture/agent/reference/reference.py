@@ -416,6 +416,22 @@ def _rows(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return values.expand(shape).clone()
 
 
+def _large(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """N(0, 1), one in 64 of them a thousand times as large, at most 2000."""
+    values = torch.randn(shape, generator=generator)
+    chosen = torch.rand(shape, generator=generator) < 1 / 64
+    return torch.where(chosen, (values * 1000).clamp(-2000, 2000), values)
+
+
+def _special(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """N(0, 1), every second one no ordinary number."""
+    values = torch.randn(shape, generator=generator)
+    others = torch.tensor(_SPECIAL)[torch.randint(0, len(_SPECIAL), shape, generator=generator)]
+    return torch.where(torch.rand(shape, generator=generator) < 0.5, others, values)
+
+
+_SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-40, -1e-40, 6e-8)
+"""The last ones are denormal in float32, or in float16."""
 _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.Tensor]] = {
     "normal": _normal,
     "uniform": _uniform,
@@ -426,6 +442,8 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
     "scales": _scales,
     "sorted": _sorted,
     "rows": _rows,
+    "large": _large,
+    "special": _special,
 }
 
 
