@@ -187,7 +187,7 @@ class AgentClient:
         environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         environment["TORCHDYNAMO_DISABLE"] = "1"  # @torch.compile leaves a function as it is
-        command = (self._interpreter, "-I", str(folder))
+        command: tuple[str, ...] = (self._interpreter, "-I", str(folder))
         if self._prefix:  # a sandbox lets no process be watched from within
             watcher = (self._interpreter, "-I", str(folder / "watcher.py"))
             command = (*watcher, *self._prefix, *command)

@@ -7,7 +7,8 @@ from pathlib import Path
 from attrs import frozen
 
 DISTRIBUTIONS = (
-    "normal", "uniform", "wide", "structured", "ties", "signs", "scales", "sorted", "rows", "large", "special",
+    "normal", "uniform", "wide", "structured", "ties", "signs", "scales", "sorted", "rows", "large",
+    "special",
 )  # fmt: skip
 """How inputs are drawn. ``normal``: N(0, 1). ``uniform``: [0, 1). ``wide``: [-50, 50] with exact
 zeros. ``structured``: ramps, constant rows and repeated extremes. ``ties``: few distinct values, zero among

@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 import click
@@ -29,24 +30,16 @@ from evokernel_core.domain.verdict import GateStatus, Verdict
 @click.option("--trust", is_flag=True, help="The package is your own: its reference needs no sandbox.")
 @click.option("--replay", default="", metavar="DRAW", help="Repeat the cases of an earlier verdict's draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
-def command(
-    kernel_dir: Path,
-    backend: str,
-    chip: str,
-    interpreter: str,
-    changed: bool,
-    trust: bool,
-    replay: str,
-    as_json: bool,
-) -> None:
+def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **options: Any) -> None:
     """Verify the kernel package in KERNEL_DIR again. Exit status 0: all gates passed."""
     settings = Settings(interpreter=interpreter, chip=chip)
     if urlparse(backend).scheme in ("http", "https"):
         token = os.environ.get("EVOKERNEL_VERIFIER_TOKEN", "")
         settings = evolve(settings, verifier_url=backend, verifier_token=token)
-    task, source = _package(kernel_dir, changed=changed)
-    verdict = _verify(task, source, settings, backend, kernel_dir, trust=trust, replay=replay)
-    click.echo(json.dumps(to_data(verdict)) if as_json else as_text(verdict))
+    task, source = _package(kernel_dir, changed=options["changed"])
+    given = {name: options[name] for name in ("trust", "replay")}
+    verdict = _verify(task, source, settings, backend, kernel_dir, **given)
+    click.echo(json.dumps(to_data(verdict)) if options["as_json"] else as_text(verdict))
     if not verdict.feasible:
         sys.exit(1)
 
@@ -78,10 +71,10 @@ def _verify(
 
     found = find_interpreter(settings.interpreter, near)
     with ExitStack() as stack:
-        kind = AgentClient if trust else ConfinedReferences
-        reference = stack.enter_context(kind(str(found.path)))
+        path = str(found.path)
+        reference = stack.enter_context(AgentClient(path) if trust else ConfinedReferences(path))
         name = "twin" if settings.verifier_url else backend
-        settings = evolve(settings, interpreter=str(found.path))
+        settings = evolve(settings, interpreter=path)
         return open_verifier(settings, reference, name, replay=replay, thorough=True).verify(task, source)
 
 
@@ -97,4 +90,5 @@ def as_text(verdict: Verdict) -> str:
             f"{latency.us:.2f} us {latency.source} on {latency.chip} with {latency.block_dim} blocks "
             f"(eager {latency.baseline_us:.2f}, bound {latency.roofline_us:.2f}). {latency.bottleneck}"
         )
-    return "\n".join([*lines, f"Verified by {verdict.verifier}."])
+    how = "repeated from" if verdict.replayed else "drawn as"
+    return "\n".join([*lines, f"Verified by {verdict.verifier}; cases {how} {verdict.draw or 'fixed'}."])

@@ -110,7 +110,11 @@ class _Graph:
     def check(self) -> None:
         graph = self._graph
         _count(graph.nodes, MOST_NODES, "nodes")
-        for values, what in ((graph.inputs, "inputs"), (graph.outputs, "outputs"), (graph.updates, "updates")):
+        for values, what in (
+            (graph.inputs, "inputs"),
+            (graph.outputs, "outputs"),
+            (graph.updates, "updates"),
+        ):
             _count(values, MOST_VALUES, what)
         for item in graph.inputs:
             self._input(item)

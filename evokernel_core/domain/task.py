@@ -40,7 +40,7 @@ def tolerance_for(graph: Graph) -> Tolerance:
     """The product's own for what a graph computes: that of the coarsest dtype which PyTorch itself rounds to
     on the way to an output; exact where nothing is rounded."""
     live = {ref.name for ref in graph.outputs}
-    dtypes = set()
+    dtypes: set[str] = set()
     for node in reversed(graph.nodes):
         if node.name in live:
             live.update(ref.name for ref in node.operands())

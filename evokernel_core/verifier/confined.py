@@ -8,7 +8,6 @@ one folder of its own, and has no network, no home, no environment of the person
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -142,7 +141,7 @@ def _readable(interpreter: str) -> tuple[Path, ...]:
     own = [Path(agent.__file__).parent, operations.TABLE.parent]
     asked = [Path(name) for name in json.loads(done.stdout) if name] + own
     folders = {path.resolve() for path in asked if path.is_dir()}
-    home = Path(os.path.expanduser("~")).resolve()
+    home = Path("~").expanduser().resolve()
     kept = {path for path in folders if path != home and path not in home.parents}
     return tuple(sorted(path for path in kept if kept.isdisjoint(path.parents)))
 
@@ -153,5 +152,3 @@ def _files(case: ReferenceCase) -> tuple[Path, ...]:
 
 def _is_plain(path: Path, folder: Path) -> bool:
     return path.parent == folder and path.is_file() and not path.is_symlink()
-
-

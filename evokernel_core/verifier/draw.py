@@ -1,4 +1,4 @@
-"""What nobody but the verifier knows of a verification before it ends: the secret that its cases are drawn from.
+"""What nobody but the verifier knows before a verification ends: the secret that its cases are drawn from.
 
 The secret comes from the system for each verification and is kept in the verdict, so that the same cases can
 be run again; a verdict over a secret that somebody chose says so, for a kernel may know such cases by heart.

@@ -41,7 +41,12 @@ def name_of(backend: str) -> str:
 
 
 def open_verifier(
-    settings: Settings, reference: ReferenceRunner, backend: str = "twin", *, replay: str = "", thorough: bool = False
+    settings: Settings,
+    reference: ReferenceRunner,
+    backend: str = "twin",
+    *,
+    replay: str = "",
+    thorough: bool = False,
 ) -> Verifier:
     """A remote verifier where the settings name a URL, else one in this process. ``replay`` is the draw of an
     earlier verdict, ``thorough`` as LocalVerifier has it. Raises UsageError where ``replay`` is none, or is

@@ -94,7 +94,12 @@ class _Judgement:
             return
         started = time.monotonic()
         checked = correctness.check(
-            self._task, built, self._backend, self._reference, self._cancelled, self._draw,
+            self._task,
+            built,
+            self._backend,
+            self._reference,
+            self._cancelled,
+            self._draw,
             thorough=self._thorough,
         )
         self._shapes = checked.shapes

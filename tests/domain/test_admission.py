@@ -100,7 +100,9 @@ def test_sizes_that_are_captured(expression: str) -> None:
     assert evaluate_dim(expression, {"s0": 9, "s1": 4}) == eval(expression, {"s0": 9, "s1": 4})
 
 
-@pytest.mark.parametrize("tolerance", [Tolerance(float("nan"), 0), Tolerance(0, float("inf")), Tolerance(-1, 0)])
+@pytest.mark.parametrize(
+    "tolerance", [Tolerance(float("nan"), 0), Tolerance(0, float("inf")), Tolerance(-1, 0)]
+)
 def test_a_tolerance_that_is_no_number(tolerance: Tolerance) -> None:
     task = task_of("aten.add.Tensor", X, Y)
     with pytest.raises(TaskRefused):

@@ -1,4 +1,4 @@
-"""Which times can be those of the whole work: clever algorithms are, forged figures and skipped work are not."""
+"""Which times can be those of the whole work: clever algorithms are, forged figures are not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pointwise() -> KernelTask:
 
 
 def timing(task: KernelTask, us: float, cube_us: float = 0.0, vector_us: float = 0.0) -> Timing:
-    """A launch of ``us`` in which every cube and vector core worked so long, and that moved every byte once."""
+    """A launch of ``us`` in which every cube and vector core worked so long; it moved every byte once."""
     read, written = traffic(task, task.sizes)
     work = {
         "M": Work(1000, 0, cube_us * CHIP.aic), "V": Work(1000, 0, vector_us * CHIP.aiv),

@@ -1,4 +1,4 @@
-"""Whether a kernel package is the one that was verified: kernel.json has the digest of every file, and of itself.
+"""Whether a kernel package is the one that was verified: kernel.json has the digests of all files and itself.
 
 Nobody signs a package, so this tells a change and not who made it: whoever may write kernel.json can write
 its digests too. What a package then asks for is checked as the work of a stranger in any case.
@@ -77,6 +77,6 @@ def _digest_of(manifest: Mapping[str, Any]) -> str:
 
 def _words(folder: Path, name: str) -> str:
     return (
-        f"{folder.name}/{name} was changed after it was verified; restore it, make the kernel again, or judge "
-        f"it as it is now with `evokernel verify --changed {folder}`."
+        f"{folder.name}/{name} was changed after it was verified; restore it, make the kernel again, or "
+        f"judge it as it is now with `evokernel verify --changed {folder}`."
     )

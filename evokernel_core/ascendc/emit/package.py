@@ -207,7 +207,15 @@ def read_package(folder: Path, *, changed: bool = False) -> tuple[KernelTask, Ke
         task = read_task(manifest["task"])
     except UsageError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ExceptionGroup) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        ExceptionGroup,
+    ) as error:
         raise UsageError(f"{folder} is not a kernel package of EvoKernel; name one that is.") from error
     if not changed:
         check_unchanged(folder, manifest, task, source)

@@ -81,9 +81,9 @@ def total_bytes(task: KernelTask, sizes: Mapping[str, int]) -> int:
 def plan_cases(task: KernelTask, draw: Draw, *, thorough: bool = False) -> tuple[CasePlan, ...]:
     """The runs of the correctness gate, cheapest first: sizes, seeds and distributions are those of the draw.
 
-    Where the sizes in the user's file are beyond ``FULL_LIMIT`` they are run with data too as long as the twin
-    can at all: always with ``thorough``, else in one draw of ``RARELY``, which no kernel can foresee. Raises
-    Unverifiable."""
+    Where the sizes in the user's file are beyond ``FULL_LIMIT`` they are run with data too as long as the
+    twin can at all: always with ``thorough``, else in one draw of ``RARELY``, which no kernel can foresee.
+    Raises Unverifiable."""
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
     if least > RUN_LIMIT:
         raise Unverifiable(
@@ -101,13 +101,21 @@ def _is_runnable(task: KernelTask) -> bool:
     """Whether a task beyond ``FULL_LIMIT`` can be run with data in a minute."""
     sizes = task.sizes
     fits = FULL_LIMIT < total_bytes(task, sizes) <= RUN_LIMIT
-    return fits and total_products(task, sizes) <= MOST_PRODUCTS and bytes_between(task, sizes) <= 2 * RUN_LIMIT
+    return (
+        fits and total_products(task, sizes) <= MOST_PRODUCTS and bytes_between(task, sizes) <= 2 * RUN_LIMIT
+    )
 
 
 def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
     """A task with fixed sizes: what changes is the data."""
     total = total_bytes(task, {})
-    distributions = ["normal", numbers.choice(WIDE), numbers.choice(_shaped(task)), numbers.choice(MILD), "normal"]
+    distributions = [
+        "normal",
+        numbers.choice(WIDE),
+        numbers.choice(_shaped(task)),
+        numbers.choice(MILD),
+        "normal",
+    ]
     if total > FULL_LIMIT:
         distributions = distributions[:2]
     elif total > FULL_LIMIT // 4:

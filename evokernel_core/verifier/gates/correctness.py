@@ -201,9 +201,7 @@ _LONG_SUMS = frozenset(
 )  # fmt: skip
 
 
-def tolerance_of(
-    task: KernelTask, expected: Expected, dtype: str, *, is_random: bool = False
-) -> Tolerance:
+def tolerance_of(task: KernelTask, expected: Expected, dtype: str, *, is_random: bool = False) -> Tolerance:
     """The product's for the graph, with its absolute part in units of the output's magnitude behind a long
     sum, and of small outputs where the inputs are random and a result in wider types tells how far PyTorch's
     own rounding goes.

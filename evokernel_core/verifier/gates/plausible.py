@@ -25,8 +25,8 @@ LEAST_COUNTED = 2**20
 """Bytes of outputs from which stores are counted: smaller ones may be written by the scalar unit."""
 STEADY = 0.5
 """The least share of the work for each element that may be left at full size of what was counted where
-results were compared. Kernels have other tiles at other sizes, and the last one of an odd size is mostly empty
-(of 256 rows of a product of 4096, 0.69 were left)."""
+results were compared. Kernels have other tiles at other sizes, and the last one of an odd size is mostly
+empty (of 256 rows of a product of 4096, 0.69 were left)."""
 PRESENT = 0.02
 """The same where the two sizes differ in short dimensions, whose vectors and tiles are mostly empty."""
 LONG_ROW, LONG_SIDE = 2048, 256
@@ -44,7 +44,9 @@ def implausible(task: KernelTask, chip: Chip, timing: Timing) -> str:
             f"{timing.us:.3g} us is below the {bound:.3g} us that the bytes of inputs and outputs take: the "
             "kernel leaves out work at full size."
         )
-    busiest, pipe = max(((_least_us(pipe, work, chip), pipe) for pipe, work in timing.work), default=(0.0, ""))
+    busiest, pipe = max(
+        ((_least_us(pipe, work, chip), pipe) for pipe, work in timing.work), default=(0.0, "")
+    )
     if timing.us < SLACK * busiest:
         return f"{timing.us:.3g} us is below the {busiest:.3g} us that {pipe} worked on each core."
     _, written = traffic(task, task.sizes)
@@ -63,8 +65,8 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
         if share < least * before.get(what, 0.0):
             return (
                 f"For each element of the task the kernel has {100 * share / before[what]:.0f} % of the "
-                f"{what} at full size that it has with {dict(sizes)}: work is skipped beyond the size that is "
-                "compared."
+                f"{what} at full size that it has with {dict(sizes)}: work is skipped beyond the size that "
+                "is compared."
             )
     return ""
 

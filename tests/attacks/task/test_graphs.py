@@ -1,5 +1,5 @@
-"""A task that is a program: each graph wants something that no tensor operation gives, and must be refused with
-a sentence at every way in, before anything of it runs."""
+"""A task that is a program: each graph wants something that no tensor operation gives, and must be refused
+with a sentence at every way in, before anything of it runs."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ HOSTILE = {
     "a symbol of negative size": with_symbol(size=-4),
     "a least size above the size": with_symbol(minimum=5),
     "a category that is none": task(node("aten.relu.default", X), op_category="../../x"),
-    "a tolerance of anything": task(node("aten.relu.default", X), tolerance={"rtol": {"float": "inf"}, "atol": 1}),
+    "a tolerance of anything": task(tolerance={"rtol": {"float": "inf"}, "atol": 1}),
     "text that no terminal prints": task(node("aten.relu.default", X), name="t\x1b[2J"),
     "a setting that is no number": task(node("aten.relu.default", X), symbols=[{"name": "s0", "size": "x"}]),
 }  # fmt: skip
@@ -147,14 +147,14 @@ HOSTILE = {
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_graph_is_refused_over_http(data: dict[str, Any]) -> None:
-    """Wants a job whose reference is a program; must be a sentence (422), never an exception of another kind."""
+    """Wants a job whose reference is a program; must be a sentence (422), no other exception."""
     with pytest.raises(UsageError):
         parse_kernel(data, SOURCE)
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_graph_is_refused_by_a_worker(data: dict[str, Any]) -> None:
-    """Wants to get past the service by writing its queue; the worker must refuse it before it opens a verifier."""
+    """Wants to get past the service by writing its queue; must be refused before a verifier is opened."""
     judge = Judge("nowhere:nothing", {})
     answer = judge.answer(_as_text({"task": data, "source": SOURCE}))
     assert "verdict" not in answer
@@ -190,12 +190,16 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_the_agent_itself_resolves_no_other_operation(
-    name: str, agent: AgentClient, tmp_path: Path
-) -> None:
+def test_the_agent_itself_resolves_no_other_operation(name: str, agent: AgentClient, tmp_path: Path) -> None:
     """Wants to reach torch.ops behind all other checks; the agent must name the operation as none."""
     data = HOSTILE[name]
-    params = {"graph": data["graph"], "sizes": {}, "seed": 0, "distribution": "normal", "folder": str(tmp_path)}
+    params = {
+        "graph": data["graph"],
+        "sizes": {},
+        "seed": 0,
+        "distribution": "normal",
+        "folder": str(tmp_path),
+    }
     with pytest.raises(CaptureError, match="which no kernel has"):
         agent._call("reference", params)
 
@@ -244,9 +248,16 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 def test_whatever_nests_is_a_computation_or_refused(
     op: str, args: list[Any], kwargs: dict[str, Any], name: str, shape: Any
 ) -> None:
-    """Wants an argument that nobody thought of; what is admitted must be tensors, numbers, words and lists."""
+    """Wants an argument that nobody thought of; what is admitted must be tensors, numbers and words."""
     spec = {"shape": shape if isinstance(shape, list) else [4], "dtype": "float32", "contiguous": True}
-    made = {"name": name, "op": op, "args": args, "kwargs": list(kwargs.items()), "outputs": [spec], "line": 0}
+    made = {
+        "name": name,
+        "op": op,
+        "args": args,
+        "kwargs": list(kwargs.items()),
+        "outputs": [spec],
+        "line": 0,
+    }
     try:
         admitted = read_task(task(made))
     except TaskRefused:
@@ -290,9 +301,7 @@ raise RuntimeError("told: " + " ".join(told))
 """
 
 
-def test_the_reference_of_a_foreign_task_is_confined(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reference_of_a_foreign_task_is_confined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wants the home, the network, the environment and other processes from inside of PyTorch, supposing that
     a graph could run Python there; must get none of them."""
     import socket
@@ -314,5 +323,3 @@ def test_the_reference_of_a_foreign_task_is_confined(
     assert "told:" in words, words
     assert words.partition("told:")[2].split(":")[0].strip(" .)").split() == []
     assert not secret.with_name("secret.new").exists()
-
-

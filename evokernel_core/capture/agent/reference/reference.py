@@ -52,8 +52,8 @@ _EXTRA_SHARE = 1 / 8
 def reference(
     graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, folder: str
 ) -> dict[str, Any]:
-    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files. Raises AgentError
-    before anything runs where the graph names what is no operation of the table."""
+    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files. Raises
+    AgentError before anything runs where the graph names what is no operation of the table."""
     for node in graph["nodes"]:
         _operator(node["op"])
     with torch.no_grad(), _in_order():
