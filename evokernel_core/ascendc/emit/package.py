@@ -20,7 +20,7 @@ from evokernel_core.ascendc.emit.reference import python_name, statements, tenso
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.arguments import numbers_of, takes_lists
 from evokernel_core.domain.call_site import CallSite
-from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.errors import TaskRefused, UsageError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
@@ -207,15 +207,9 @@ def read_package(folder: Path, *, changed: bool = False) -> tuple[KernelTask, Ke
         task = read_task(manifest["task"])
     except UsageError:
         raise
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        ExceptionGroup,
-    ) as error:
+    except RecursionError as error:
+        raise TaskRefused(f"{folder}/{MANIFEST} nests deeper than any that is written.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ExceptionGroup) as error:
         raise UsageError(f"{folder} is not a kernel package of EvoKernel; name one that is.") from error
     if not changed:
         check_unchanged(folder, manifest, task, source)
