@@ -16,7 +16,6 @@ from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, ne
 from evokernel_core.verifier.draw import Draw, fresh
 from evokernel_core.verifier.gates import audit, compile, correctness, latency
 from evokernel_core.verifier.gates.correctness import Shapes
-from evokernel_core.verifier.references import KeptReferences
 
 
 class LocalVerifier:
@@ -33,7 +32,7 @@ class LocalVerifier:
         thorough: bool = False,
     ) -> None:
         self._thorough = thorough
-        self._reference = KeptReferences(reference)
+        self._reference = reference
         self._backend = backend
         self._draw = draw
 

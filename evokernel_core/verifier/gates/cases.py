@@ -7,6 +7,7 @@ from random import Random
 
 from attrs import frozen
 
+from evokernel_core.capture.reference import SPECIAL
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
@@ -128,7 +129,7 @@ def _shaped(task: KernelTask) -> tuple[str, ...]:
     """The structured distributions; numbers that are none too where elements only change places, which every
     one of them survives."""
     moves = all(node.op.split(".")[1] in MOVES for node in task.graph.nodes)
-    return ("special",) if moves else SHAPED
+    return (SPECIAL,) if moves else SHAPED
 
 
 def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[CasePlan]:
