@@ -23,7 +23,7 @@ RARELY = 8
 LARGE = 8 * MIB
 """Bytes of the largest case where the sizes in the user's file are beyond that limit, on top of what
 the least sizes take: weights of fixed size must not leave room for a single row only."""
-WHOLE_ROWS = 20 * MIB
+WHOLE_ROWS = 12 * MIB
 """The same where all sizes but one are those in the user's file."""
 MODEST = MIB
 """Bytes of a case that is there for its odd sizes, on top of what the least sizes take."""
