@@ -72,7 +72,8 @@ def _verify(
     found = find_interpreter(settings.interpreter, near)
     with ExitStack() as stack:
         path = str(found.path)
-        reference = stack.enter_context(AgentClient(path) if trust else ConfinedReferences(path))
+        reference: AgentClient | ConfinedReferences = AgentClient(path) if trust else ConfinedReferences(path)
+        stack.enter_context(reference)
         name = "twin" if settings.verifier_url else backend
         settings = evolve(settings, interpreter=path)
         return open_verifier(settings, reference, name, replay=replay, thorough=True).verify(task, source)
