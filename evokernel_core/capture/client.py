@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from evokernel_core.capture.observations import observations_of
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
 from evokernel_core.capture.text import read_python
+from evokernel_core.domain.admission import admit
 from evokernel_core.domain.errors import (
     AgentFailed,
     CaptureError,
@@ -48,12 +49,23 @@ class AgentClient:
     are called in that mode, which is the one that kernels serve: code through which gradients flow runs as it
     was written.
 
-    Captures of the same text are answered from a cache. ``timeout_s`` bounds each call. Not for use
-    by several threads at once.
+    Captures of the same text are answered from a cache. ``timeout_s`` bounds each call. The agent runs behind
+    ``prefix``, a sandbox's command line, where there is one, and sees ``environment`` in place of this
+    process's. Not for use by several threads at once.
     """
 
-    def __init__(self, interpreter: str, *, timeout_s: float = 60, evaluation: bool = False) -> None:
+    def __init__(
+        self,
+        interpreter: str,
+        *,
+        timeout_s: float = 60,
+        evaluation: bool = False,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._interpreter = interpreter
+        self._prefix = tuple(prefix)
+        self._environment = environment
         self._evaluation = evaluation
         self.timeout_s = timeout_s
         self._channel: Channel | None = None
@@ -119,7 +131,9 @@ class AgentClient:
     def reference(
         self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
     ) -> ReferenceCase:
-        """Write inputs and PyTorch's outputs for one case into ``folder``. Raises AgentFailed."""
+        """Write inputs and PyTorch's outputs for one case into ``folder``. Raises AgentFailed, and
+        TaskRefused before anything of the task runs."""
+        admit(task)
         folder.mkdir(parents=True, exist_ok=True)
         params = {
             "graph": to_data(task.graph), "sizes": dict(sizes), "seed": seed,
@@ -168,8 +182,13 @@ class AgentClient:
     def _spawn(self) -> Channel:
         folder = Path(agent.__file__).parent
         hidden = {"EVOKERNEL_API_KEY", "EVOKERNEL_VERIFIER_TOKEN"}
-        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        given = os.environ if self._environment is None else self._environment
+        environment = {name: value for name, value in given.items() if name not in hidden}
         environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         environment["TORCHDYNAMO_DISABLE"] = "1"  # @torch.compile leaves a function as it is
-        return Channel((self._interpreter, "-I", str(folder)), environment)
+        command: tuple[str, ...] = (self._interpreter, "-I", str(folder))
+        if self._prefix:  # a sandbox lets no process be watched from within
+            watcher = (self._interpreter, "-I", str(folder / "watcher.py"))
+            command = (*watcher, *self._prefix, *command)
+        return Channel(command, environment)

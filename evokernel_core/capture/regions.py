@@ -18,7 +18,7 @@ from evokernel_core.domain.errors import ShapesNeeded
 from evokernel_core.domain.graph import Graph
 from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.serial import from_data, to_data
-from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol, Tolerance
+from evokernel_core.domain.task import KernelTask, Symbol, tolerance_for
 
 _NOT_CALLED = (
     "Nothing says the shapes of its inputs: run a program that uses it once as "
@@ -135,16 +135,6 @@ def _task(item: dict[str, Any]) -> KernelTask:
         name=task_name(graph, item["symbol"]),
         graph=graph,
         symbols=tuple(Symbol(**symbol) for symbol in item["symbols"]),
-        tolerance=_tolerance(graph),
+        tolerance=tolerance_for(graph),
         op_category=op_category(graph),
     )
-
-
-_EXACT = Tolerance(0.0, 0.0)
-
-
-def _tolerance(graph: Graph) -> Tolerance:
-    """That of the coarsest dtype which PyTorch itself rounds to on the way."""
-    dtypes = {spec.dtype for node in graph.nodes for spec in node.outputs}
-    known = [TOLERANCES[name] for name in dtypes if name in TOLERANCES]
-    return max(known, key=lambda item: item.rtol, default=_EXACT)

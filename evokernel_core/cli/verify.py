@@ -7,14 +7,17 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 import click
 from attrs import evolve
 
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.settings import Settings
+from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus, Verdict
 
 
@@ -23,34 +26,57 @@ from evokernel_core.domain.verdict import GateStatus, Verdict
 @click.option("--backend", default="twin", show_default=True, help="twin, cann, or the URL of a verifier.")
 @click.option("--chip", default="ascend910b1", show_default=True)
 @click.option("--interpreter", default="", help="The Python with torch; found by itself if absent.")
+@click.option("--changed", is_flag=True, help="Judge the files as they are, though they were changed.")
+@click.option("--trust", is_flag=True, help="The package is your own: its reference needs no sandbox.")
+@click.option("--replay", default="", metavar="DRAW", help="Repeat the cases of an earlier verdict's draw.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object.")
-def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, as_json: bool) -> None:
+def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **options: Any) -> None:
     """Verify the kernel package in KERNEL_DIR again. Exit status 0: all gates passed."""
     settings = Settings(interpreter=interpreter, chip=chip)
     if urlparse(backend).scheme in ("http", "https"):
         token = os.environ.get("EVOKERNEL_VERIFIER_TOKEN", "")
         settings = evolve(settings, verifier_url=backend, verifier_token=token)
-    verdict = _verify(kernel_dir, settings, backend)
-    click.echo(json.dumps(to_data(verdict)) if as_json else as_text(verdict))
+    task, source = _package(kernel_dir, changed=options["changed"])
+    given = {name: options[name] for name in ("trust", "replay")}
+    verdict = _verify(task, source, settings, backend, kernel_dir, **given)
+    click.echo(json.dumps(to_data(verdict)) if options["as_json"] else as_text(verdict))
     if not verdict.feasible:
         sys.exit(1)
 
 
-def _verify(kernel_dir: Path, settings: Settings, backend: str) -> Verdict:
+def _package(kernel_dir: Path, *, changed: bool) -> tuple[KernelTask, KernelSource]:
     from evokernel_core.ascendc.emit.package import read_package
-    from evokernel_core.capture.client import AgentClient
-    from evokernel_core.capture.interpreter import find_interpreter
-    from evokernel_core.verifier.factory import open_verifier
 
     if not (kernel_dir / "kernel.json").is_file():
         raise UsageError(f"{kernel_dir} has no kernel.json; name a folder in evokernel_kernels/.")
-    task, source, _ = read_package(kernel_dir)
-    found = find_interpreter(settings.interpreter, kernel_dir)
+    task, source, _ = read_package(kernel_dir, changed=changed)
+    return task, source
+
+
+def _verify(
+    task: KernelTask,
+    source: KernelSource,
+    settings: Settings,
+    backend: str,
+    near: Path,
+    *,
+    trust: bool,
+    replay: str,
+) -> Verdict:
+    """The verdict; the reference runs in a sandbox unless the package is said to be one's own."""
+    from evokernel_core.capture.client import AgentClient
+    from evokernel_core.capture.interpreter import find_interpreter
+    from evokernel_core.verifier.confined import ConfinedReferences
+    from evokernel_core.verifier.factory import open_verifier
+
+    found = find_interpreter(settings.interpreter, near)
     with ExitStack() as stack:
-        agent = stack.enter_context(AgentClient(str(found.path)))
+        path = str(found.path)
+        reference: AgentClient | ConfinedReferences = AgentClient(path) if trust else ConfinedReferences(path)
+        stack.enter_context(reference)
         name = "twin" if settings.verifier_url else backend
-        settings = evolve(settings, interpreter=str(found.path))
-        return open_verifier(settings, agent, name).verify(task, source)
+        settings = evolve(settings, interpreter=path)
+        return open_verifier(settings, reference, name, replay=replay, thorough=True).verify(task, source)
 
 
 def as_text(verdict: Verdict) -> str:
@@ -65,4 +91,5 @@ def as_text(verdict: Verdict) -> str:
             f"{latency.us:.2f} us {latency.source} on {latency.chip} with {latency.block_dim} blocks "
             f"(eager {latency.baseline_us:.2f}, bound {latency.roofline_us:.2f}). {latency.bottleneck}"
         )
-    return "\n".join([*lines, f"Verified by {verdict.verifier}."])
+    how = "repeated from" if verdict.replayed else "drawn as"
+    return "\n".join([*lines, f"Verified by {verdict.verifier}; cases {how} {verdict.draw or 'fixed'}."])

@@ -2,6 +2,8 @@
 
     EvoKernelError
     ├── UsageError              wrong arguments or configuration (exit status 2)
+    │   ├── TaskRefused         a task that asks for more than the allow-list of operations and sizes
+    │   └── PackageChanged      a kernel package whose files are not the ones that were verified
     ├── CaptureError            no graph could be had from the user's file; carries a reason code
     │   ├── ShapesNeeded        nothing in the file says the input shapes
     │   ├── InterpreterUnavailable  no interpreter, or one without torch
@@ -36,6 +38,14 @@ class UsageError(EvoKernelError):
     """Wrong arguments or configuration."""
 
     exit_status = 2
+
+
+class TaskRefused(UsageError):
+    """A task from elsewhere that is no computation which kernels are written for."""
+
+
+class PackageChanged(UsageError):
+    """Files of a kernel package are not the ones that were verified."""
 
 
 class CaptureError(EvoKernelError):

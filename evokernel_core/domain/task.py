@@ -29,6 +29,26 @@ TOLERANCES: Mapping[str, Tolerance] = {
 """KernelBench's current tolerances: 1e-4 for float32 and 1e-2 for the half types."""
 
 
+CATEGORIES = frozenset(
+    """activation elementwise softmax normalization reduction loss matmul convolution pooling index layout
+    scan attention other""".split()  # noqa: SIM905
+)
+"""What the main op of a task is."""
+
+
+def tolerance_for(graph: Graph) -> Tolerance:
+    """The product's own for what a graph computes: that of the coarsest dtype which PyTorch itself rounds to
+    on the way to an output; exact where nothing is rounded."""
+    live = {ref.name for ref in graph.outputs}
+    dtypes: set[str] = set()
+    for node in reversed(graph.nodes):
+        if node.name in live:
+            live.update(ref.name for ref in node.operands())
+            dtypes.update(spec.dtype for spec in node.outputs)
+    known = [TOLERANCES[name] for name in dtypes if name in TOLERANCES]
+    return max(known, key=lambda item: item.rtol, default=Tolerance(0.0, 0.0))
+
+
 @frozen
 class Symbol:
     """A size that the kernel is generic in: its name, its size in the user's file, its least size."""
@@ -42,9 +62,8 @@ class Symbol:
 class KernelTask:
     """A graph, the sizes it was captured with, the tolerance, and the category of its main op.
 
-    ``op_category`` is one of: activation, elementwise, softmax, normalization, reduction, loss,
-    matmul, convolution, pooling, index, layout, scan, attention, other. ``name`` is a Python
-    identifier for people; it is not part of the identity.
+    ``op_category`` is one of ``CATEGORIES``. ``name`` is a Python identifier for people; it is not part of
+    the identity. ``tolerance`` is told to proposers; kernels are judged by ``tolerance_for`` the graph.
     """
 
     name: str

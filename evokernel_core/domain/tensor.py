@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -37,8 +38,19 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
+LONGEST_EXPRESSION = 4000
+"""Characters of a size expression; those of deep networks of pooled layers have some hundred."""
+DEEPEST_EXPRESSION = 48
+"""How deep brackets may nest in one."""
+MOST_OPERATORS = 256
+
+
+_ALPHABET = re.compile(r"[A-Za-z0-9_+\-*/%() ]+")
+
+
 def evaluate_dim(dim: Dim, sizes: Mapping[str, int]) -> int:
-    """The value of a size expression. Raises ValueError for anything but + - * // % over symbols."""
+    """The value of a size expression. Raises ValueError for anything but + - * // % over symbols, and for
+    text that is longer or nests deeper than any that is captured; ZeroDivisionError as Python."""
     if isinstance(dim, int):
         return dim
     return _evaluate(_parsed(dim), sizes)
@@ -46,7 +58,24 @@ def evaluate_dim(dim: Dim, sizes: Mapping[str, int]) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def _parsed(dim: str) -> ast.expr:
-    return ast.parse(dim, mode="eval").body
+    _check_text(dim)
+    try:
+        return ast.parse(dim, mode="eval").body
+    except SyntaxError as error:
+        raise ValueError(f"{dim[:40]!r} is not a size expression.") from error
+
+
+def _check_text(dim: str) -> None:
+    """Words, numbers, operators and brackets, of bounded length and depth: a parser that meets more than that
+    ends the process that asks it."""
+    if len(dim) > LONGEST_EXPRESSION or not _ALPHABET.fullmatch(dim):
+        raise ValueError(f"{dim[:40]!r} is not a size expression.")
+    depth = operators = 0
+    for char in dim:
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        operators += char in "+-*/%"
+        if depth > DEEPEST_EXPRESSION or operators > MOST_OPERATORS:
+            raise ValueError(f"{dim[:40]!r} nests too deep for a size expression.")
 
 
 def _evaluate(node: ast.expr, sizes: Mapping[str, int]) -> int:

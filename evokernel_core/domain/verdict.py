@@ -75,7 +75,9 @@ class Latency:
 @frozen
 class Verdict:
     """The gates in order up to the first failure. ``verifier`` names who spoke (``twin 0.1.0``,
-    ``cann@host``). ``shapes`` are the bindings of the symbols that correctness ran with."""
+    ``cann@host``). ``shapes`` are the bindings of the symbols that correctness ran with. ``draw`` is the
+    secret, in hex, that sizes, seeds and distributions came from: with it the same cases run again.
+    ``replayed`` says that it was given, so that the kernel may have known its cases."""
 
     task_id: str
     source_id: str
@@ -83,6 +85,8 @@ class Verdict:
     gates: tuple[GateResult, ...]
     latency: Latency | None = None
     shapes: tuple[tuple[tuple[str, int], ...], ...] = ()
+    draw: str = ""
+    replayed: bool = False
 
     @property
     def feasible(self) -> bool:

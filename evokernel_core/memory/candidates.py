@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
+from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import dumps, loads
@@ -64,11 +65,11 @@ class Candidates(Values):
 
     def task(self, task_id: str) -> KernelTask | None:
         row = self.row("SELECT task FROM tasks WHERE task_id = ?", (task_id,))
-        return loads(row["task"], KernelTask) if row else None
+        return read_task(json.loads(row["task"])) if row else None
 
     def tasks(self) -> tuple[KernelTask, ...]:
         return tuple(
-            loads(row["task"], KernelTask) for row in self.rows("SELECT task FROM tasks ORDER BY name")
+            read_task(json.loads(row["task"])) for row in self.rows("SELECT task FROM tasks ORDER BY name")
         )
 
     def record_candidate(self, source: KernelSource) -> None:

@@ -69,6 +69,8 @@ def _parse(line: str, number: int) -> dict[str, Any]:
         data = json.loads(line)
     except json.JSONDecodeError as error:
         raise UsageError(f"Line {number} is not JSON ({error}); give a file of `memory export`.") from error
+    except RecursionError as error:
+        raise UsageError(f"Line {number} nests deeper than any that is written.") from error
     if not isinstance(data, dict):
         raise UsageError(f"Line {number} is not an object; give a file of `memory export`.")
     return data

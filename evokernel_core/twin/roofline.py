@@ -61,13 +61,21 @@ def roofline_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = 
     memory's peak rate; and the transcendental functions of the graph spread over all vector cores.
     """
     bound = task.sizes if sizes is None else sizes
-    read, written = _traffic(task, bound)
+    read, written = traffic(task, bound)
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
     products = math.fsum(_product_us(node, task.graph, chip, bound) for node in task.graph.nodes)
     return max(_moved_us(read, written, chip), _cycles_us(work, chip), products)
 
 
-def _traffic(task: KernelTask, sizes: Mapping[str, int]) -> tuple[int, int]:
+def moved_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
+    """Modelled microseconds below which no kernel of the task can be, whatever its algorithm: every input
+    that is used and every output that L2 cannot hold cross the memory's port once. A bound on operations
+    there is not: those that a clever algorithm leaves out (Winograd, Strassen) nobody has to do."""
+    read, written = traffic(task, task.sizes if sizes is None else sizes)
+    return _moved_us(read, written, chip)
+
+
+def traffic(task: KernelTask, sizes: Mapping[str, int]) -> tuple[int, int]:
     """Bytes of the inputs that are used, and of the outputs."""
     read = sum(_least_read(ValueRef(item.name), task.graph, sizes) for item in task.graph.inputs)
     return read, sum(spec.nbytes(sizes) for spec in task.graph.output_specs())
@@ -126,7 +134,7 @@ def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
     launch, and the longest of its copies, its products and the vector work of its nodes. What is between
     the nodes stays on the cores."""
     bound = task.sizes if sizes is None else sizes
-    read, written = _traffic(task, bound)
+    read, written = traffic(task, bound)
     computing = [node for node in task.graph.nodes if op_name(node.op) not in FREE_OPS]
     products = {node.name: _product_us(node, task.graph, chip, bound) for node in computing}
     cycles = math.fsum(
@@ -195,7 +203,7 @@ def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None =
     model, and the launch, with as many vector cores as pay.
     """
     bound = task.sizes if sizes is None else sizes
-    read, written = _traffic(task, bound)
+    read, written = traffic(task, bound)
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
     moved = _copied_us(read, read, written, chip)
     one_core = read / (chip.constants.get("mte.load_bytes_per_cycle", math.inf) * chip.mhz)

@@ -98,8 +98,22 @@ class RunRequest:
 
 
 @frozen
+class Work:
+    """What all cores of a launch did on one pipe, as the twin counted it: instructions, bytes that were
+    copied to or from global memory, and modelled microseconds in sum over the cores."""
+
+    instructions: int = 0
+    nbytes: int = 0
+    us: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.instructions + other.instructions, self.nbytes + other.nbytes, self.us + other.us)
+
+
+@frozen
 class LaunchReport:
-    """One launch as modelled: microseconds, busy microseconds of the slowest block by pipe."""
+    """One launch as modelled: microseconds, busy microseconds of the slowest block by pipe, and the work of
+    all of them."""
 
     kernel: str
     block_dim: int
@@ -107,6 +121,7 @@ class LaunchReport:
     pipes: tuple[tuple[str, float], ...]
     bottleneck: str
     slowest_block: int = 0
+    work: tuple[tuple[str, Work], ...] = ()
 
 
 @frozen
@@ -355,4 +370,10 @@ def _launch(item: Mapping[str, Any]) -> LaunchReport:
         pipes=tuple((str(pipe), float(us)) for pipe, us in item.get("pipes", {}).items()),
         bottleneck=str(item.get("bottleneck", "")),
         slowest_block=int(item.get("blocks", {}).get("slowest", 0)),
+        work=tuple((str(pipe), _work(counted)) for pipe, counted in item.get("work", {}).items()),
     )
+
+
+def _work(counted: Sequence[float]) -> Work:
+    instructions, nbytes, us = counted
+    return Work(int(instructions), int(nbytes), float(us))

@@ -13,6 +13,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Verdict
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.run import Work
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -104,13 +105,15 @@ class Execution:
 
 @frozen
 class Timing:
-    """The full-size launch: microseconds, cores, and busy microseconds of the slowest core by pipe."""
+    """The full-size launch: microseconds, cores, and busy microseconds of the slowest core by pipe. ``work``
+    is what a backend counted over all cores, by pipe; empty where it counts nothing."""
 
     us: float
     block_dim: int
     pipes: tuple[tuple[str, float], ...]
     bottleneck: str
     hazards: tuple[Hazard, ...] = ()
+    work: tuple[tuple[str, Work], ...] = ()
 
 
 @frozen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.settings import Settings
@@ -38,12 +40,26 @@ def name_of(backend: str) -> str:
     return f"{backend} {__version__}{gate_name(find_gate() if backend == 'twin' else None)}"
 
 
-def open_verifier(settings: Settings, reference: ReferenceRunner, backend: str = "twin") -> Verifier:
-    """A remote verifier where the settings name a URL, else one in this process."""
+def open_verifier(
+    settings: Settings,
+    reference: ReferenceRunner,
+    backend: str = "twin",
+    *,
+    replay: str = "",
+    thorough: bool = False,
+) -> Verifier:
+    """A remote verifier where the settings name a URL, else one in this process. ``replay`` is the draw of an
+    earlier verdict, ``thorough`` as LocalVerifier has it. Raises UsageError where ``replay`` is none, or is
+    given to a service, which draws its own."""
     if settings.verifier_url:
+        if replay:
+            raise UsageError("A service draws its own cases; replay a verdict without --backend URL.")
         from evokernel_core.verifier.client import RemoteVerifier
 
         return RemoteVerifier(settings.verifier_url, settings.verifier_token, settings.verifier_ca_bundle)
+    from evokernel_core.verifier import draw
     from evokernel_core.verifier.local import LocalVerifier
 
-    return LocalVerifier(reference, open_backend(backend, settings.chip, settings.interpreter))
+    opened = open_backend(backend, settings.chip, settings.interpreter)
+    drawn = partial(draw.replay, replay) if replay else draw.fresh
+    return LocalVerifier(reference, opened, draw=drawn, thorough=thorough)

@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from attrs import evolve
 
+from evokernel_core.domain.admission import admit
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus, Latency, Verdict
 from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, never
+from evokernel_core.verifier.draw import Draw, fresh
 from evokernel_core.verifier.gates import audit, compile, correctness, latency
 from evokernel_core.verifier.gates.correctness import Shapes
-from evokernel_core.verifier.references import KeptReferences
 
 
 class LocalVerifier:
-    """Judges with one backend; the reference runs in the torch agent."""
+    """Judges with one backend; the reference runs in the torch agent. ``draw`` gives each verification the
+    secret of its cases: only replays and tests name another source than the system's. ``thorough``: full
+    sizes of hundreds of megabytes are run with data in every verification, and not in some."""
 
-    def __init__(self, reference: ReferenceRunner, backend: Backend) -> None:
-        self._reference = KeptReferences(reference)
+    def __init__(
+        self,
+        reference: ReferenceRunner,
+        backend: Backend,
+        *,
+        draw: Callable[[], Draw] = fresh,
+        thorough: bool = False,
+    ) -> None:
+        self._thorough = thorough
+        self._reference = reference
         self._backend = backend
+        self._draw = draw
 
     @property
     def name(self) -> str:
         return self._backend.name
 
     def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
-        """The verdict up to the first gate that failed. Raises VerifierError, BuildError."""
-        return _Judgement(task, source, self._reference, self._backend, cancelled).verdict()
+        """The verdict up to the first gate that failed. Raises TaskRefused, VerifierError, BuildError."""
+        admit(task)
+        judgement = _Judgement(
+            task, source, self._reference, self._backend, cancelled, self._draw(), self._thorough
+        )
+        return judgement.verdict()
 
 
 class _Judgement:
@@ -42,7 +59,10 @@ class _Judgement:
         reference: ReferenceRunner,
         backend: Backend,
         cancelled: Cancelled,
+        draw: Draw,
+        thorough: bool,
     ) -> None:
+        self._draw, self._thorough = draw, thorough
         self._task, self._source = task, source
         self._reference, self._backend = reference, backend
         self._cancelled = cancelled
@@ -59,6 +79,8 @@ class _Judgement:
             gates=tuple(self._gates),
             latency=self._latency,
             shapes=self._shapes,
+            draw=self._draw.secret,
+            replayed=self._draw.replayed,
         )
 
     def _run_gates(self) -> None:
@@ -70,7 +92,15 @@ class _Judgement:
         if not self._passes(result, started):
             return
         started = time.monotonic()
-        checked = correctness.check(self._task, built, self._backend, self._reference, self._cancelled)
+        checked = correctness.check(
+            self._task,
+            built,
+            self._backend,
+            self._reference,
+            self._cancelled,
+            self._draw,
+            thorough=self._thorough,
+        )
         self._shapes = checked.shapes
         if not self._passes(checked.result, started):
             return

@@ -9,11 +9,11 @@ from cattrs.errors import BaseValidationError
 from cattrs.v import transform_error
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import dumps, from_data
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE
 
 JobId = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 ClientName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{0,64}$")]
@@ -76,9 +76,8 @@ class Problem(BaseModel):
 
 
 def parse_kernel(task: dict[str, Any], source: dict[str, Any]) -> tuple[KernelTask, KernelSource]:
-    """The domain's objects, with every name and size resolved once. Raises UsageError."""
-    parsed = _structure(task, KernelTask, "task"), _structure(source, KernelSource, "source")
-    _check_task(parsed[0])
+    """The domain's objects, the task admitted. Raises UsageError."""
+    parsed = read_task(task), _structure(source, KernelSource, "source")
     _check_json(*parsed)
     return parsed
 
@@ -96,23 +95,6 @@ def _structure(data: dict[str, Any], kind: type[Any], what: str) -> Any:
         raise UsageError(f"The {what} is not a {kind.__name__}: {first}.") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise UsageError(f"The {what} is not a {kind.__name__}: {error}.") from error
-
-
-def _check_task(task: KernelTask) -> None:
-    """A graph that mentions what it does not define, or sizes that cannot be computed."""
-    try:
-        graph = task.graph
-        for node in graph.nodes:
-            for operand in node.operands():
-                graph.spec(operand)
-        specs = [item.spec for item in graph.inputs] + list(graph.output_specs())
-        for spec in specs:
-            if spec.dtype not in ITEM_SIZE:
-                raise UsageError(f"The task has a tensor of unknown dtype {spec.dtype!r}.")
-            if min(spec.sizes(task.sizes), default=0) < 0:
-                raise UsageError("The task has a tensor of negative size.")
-    except (LookupError, TypeError, ValueError, SyntaxError, ArithmeticError, RecursionError) as error:
-        raise UsageError(f"The task's graph does not hold together: {error!r}.") from error
 
 
 def _check_json(task: KernelTask, source: KernelSource) -> None:

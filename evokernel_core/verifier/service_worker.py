@@ -21,25 +21,26 @@ from typing import Any, TextIO
 
 import psutil
 
+from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import Settings
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.verifier.base import Verifier
 
 
 def local_verifier(backend: str, chip: str, interpreter: str) -> Verifier:
-    """The verifier of this machine, with its reference in the first interpreter that has torch."""
+    """The verifier of this machine, with its reference in the first interpreter that has torch: in a sandbox,
+    for tasks come from the network."""
     from pathlib import Path
 
-    from evokernel_core.capture.client import AgentClient
     from evokernel_core.capture.interpreter import find_interpreter
+    from evokernel_core.verifier.confined import ConfinedReferences
     from evokernel_core.verifier.factory import open_verifier
 
     found = find_interpreter(interpreter, Path.cwd())
     settings = Settings(interpreter=str(found.path), chip=chip)
-    return open_verifier(settings, AgentClient(str(found.path)), backend)
+    return open_verifier(settings, ConfinedReferences(str(found.path)), backend)
 
 
 def resolve(factory: str) -> Callable[..., Verifier]:
@@ -64,11 +65,13 @@ class Judge:
         """The reply to one line; an error is a sentence, never an exception."""
         try:
             request = json.loads(line)
-            task = from_data(request["task"], KernelTask)
+            task = read_task(request["task"])
             source = from_data(request["source"], KernelSource)
             return {"verdict": to_data(self._open().verify(task, source))}
         except EvoKernelError as error:
             return {"error": str(error)}
+        except RecursionError:
+            return {"error": "The task nests deeper than any that is captured."}
         except Exception as error:  # a defect of ours is this job's error, not the end of the service
             sys.excepthook(*sys.exc_info())
             name = type(error).__name__

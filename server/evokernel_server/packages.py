@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,14 +11,17 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.ascendc.emit.integrity import check_files
+from evokernel_core.domain.admission import read_task
+from evokernel_core.domain.errors import EvoKernelError, PackageChanged
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.vendor.rival import Rival, rival_of
+
+log = logging.getLogger(__name__)
 
 FOLDER = "evokernel_kernels"
 MANIFEST = "kernel.json"
@@ -78,9 +82,13 @@ def read_installed(file: Path, name: str) -> Installed | None:
     folder = package_folder(file, name)
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        check_files(folder, manifest)
         if "vendor" in manifest:
             return _borrowed(name, folder, manifest)
         verdict = from_data(manifest["verdict"], Verdict)
+    except PackageChanged as error:
+        log.warning("%s", error)
+        return None
     except (OSError, ValueError, KeyError, TypeError, EvoKernelError, ExceptionGroup):
         return None
     if verdict.latency is None:
@@ -92,7 +100,7 @@ def read_installed(file: Path, name: str) -> Installed | None:
 
 
 def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
-    task, chip = from_data(manifest["task"], KernelTask), load_chip(manifest["chip"])
+    task, chip = read_task(manifest["task"]), load_chip(manifest["chip"])
     rival = rival_of(task, chip)
     if rival is None:
         return None
@@ -106,6 +114,6 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
 def _rival(manifest: Mapping[str, Any], chip: str) -> Rival | None:
     """What the kernel has to beat beside the ops one by one; None where the manifest does not tell."""
     try:
-        return rival_of(from_data(manifest["task"], KernelTask), load_chip(chip))
+        return rival_of(read_task(manifest["task"]), load_chip(chip))
     except (ValueError, KeyError, TypeError, EvoKernelError, ExceptionGroup):
         return None

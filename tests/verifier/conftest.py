@@ -54,6 +54,18 @@ def draw(spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.
             values = rng.random(shape)
         case "wide":
             values = rng.uniform(-50, 50, shape) * (rng.random(shape) > 0.05)
+        case "ties":
+            values = rng.integers(-4, 5, shape) / 4
+        case "signs":
+            values = np.abs(rng.standard_normal(shape)) * np.where(np.arange(shape[-1]) % 2, -1, 1)
+        case "scales":
+            values = rng.choice([-1, 1], shape) * np.exp2(rng.uniform(-10, 4, shape))
+        case "sorted":
+            values = np.sort(rng.standard_normal(shape), -1)
+        case "large":
+            values = rng.standard_normal(shape) * np.where(rng.random(shape) < 1 / 64, 500, 1)
+        case "rows":
+            values = np.broadcast_to(rng.integers(-16, 17, (*shape[:-1], 1)) / 8, shape)
         case "structured":
             values = np.linspace(-4, 4, int(np.prod(shape))).reshape(shape)
         case _:

@@ -15,7 +15,7 @@ from evokernel_core.ascendc.emit.package import Placed, write_package
 from evokernel_core.cli import doctor
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.call_site import CallSite
-from evokernel_core.domain.errors import UsageError, VerifierUnavailable
+from evokernel_core.domain.errors import PackageChanged, UsageError, VerifierUnavailable
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin import compiler
@@ -52,9 +52,21 @@ def test_a_package_that_someone_broke_fails(package: Path) -> None:
         kernel.read_text().replace("AscendC::Relu(y, x, length);", "AscendC::Abs(y, x, length);")
     )
     done = CliRunner().invoke(cli, ["verify", str(package)])
+    assert isinstance(done.exception, PackageChanged)
+    assert "op_kernel.cpp was changed after it was verified" in str(done.exception)
+    assert "verify --changed" in str(done.exception)
+    done = CliRunner().invoke(cli, ["verify", "--changed", str(package)])
     assert done.exit_code == 1
     assert "correctness: failed" in done.output
     assert "differs from PyTorch" in done.output
+
+
+def test_a_verdict_is_replayed(package: Path) -> None:
+    first = json.loads(CliRunner().invoke(cli, ["verify", str(package), "--json"]).output)
+    again = CliRunner().invoke(cli, ["verify", str(package), "--json", "--trust", "--replay", first["draw"]])
+    second = json.loads(again.output)
+    assert (second["draw"], second["shapes"], second["replayed"]) == (first["draw"], first["shapes"], True)
+    assert not first["replayed"]
 
 
 def test_a_folder_that_is_no_package(tmp_path: Path) -> None:

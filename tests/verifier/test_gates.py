@@ -13,7 +13,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evokernel_core.domain.errors import AgentFailed, UnsupportedRegion, VerifierError
+from evokernel_core.capture.reference import DISTRIBUTIONS
+from evokernel_core.domain.errors import AgentFailed, UnsupportedRegion, UsageError, VerifierError
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol, Tolerance
@@ -22,10 +23,12 @@ from evokernel_core.domain.verdict import GateStatus, Hazard, LatencySource, Sev
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest, never
+from evokernel_core.verifier.draw import Draw, fresh, replay
 from evokernel_core.verifier.gates import cases, compare, correctness, latency
 from evokernel_core.verifier.gates.cases import Unverifiable, plan_cases, shrink, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
 
+DRAW = Draw("5" * 32)
 Tasks = Callable[[str], KernelTask]
 HALF, SINGLE = Tolerance(1e-2, 1e-2), Tolerance(1e-4, 1e-4)
 
@@ -183,17 +186,42 @@ def test_comparison_agrees_with_numpy(left: list[float], right: list[float]) -> 
 @pytest.mark.parametrize("name", ["add", "relu", "softmax"])
 def test_cases_cover_tails_distributions_and_the_full_size(name: str, task_of: Tasks) -> None:
     task = task_of(name)
-    plans = plan_cases(task)
-    assert {plan.distribution for plan in plans} == {"normal", "uniform", "wide", "structured"}
+    plans = plan_cases(task, DRAW)
+    drawn = {plan.distribution for plan in plans}
+    assert {"normal", "uniform"} <= drawn <= set(DISTRIBUTIONS)
+    assert drawn & set(cases.WIDE)
+    assert drawn & set(cases.SHAPED)
     assert len({plan.seed for plan in plans}) == len(plans)
     assert tuple(task.sizes.items()) in {plan.sizes for plan in plans}
     assert any(size % 2 and size > 64 for plan in plans for _, size in plan.sizes)
     assert any(plan.repeat == 2 for plan in plans)
 
 
+def test_cases_are_the_draws_own_and_can_be_drawn_again(task_of: Tasks) -> None:
+    task = task_of("softmax")
+    assert plan_cases(task, DRAW) == plan_cases(task, replay(DRAW.secret))
+    others = [plan_cases(task, fresh()) for _ in range(8)]
+    assert len({plans[2].sizes for plans in others}) > 1
+    assert len({plan.seed for plans in others for plan in plans}) == sum(map(len, others))
+
+
+@pytest.mark.parametrize("text", ["", "5" * 31, "g" * 32, "5" * 33, "../../etc/passwd"])
+def test_a_draw_is_32_digits(text: str) -> None:
+    with pytest.raises(UsageError):
+        replay(text)
+
+
+def test_over_several_draws_each_side_of_a_huge_task_is_seen_whole(task_of: Tasks) -> None:
+    """A kernel that does less from some number of rows, or of columns, on does so where it is compared."""
+    task = evolve(task_of("softmax"), symbols=(Symbol("s0", 65_536), Symbol("s1", 65_536)))
+    last = [dict(plan_cases(task, Draw(f"{seed:032x}"))[-1].sizes) for seed in range(32)]
+    assert {"s0", "s1"} == {name for sizes in last for name in sizes if sizes[name] == 65_536}
+    assert all(65_536 in sizes.values() for sizes in last)
+
+
 def test_a_huge_task_is_run_at_smaller_sizes(task_of: Tasks) -> None:
     task = evolve(task_of("softmax"), symbols=(Symbol("s0", 4096), Symbol("s1", 393_216)))
-    assert all(total_bytes(task, dict(plan.sizes)) <= cases.FULL_LIMIT for plan in plan_cases(task))
+    assert all(total_bytes(task, dict(plan.sizes)) <= cases.FULL_LIMIT for plan in plan_cases(task, DRAW))
 
 
 def test_a_task_of_many_products_is_run_at_sizes_that_the_twin_computes_in_time(task_of: Tasks) -> None:
@@ -201,7 +229,7 @@ def test_a_task_of_many_products_is_run_at_sizes_that_the_twin_computes_in_time(
     product = Node("mm", "aten.mm.default", (ValueRef("x"), ValueRef("y")), (), (inputs[0].spec,))
     graph = Graph(inputs, (product,), (ValueRef("mm"),))
     task = evolve(task_of("relu"), graph=graph, symbols=(Symbol("s0", 2048),))
-    longest = max(dict(plan.sizes)["s0"] for plan in plan_cases(task))
+    longest = max(dict(plan.sizes)["s0"] for plan in plan_cases(task, DRAW))
     assert 512 <= longest < 2048
     assert longest**3 <= cases.MOST_PRODUCTS
 
@@ -211,7 +239,7 @@ def test_weights_of_fixed_size_leave_room_for_many_rows(task_of: Tasks) -> None:
     weight = GraphInput("weight", TensorSpec((8192, 2048), "float32"))
     graph = evolve(task.graph, inputs=(*task.graph.inputs, weight))
     task = evolve(task, graph=graph, symbols=(Symbol("s0", 4096), Symbol("s1", 1024)))
-    rows = [dict(plan.sizes)["s0"] for plan in plan_cases(task)]
+    rows = [dict(plan.sizes)["s0"] for plan in plan_cases(task, DRAW)]
     assert max(rows) > 500
     assert any(row % 2 and row > 64 for row in rows)
 
@@ -225,7 +253,7 @@ def test_a_huge_task_without_symbols_cannot_be_verified(task_of: Tasks) -> None:
         nodes=(evolve(task.graph.nodes[0], outputs=(spec,)),),
     )
     with pytest.raises(Unverifiable) as error:
-        plan_cases(evolve(task, graph=graph, symbols=()))
+        plan_cases(evolve(task, graph=graph, symbols=()), DRAW)
     assert error.value.result.code == "unverifiable"
     assert "512 MiB" in error.value.result.feedback
 
@@ -291,7 +319,7 @@ class FakeBackend:
 
 def test_the_candidate_sees_no_expected_output(task_of: Tasks, numpy_reference: Any) -> None:
     backend = FakeBackend()
-    checked = correctness.check(task_of("add"), None, backend, numpy_reference, never)
+    checked = correctness.check(task_of("add"), None, backend, numpy_reference, never, DRAW)
     assert checked.result.status is GateStatus.PASSED
     assert backend.seen_by_candidate == {"0.bin", "1.bin"}
     assert checked.witness.us == 50.0
@@ -301,7 +329,7 @@ def test_a_warning_passes_and_is_kept_an_error_fails(task_of: Tasks, numpy_refer
     for severity, status in ((Severity.WARNING, GateStatus.PASSED), (Severity.ERROR, GateStatus.FAILED)):
         hazard = Hazard("overlap", severity, "Add overlaps.", "op_kernel.cpp", 7)
         backend = FakeBackend(hazards=(hazard,))
-        result = correctness.check(task_of("add"), None, backend, numpy_reference, never).result
+        result = correctness.check(task_of("add"), None, backend, numpy_reference, never, DRAW).result
         assert (result.status, result.hazards) == (status, (hazard,))
         assert status is GateStatus.PASSED or "op_kernel.cpp:7: overlap: Add overlaps." in result.feedback
 
@@ -321,7 +349,7 @@ class FailingReference:
 def test_sizes_that_pytorch_refuses_are_left_out(task_of: Tasks, numpy_reference: Any) -> None:
     error = UnsupportedRegion("no odd sizes")
     runner = FailingReference(numpy_reference, error, lambda sizes: sizes["s1"] % 2 == 1)
-    checked = correctness.check(task_of("add"), None, FakeBackend(), runner, never)
+    checked = correctness.check(task_of("add"), None, FakeBackend(), runner, never, DRAW)
     assert checked.result.status is GateStatus.PASSED
     assert all(dict(shape)["s1"] % 2 == 0 for shape in checked.shapes)
 
@@ -332,7 +360,7 @@ def test_without_a_reference_there_is_no_verdict(
 ) -> None:
     runner = FailingReference(numpy_reference, error, lambda sizes: True)
     with pytest.raises(VerifierError):
-        correctness.check(task_of("add"), None, FakeBackend(), runner, never)
+        correctness.check(task_of("add"), None, FakeBackend(), runner, never, DRAW)
 
 
 # --- latency ---

@@ -15,6 +15,7 @@ from evokernel_core.domain.verdict import GateName, GateStatus, LatencySource, V
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Limits
 from evokernel_core.verifier.backends.twin import TwinBackend
+from evokernel_core.verifier.draw import Draw, replay
 from evokernel_core.verifier.gates import audit
 from evokernel_core.verifier.local import LocalVerifier
 
@@ -27,7 +28,8 @@ Verify = Callable[[str, KernelSource], Verdict]
 
 @pytest.fixture
 def verify(task_of: Tasks, numpy_reference: Any) -> Verify:
-    verifier = LocalVerifier(numpy_reference, TwinBackend(load_chip(), Limits(wall_s=5.0)))
+    backend = TwinBackend(load_chip(), Limits(wall_s=5.0))
+    verifier = LocalVerifier(numpy_reference, backend, draw=lambda: Draw("7" * 32))
     return lambda name, source: verifier.verify(task_of(name), source)
 
 
@@ -217,6 +219,21 @@ def test_sizes_that_the_tiling_declines_fail(verify: Verify, source_of: Sources)
     assert failed is not None
     assert (failed.gate, failed.code) == (GateName.CORRECTNESS, "error")
     assert "ComputeTiling" in failed.feedback
+
+
+def test_each_verification_has_a_draw_of_its_own_and_can_be_replayed(
+    task_of: Tasks, source_of: Sources, numpy_reference: Any
+) -> None:
+    backend, task, source = TwinBackend(load_chip()), task_of("relu"), source_of("relu")
+    verifier = LocalVerifier(numpy_reference, backend)
+    first, second = (verifier.verify(task, source) for _ in range(2))
+    assert first.draw != second.draw
+    assert not first.replayed
+    seen = list(numpy_reference.calls[: len(numpy_reference.calls) // 2])
+    numpy_reference.calls.clear()
+    again = LocalVerifier(numpy_reference, backend, draw=lambda: replay(first.draw)).verify(task, source)
+    assert (again.draw, again.shapes, again.replayed) == (first.draw, first.shapes, True)
+    assert numpy_reference.calls == seen
 
 
 def test_the_gates_stop_at_the_first_failure(verify: Verify, source_of: Sources) -> None:

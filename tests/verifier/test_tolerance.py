@@ -9,14 +9,14 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
-from evokernel_core.domain.task import TOLERANCES, KernelTask
+from evokernel_core.domain.task import TOLERANCES, KernelTask, Tolerance
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.verifier.gates.compare import Expected, mean_magnitude
-from evokernel_core.verifier.gates.correctness import tolerance_of
+from evokernel_core.verifier.gates.compare import AGREEMENT, Expected, mean_magnitude
+from evokernel_core.verifier.gates.correctness import agreement_of, tolerance_of
 
 
-def task_of(op: str) -> KernelTask:
-    spec = TensorSpec((8, 8), "float32")
+def task_of(op: str, dtype: str = "float32") -> KernelTask:
+    spec = TensorSpec((8, 8), dtype)
     inputs = (GraphInput("x", spec), GraphInput("y", spec))
     node = Node("z", op, (ValueRef("x"), ValueRef("y")), (), (spec,))
     return KernelTask("z", Graph(inputs, (node,), (ValueRef("z"),)), (), TOLERANCES["float32"], "other")
@@ -60,9 +60,35 @@ def test_half_types_may_round_as_pytorchs_own_result_does(tmp_path: Path) -> Non
     np.array([1.0, -1.5, 0.05], "f2").tofile(eager)
     np.array([1.0, -1.5, 0.02], "f2").tofile(precise)
     expected = Expected(eager, precise)
-    found = tolerance_of(
-        evolve(task_of("aten.mm.default"), tolerance=TOLERANCES["float16"]), expected, "float16"
-    )
+    found = tolerance_of(task_of("aten.mm.default", "float16"), expected, "float16")
     assert found.atol == pytest.approx(2 * 0.03 - 1e-2 * 0.02, rel=1e-2)
-    alone = evolve(task_of("aten.add.Tensor"), tolerance=TOLERANCES["float16"])
+    alone = task_of("aten.add.Tensor", "float16")
     assert tolerance_of(alone, expected, "float16").atol == 1e-2
+
+
+def test_what_the_task_brings_is_not_asked(tmp_path: Path) -> None:
+    expected = tmp_path / "out.bin"
+    np.ones(64, "f4").tofile(expected)
+    loose = evolve(task_of("aten.add.Tensor"), tolerance=Tolerance(1e9, 1e9))
+    assert tolerance_of(loose, Expected(expected), "float32") == TOLERANCES["float32"]
+
+
+def test_small_outputs_are_held_to_their_own_size(tmp_path: Path) -> None:
+    """A softmax over long rows: each output is far below the absolute tolerance."""
+    expected, task = tmp_path / "out.bin", task_of("aten._softmax.default", "float16")
+    np.full(64, 1 / 4096, "f2").tofile(expected)
+    found = tolerance_of(task, Expected(expected, expected), "float16", is_random=True)
+    assert found.atol == pytest.approx(1e-2 / 4096)
+    assert tolerance_of(task, Expected(expected), "float16", is_random=True).atol == 1e-2
+    assert tolerance_of(task, Expected(expected, expected), "float16").atol == 1e-2
+
+
+def test_agreement_is_a_few_percent_or_pytorchs_own(tmp_path: Path) -> None:
+    exact, rough = tmp_path / "exact.bin", tmp_path / "rough.bin"
+    np.ones(64, "f4").tofile(exact)
+    np.full(64, 1.1, "f4").tofile(rough)
+    assert agreement_of(Expected(exact), "float32") == 0.01
+    assert agreement_of(Expected(exact, exact), "float32") == 0.01
+    assert agreement_of(Expected(rough, exact), "float32") == pytest.approx(0.4, rel=1e-3)
+    assert agreement_of(Expected(exact, exact, rough), "float32") == pytest.approx(0.4, rel=1e-3)
+    assert max(AGREEMENT.values()) < 0.05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,10 +15,12 @@ from attrs import frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evokernel_core.ascendc.emit import binding, call_site
+from evokernel_core.ascendc.emit.integrity import MANIFEST, check_unchanged, digest, sealed
 from evokernel_core.ascendc.emit.reference import python_name, statements, tensor_inputs
+from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.arguments import numbers_of, takes_lists
 from evokernel_core.domain.call_site import CallSite
-from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.errors import TaskRefused, UsageError
 from evokernel_core.domain.graph import Graph, GraphInput, InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region
@@ -28,8 +29,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 
 ROOT_PACKAGE = "evokernel_kernels"
-FORMAT = 2
-"""Version of kernel.json: 2 has the call site with its guards."""
+FORMAT = 3
+"""Version of kernel.json: 2 has the call site with its guards, 3 the digests of all files and of itself."""
 _ROOT_INIT = '''"""Ascend NPU kernels that EvoKernel wrote and verified; one package each."""
 
 from evokernel_kernels.guards import calls
@@ -54,7 +55,7 @@ def kernel_name(task: KernelTask, site: CallSite) -> str:
     with other guards or operands have packages of their own."""
     stem = re.sub(r"\W+", "_", task.name).strip("_").lower() or "fused"
     stem = stem if stem[0].isalpha() else f"op_{stem}"
-    return f"{stem}_{_sha256(task.task_id + site.digest)[:8]}"
+    return f"{stem}_{digest(task.task_id + site.digest)[:8]}"
 
 
 def import_root(file: Path) -> Path:
@@ -141,19 +142,19 @@ def package_files(task: KernelTask, place: Placed, source: KernelSource, verdict
         "schema_results": binding.schema_results(task),
     }
     arguments = ", ".join(python_name(item.name) for item in task.graph.inputs)
-    return {
+    files = {
         "op_kernel.cpp": source.op_kernel_cpp,
         "tiling.h": source.tiling_h,
         "op_torch.cpp": render("op_torch.cpp", **schema, **binding.context(task)),
         "CMakeLists.txt": render("CMakeLists.txt", name=name),
         "reference.py": render("reference.py", name=name, arguments=arguments, body=statements(task)),
         "test_op.py": render("test_op.py", **schema, **trial_context(task)),
-        "kernel.json": _manifest(name, task, place, source, verdict),
         "__init__.py": render("init.py", **schema, reference=_reference(task.graph)),
         "call.py": render(
             "call.py", name=name, file=place.file, symbol=place.symbol, **call_site.context(task, place.site)
         ),
     }
+    return {**files, MANIFEST: sealed(_manifest(name, task, place, source, verdict), files)}
 
 
 def _reference(graph: Graph) -> str:
@@ -176,38 +177,43 @@ def render(template: str, **context: Any) -> str:
     return _environment.get_template(f"{template}.jinja").render(**context)
 
 
-def _manifest(name: str, task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict) -> str:
-    data = {
+def _manifest(
+    name: str, task: KernelTask, place: Placed, source: KernelSource, verdict: Verdict
+) -> dict[str, Any]:
+    return {
         "format": FORMAT,
         "name": name,
         "task_id": task.task_id,
         "source_id": source.source_id,
         "chip": verdict.latency.chip if verdict.latency else "",
-        "files": {"op_kernel.cpp": _sha256(source.op_kernel_cpp), "tiling.h": _sha256(source.tiling_h)},
         "call": {**to_data(place), "guards": [guard.condition for guard in place.site.guards]},
         "task": to_data(task),
         "strategy": to_data(source.strategy),
         "verdict": to_data(verdict),
     }
-    return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def read_package(folder: Path) -> tuple[KernelTask, KernelSource, dict[str, Any]]:
-    """The task, the two files as they are now, and kernel.json. Raises UsageError for a bad folder."""
+def read_package(folder: Path, *, changed: bool = False) -> tuple[KernelTask, KernelSource, dict[str, Any]]:
+    """The task, the two files as they are now, and kernel.json. Raises UsageError for a bad folder,
+    TaskRefused for a task that is none, and PackageChanged unless ``changed`` says that the files may be
+    others than those that were verified."""
     try:
-        manifest: dict[str, Any] = json.loads((folder / "kernel.json").read_text())
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
         source = KernelSource(
             tiling_h=(folder / "tiling.h").read_text(),
             op_kernel_cpp=(folder / "op_kernel.cpp").read_text(),
             strategy=from_data(manifest["strategy"], Strategy),
         )
-        return from_data(manifest["task"], KernelTask), source, manifest
-    except (OSError, ValueError, KeyError) as error:
+        task = read_task(manifest["task"])
+    except UsageError:
+        raise
+    except RecursionError as error:
+        raise TaskRefused(f"{folder}/{MANIFEST} nests deeper than any that is written.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ExceptionGroup) as error:
         raise UsageError(f"{folder} is not a kernel package of EvoKernel; name one that is.") from error
+    if not changed:
+        check_unchanged(folder, manifest, task, source)
+    return task, source, manifest
 
 
 def trial_context(task: KernelTask) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 from evokernel_core.ascendc.emit import binding, call_site
+from evokernel_core.ascendc.emit.integrity import MANIFEST, sealed
 from evokernel_core.ascendc.emit.package import (
     FORMAT,
     Placed,
@@ -42,7 +43,9 @@ def vendor_name(task: KernelTask, place: Placed, found: Recognised) -> str:
     return f"{found.function.name}_{kernel_name(task, place.site)[-8:]}"
 
 
-def _files(name: str, task: KernelTask, place: Placed, found: Recognised, manifest: str) -> dict[str, str]:
+def _files(
+    name: str, task: KernelTask, place: Placed, found: Recognised, manifest: dict[str, Any]
+) -> dict[str, str]:
     names = {item.name: python_name(item.name) for item in task.graph.inputs}
     arguments = ", ".join(names.values())
     schema = {
@@ -51,10 +54,9 @@ def _files(name: str, task: KernelTask, place: Placed, found: Recognised, manife
         "schema_arguments": binding.schema_arguments(task),
         "schema_results": binding.schema_results(task),
     }
-    return {
+    files = {
         "reference.py": render("reference.py", name=name, arguments=arguments, body=statements(task)),
         "test_op.py": render("test_op.py", **schema, **trial_context(task)),
-        "kernel.json": manifest,
         "__init__.py": render(
             "vendor.py",
             **schema,
@@ -71,6 +73,7 @@ def _files(name: str, task: KernelTask, place: Placed, found: Recognised, manife
             **call_site.context(task, place.site, found.limits(names)),
         ),
     }
+    return {**files, MANIFEST: sealed(manifest, files)}
 
 
 def _results(found: Recognised) -> str:
@@ -80,11 +83,11 @@ def _results(found: Recognised) -> str:
     return ", ".join(f"found[{index}]" for index in found.results)
 
 
-def _manifest(name: str, region: Region, found: Recognised, chip: str) -> str:
+def _manifest(name: str, region: Region, found: Recognised, chip: str) -> dict[str, Any]:
     """Like a kernel's, without a verdict: no verifier runs a function of torch_npu."""
     assert region.task is not None
     names = {item.name: item.expression or item.name for item in region.task.graph.inputs}
-    data = {
+    return {
         "format": FORMAT,
         "name": name,
         "task_id": region.task.task_id,
@@ -97,4 +100,3 @@ def _manifest(name: str, region: Region, found: Recognised, chip: str) -> str:
         "task": to_data(region.task),
         "region": to_data(region),
     }
-    return json.dumps(data, indent=1, allow_nan=False) + "\n"

@@ -22,7 +22,8 @@ def take_channel() -> tuple[BinaryIO, BinaryIO]:
     """Duplicate stdin and stdout for the protocol, then point fd 0 at nothing and fd 1 at stderr."""
     reader = os.fdopen(os.dup(0), "rb")
     writer = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    nothing, end = os.pipe()  # empty once its end is closed; a sandbox may have no /dev/null
+    os.close(end)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)

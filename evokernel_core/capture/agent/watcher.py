@@ -6,9 +6,10 @@ the parent leads one. A thread in the child could not do that, for code that hol
 lets no thread run. The death signal of Linux alone could not either: it comes when the *thread* ends that
 started the process.
 
-As a script it runs another program in the same way, with an empty standard input in place of the pipe:
+As a script it runs another program in the same way, with an empty standard input in place of the pipe, or
+with its own where the pipe is another descriptor:
 
-    python watcher.py PROGRAM [ARGUMENT]...
+    python watcher.py PROGRAM [ARGUMENT]... [--until-eof DESCRIPTOR]
 """
 
 import contextlib
@@ -81,7 +82,10 @@ def _kill_at_eof(pipe: int, target: int) -> None:
 
 
 if __name__ == "__main__":
-    watch(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    if OPTION in sys.argv:
+        watch_as_told(sys.argv)
+    else:
+        watch(0)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
     os.execvp(sys.argv[1], sys.argv[1:])

@@ -55,6 +55,7 @@ public:
             race::EndBlock(core);
         }
         const CoreTime time = TimeOf(core);
+        AddWork(time);
         const auto block = static_cast<size_t>(core.block);
         times_[block].cycles = std::max(times_[block].cycles, time.cycles);
         if (!any_ || time.cycles > latest_) {
@@ -81,6 +82,16 @@ public:
     std::vector<CoreTrace> Traces() { return keeper_.Take(); }
 
 private:
+    void AddWork(const CoreTime &time)
+    {
+        for (int p = 0; p < kPipes; ++p) {
+            PipeWork &work = report_->work[p];
+            work.instructions += time.use[p].instructions;
+            work.bytes += time.use[p].bytes;
+            work.busy_us += time.use[p].busy / CurrentChip().mhz;
+        }
+    }
+
     std::vector<CoreTime> times_;
     static double MostBusy(const CoreTime &time)
     {

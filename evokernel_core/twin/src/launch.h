@@ -7,11 +7,19 @@
 
 namespace evokernel::twin {
 
+// What all cores of a launch did on one pipe.
+struct PipeWork {
+    uint64_t instructions = 0;
+    uint64_t bytes = 0;  // of copies
+    double busy_us = 0;
+};
+
 struct LaunchReport {
     std::string kernel;
     uint32_t blocks = 0;
     double latency_us = 0;
-    double busy_us[kPipes] = {};
+    double busy_us[kPipes] = {};  // of the slowest block
+    PipeWork work[kPipes];
     std::string bottleneck;
     uint32_t slowest = 0;
     std::vector<CoreTrace> cores;  // their timelines where a trace is wanted

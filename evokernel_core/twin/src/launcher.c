@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ struct __attribute__((packed)) PathAttr { uint64_t allowed; int32_t parent; };
 
 static const uint64_t FS_EXECUTE = 1u << 0, FS_WRITE_FILE = 1u << 1, FS_READ_FILE = 1u << 2,
                       FS_READ_DIR = 1u << 3, FS_REMOVE_FILE = 1u << 5, FS_MAKE_REG = 1u << 8,
-                      FS_TRUNCATE = 1u << 14;
+                      FS_TRUNCATE = 1u << 14, FS_OF_FILES = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 14;
 enum { FAILED = 120, MAX_FOLDERS = 64 };
 
 static void fail(const char *what) {
@@ -60,10 +61,13 @@ static uint64_t fs_rights(int abi) {
 
 static void allow(int ruleset, const char *folder, uint64_t rights) {
     struct PathAttr attr = {rights, open(folder, O_PATH | O_CLOEXEC)};
+    struct stat what;
     if (attr.parent < 0) {
         if (errno == ENOENT) return; /* e.g. no /lib64 on this machine */
         fail(folder);
     }
+    if (fstat(attr.parent, &what)) fail(folder);
+    if (!S_ISDIR(what.st_mode)) attr.allowed &= FS_OF_FILES; /* folders' rights are refused for a file */
     if (syscall(LANDLOCK_ADD, ruleset, 1, &attr, 0u)) fail(folder);
     close(attr.parent);
 }

@@ -38,6 +38,20 @@ std::string HazardList()
     return out + "]";
 }
 
+std::string WorkText(const LaunchReport &launch)
+{
+    std::string pipes;
+    for (int p = 0; p < kPipes; ++p) {
+        const PipeWork &work = launch.work[p];
+        if (work.instructions > 0) {
+            pipes += (pipes.empty() ? "" : ",") + Quoted(PipeName(static_cast<Pipe>(p))) + ":[" +
+                     std::to_string(work.instructions) + "," + std::to_string(work.bytes) + "," +
+                     Number(work.busy_us) + "]";
+        }
+    }
+    return "{" + pipes + "}";
+}
+
 std::string LaunchText(const LaunchReport &launch)
 {
     std::string pipes;
@@ -49,7 +63,7 @@ std::string LaunchText(const LaunchReport &launch)
     }
     return "{\"kernel\":" + Quoted(launch.kernel) + ",\"block_dim\":" + std::to_string(launch.blocks) +
            ",\"latency_us\":" + Number(launch.latency_us) + ",\"pipes\":{" + pipes +
-           "},\"bottleneck\":" + Quoted(launch.bottleneck) +
+           "},\"work\":" + WorkText(launch) + ",\"bottleneck\":" + Quoted(launch.bottleneck) +
            ",\"blocks\":{\"slowest\":" + std::to_string(launch.slowest) + "}}";
 }
 

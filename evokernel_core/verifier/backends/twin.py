@@ -23,6 +23,7 @@ from evokernel_core.twin.run import (
     RunResult,
     Status,
     TensorFile,
+    Work,
     run_kernel,
 )
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
@@ -128,4 +129,10 @@ def _timing(result: RunResult) -> Timing:
     busy: Counter[str] = Counter()
     for launch in result.launches:
         busy.update(dict(launch.pipes))
-    return Timing(result.latency_us, longest.block_dim, tuple(busy.items()), words, result.hazards)
+    work: dict[str, Work] = {}
+    for launch in result.launches:
+        for pipe, counted in launch.work:
+            work[pipe] = work.get(pipe, Work()) + counted
+    return Timing(
+        result.latency_us, longest.block_dim, tuple(busy.items()), words, result.hazards, tuple(work.items())
+    )

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from random import Random
 
 from attrs import frozen
 
+from evokernel_core.capture.reference import SPECIAL
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.products import multiply_adds
+from evokernel_core.verifier.draw import Draw
 
 MIB = 1024**2
 FULL_LIMIT = 64 * MIB
 """Bytes up to which the sizes in the user's file are run too, where the task is generic in sizes."""
 RUN_LIMIT = 512 * MIB
 """Bytes beyond which nothing is run."""
+RARELY = 8
 LARGE = 8 * MIB
 """Bytes of the largest case where the sizes in the user's file are beyond that limit, on top of what
 the least sizes take: weights of fixed size must not leave room for a single row only."""
+WHOLE_ROWS = 12 * MIB
+"""The same where all sizes but one are those in the user's file."""
 MODEST = MIB
 """Bytes of a case that is there for its odd sizes, on top of what the least sizes take."""
 MOST_PRODUCTS = 10**9
@@ -29,6 +35,17 @@ REPEAT_LIMIT = MIB // 4
 """Bytes up to which a case is run twice to see whether its outputs are the same; the first one always is."""
 
 SMALL = (3, 17, 5, 7, 11, 13)
+SEED_BITS = 31
+MILD = ("normal", "uniform", "ties", "signs")
+"""How inputs may be drawn where a case asks for plain values; ``capture.reference`` says what they are."""
+WIDE = ("wide", "wide", "scales", "large")
+MOVES = frozenset(
+    """view _unsafe_view reshape expand permute transpose t unsqueeze squeeze slice select cat stack flip roll
+    repeat clone contiguous alias detach split split_with_sizes unbind flatten unflatten diagonal
+    broadcast_to index_select""".split()  # noqa: SIM905
+)
+"""Operations that only move elements."""
+SHAPED = ("structured", "structured", "sorted", "rows")
 
 
 @frozen
@@ -62,53 +79,104 @@ def total_bytes(task: KernelTask, sizes: Mapping[str, int]) -> int:
     return sum(inputs) + sum(outputs)
 
 
-def plan_cases(task: KernelTask) -> tuple[CasePlan, ...]:
-    """The runs of the correctness gate, cheapest first. Raises Unverifiable."""
+def plan_cases(task: KernelTask, draw: Draw, *, thorough: bool = False) -> tuple[CasePlan, ...]:
+    """The runs of the correctness gate, cheapest first: sizes, seeds and distributions are those of the draw.
+
+    Where the sizes in the user's file are beyond ``FULL_LIMIT`` they are run with data too as long as the
+    twin can at all: always with ``thorough``, else in one draw of ``RARELY``, which no kernel can foresee.
+    Raises Unverifiable."""
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
     if least > RUN_LIMIT:
         raise Unverifiable(
             f"The kernel cannot be run here: its least size takes {least / MIB:.0f} MiB and the limit is "
             f"{RUN_LIMIT // MIB} MiB; capture the model with smaller inputs."
         )
-    return tuple(_generic_cases(task) if task.symbols else _pinned_cases(task))
+    numbers = draw.numbers(f"cases of {task.task_id}")
+    if not task.symbols:
+        return tuple(_pinned_cases(task, numbers))
+    whole = (numbers.randrange(RARELY) == 0 or thorough) and _is_runnable(task)
+    return tuple(_generic_cases(task, numbers, whole=whole))
 
 
-def _pinned_cases(task: KernelTask) -> Iterator[CasePlan]:
+def _is_runnable(task: KernelTask) -> bool:
+    """Whether a task beyond ``FULL_LIMIT`` can be run with data in a minute."""
+    sizes = task.sizes
+    fits = FULL_LIMIT < total_bytes(task, sizes) <= RUN_LIMIT
+    return (
+        fits and total_products(task, sizes) <= MOST_PRODUCTS and bytes_between(task, sizes) <= 2 * RUN_LIMIT
+    )
+
+
+def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
     """A task with fixed sizes: what changes is the data."""
     total = total_bytes(task, {})
-    distributions = ["normal", "wide", "structured", "uniform", "normal"]
+    distributions = [
+        "normal",
+        numbers.choice(WIDE),
+        numbers.choice(_shaped(task)),
+        numbers.choice(MILD),
+        "normal",
+    ]
     if total > FULL_LIMIT:
         distributions = distributions[:2]
     elif total > FULL_LIMIT // 4:
         distributions = distributions[:3]
-    for seed, distribution in enumerate(distributions):
-        yield CasePlan((), seed, distribution, 2 if seed == 0 else 1)
+    for number, distribution in enumerate(distributions):
+        yield CasePlan((), numbers.getrandbits(SEED_BITS), distribution, 2 if number == 0 else 1)
 
 
-def _generic_cases(task: KernelTask) -> Iterator[CasePlan]:
+def _shaped(task: KernelTask) -> tuple[str, ...]:
+    """The structured distributions; numbers that are none too where elements only change places, which every
+    one of them survives."""
+    moves = all(node.op.split(".")[1] in MOVES for node in task.graph.nodes)
+    return (SPECIAL,) if moves else SHAPED
+
+
+def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[CasePlan]:
     seen: set[tuple[tuple[tuple[str, int], ...], str]] = set()
-    for seed, (sizes, distribution) in enumerate(_bindings(task)):
+    for sizes, distribution in _bindings(task, numbers, whole=whole):
         key = tuple(sizes.items())
         if (key, distribution) not in seen:
             repeat = 2 if not seen or total_bytes(task, sizes) <= REPEAT_LIMIT else 1
             seen.add((key, distribution))
-            yield CasePlan(key, seed, distribution, repeat)
+            yield CasePlan(key, numbers.getrandbits(SEED_BITS), distribution, repeat)
 
 
-def _bindings(task: KernelTask) -> Iterator[tuple[dict[str, int], str]]:
-    """Least sizes, small primes, odd sizes of many tiles, one long side, and the file's own sizes."""
+def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tuple[dict[str, int], str]]:
+    """Least sizes, small odd ones, odd sizes of many tiles, one long side, and the file's own sizes, or where
+    those do not fit as much of them as does."""
     symbols = task.symbols
-    longest = max(symbols, key=lambda symbol: symbol.size).name
-    odd = {symbol.name: _odd(symbol) for symbol in symbols}
+    odd = {symbol.name: _odd(symbol, numbers) for symbol in symbols}
     least = {symbol.name: symbol.minimum for symbol in symbols}
     yield least, "uniform"
-    small = {s.name: max(SMALL[i % len(SMALL)], s.minimum) for i, s in enumerate(symbols)}
-    yield _bounded(task, shrink(task, small, MODEST)), "normal"
-    yield _bounded(task, shrink(task, odd, MODEST)), "wide"
-    one_long = {s.name: odd[s.name] if s.name == longest else max(3, s.minimum) for s in symbols}
-    yield _bounded(task, shrink(task, one_long, MODEST)), "structured"
+    primes = numbers.sample(SMALL, len(SMALL))
+    small = {s.name: max(primes[i % len(primes)], s.minimum) for i, s in enumerate(symbols)}
+    yield _bounded(task, shrink(task, small, MODEST)), numbers.choice(MILD)
+    yield _bounded(task, shrink(task, odd, MODEST)), numbers.choice(WIDE)
+    long = max(symbols, key=lambda symbol: symbol.size * numbers.choice((1, 1, 8))).name
+    one_long = {s.name: odd[s.name] if s.name == long else max(3, s.minimum) for s in symbols}
+    yield _bounded(task, shrink(task, one_long, MODEST)), numbers.choice(_shaped(task))
     fits = total_bytes(task, task.sizes) <= FULL_LIMIT
-    yield _bounded(task, task.sizes if fits else shrink(task, task.sizes, LARGE)), "normal"
+    yield _bounded(task, task.sizes) if fits else _largest(task, numbers), "normal"
+    if whole:
+        yield task.sizes, "normal"
+
+
+def _largest(task: KernelTask, numbers: Random) -> dict[str, int]:
+    """The file's sizes with one of them, mostly the outermost, cut down until the twin runs them in seconds;
+    only where that is not enough the others give way. Rows are as long as at full size and tiles as large, so
+    that what is compared is what is timed, and a kernel that does less from some size on is seen in either.
+    """
+    given = numbers.choice((task.symbols[0], task.symbols[0], numbers.choice(task.symbols)))
+    share = numbers.uniform(0.75, 1.0)
+    least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
+    size = given.size
+    while size > max(given.minimum, 1):
+        size = max(given.minimum, size // 2)
+        sizes = {**task.sizes, given.name: max(given.minimum, int(size * share))}
+        if total_bytes(task, sizes) <= least + WHOLE_ROWS and not _is_heavy(task, sizes):
+            return sizes
+    return _bounded(task, shrink(task, task.sizes, int(LARGE * share)))
 
 
 def _bounded(task: KernelTask, sizes: dict[str, int]) -> dict[str, int]:
@@ -138,9 +206,10 @@ def total_products(task: KernelTask, sizes: Mapping[str, int]) -> int:
     return sum(multiply_adds(node, task.graph, sizes) for node in task.graph.nodes)
 
 
-def _odd(symbol: Symbol) -> int:
-    """The odd number at or just below the size in the file: its last tile is cut short."""
-    return max(symbol.size - 1 + symbol.size % 2, symbol.minimum)
+def _odd(symbol: Symbol, numbers: Random) -> int:
+    """An odd number somewhat below the size in the file: its last tile is cut short."""
+    size = symbol.size - numbers.randrange(symbol.size // 8 + 1)
+    return max(size - 1 + size % 2, symbol.minimum)
 
 
 def shrink(task: KernelTask, sizes: Mapping[str, int], limit: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The latency gate: one launch at full size, never faster than the speed of light."""
+"""The latency gate: one launch at full size, whose time must be that of the whole work."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from evokernel_core.verifier.base import Backend, Timing, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
 from evokernel_core.verifier.gates.indices import Indices, drawn_indices
+from evokernel_core.verifier.gates.plausible import implausible, unsteady
 
 AGREEMENT = 0.02
 """How far the modelled time of a launch may depend on whether data moves, as a share."""
 MERGING = 0.2
 """The same for a kernel that asks the sorting unit how far a merge came, which depends on the numbers and
 not on what the kernel does about them; its latency is then that of a launch on data."""
-SLACK = 0.98
-"""A latency below this share of the roofline is no speed but a kernel that does not do its work."""
 
 
 def merges(source: KernelSource) -> bool:
@@ -48,6 +47,8 @@ def measure(
         return judge(task, backend, timing)
     if abs(timed.us - witness.us) > (MERGING if merging else AGREEMENT) * witness.us:
         return _failed("data-dependent", _lazy(witness, timed)), None
+    if skipped := unsteady(task, timing, timed, dict(witness.sizes) or task.sizes):
+        return _failed("work-skipped", skipped), None
     on_data = max(1.0, witness.us / timed.us) if merging else 1.0
     return judge(task, backend, evolve(timing, us=timing.us * on_data))
 
@@ -82,18 +83,13 @@ def _lazy(witness: Witness, timed: Timing) -> str:
 
 
 def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResult, Latency | None]:
-    """Compares a timing with the roofline."""
+    """Compares a timing with what the task's bytes and the counted work take at least."""
     errors = [hazard for hazard in timing.hazards if hazard.severity is Severity.ERROR]
     if errors:
         words = "; ".join(f"{hazard.code}: {hazard.message}" for hazard in errors[:3])
         return _failed(errors[0].code, f"{words} (at full size)"), None
-    bound = roofline_us(task, backend.chip)
-    if timing.us < SLACK * bound:
-        feedback = (
-            f"{timing.us:.3g} us {backend.latency_source} is below the bound of {bound:.3g} us of the bytes "
-            "and operations of this task: the kernel leaves out work at full size."
-        )
-        return _failed("implausible", feedback), None
+    if reason := implausible(task, backend.chip, timing):
+        return _failed("implausible", reason), None
     latency = Latency(
         us=timing.us,
         source=backend.latency_source,
@@ -101,7 +97,7 @@ def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResul
         block_dim=timing.block_dim,
         pipes=timing.pipes,
         bottleneck=timing.bottleneck,
-        roofline_us=bound,
+        roofline_us=roofline_us(task, backend.chip),
         baseline_us=eager_us(task, backend.chip),
     )
     return GateResult(GateName.LATENCY, GateStatus.PASSED, hazards=timing.hazards), latency

@@ -18,17 +18,17 @@ _ROUNDING = 2.0**-24
 _SIGMAS = 2.0
 
 
+SINGLE = {"float32": "float64", "complex64": "complex128"}
+"""What the precise result of a graph without half types is computed in."""
+
+
 def wider(graph: dict[str, Any]) -> dict[str, str]:
     """The dtype that each dtype of the graph is computed in for the precise result."""
     specs = [item["spec"] for item in graph["inputs"]]
     specs += [spec for node in graph["nodes"] for spec in node["outputs"]]
     if any(spec["dtype"] in HALF for spec in specs):
         return dict.fromkeys(HALF, "float32")
-    return (
-        {"float32": "float64", "complex64": "complex128"}
-        if any(node["op"] in SUMS for node in graph["nodes"])
-        else {}
-    )
+    return SINGLE if any(node["op"] in SUMS for node in graph["nodes"]) else {}
 
 
 def magnitude(values: Any) -> float:

@@ -8,6 +8,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,11 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+_TABLE = Path(__file__).parents[3] / "domain" / "operations.txt"
+_LONGEST_SIZE, _MOST_OPERATORS = 4000, 512
+"""Characters, and operators and brackets, of a size expression."""
+_MOST_WIDENED = 1 << 21
+"""Elements of all values of a graph without long sums that is computed in float64 too."""
 _ROUNDINGS = 4
 """Ways in which long sums are rounded to see how far that moves the results."""
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
@@ -46,7 +52,10 @@ _EXTRA_SHARE = 1 / 8
 def reference(
     graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, folder: str
 ) -> dict[str, Any]:
-    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files."""
+    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files. Raises
+    AgentError before anything runs where the graph names what is no operation of the table."""
+    for node in graph["nodes"]:
+        _operator(node["op"])
     with torch.no_grad(), _in_order():
         sums = LongSums(graph)
         values, results = _first_run(graph, sizes, seed, distribution, sums)
@@ -96,11 +105,11 @@ def _drawn(
             values[item["name"]] = _around(item["value"], distribution, generator)
             continue
         if item["kind"] == "scalar":
-            spread = "uniform" if distribution == "normal" else distribution
+            spread = distribution if distribution in ("wide", "structured") else "uniform"
             values[item["name"]] = draw((), "float32", spread, generator)
             continue
         shape = tuple(size_of(dim, sizes) for dim in item["spec"]["shape"])
-        if item["name"] in unbounded and distribution != "structured":
+        if item["name"] in unbounded and distribution not in ("structured", "rows"):
             value = draw_whole(shape, item["spec"]["dtype"], distribution, generator)
         else:
             limit = limits.get(item["name"], integers)
@@ -118,7 +127,7 @@ def _drawn(
 
 def _around(value: float, distribution: str, generator: torch.Generator) -> torch.Tensor:
     """A setting such as an eps: as captured, or up to four times as large or small; of the same sign."""
-    if distribution in ("normal", "structured"):
+    if distribution not in ("uniform", "wide"):
         return torch.tensor(value, dtype=torch.float32)
     exponent = torch.rand((), generator=generator) * 4.0 - 2.0
     return value * torch.exp2(exponent)
@@ -152,11 +161,18 @@ def run_widened(
     sums: LongSums,
 ) -> list[torch.Tensor]:
     """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
-    where the rounding of long sums of float32 may weigh in the results. Empty otherwise."""
+    where the rounding of long sums of float32 may weigh in the results, or where the graph has none and is so
+    small that it costs nothing. Empty otherwise."""
     types = precision.wider(graph)
-    if not types or ("float32" in types and not sums.weigh(results)):
+    if not types and _is_small(graph, sizes):
+        types = precision.SINGLE
+    elif not types or ("float32" in types and not sums.weigh(results)):
         return []
     return _run_as(types, graph, values, sizes, results)
+
+
+def _is_small(graph: dict[str, Any], sizes: dict[str, int]) -> bool:
+    return sum(math.prod(shape) for shape in _shapes(graph, sizes).values()) <= _MOST_WIDENED
 
 
 def _run_as(
@@ -246,9 +262,28 @@ _RULES = {precision.CONVOLUTION: precision.convolution, **stable_order.RULES, **
 """Operations that are computed here otherwise than by PyTorch's kernel for a CPU."""
 
 
+@lru_cache(maxsize=1)
+def _allowed() -> frozenset[str]:
+    """The operations that a task may name, from the product's own table."""
+    lines = (line.split() for line in _TABLE.read_text("ascii").splitlines() if line.strip())
+    return frozenset(words[0] for words in lines if not words[0].startswith("#"))
+
+
 def _operator(name: str) -> Any:
-    namespace, packet, overload = name.split(".")
-    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    """PyTorch's operation of that name. Raises AgentError for one that is not in the table: any other name
+    could reach whatever Python reaches."""
+    namespace, _, rest = name.partition(".")
+    if namespace != "aten" or rest not in _allowed():
+        raise AgentError("unsupported", f"The graph names the operation {name[:60]!r}, which no kernel has.")
+    packet, _, overload = rest.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload)
+
+
+def _dtype(name: str) -> torch.dtype:
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise AgentError("unsupported", f"The graph names the dtype {name[:60]!r}, which there is not.")
+    return found
 
 
 def _argument(value: Any, values: dict[str, Any], sizes: dict[str, int]) -> Any:
@@ -262,13 +297,18 @@ def _argument(value: Any, values: dict[str, Any], sizes: dict[str, int]) -> Any:
     if "sym" in value:
         return size_of(value["sym"], sizes)
     if "dtype" in value:
-        return getattr(torch, value["dtype"])
+        return _dtype(value["dtype"])
     return float(value["float"])
 
 
 def size_of(dim: int | str, sizes: Mapping[str, int]) -> int:
-    """The value of a size expression."""
-    return dim if isinstance(dim, int) else _evaluate(ast.parse(dim, mode="eval").body, sizes)
+    """The value of a size expression. Raises AgentError for text that is longer than any that is captured,
+    which could end this process."""
+    if isinstance(dim, int):
+        return dim
+    if len(dim) > _LONGEST_SIZE or sum(char in "+-*/%(" for char in dim) > _MOST_OPERATORS:
+        raise AgentError("unsupported", f"The graph has the size {dim[:40]!r}, which is none.")
+    return _evaluate(ast.parse(dim, mode="eval").body, sizes)
 
 
 def _evaluate(node: Any, sizes: Mapping[str, int]) -> int:
@@ -289,7 +329,7 @@ def draw(
     limit: Range = _INTEGERS[0],
 ) -> torch.Tensor:
     """One input. Values are drawn in float32 and rounded to ``dtype``; integers are within ``limit``."""
-    target = getattr(torch, dtype)
+    target = _dtype(dtype)
     if target is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
     if not target.is_floating_point:
@@ -302,7 +342,7 @@ def _draw_integers(
 ) -> torch.Tensor:
     """Uniform; the structured distribution has the same value everywhere, the last one there is."""
     low, high = min(limit.low, limit.high - 1), max(limit.high, 1)
-    if distribution == "structured":
+    if distribution in ("structured", "rows"):
         values = torch.full(shape, high - 1, dtype=torch.int64)
         values[..., :1] = low if limit.offsets else high - 1
         return values
@@ -344,11 +384,66 @@ def _structured(shape: tuple[int, ...], generator: torch.Generator) -> torch.Ten
     return patterns[(torch.arange(rows) + offset) % len(patterns)].reshape(shape)
 
 
+def _ties(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Quarters from -1 to 1: most elements have equals."""
+    return torch.randint(-4, 5, shape, generator=generator).float() / 4
+
+
+def _signs(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Plus, minus, plus, ... along the last dimension, each row beginning with either."""
+    if not shape:
+        return torch.randn(shape, generator=generator)
+    flips = torch.arange(shape[-1]) + torch.randint(0, 2, (*shape[:-1], 1), generator=generator)
+    return torch.randn(shape, generator=generator).abs() * (1 - 2 * (flips % 2))
+
+
+def _scales(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Magnitudes of all orders from 2**-10 to 2**4, of both signs."""
+    sizes = torch.exp2(torch.rand(shape, generator=generator) * 14.0 - 10.0)
+    return torch.where(torch.rand(shape, generator=generator) < 0.5, -sizes, sizes)
+
+
+def _sorted(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """N(0, 1) in rows that rise, or all that fall."""
+    values = torch.randn(shape, generator=generator)
+    falls = bool(torch.randint(0, 2, (), generator=generator))
+    return values.sort(-1, descending=falls).values if shape else values
+
+
+def _rows(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Each row one eighth or a multiple of it, up to 2: sums of many are exact."""
+    values = torch.randint(-16, 17, (*shape[:-1], 1) if shape else (), generator=generator).float() / 8
+    return values.expand(shape).clone()
+
+
+def _large(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """N(0, 1), one in 64 of them a thousand times as large, at most 2000."""
+    values = torch.randn(shape, generator=generator)
+    chosen = torch.rand(shape, generator=generator) < 1 / 64
+    return torch.where(chosen, (values * 1000).clamp(-2000, 2000), values)
+
+
+def _special(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """N(0, 1), every second one no ordinary number."""
+    values = torch.randn(shape, generator=generator)
+    others = torch.tensor(_SPECIAL)[torch.randint(0, len(_SPECIAL), shape, generator=generator)]
+    return torch.where(torch.rand(shape, generator=generator) < 0.5, others, values)
+
+
+_SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-40, -1e-40, 6e-8)
+"""The last ones are denormal in float32, or in float16."""
 _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.Tensor]] = {
     "normal": _normal,
     "uniform": _uniform,
     "wide": _wide,
     "structured": _structured,
+    "ties": _ties,
+    "signs": _signs,
+    "scales": _scales,
+    "sorted": _sorted,
+    "rows": _rows,
+    "large": _large,
+    "special": _special,
 }
 
 

@@ -1,0 +1,82 @@
+"""Whether a kernel package is the one that was verified: kernel.json has the digests of all files and itself.
+
+Nobody signs a package, so this tells a change and not who made it: whoever may write kernel.json can write
+its digests too. What a package then asks for is checked as the work of a stranger in any case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evokernel_core.domain.errors import PackageChanged
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+
+MANIFEST = "kernel.json"
+_OWN = "digest"
+
+
+def sealed(manifest: Mapping[str, Any], files: Mapping[str, str]) -> str:
+    """The text of kernel.json with the digests of the package's other files and its own."""
+    data = {**manifest, "files": {name: digest(text) for name, text in sorted(files.items())}}
+    data[_OWN] = _digest_of(data)
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def digest(text: str) -> str:
+    """sha256 (hex) of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_unchanged(
+    folder: Path, manifest: Mapping[str, Any], task: KernelTask, source: KernelSource
+) -> None:
+    """Raises PackageChanged, naming the first file that is not the one that was verified."""
+    check_files(folder, manifest)
+    if (manifest.get("task_id"), manifest.get("source_id")) != (task.task_id, source.source_id):
+        raise PackageChanged(_words(folder, MANIFEST))
+
+
+def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """The same without what the digests are of. Raises PackageChanged."""
+    if _OWN not in manifest:
+        raise PackageChanged(
+            f"{folder.name} comes from an older version and has no digests of its files; make the kernel "
+            f"again, or judge it as it is now with `evokernel verify --changed {folder}`."
+        )
+    for name, known in _files(manifest).items():
+        if digest_of_file(folder / name) != known:
+            raise PackageChanged(_words(folder, name))
+    if manifest[_OWN] != _digest_of(manifest):
+        raise PackageChanged(_words(folder, MANIFEST))
+
+
+def digest_of_file(path: Path) -> str:
+    """The same of a file, empty where it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _files(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The digests by file; a name that leads out of the folder has none that any file matches."""
+    files = manifest.get("files")
+    named = files.items() if isinstance(files, dict) else ()
+    return {str(name): value if Path(name).name == name else None for name, value in named}
+
+
+def _digest_of(manifest: Mapping[str, Any]) -> str:
+    data = {key: value for key, value in manifest.items() if key != _OWN}
+    return digest(json.dumps(data, sort_keys=True, separators=(",", ":")))
+
+
+def _words(folder: Path, name: str) -> str:
+    return (
+        f"{folder.name}/{name} was changed after it was verified; restore it, make the kernel again, or "
+        f"judge it as it is now with `evokernel verify --changed {folder}`."
+    )

@@ -1,0 +1,108 @@
+"""Whether a time can be that of the whole work: by the bytes of the task, and by what the backend counted.
+
+Nothing here knows an algorithm. A product that takes fewer multiplications than the direct one (Winograd,
+Strassen, parts of several narrow types) is as plausible as that one; a time that is shorter than the busiest
+pipe was busy is not, nor a launch that stores less than its outputs, nor one that does less for each element
+at full size than at the size where its results were compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import moved_us, traffic
+from evokernel_core.twin.run import Work
+from evokernel_core.verifier.base import Timing
+from evokernel_core.verifier.gates.cases import bytes_between, total_products
+
+SLACK = 0.98
+"""A time below this share of a bound is no speed but work that was left out."""
+WHOLE = 0.98
+"""The share of its outputs that a launch stores at least."""
+LEAST_COUNTED = 2**20
+"""Bytes of outputs from which stores are counted: smaller ones may be written by the scalar unit."""
+STEADY = 0.5
+"""The least share of the work for each element that may be left at full size of what was counted where
+results were compared. Kernels have other tiles at other sizes, and the last one of an odd size is mostly
+empty (of 256 rows of a product of 4096, 0.69 were left)."""
+PRESENT = 0.02
+"""The same where the two sizes differ in short dimensions, whose vectors and tiles are mostly empty."""
+LONG_ROW, LONG_SIDE = 2048, 256
+"""Sizes from which a dimension fills vectors (a row of 64 has four times the instructions for each element of
+one of 4096), and the tiles of products."""
+
+_STORES, _LOADS = ("MTE3", "FIX"), ("MTE2",)
+
+
+def implausible(task: KernelTask, chip: Chip, timing: Timing) -> str:
+    """Why a full-size time cannot be right, empty where it can."""
+    bound = moved_us(task, chip)
+    if timing.us < SLACK * bound:
+        return (
+            f"{timing.us:.3g} us is below the {bound:.3g} us that the bytes of inputs and outputs take: the "
+            "kernel leaves out work at full size."
+        )
+    busiest, pipe = max(
+        ((_least_us(pipe, work, chip), pipe) for pipe, work in timing.work), default=(0.0, "")
+    )
+    if timing.us < SLACK * busiest:
+        return f"{timing.us:.3g} us is below the {busiest:.3g} us that {pipe} worked on each core."
+    _, written = traffic(task, task.sizes)
+    stored = _bytes(timing, _STORES)
+    if timing.work and written >= LEAST_COUNTED and stored < WHOLE * written:
+        return f"At full size the kernel stores {stored} bytes of outputs that have {written}."
+    return ""
+
+
+def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, int]) -> str:
+    """What a kernel does less of, for each element, at full size than where its results were compared, at
+    ``sizes``; empty where it does not."""
+    before = dict(shares(task, seen, sizes))
+    least = STEADY if _is_alike(task, sizes) else PRESENT
+    for what, share in shares(task, full, task.sizes):
+        if share < least * before.get(what, 0.0):
+            return (
+                f"For each element of the task the kernel has {100 * share / before[what]:.0f} % of the "
+                f"{what} at full size that it has with {dict(sizes)}: work is skipped beyond the size that "
+                "is compared."
+            )
+    return ""
+
+
+def _is_alike(task: KernelTask, sizes: Mapping[str, int]) -> bool:
+    """Whether work grows with the sizes from one to the other: they differ in the number of rows only, or in
+    dimensions that are long in both."""
+    products = total_products(task, sizes)
+    others = [symbol for symbol in task.symbols if sizes.get(symbol.name) != symbol.size]
+    if others == list(task.symbols[:1]) and not products:
+        return True
+    return all(sizes.get(symbol.name, 0) >= (LONG_SIDE if products else LONG_ROW) for symbol in others)
+
+
+def shares(task: KernelTask, timing: Timing, sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
+    """Counted work by what of the task it grows with."""
+    if not timing.work:
+        return
+    work = dict(timing.work)
+    read, written = traffic(task, sizes)
+    products = total_products(task, sizes)
+    if products:
+        yield "products", work.get("M", Work()).us / products
+    elif between := bytes_between(task, sizes):
+        yield "vector work", work.get("V", Work()).us / between
+    if read:
+        yield "loads", min(_bytes(timing, _LOADS) / read, 1.0)
+    if written:
+        yield "stores", min(_bytes(timing, _STORES) / written, 1.0)
+
+
+def _least_us(pipe: str, work: Work, chip: Chip) -> float:
+    """Microseconds of a pipe where all cores that have it share its work evenly."""
+    cores = {"M": chip.aic, "MTE1": chip.aic, "FIX": chip.aic, "V": chip.aiv, "MTE3": chip.aiv}
+    return work.us / cores.get(pipe, chip.aic + chip.aiv)
+
+
+def _bytes(timing: Timing, pipes: tuple[str, ...]) -> int:
+    return sum(work.nbytes for pipe, work in timing.work if pipe in pipes)

@@ -1,0 +1,39 @@
+"""Whatever is captured passes the check that stands in front of tasks from elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.capture.client import AgentClient
+from evokernel_core.domain.admission import read_task
+from evokernel_core.domain.errors import CaptureError
+from evokernel_core.domain.serial import to_data
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "tests/capture/models").glob("*.py")])
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[AgentClient]:
+    with AgentClient(sys.executable, evaluation=True) as client:
+        yield client
+
+
+def test_every_captured_task_is_admitted(client: AgentClient) -> None:
+    tasks = 0
+    for file in FILES:
+        for whole in (False, True):
+            try:
+                regions = client.capture(file, None, covered_ops(), whole=whole)
+            except CaptureError:  # some of the models are there to fail
+                continue
+            for region in regions:
+                if region.task is not None:
+                    tasks += 1
+                    assert read_task(to_data(region.task)).task_id == region.task.task_id, file
+    assert tasks > 60
