@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from pathlib import Path
 
 import click
 
-from evokernel_core.domain.errors import StoreError, UsageError
+from evokernel_core.cli.verifier_token import (
+    TOKEN_VARIABLE,
+    check_strength,
+    default_token_path,
+    environment_token,
+    read_token,
+    token,
+)
+from evokernel_core.domain.errors import UsageError
 from evokernel_core.paths import data_dir
-
-TOKEN_VARIABLE = "EVOKERNEL_VERIFIER_TOKEN"
 
 
 @click.group("verifier", context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,6 +38,20 @@ def command() -> None:
 @click.option("--tls-cert", default="", help="PEM certificate; with --tls-key the service speaks https.")
 @click.option("--tls-key", default="", help="PEM key of the certificate.")
 @click.option("--plain-http", is_flag=True, help="Listen beyond this machine without https.")
+@click.option(
+    "--ray",
+    default="",
+    metavar="ADDRESS",
+    help="Judge on the hosts of the Ray cluster at HOST:PORT; `local` starts one here.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["twin", "NPU", "GPU"]),
+    help="Ray resource that a host declares for each kernel that it judges at a time; by the backend.",
+)
+@click.option(
+    "--connections", default=256, show_default=True, type=click.IntRange(8, 1024), help="From one address."
+)
 def serve(  # noqa: PLR0913, PLR0917
     host: str,
     port: int,
@@ -46,12 +64,17 @@ def serve(  # noqa: PLR0913, PLR0917
     tls_cert: str,
     tls_key: str,
     plain_http: bool,
+    ray: str,
+    device: str | None,
+    connections: int,
 ) -> None:
     """Judge kernels that others send, until stopped."""
     from evokernel_core.network import is_loopback
     from evokernel_core.verifier.factory import name_of
     from evokernel_core.verifier.service import ServiceConfig
     from evokernel_core.verifier.service import serve as run
+    from evokernel_core.verifier.serving.door import Limits
+    from evokernel_core.verifier.serving.fleet.pool import DEVICES, check_ray
 
     if bool(tls_cert) != bool(tls_key):
         raise UsageError("https needs both --tls-cert and --tls-key.")
@@ -62,19 +85,26 @@ def serve(  # noqa: PLR0913, PLR0917
         )
     folder = data or data_dir() / "verifier"
     path = token_file or folder / "token"
+    given = environment_token()
+    if ray:
+        check_ray()
     config = ServiceConfig(
         folder=folder,
-        token=_environment_token() or read_token(path, create=token_file is None),
+        token=check_strength(
+            given or read_token(path, create=token_file is None), TOKEN_VARIABLE if given else str(path)
+        ),
         name=name_of(backend),
         backend=backend,
         chip=chip,
         workers=workers,
         arguments={"backend": backend, "chip": chip, "interpreter": interpreter},
+        ray=ray,
+        device=device or DEVICES[backend],
+        limits=Limits(connections_an_address=connections),
     )
     scheme = "https" if tls_cert else "http"
-    click.echo(
-        f"Verifying on {scheme}://{host}:{port} with {workers} worker(s); the queue is in {folder}.", err=True
-    )
+    who = f"the hosts of Ray at {ray}" if ray else f"{workers} worker(s)"
+    click.echo(f"Verifying on {scheme}://{host}:{port} with {who}; the queue is in {folder}.", err=True)
     run(config, host=host, port=port, certificate=tls_cert, key=tls_key)
 
 
@@ -88,7 +118,7 @@ def status(url: str, token_file: Path | None, ca_bundle: str, plain_http: bool, 
     """Who judges at a URL, and how much waits there."""
     from evokernel_core.verifier.client import RemoteVerifier
 
-    token = _environment_token() or read_token(token_file or default_token_path())
+    token = environment_token() or read_token(token_file or default_token_path())
     remote = RemoteVerifier(url, token, ca_bundle, patience=3.0, plain_http=plain_http)
     view = remote.status().model_dump()
     if as_json:
@@ -101,50 +131,4 @@ def status(url: str, token_file: Path | None, ca_bundle: str, plain_http: bool, 
     )
 
 
-@command.command()
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Folder of the service.")
-def token(data: Path | None) -> None:
-    """Print the token of this machine's service; made at the first use."""
-    click.echo(read_token(data / "token" if data else default_token_path(), create=True))
-
-
-def default_token_path() -> Path:
-    return data_dir() / "verifier" / "token"
-
-
-def read_token(path: Path, *, create: bool = False) -> str:
-    """The token in a file, made there for its owner alone if allowed. Raises UsageError, StoreError."""
-    try:
-        if create and not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write_private(path, secrets.token_urlsafe(32))
-        text = path.read_text().strip()
-    except FileNotFoundError as error:
-        raise UsageError(
-            f"There is no token in {path}; give --token-file or set {TOKEN_VARIABLE}."
-        ) from error
-    except OSError as error:
-        raise StoreError(
-            f"The token in {path} cannot be read or made ({error}); check the folder."
-        ) from error
-    if not text:
-        raise UsageError(f"The token file {path} is empty; delete it and a new one is made.")
-    return text
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Writes at once or not at all, readable by the owner only; a file that is there already wins."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text + "\n")
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        return
-    finally:
-        temporary.unlink()
-
-
-def _environment_token() -> str:
-    return os.environ.get(TOKEN_VARIABLE, "").strip()
+command.add_command(token)

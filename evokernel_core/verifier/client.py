@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx2
@@ -33,7 +34,11 @@ TIMES_FORGOTTEN = 3
 
 
 class _Busy(Exception):
-    """An answer that another try later may change."""
+    """An answer that another try later may change; ``later`` says in how many seconds, 0 does not."""
+
+    def __init__(self, sentence: str, later: float) -> None:
+        super().__init__(sentence)
+        self.later = later
 
 
 class _Gone(VerifierError):
@@ -44,7 +49,9 @@ class RemoteVerifier:
     """Asks the service at ``url``; jobs survive both sides being killed, as asking twice is asking once.
 
     ``wait`` is how long one request waits for the end of a job, in seconds, and so how soon a cancel
-    is noticed. ``patience`` bounds the seconds of tries against a service that is away.
+    is noticed. ``patience`` bounds the seconds of tries against a service that is away; one that says
+    when to come back is asked again then, or given up at once where that is later. ``background`` jobs
+    leave the others' first.
     Raises UsageError for a URL that would send the token readable over a network; ``plain_http``
     allows that where something else protects the way.
     """
@@ -58,7 +65,9 @@ class RemoteVerifier:
         *,
         patience: float = 10.0,
         plain_http: bool = False,
+        background: bool = False,
     ) -> None:
+        self._priority = {"priority": "background"} if background else {}
         self._url = check_url(url, plain_http=plain_http)
         self._wait = wait
         self._patience = patience
@@ -100,7 +109,7 @@ class RemoteVerifier:
         if not self._spoken:
             self.status()
         client = secrets.token_hex(8)
-        body = {"task": to_data(task), "source": to_data(source), "client": client}
+        body = {"task": to_data(task), "source": to_data(source), "client": client} | self._priority
         for _ in range(TIMES_FORGOTTEN):
             job = self._ask("POST", "/v1/jobs", JobView, json=body)
             done = self._follow(job, client, cancelled)
@@ -151,8 +160,8 @@ class RemoteVerifier:
             raise _Gone(f"{self._url} has no {path}; check that the URL is a verifier's.")
         if response.status_code == 401:
             raise VerifierError(
-                f"The verifier at {self._url} refused the token; copy the one that"
-                " `evokernel verifier token` shows there."
+                f"The verifier at {self._url} refused the token, which is wrong, revoked or expired; ask"
+                " there for one of `evokernel verifier token add`."
             )
         if not response.is_success:
             raise VerifierError(f"The verifier at {self._url} refused: {_sentence(response)}")
@@ -167,7 +176,7 @@ class RemoteVerifier:
         """An answer that trying again would not change. Raises VerifierUnavailable, VerifierError."""
         try:
             for attempt in stamina.retry_context(
-                on=_may_pass,
+                on=partial(_may_pass, patience),
                 attempts=None if patience else 1,
                 timeout=patience or None,
                 wait_max=2.0,
@@ -176,7 +185,7 @@ class RemoteVerifier:
                 with attempt:
                     response = self._http.request(method, path, **request)
                     if response.status_code in AWAY:
-                        raise _Busy(_sentence(response))
+                        raise _Busy(_sentence(response), _later(response))
         except httpx2.HTTPError as error:
             if is_untrusted_certificate(error):
                 raise VerifierError(
@@ -196,9 +205,17 @@ class RemoteVerifier:
         )
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether another try may go better."""
+def _may_pass(patience: float, error: Exception) -> bool | float:
+    """Whether another try may go better, or in how many seconds."""
+    if isinstance(error, _Busy) and error.later:
+        return error.later if error.later <= patience else False
     return isinstance(error, _Busy | httpx2.TransportError) and not is_untrusted_certificate(error)
+
+
+def _later(response: httpx2.Response) -> float:
+    """Seconds of a Retry-After header, 0 without one."""
+    text = response.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 def _sentence(response: httpx2.Response) -> str:

@@ -4,6 +4,10 @@ A job is queued, then running under a lease, then done; a done job holds a verdi
 there is none. Every change is one ``BEGIN IMMEDIATE`` transaction. A lease is a random word that
 only the present holder knows: a worker that lost its job cannot finish it.
 
+Jobs wait for their user, in one of two classes. Which is claimed next is a weighted round robin over
+classes, then over users, so nobody keeps anybody out; within a user's class the oldest goes first.
+What a user may take a day is counted in the same transactions, so asking in parallel evades nothing.
+
 One server owns a queue at a time (``QueueLock``). The one that starts puts jobs whose server was
 killed back into the queue, so nothing is lost, and a verdict is stored once, so nothing is repeated.
 """
@@ -11,7 +15,6 @@ killed back into the queue, so nothing is lost, and a verdict is stored once, so
 from __future__ import annotations
 
 import fcntl
-import os
 import secrets
 import sqlite3
 import threading
@@ -27,12 +30,24 @@ from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
 from evokernel_core.domain.errors import StoreError, VerifierError
+from evokernel_core.verifier.serving.private import make_private, private_folder
+from evokernel_core.verifier.serving.turns import Turns
+from evokernel_core.verifier.serving.users import NO_LIMIT, OWNER, Priority, Quota
 
 MAX_DEATHS = 3
 """A job whose worker died this often is given up: the job is what kills it."""
 
+MAX_MOVES = 20
+"""A job whose host was lost this often is given up: hosts do not die so often by themselves."""
+
+WEIGHTS = {Priority.INTERACTIVE: 4.0, Priority.BACKGROUND: 1.0}
+"""Turns of each class while both wait."""
+
 KEPT_RESULTS = 20_000
 """Finished jobs kept, the newest first."""
+
+DAYS_KEPT = 40
+"""Days of which it is known who used how much."""
 
 migrations = Migrations("evokernel.verifier.queue")
 
@@ -65,6 +80,28 @@ def m001_jobs(db: Any) -> None:
     )
 
 
+@migrations()  # type: ignore[untyped-decorator]
+def m002_users(db: Any) -> None:
+    """Jobs of before are the owner's."""
+    for column, kind, default in (
+        ("user", str, OWNER),
+        ("priority", str, Priority.INTERACTIVE.value),
+        ("moves", int, 0),
+        ("cpu_s_a_day", int, 0),
+    ):
+        db["jobs"].add_column(column, kind, not_null_default=default)
+    db["jobs"].create_index(["state", "priority", "user", "created"])
+    db["interests"].add_column("user", str, not_null_default=OWNER)
+    db["interests"].add_column("priority", str, not_null_default=Priority.INTERACTIVE.value)
+    db["interests"].transform(pk=("job", "user", "client"))
+    db.create_table(
+        "usage",
+        {"user": str, "day": int, "jobs": int, "cpu_s": float},
+        pk=("user", "day"),
+        not_null={"jobs", "cpu_s"},
+    )
+
+
 class QueueState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
@@ -84,24 +121,53 @@ class QueuedJob:
 
 @frozen
 class Claim:
-    """A job that the holder of ``lease`` is to run; ``task`` and ``source`` are JSON."""
+    """A job that the holder of ``lease`` is to run; ``task`` and ``source`` are JSON.
+
+    ``user`` is whose turn it was, and who pays the time.
+    """
 
     id: str
     lease: str
     task: str
     source: str
+    user: str = OWNER
+
+
+@frozen
+class Asker:
+    """Who wants a job, how urgently, and what that user may take."""
+
+    user: str = OWNER
+    client: str = ""
+    priority: Priority = Priority.INTERACTIVE
+    quota: Quota = NO_LIMIT
 
 
 class QueueFull(VerifierError):
-    """More jobs are waiting than the service takes."""
+    """More jobs are waiting than the service, or this user's share of it, takes."""
+
+    retry_after_s = 5
+
+
+class QuotaUsed(QueueFull):
+    """The user has had what a day gives; ``retry_after_s`` is how long the day still lasts."""
+
+    @property
+    def retry_after_s(self) -> int:  # type: ignore[override]
+        return int(86_400 - time.time() % 86_400) + 1
+
+
+def _today() -> int:
+    """Days since 1970, UTC."""
+    return int(time.time() // 86_400)
 
 
 class QueueLock:
     """Ownership of a data folder, held until the process ends. Raises StoreError if another has it."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = (folder / "queue.lock").open("w")
+        private_folder(folder)
+        self._file = make_private(folder / "queue.lock").open("w")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -120,10 +186,11 @@ class JobQueue:
     def __init__(self, folder: Path, *, limit: int = 10_000) -> None:
         self._limit = limit
         self._mutex = threading.Lock()
+        self._classes = Turns({priority.value: weight for priority, weight in WEIGHTS.items()})
+        self._users = {priority.value: Turns() for priority in Priority}
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / "queue.db"
-            os.close(os.open(path, os.O_CREAT, 0o600))
+            private_folder(folder)
+            path = make_private(folder / "queue.db")
             self._conn = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             self._conn.row_factory = sqlite3.Row
             self._db = Database(self._conn)
@@ -140,44 +207,138 @@ class JobQueue:
         with self._mutex:
             self._db.close()
 
-    def put(self, job_id: str, task: str, source: str, client: str = "") -> QueuedJob:
+    def put(
+        self, job_id: str, task: str, source: str, client: str = "", *, asker: Asker | None = None
+    ) -> QueuedJob:
         """The job, queued if it is new or if the last try ended in an error.
 
-        Asking twice is asking once. ``client`` is recorded as one who wants the job.
-        Raises QueueFull.
+        Asking twice is asking once. ``asker`` (or the owner's ``client``) is recorded as one who wants
+        the job; a job that two want waits for the more urgent. Raises QueueFull, QuotaUsed.
         """
-        now = time.time()
+        asker = asker or Asker(client=client)
         with self._transaction():
             job = self._find(job_id)
             if job is None or job.error:
-                if self._count(QueueState.QUEUED) >= self._limit:
-                    raise QueueFull(f"The queue already holds {self._limit} jobs; ask again later.")
+                self._take_one(asker)
+                self._insert(job_id, task, source, asker)
+            elif job.state is QueueState.QUEUED and asker.priority is Priority.INTERACTIVE:
                 self._conn.execute(
-                    "INSERT OR REPLACE INTO jobs (id, state, task, source, verdict, error, lease, deaths,"
-                    " created, updated) VALUES (?, 'queued', ?, ?, '', '', '', 0, ?, ?)",
-                    [job_id, task, source, now, now],
+                    "UPDATE jobs SET user = ?, priority = ? WHERE id = ? AND priority = ?",
+                    [asker.user, Priority.INTERACTIVE.value, job_id, Priority.BACKGROUND.value],
                 )
-            self._conn.execute("INSERT OR IGNORE INTO interests VALUES (?, ?)", [job_id, client])
+            self._conn.execute(
+                "INSERT OR REPLACE INTO interests (job, user, client, priority) VALUES (?, ?, ?, ?)",
+                [job_id, asker.user, asker.client, asker.priority.value],
+            )
             return self._found(job_id)
+
+    def _insert(self, job_id: str, task: str, source: str, asker: Asker) -> None:
+        now = time.time()
+        self._conn.execute(
+            "INSERT OR REPLACE INTO jobs (id, state, task, source, verdict, error, lease, deaths, moves,"
+            " created, updated, user, priority, cpu_s_a_day)"
+            " VALUES (?, 'queued', ?, ?, '', '', '', 0, 0, ?, ?, ?, ?, ?)",
+            [job_id, task, source, now, now, asker.user, asker.priority.value, asker.quota.cpu_s_a_day],
+        )
+
+    def _take_one(self, asker: Asker) -> None:
+        """Counts a new job of the asker. Raises QueueFull, QuotaUsed."""
+        quota = asker.quota
+        if self._count(QueueState.QUEUED) >= self._limit:
+            raise QueueFull(f"The queue already holds {self._limit} jobs; ask again later.")
+        jobs, cpu_s = self._used(asker.user)
+        if quota.jobs_a_day and jobs >= quota.jobs_a_day:
+            raise QuotaUsed(f"{asker.user} has asked for {quota.jobs_a_day} jobs today, which is the limit.")
+        if quota.cpu_s_a_day and cpu_s >= quota.cpu_s_a_day:
+            raise QuotaUsed(
+                f"{asker.user} has used {quota.cpu_s_a_day} CPU seconds today, which is the limit."
+            )
+        if quota.queued and self._waiting(asker.user) >= quota.queued:
+            raise QueueFull(
+                f"{asker.user} already has {quota.queued} jobs waiting, which is the limit; ask again later."
+            )
+        self._charge(asker.user, jobs=1)
+
+    def _waiting(self, user: str) -> int:
+        return int(self._db["jobs"].count_where("state = 'queued' AND user = ?", [user]))
+
+    def _used(self, user: str) -> tuple[int, float]:
+        """Jobs and CPU seconds of the user since midnight UTC."""
+        row = self._conn.execute(
+            "SELECT jobs, cpu_s FROM usage WHERE user = ? AND day = ?", [user, _today()]
+        ).fetchone()
+        return (row["jobs"], row["cpu_s"]) if row else (0, 0.0)
+
+    def _charge(self, user: str, *, jobs: int = 0, cpu_s: float = 0.0) -> None:
+        self._conn.execute(
+            "INSERT INTO usage (user, day, jobs, cpu_s) VALUES (?, ?, ?, ?) ON CONFLICT (user, day)"
+            " DO UPDATE SET jobs = jobs + excluded.jobs, cpu_s = cpu_s + excluded.cpu_s",
+            [user, _today(), jobs, cpu_s],
+        )
+
+    def used(self, user: str) -> tuple[int, float]:
+        """Jobs and CPU seconds of the user since midnight UTC."""
+        with self._mutex:
+            return self._used(user)
+
+    def wanted_by(self, job_id: str, user: str) -> bool:
+        """Whether the user has asked for the job."""
+        with self._mutex:
+            asked = self._conn.execute(
+                "SELECT 1 FROM interests WHERE job = ? AND user = ? LIMIT 1", [job_id, user]
+            ).fetchone()
+            return asked is not None
 
     def get(self, job_id: str) -> QueuedJob | None:
         with self._mutex:
             return self._find(job_id)
 
     def claim(self) -> Claim | None:
-        """The oldest queued job, now running under a new lease; None when nothing waits."""
+        """The next job by turns, now running under a new lease; None when nothing may be run.
+
+        Jobs of a user whose CPU seconds of today are used wait for tomorrow.
+        """
         with self._transaction():
-            row = self._conn.execute(
-                "SELECT id, task, source FROM jobs WHERE state = 'queued' ORDER BY created, id LIMIT 1"
-            ).fetchone()
-            if row is None:
+            found = self._next()
+            if found is None:
                 return None
+            priority, user = found
+            row = self._conn.execute(
+                "SELECT id, task, source FROM jobs WHERE state = 'queued' AND priority = ? AND user = ?"
+                " ORDER BY created, id LIMIT 1",
+                [priority, user],
+            ).fetchone()
             lease = secrets.token_hex(16)
             self._conn.execute(
                 "UPDATE jobs SET state = 'running', lease = ?, updated = ? WHERE id = ?",
                 [lease, time.time(), row["id"]],
             )
-            return Claim(row["id"], lease, row["task"], row["source"])
+        self._classes.take(priority)
+        self._users[priority].take(user)
+        return Claim(row["id"], lease, row["task"], row["source"], user)
+
+    def _next(self) -> tuple[str, str] | None:
+        """Whose turn it is: a class and a user in it."""
+        waiting = {priority.value: self._users_waiting(priority) for priority in Priority}
+        classes = [priority for priority, users in waiting.items() if users]
+        if not classes:
+            return None
+        priority = self._classes.next(classes)
+        return priority, self._users[priority].next(waiting[priority])
+
+    def _users_waiting(self, priority: Priority) -> list[str]:
+        """Users with a queued job of the class and CPU seconds left; one index step for each."""
+        users: list[str] = []
+        step = (
+            "SELECT user, cpu_s_a_day FROM jobs WHERE state = 'queued' AND priority = ? AND user > ?"
+            " ORDER BY user LIMIT 1"
+        )
+        user = ""
+        while row := self._conn.execute(step, [priority.value, user]).fetchone():
+            user = row["user"]
+            if not row["cpu_s_a_day"] or self._used(user)[1] < row["cpu_s_a_day"]:
+                users.append(user)
+        return users
 
     def holds(self, claim: Claim) -> bool:
         """Whether the job still is the claim's."""
@@ -187,9 +348,13 @@ class JobQueue:
             ).fetchone()
             return held is not None
 
-    def finish(self, claim: Claim, *, verdict: str = "", error: str = "") -> bool:
-        """Stores the result. False if the claim no longer holds the job: cancelled or taken back."""
+    def finish(self, claim: Claim, *, verdict: str = "", error: str = "", cpu_s: float = 0.0) -> bool:
+        """Stores the result. False if the claim no longer holds the job: cancelled or taken back.
+
+        ``cpu_s``: what the work took of its user's day, whoever holds the job now.
+        """
         with self._transaction():
+            self._charge(claim.user, cpu_s=cpu_s)
             done = self._conn.execute(
                 "UPDATE jobs SET state = 'done', verdict = ?, error = ?, lease = '', task = '', source = '',"
                 " updated = ? WHERE id = ? AND state = 'running' AND lease = ?",
@@ -197,42 +362,70 @@ class JobQueue:
             ).rowcount
             return bool(done)
 
-    def give_back(self, claim: Claim, *, died: bool) -> bool:
-        """Queues a running job again; ``died`` counts a death of its worker.
+    def give_back(self, claim: Claim, *, died: bool, host_lost: bool = False, cpu_s: float = 0.0) -> bool:
+        """Queues a running job again; ``died`` counts a death of its worker, ``host_lost`` one of a host.
 
         True if the job waits again, False if it was cancelled or has now been given up.
         """
         with self._transaction():
+            self._charge(claim.user, cpu_s=cpu_s)
             row = self._conn.execute(
-                "SELECT deaths FROM jobs WHERE id = ? AND state = 'running' AND lease = ?",
+                "SELECT deaths, moves FROM jobs WHERE id = ? AND state = 'running' AND lease = ?",
                 [claim.id, claim.lease],
             ).fetchone()
             if row is None:
                 return False
-            deaths = row["deaths"] + died
-            given_up = deaths >= MAX_DEATHS
-            error = f"The worker died {deaths} times on this kernel; report it with the service's log."
+            deaths, moves = row["deaths"] + died, row["moves"] + host_lost
+            error = ""
+            if deaths >= MAX_DEATHS:
+                error = f"The worker died {deaths} times on this kernel; report it with the service's log."
+            elif moves >= MAX_MOVES:
+                error = f"The host was lost {moves} times on this kernel; look into the hosts' logs."
             self._conn.execute(
-                "UPDATE jobs SET state = ?, deaths = ?, error = ?, lease = '', updated = ? WHERE id = ?",
-                ["done" if given_up else "queued", deaths, error if given_up else "", time.time(), claim.id],
+                "UPDATE jobs SET state = ?, deaths = ?, moves = ?, error = ?, lease = '', updated = ?"
+                " WHERE id = ?",
+                ["done" if error else "queued", deaths, moves, error, time.time(), claim.id],
             )
-            return not given_up
+            return not error
 
-    def withdraw(self, job_id: str, client: str = "") -> bool | None:
-        """The client no longer wants the job; it goes when nobody does. A result stays.
+    def withdraw(self, job_id: str, client: str = "", *, user: str = OWNER) -> bool | None:
+        """The user's client no longer wants the job; it goes when nobody does. A result stays.
 
-        True if the job is gone, False if it stays, None if there is no such job.
+        True if the job is gone, False if it stays, None if the user has no such job.
         """
         with self._transaction():
             job = self._find(job_id)
-            if job is None:
+            mine = "job = ? AND user = ?"
+            known = self._conn.execute(f"SELECT 1 FROM interests WHERE {mine}", [job_id, user]).fetchone()
+            if job is None or not known:
                 return None
-            self._conn.execute("DELETE FROM interests WHERE job = ? AND client = ?", [job_id, client])
-            wanted = self._conn.execute("SELECT 1 FROM interests WHERE job = ? LIMIT 1", [job_id]).fetchone()
-            if wanted or job.state is QueueState.DONE:
+            if job.state is QueueState.DONE:
                 return False
+            self._conn.execute(f"DELETE FROM interests WHERE {mine} AND client = ?", [job_id, user, client])
+            return not self._pass_on(job_id)
+
+    def remove(self, job_id: str) -> bool | None:
+        """Nobody is asked: True if the job is gone, False if it was done, None if there is no such job."""
+        with self._transaction():
+            job = self._find(job_id)
+            if job is None or job.state is QueueState.DONE:
+                return None if job is None else False
+            self._conn.execute("DELETE FROM interests WHERE job = ?", [job_id])
+            return not self._pass_on(job_id)
+
+    def _pass_on(self, job_id: str) -> bool:
+        """The job waits for the most urgent of those who still want it; False: nobody, and it is gone."""
+        heir = self._conn.execute(
+            "SELECT user, priority FROM interests WHERE job = ? ORDER BY priority DESC, rowid LIMIT 1",
+            [job_id],
+        ).fetchone()
+        if heir is None:
             self._conn.execute("DELETE FROM jobs WHERE id = ?", [job_id])
-            return True
+            return False
+        self._conn.execute(
+            "UPDATE jobs SET user = ?, priority = ? WHERE id = ?", [heir["user"], heir["priority"], job_id]
+        )
+        return True
 
     def recover(self) -> int:
         """Queues every running job again and drops the oldest results; call it once, at the start."""
@@ -244,6 +437,7 @@ class JobQueue:
             old = "SELECT id FROM jobs WHERE state = 'done' ORDER BY updated DESC LIMIT -1 OFFSET ?"
             self._conn.execute(f"DELETE FROM interests WHERE job IN ({old})", [KEPT_RESULTS])
             self._conn.execute(f"DELETE FROM jobs WHERE id IN ({old})", [KEPT_RESULTS])
+            self._conn.execute("DELETE FROM usage WHERE day < ?", [_today() - DAYS_KEPT])
             return int(recovered)
 
     def counts(self) -> dict[QueueState, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Annotated, Any, Literal
 
 from cattrs.errors import BaseValidationError
@@ -17,6 +18,19 @@ from evokernel_core.domain.task import KernelTask
 
 JobId = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 ClientName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9_-]{0,64}$")]
+PriorityName = Literal["interactive", "background"]
+DEEPEST = 64
+"""Levels of lists and objects in a request; a task has fewer than ten."""
+
+MOST_VALUES = 500_000
+"""Values in a request."""
+
+LONGEST_WORD = 100_000
+"""Characters of the longest text in a task."""
+
+GREATEST = 2**63
+"""Whole numbers are smaller than this: sizes, seeds and constants of graphs are 64 bits wide."""
+
 FileText = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
 
 
@@ -31,13 +45,17 @@ class SourceBody(BaseModel):
 
 
 class JobRequest(BaseModel):
-    """A kernel to judge. ``client`` names who asks, so that a cancel takes back only one's own wish."""
+    """A kernel to judge. ``client`` names who asks, so that a cancel takes back only one's own wish.
+
+    ``priority`` is interactive where the token allows it, unless it is said.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     task: dict[str, Any]
     source: SourceBody
     client: ClientName = ""
+    priority: PriorityName | None = None
 
 
 class JobView(BaseModel):
@@ -77,6 +95,8 @@ class Problem(BaseModel):
 
 def parse_kernel(task: dict[str, Any], source: dict[str, Any]) -> tuple[KernelTask, KernelSource]:
     """The domain's objects, the task admitted. Raises UsageError."""
+    check_bounds(task, "task")
+    check_bounds(source, "source", longest=1_000_000)
     parsed = read_task(task), _structure(source, KernelSource, "source")
     _check_json(*parsed)
     return parsed
@@ -87,13 +107,44 @@ def job_id(task: KernelTask, source: KernelSource, backend: str, chip: str) -> s
     return hashlib.sha256("\n".join((task.task_id, source.source_id, backend, chip)).encode()).hexdigest()
 
 
+def check_bounds(data: Any, what: str, *, longest: int = LONGEST_WORD) -> None:
+    """Raises UsageError for JSON that is deeper, larger or stranger than any task or source is."""
+    level, seen = [data], 0
+    for _ in range(DEEPEST):
+        seen += len(level)
+        if seen > MOST_VALUES:
+            raise UsageError(f"The {what} has more than {MOST_VALUES} values.")
+        for value in level:
+            _check_value(value, what, longest)
+        level = [item for value in level for item in _items(value)]
+        if not level:
+            return
+    raise UsageError(f"The {what} is nested deeper than {DEEPEST} levels.")
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    return value if isinstance(value, list) else []
+
+
+def _check_value(value: Any, what: str, longest: int) -> None:
+    match value:
+        case str() if len(value) > longest:
+            raise UsageError(f"The {what} has a text of more than {longest} characters.")
+        case float() if not math.isfinite(value):
+            raise UsageError(f'The {what} has a number that JSON does not have; write {{"float": "inf"}}.')
+        case int() if abs(value) >= GREATEST:
+            raise UsageError(f"The {what} has a number of more than 64 bits.")
+
+
 def _structure(data: dict[str, Any], kind: type[Any], what: str) -> Any:
     try:
         return from_data(data, kind)
     except BaseValidationError as error:
         first = next(iter(transform_error(error)), "it does not fit")
         raise UsageError(f"The {what} is not a {kind.__name__}: {first}.") from error
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError) as error:
         raise UsageError(f"The {what} is not a {kind.__name__}: {error}.") from error
 
 

@@ -8,7 +8,6 @@ what was queued or running.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import socket
 import ssl
@@ -21,28 +20,32 @@ import uvicorn
 from attrs import field, frozen
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evokernel_core import __version__
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import dumps
 from evokernel_core.logs import get_logger
-from evokernel_core.verifier.queue import JobQueue, QueuedJob, QueueFull, QueueLock, QueueState
+from evokernel_core.verifier.queue import Asker, JobQueue, QueuedJob, QueueFull, QueueLock, QueueState
 from evokernel_core.verifier.schema import (
     CancelView,
     ClientName,
     JobId,
     JobRequest,
     JobView,
+    PriorityName,
     Problem,
     StatusView,
     job_id,
     parse_kernel,
 )
-from evokernel_core.verifier.workers import Workers
+from evokernel_core.verifier.serving.audit_log import AuditLog
+from evokernel_core.verifier.serving.door import Limits, Server
+from evokernel_core.verifier.serving.guard import Doorkeeper, Guard, Refused, address_of, problem
+from evokernel_core.verifier.serving.tokens import TokenStore
+from evokernel_core.verifier.serving.users import Priority, Scope, User
+from evokernel_core.verifier.workers import LocalPool, Outcome, Pool, Workers
 
 log = get_logger(__name__)
 
@@ -53,7 +56,11 @@ DEFAULT_FACTORY = "evokernel_core.verifier.service_worker:local_verifier"
 @frozen
 class ServiceConfig:
     """``factory`` names the function (``module:function``) that gives each worker its Verifier, called
-    with ``arguments``. ``name`` is who speaks; with the chip it is part of a job's identity."""
+    with ``arguments``. ``name`` is who speaks; with the chip it is part of a job's identity.
+
+    ``token`` is the owner's own; users have theirs in the folder (``TokenStore``). ``ray`` is the address
+    of a cluster, or ``local``, whose hosts declare ``device``; without it ``workers`` children judge here.
+    """
 
     folder: Path
     token: str = field(repr=False)
@@ -66,71 +73,9 @@ class ServiceConfig:
     job_timeout_s: float = 900.0
     max_body_bytes: int = 4 * 2**20
     max_queued: int = 10_000
-
-
-class _Refused(Exception):
-    """A request that ends with a status and one sentence."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
-class Guard:
-    """In front of everything: who may speak, and how much they may say."""
-
-    def __init__(self, app: ASGIApp, token: str, max_body_bytes: int) -> None:
-        self._app = app
-        self._expected = f"Bearer {token}".encode()
-        self._limit = max_body_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
-        if not hmac.compare_digest(headers.get(b"authorization", b""), self._expected):
-            sentence = (
-                "The bearer token is missing or wrong; `evokernel verifier token` shows it on the host."
-            )
-            await _problem(401, sentence, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
-            return
-        try:
-            body = await self._body(headers, receive)
-        except _Refused as refusal:
-            await _problem(refusal.status, str(refusal))(scope, receive, send)
-            return
-        await self._app(scope, _replay(body, receive), send)
-
-    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        announced = headers.get(b"content-length", b"0")
-        self._check_size(int(announced) if announced.isdigit() else 0)
-        body = bytearray()
-        more = True
-        while more:
-            message = await receive()
-            body += message.get("body", b"")
-            self._check_size(len(body))
-            more = message.get("more_body", False)
-        return bytes(body)
-
-    def _check_size(self, size: int) -> None:
-        if size > self._limit:
-            raise _Refused(413, f"The request is larger than {self._limit} bytes; send one kernel at a time.")
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A ``receive`` that gives the body that was read already, then what follows it."""
-    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return pending.pop() if pending else await receive()
-
-    return replay
-
-
-def _problem(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error": sentence}, status, headers)
+    ray: str = ""
+    device: str = "twin"
+    limits: Limits = field(factory=Limits)
 
 
 class Service:
@@ -144,63 +89,83 @@ class Service:
         if recovered:
             log.info("queued interrupted jobs again", jobs=recovered)
         self._finished: dict[str, asyncio.Event] = {}
+        self.audit = AuditLog(config.folder)
+        self.tokens = TokenStore(config.folder)
         self._workers = Workers(
             self._queue,
-            factory=config.factory,
-            arguments=config.arguments,
-            count=config.workers,
+            _pool(config),
             job_timeout_s=config.job_timeout_s,
             on_done=self._announce,
+            on_outcome=self._note_outcome,
         )
 
     @asynccontextmanager
     async def running(self, _: FastAPI) -> AsyncIterator[None]:
         """Works while the application is up."""
+        self.audit.note("started", verifier=self.config.name, chip=self.config.chip)
         async with self._workers.running():
             yield
         for event in self._finished.values():
             event.set()
+        self.audit.note("stopped")
+        self.audit.close()
+        self.tokens.close()
         self._queue.close()
         self._lock.release()
 
-    async def put(self, request: JobRequest) -> tuple[bool, JobView]:
-        """Whether the job is new, and the job. Raises _Refused."""
+    async def put(self, user: User, request: JobRequest) -> tuple[bool, JobView]:
+        """Whether the job is new to the user, and the job. Raises Refused."""
+        _demand(user, Scope.SUBMIT)
+        priority = _priority(user, request.priority)
         try:
             task, source = parse_kernel(request.task, request.source.model_dump())
         except UsageError as error:
-            raise _Refused(422, str(error)) from error
+            raise Refused(422, str(error)) from error
         identity = job_id(task, source, self.config.name, self.config.chip)
-        known = await asyncio.to_thread(self._queue.get, identity)
+        asker = Asker(user.name, request.client, priority, user.quota)
         try:
-            job = await asyncio.to_thread(
-                self._queue.put, identity, dumps(task), dumps(source), request.client
-            )
+            new, job = await asyncio.to_thread(self._put, identity, dumps(task), dumps(source), asker)
         except QueueFull as error:
-            raise _Refused(429, str(error)) from error
+            raise Refused(429, str(error), error.retry_after_s) from error
         self._workers.wake()
-        return known is None, _view(job)
+        facts = {"user": user.name, "token": user.token, "job": identity, "client": request.client}
+        self.audit.note("submitted", **facts, priority=priority.value, new=new)
+        return new, _view(job)
 
-    async def get(self, identity: str, wait: float) -> JobView:
-        """The job, after it is done or ``wait`` seconds have passed. Raises _Refused."""
-        job = await self._known(identity)
+    def _put(self, identity: str, task: str, source: str, asker: Asker) -> tuple[bool, QueuedJob]:
+        new = not self._queue.wanted_by(identity, asker.user)
+        return new, self._queue.put(identity, task, source, asker=asker)
+
+    async def get(self, user: User, identity: str, wait: float) -> JobView:
+        """The job, after it is done or ``wait`` seconds have passed. Raises Refused."""
+        if not user.may(Scope.SUBMIT):
+            _demand(user, Scope.READ)
+        job = await self._known(user, identity)
         if wait > 0 and job.state is not QueueState.DONE:
             event = self._finished.setdefault(identity, asyncio.Event())
-            job = await self._known(identity)  # it may have ended before the event existed
+            job = await self._known(user, identity)  # it may have ended before the event existed
             if job.state is not QueueState.DONE:
                 await _wait(event, wait)
-                job = await self._known(identity)
+                job = await self._known(user, identity)
             if job.state is QueueState.DONE:
                 self._finished.pop(identity, None)
         return _view(job)
 
-    async def withdraw(self, identity: str, client: str) -> CancelView:
-        """Takes back one client's wish, and stops the work if it was the last. Raises _Refused."""
-        gone = await asyncio.to_thread(self._queue.withdraw, identity, client)
+    async def withdraw(self, user: User, identity: str, client: str) -> CancelView:
+        """Takes back one client's wish, and stops the work if it was the last. Raises Refused.
+
+        An administrator who has not asked for the job takes back everybody's.
+        """
+        _demand(user, Scope.SUBMIT)
+        gone = await asyncio.to_thread(self._queue.withdraw, identity, client, user=user.name)
+        if gone is None and user.may(Scope.ADMIN):
+            gone = await asyncio.to_thread(self._queue.remove, identity)
         if gone is None:
             raise _unknown(identity)
         if gone:
             self._workers.stop(identity)
             self._announce(identity)
+        self.audit.note("withdrawn", user=user.name, token=user.token, job=identity, cancelled=gone)
         return CancelView(id=identity, cancelled=gone)
 
     async def status(self) -> StatusView:
@@ -211,17 +176,34 @@ class Service:
             backend=config.backend,
             chip=config.chip,
             version=__version__,
-            workers=config.workers,
+            workers=self._workers.seats if config.ray else config.workers,
             queued=counts[QueueState.QUEUED],
             running=counts[QueueState.RUNNING],
             done=counts[QueueState.DONE],
         )
 
-    async def _known(self, identity: str) -> QueuedJob:
-        job = await asyncio.to_thread(self._queue.get, identity)
+    async def _known(self, user: User, identity: str) -> QueuedJob:
+        """The job, if the user asked for it: others' jobs are unknown. Raises Refused."""
+        job = await asyncio.to_thread(self._visible, user, identity)
         if job is None:
             raise _unknown(identity)
         return job
+
+    def _visible(self, user: User, identity: str) -> QueuedJob | None:
+        mine = user.may(Scope.ADMIN) or self._queue.wanted_by(identity, user.name)
+        return self._queue.get(identity) if mine else None
+
+    def _note_outcome(self, outcome: Outcome) -> None:
+        verdict = outcome.answer.get("verdict")
+        self.audit.note(
+            "judged" if verdict else "failed",
+            job=outcome.job,
+            user=outcome.user,
+            place=outcome.place,
+            gates={gate["gate"]: gate["status"] for gate in verdict["gates"]} if verdict else {},
+            seconds=round(outcome.seconds, 3),
+            cpu_s=round(outcome.cpu_s, 3),
+        )
 
     def _announce(self, identity: str) -> None:
         event = self._finished.pop(identity, None)
@@ -236,8 +218,34 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
         return
 
 
-def _unknown(identity: str) -> _Refused:
-    return _Refused(404, f"There is no job {identity}; ask for it again with POST /v1/jobs.")
+def _pool(config: ServiceConfig) -> Pool:
+    if not config.ray:
+        return LocalPool(config.factory, config.arguments, config.workers)
+    from evokernel_core.verifier.serving.fleet.pool import FleetPool, check_ray
+
+    check_ray()
+    return FleetPool(config.ray, config.device, config.factory, config.arguments, config.workers)
+
+
+def _demand(user: User, scope: Scope) -> None:
+    if not user.may(scope):
+        raise Refused(
+            403, f"This token has no scope {scope.value!r}; ask the service's owner for one that has."
+        )
+
+
+def _priority(user: User, asked: PriorityName | None) -> Priority:
+    """What was asked for, or the most urgent that the token allows. Raises Refused."""
+    wished = Priority(asked) if asked else None
+    if wished and wished not in user.priorities:
+        raise Refused(403, f"This token is not for {wished.value} jobs.")
+    return wished or (
+        Priority.INTERACTIVE if Priority.INTERACTIVE in user.priorities else Priority.BACKGROUND
+    )
+
+
+def _unknown(identity: str) -> Refused:
+    return Refused(404, f"There is no job {identity}; ask for it again with POST /v1/jobs.")
 
 
 def _view(job: QueuedJob) -> JobView:
@@ -247,11 +255,13 @@ def _view(job: QueuedJob) -> JobView:
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "The token is missing or wrong."},
+    403: {"model": Problem, "description": "The token does not allow this."},
+    408: {"model": Problem, "description": "The request took too long to arrive."},
     413: {"model": Problem, "description": "The request is too large."},
     422: {"model": Problem, "description": "The request does not fit the schema."},
+    429: {"model": Problem, "description": "The queue is full or a quota is used; Retry-After says when."},
 }
 _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such job."}}
-_FULL: dict[int | str, dict[str, Any]] = {429: {"model": Problem, "description": "The queue is full."}}
 _NEW: dict[int | str, dict[str, Any]] = {201: {"model": JobView, "description": "A new job."}}
 
 
@@ -265,34 +275,52 @@ def create_app(config: ServiceConfig) -> FastAPI:
         openapi_url="/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would repeat the Host header
         dependencies=[Depends(HTTPBearer(auto_error=False))],  # for the schema; Guard is what checks
         responses=_PROBLEMS,
     )
-    app.add_middleware(Guard, token=config.token, max_body_bytes=config.max_body_bytes)
-    _add_problems(app)
+    app.add_middleware(
+        Guard,
+        doorkeeper=Doorkeeper(config.token, service.tokens),
+        audit=service.audit,
+        max_body_bytes=config.max_body_bytes,
+        body_s=config.limits.body_s,
+    )
+    _add_problems(app, service)
     _add_routes(app, service)
     return app
 
 
+def _user(request: Request) -> User:
+    """Whom Guard has let in."""
+    user: User = request.state.user
+    return user
+
+
+Asking = Annotated[User, Depends(_user)]
+
+
 def _add_routes(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/jobs", responses={**_NEW, **_FULL})
-    async def put_job(request: JobRequest, response: Response) -> JobView:
+    @app.post("/v1/jobs", responses=_NEW)
+    async def put_job(request: JobRequest, user: Asking, response: Response) -> JobView:
         """Asks for a verdict; the same kernel again is the same job."""
-        new, view = await service.put(request)
+        new, view = await service.put(user, request)
         response.status_code = 201 if new else 200
         return view
 
     @app.get("/v1/jobs/{identity}", responses=_UNKNOWN)
     async def get_job(
-        identity: JobId, wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0.0
+        identity: JobId,
+        user: Asking,
+        wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, allow_inf_nan=False)] = 0.0,
     ) -> JobView:
         """The job; waits up to ``wait`` seconds for its end."""
-        return await service.get(identity, wait)
+        return await service.get(user, identity, wait)
 
     @app.delete("/v1/jobs/{identity}", responses=_UNKNOWN)
-    async def cancel_job(identity: JobId, client: ClientName = "") -> CancelView:
+    async def cancel_job(identity: JobId, user: Asking, client: ClientName = "") -> CancelView:
         """Takes back the wish of ``client``; work that nobody wants stops."""
-        return await service.withdraw(identity, client)
+        return await service.withdraw(user, identity, client)
 
     @app.get("/v1/status")
     async def status() -> StatusView:
@@ -300,20 +328,24 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return await service.status()
 
 
-def _add_problems(app: FastAPI) -> None:
-    @app.exception_handler(_Refused)
-    async def refused(_: Request, refusal: _Refused) -> Response:
-        return _problem(refusal.status, str(refusal), {"Retry-After": "5"} if refusal.status == 429 else None)
+def _add_problems(app: FastAPI, service: Service) -> None:
+    @app.exception_handler(Refused)
+    async def refused(request: Request, refusal: Refused) -> Response:
+        if refusal.status in (403, 429):
+            user = _user(request)
+            facts = {"status": refusal.status, "method": request.method, "user": user.name}
+            service.audit.refusal(address_of(request.scope), **facts, token=user.token)
+        return refusal.response
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return _problem(422, _first_mistake(error))
+        return problem(422, _first_mistake(error))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
         # fastapi's 400 is a body that its parser cannot follow at all
         status = 422 if error.status_code == 400 else error.status_code
-        return _problem(status, f"{request.method} {request.url.path}: {error.detail}.", error.headers)
+        return problem(status, f"{request.method} {request.url.path}: {error.detail}.", error.headers)
 
 
 def _first_mistake(error: RequestValidationError) -> str:
@@ -332,20 +364,24 @@ def serve(config: ServiceConfig, *, host: str, port: int, certificate: str = "",
     listener = listen(host, port)
     settings = uvicorn.Config(
         create_app(config),
+        ws="none",
         log_level="warning",
         server_header=False,
+        proxy_headers=False,  # anybody can write them, and quotas and the log believe addresses
+        timeout_keep_alive=int(config.limits.idle_s),
         timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=config.limits.head_bytes,
         ssl_certfile=certificate or None,
         ssl_keyfile=key or None,
     )
-    uvicorn.Server(settings).run(sockets=[listener])
+    Server(settings, config.limits).run(sockets=[listener])
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening TCP socket. Raises UsageError for an address that cannot be had."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family, backlog=1024)
         # Accepted connections inherit it; else every small answer waits 40 ms for the peer's delayed ACK.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener

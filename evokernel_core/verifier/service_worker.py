@@ -4,8 +4,9 @@
 
 calls ``FUNCTION(**JSON)`` for a Verifier when the first kernel comes, then answers each line
 ``{"task":..., "source":...}`` on stdin with ``{"verdict":...}`` or ``{"error":"sentence"}`` on
-stdout. Whatever else prints goes to stderr. When stdin ends, its parent is gone: it ends its own
-children and itself at once, whatever it is doing.
+stdout, and with the CPU seconds that it took (``cpu_s``), those of ended children included.
+Whatever else prints goes to stderr. When stdin ends, its parent is gone: it ends its own children
+and itself at once, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class Judge:
 
     def answer(self, line: str) -> dict[str, Any]:
         """The reply to one line; an error is a sentence, never an exception."""
+        before = _cpu_s()
+        reply = self._judged(line)
+        return reply | {"cpu_s": round(_cpu_s() - before, 3)}
+
+    def _judged(self, line: str) -> dict[str, Any]:
         try:
             request = json.loads(line)
             task = read_task(request["task"])
@@ -83,6 +89,12 @@ class Judge:
         return self._verifier
 
 
+def _cpu_s() -> float:
+    """CPU seconds of this process and its ended children so far."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
 def _read(lines: queue.SimpleQueue[str]) -> None:
     for line in sys.stdin:
         lines.put(line)
@@ -99,7 +111,7 @@ def _end_everything() -> None:
     os._exit(0)
 
 
-def _private_stdout() -> TextIO:
+def private_stdout() -> TextIO:
     """The real stdout for answers; from here on, prints go to stderr."""
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -108,7 +120,7 @@ def _private_stdout() -> TextIO:
 
 def main() -> None:
     """Runs until stdin ends."""
-    channel = _private_stdout()
+    channel = private_stdout()
     judge = Judge(sys.argv[1], json.loads(sys.argv[2]))
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(lines,), daemon=True).start()

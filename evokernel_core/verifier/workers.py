@@ -1,17 +1,21 @@
-"""The service's workers: child processes, one kernel each at a time, replaced when they die."""
+"""Who works off the queue: seats, one kernel each at a time, and the child processes behind those here."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import sqlite3
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import psutil
+from attrs import frozen
 
 from evokernel_core.logs import get_logger
 from evokernel_core.verifier.queue import Claim, JobQueue
@@ -24,49 +28,127 @@ LONGEST_ANSWER = 2**26
 JOBS_PER_CHILD = 200
 """A child is replaced after so many kernels, so that what leaks in it stays bounded."""
 
-SECRETS = ("EVOKERNEL_VERIFIER_TOKEN", "EVOKERNEL_API_KEY")
+LOOK_AGAIN_S = 60.0
+"""An idle seat asks the queue at least so often."""
+
+TRY_AGAIN_S = 2.0
+"""Between two tries to write to a queue that cannot be written, such as on a full disk."""
+
+SECRETS = ("EVOKERNEL_VERIFIER_TOKEN", "EVOKERNEL_API_KEY", "RAY_AUTH_TOKEN")
 """Environment variables that no worker, and so no candidate, gets to see."""
 
 
-class _Died(Exception):
-    """The child ended, or spoke nonsense, in the middle of a kernel."""
+Result = TypeVar("Result")
+
+
+class Died(Exception):
+    """Whoever judged ended, or spoke nonsense, in the middle of a kernel."""
+
+
+class HostLost(Exception):
+    """The machine on which a kernel was judged is gone; the kernel is not to blame."""
+
+
+class Seat(Protocol):
+    """A place where one kernel at a time is judged: a child process here, or a device of another host."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for the log."""
+        ...
+
+    async def ask(self, claim: Claim) -> dict[str, Any]:
+        """``{"verdict":...}`` or ``{"error":...}``, with ``cpu_s``. Raises Died, HostLost."""
+        ...
+
+    def kill(self) -> None:
+        """Ends the work at hand; the next ``ask`` starts afresh."""
+        ...
+
+
+Serve = Callable[[Seat], Coroutine[Any, Any, None]]
+"""Gives a seat work until it is cancelled or the seat is lost."""
+
+
+class Pool(Protocol):
+    """Where the seats come from."""
+
+    async def run(self, serve: Serve) -> None:
+        """Serves every seat that there is or comes, until cancelled."""
+        ...
+
+
+@frozen
+class Outcome:
+    """The end of one job, for the log: who paid, what came of it and what it took."""
+
+    job: str
+    user: str
+    place: str
+    answer: Mapping[str, Any]
+    seconds: float
+    cpu_s: float
+
+
+class LocalPool:
+    """``count`` seats on this machine, each with a child of its own.
+
+    ``factory`` and ``arguments`` are those of ``service_worker``.
+    """
+
+    def __init__(self, factory: str, arguments: Mapping[str, Any], count: int) -> None:
+        self._command = worker_command(factory, arguments)
+        self._count = count
+
+    async def run(self, serve: Serve) -> None:
+        seats = [Child(self._command) for _ in range(self._count)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for seat in seats:
+                    group.create_task(serve(seat))
+        finally:
+            for seat in seats:
+                seat.kill()
 
 
 class Workers:
-    """``count`` slots that claim jobs, each with a child of its own.
+    """Gives the queue's jobs to the seats of a pool, and what comes of them back to the queue.
 
-    ``factory`` and ``arguments`` are those of ``service_worker``. ``on_done`` is told the id of
-    each job that has ended.
+    ``on_done`` is told the id of each job that has ended, and ``on_outcome`` how.
     """
 
     def __init__(
         self,
         queue: JobQueue,
+        pool: Pool,
         *,
-        factory: str,
-        arguments: Mapping[str, Any],
-        count: int,
         job_timeout_s: float,
         on_done: Callable[[str], None],
+        on_outcome: Callable[[Outcome], None],
     ) -> None:
         self._queue = queue
-        self._command = ("-m", "evokernel_core.verifier.service_worker", factory, json.dumps(dict(arguments)))
-        self._count = count
+        self._pool = pool
         self._timeout = job_timeout_s
         self._on_done = on_done
+        self._on_outcome = on_outcome
         self._more = asyncio.Event()
-        self._running: dict[str, _Child] = {}
+        self._running: dict[str, Seat] = {}
+        self._seats = 0
+
+    @property
+    def seats(self) -> int:
+        """Kernels that can be judged at a time, now."""
+        return self._seats
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The slots work inside; at the end what still runs goes back into the queue."""
-        slots = [asyncio.create_task(self._slot()) for _ in range(self._count)]
+        """The seats work inside; at the end what still runs goes back into the queue."""
+        pool = asyncio.create_task(self._pool.run(self._serve))
         try:
             yield
         finally:
-            for slot in slots:
-                slot.cancel()
-            await asyncio.gather(*slots, return_exceptions=True)
+            pool.cancel()
+            await asyncio.gather(pool, return_exceptions=True)
 
     def wake(self) -> None:
         """There may be something to claim."""
@@ -74,96 +156,142 @@ class Workers:
 
     def stop(self, job: str) -> None:
         """Ends the work on a job that is no longer wanted."""
-        child = self._running.get(job)
-        if child:
-            child.kill()
+        seat = self._running.get(job)
+        if seat:
+            seat.kill()
 
-    async def _slot(self) -> None:
-        child = _Child(self._command)
+    async def _serve(self, seat: Seat) -> None:
+        self._seats += 1
         try:
             while True:
-                claim = await self._claim()
-                if child.worn:
-                    child.kill()
-                    child = _Child(self._command)
-                await self._work(child, claim)
+                await self._work(seat, await self._claim())
+        except HostLost:
+            log.warning("a host was lost", place=seat.place)
         finally:
-            child.kill()
+            self._seats -= 1
 
     async def _claim(self) -> Claim:
         while True:
             self._more.clear()
-            claim = await asyncio.to_thread(self._queue.claim)
+            claim = await self._take()
             if claim:
-                self._more.set()  # there may be more, for the other slots
+                self._more.set()  # there may be more, for the other seats
                 return claim
-            await self._more.wait()
+            with suppress(TimeoutError):  # at midnight quotas are new, of which nobody tells
+                await asyncio.wait_for(self._more.wait(), LOOK_AGAIN_S)
 
-    async def _work(self, child: _Child, claim: Claim) -> None:
-        """One job to its end, whatever the end is."""
-        self._running[claim.id] = child
+    async def _take(self) -> Claim | None:
+        """A claim; one that comes after the seat was lost goes back, as nobody would know its lease."""
+        taking = asyncio.create_task(_stored(self._queue.claim))
         try:
-            if not await asyncio.to_thread(self._queue.holds, claim):
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            claim = await taking
+            if claim:
+                self._queue.give_back(claim, died=False)
+                self._more.set()
+            raise
+
+    async def _work(self, seat: Seat, claim: Claim) -> None:
+        """One job to its end, whatever the end is. Raises HostLost."""
+        self._running[claim.id] = seat
+        started = time.monotonic()
+        try:
+            if not await _stored(partial(self._queue.holds, claim)):
                 return  # withdrawn between the claim and now
-            answer = await asyncio.wait_for(child.ask(claim), self._timeout)
-            verdict = json.dumps(answer["verdict"]) if "verdict" in answer else ""
-            self._finish(claim, verdict=verdict, error=answer.get("error", ""))
+            answer = await asyncio.wait_for(seat.ask(claim), self._timeout)
+            await self._finish(claim, seat, answer, started)
         except TimeoutError:
-            child.kill()
+            seat.kill()
             sentence = f"Judging this kernel took longer than {self._timeout:.0f} s; the service gave it up."
-            self._finish(claim, error=sentence)
-        except _Died:
-            child.kill()
-            self._try_again(claim)
+            await self._finish(claim, seat, {"error": sentence}, started)
+        except Died:
+            seat.kill()
+            self._try_again(claim, started, died=True)
+        except HostLost:
+            self._try_again(claim, started, died=False)
+            raise
         except asyncio.CancelledError:
             self._queue.give_back(claim, died=False)
             raise
         finally:
             self._running.pop(claim.id, None)
 
-    def _finish(self, claim: Claim, *, verdict: str = "", error: str = "") -> None:
-        self._queue.finish(claim, verdict=verdict, error=error)
+    async def _finish(self, claim: Claim, seat: Seat, answer: Mapping[str, Any], started: float) -> None:
+        """Stores the result; work that was cut off costs its user the time on the wall."""
+        seconds = time.monotonic() - started
+        cpu_s = max(0.0, float(answer.get("cpu_s", seconds)))
+        verdict = json.dumps(answer["verdict"]) if "verdict" in answer else ""
+        finish = partial(
+            self._queue.finish, claim, verdict=verdict, error=answer.get("error", ""), cpu_s=cpu_s
+        )
+        if await _stored(finish):
+            self._on_outcome(Outcome(claim.id, claim.user, seat.place, answer, seconds, cpu_s))
         self._on_done(claim.id)
 
-    def _try_again(self, claim: Claim) -> None:
+    def _try_again(self, claim: Claim, started: float, *, died: bool) -> None:
         """After a death: back into the queue, unless the job was withdrawn or is given up."""
-        if self._queue.give_back(claim, died=True):
-            log.warning("a worker died; the job waits again", job=claim.id)
+        seconds = time.monotonic() - started
+        if self._queue.give_back(claim, died=died, host_lost=not died, cpu_s=seconds if died else 0.0):
+            log.warning("the work on a job was cut off; it waits again", job=claim.id)
             self.wake()
         else:
             self._on_done(claim.id)
 
 
-class _Child:
-    """One worker process, started when it is first needed and again after it was killed."""
+async def _stored(step: Callable[[], Result]) -> Result:
+    """What a step on the queue gives, tried until the disk takes it: an answer in hand is not thrown away."""
+    while True:
+        try:
+            return await asyncio.to_thread(step)
+        except sqlite3.OperationalError as error:
+            log.error("the queue cannot be written; trying again", error=str(error), pause_s=TRY_AGAIN_S)
+            await asyncio.sleep(TRY_AGAIN_S)
+
+
+def worker_command(factory: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """What Python is to run for a worker."""
+    return ("-m", "evokernel_core.verifier.service_worker", factory, json.dumps(dict(arguments)))
+
+
+class Child:
+    """One worker process, started when it is first needed and again after it was killed or is worn."""
+
+    place = "here"
 
     def __init__(self, command: tuple[str, ...]) -> None:
         self._command = command
         self._process: Process | None = None
         self._asked = 0
 
-    @property
-    def worn(self) -> bool:
-        """It is dead or has judged so many kernels that a new one should take its place."""
-        return self._asked >= JOBS_PER_CHILD or (
-            self._process is not None and self._process.returncode is not None
-        )
-
     async def ask(self, claim: Claim) -> dict[str, Any]:
-        """The child's answer: ``{"verdict":...}`` or ``{"error":...}``. Raises _Died."""
+        """The child's answer: ``{"verdict":...}`` or ``{"error":...}``. Raises Died."""
+        return await self.judge(claim.task, claim.source)
+
+    async def judge(self, task: str, source: str) -> dict[str, Any]:
+        """The child's answer about a task and a source in JSON. Raises Died."""
+        if self._worn:
+            self.kill()
         process = self._process or await self._start()
         self._asked += 1
         assert process.stdin and process.stdout
         try:
-            process.stdin.write(f'{{"task": {claim.task}, "source": {claim.source}}}\n'.encode())
+            process.stdin.write(f'{{"task": {task}, "source": {source}}}\n'.encode())
             await process.stdin.drain()
             line = await process.stdout.readline()
             answer = json.loads(line)
         except (OSError, ValueError) as error:
-            raise _Died from error
+            raise Died from error
         if not isinstance(answer, dict) or not ("verdict" in answer or answer.get("error")):
-            raise _Died
+            raise Died
         return answer
+
+    @property
+    def _worn(self) -> bool:
+        """It is dead or has judged so many kernels that a new one should take its place."""
+        return self._asked >= JOBS_PER_CHILD or (
+            self._process is not None and self._process.returncode is not None
+        )
 
     async def _start(self) -> Process:
         environment = {key: value for key, value in os.environ.items() if key not in SECRETS}

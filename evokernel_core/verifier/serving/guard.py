@@ -1,0 +1,152 @@
+"""In front of every request: who asks, how much they may say at once, and how long they may take over it."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections import Counter
+from collections.abc import Mapping
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from evokernel_core.verifier.serving.audit_log import AuditLog
+from evokernel_core.verifier.serving.tokens import TokenStore, digest_of
+from evokernel_core.verifier.serving.users import User, owner
+
+REQUESTS_A_USER = 64
+"""Requests of one user that are answered at a time; most of them wait for a verdict."""
+
+WRONG = (
+    "The bearer token is missing or wrong, or was revoked, or has expired; `evokernel verifier token` on the"
+    " host shows its own, `evokernel verifier token add` makes one for a user."
+)
+
+
+class Refused(Exception):
+    """A request that ends with a status and one sentence; ``retry_after_s`` 0 says nothing about when."""
+
+    def __init__(self, status: int, sentence: str, retry_after_s: int = 0) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+    @property
+    def response(self) -> JSONResponse:
+        return problem(
+            self.status, str(self), {"Retry-After": str(self.retry_after_s)} if self.retry_after_s else None
+        )
+
+
+def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The one form of every answer that is not a success."""
+    return JSONResponse({"error": sentence}, status, headers)
+
+
+class Doorkeeper:
+    """Knows users by their tokens: the owner's own, of which the hash is kept, and those of the store."""
+
+    def __init__(self, owner_token: str, store: TokenStore) -> None:
+        self._owner = digest_of(owner_token) if owner_token else ""
+        self._store = store
+
+    def user(self, headers: list[tuple[bytes, bytes]]) -> User | None:
+        """The user of exactly one valid ``Authorization: Bearer`` header."""
+        found = [value for name, value in headers if name == b"authorization"]
+        if len(found) != 1 or not found[0].startswith(b"Bearer "):
+            return None
+        token = found[0].removeprefix(b"Bearer ").decode("latin-1")
+        if self._owner and hmac.compare_digest(digest_of(token), self._owner):
+            return owner()
+        return self._store.user(token)
+
+
+class Guard:
+    """Lets requests of known users through, with a body of bounded size that came in bounded time."""
+
+    def __init__(
+        self, app: ASGIApp, doorkeeper: Doorkeeper, audit: AuditLog, max_body_bytes: int, body_s: float
+    ) -> None:
+        self._app = app
+        self._doorkeeper = doorkeeper
+        self._audit = audit
+        self._limit = max_body_bytes
+        self._body_s = body_s
+        self._open: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        user = self._doorkeeper.user(scope["headers"])
+        if user is None:
+            self._note(scope, 401)
+            await problem(401, WRONG, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
+            return
+        _greet(scope)
+        scope["state"]["user"] = user
+        self._open[user.name] += 1
+        try:
+            await self._admit(user, scope, receive, send)
+        finally:
+            self._open[user.name] -= 1
+            if not self._open[user.name]:
+                del self._open[user.name]
+
+    async def _admit(self, user: User, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if self._open[user.name] > REQUESTS_A_USER:
+                raise Refused(429, f"{user.name} already has {REQUESTS_A_USER} requests open; close some.", 1)
+            body = await self._body(dict(scope["headers"]), receive)
+        except Refused as refusal:
+            self._note(scope, refusal.status, user)
+            await refusal.response(scope, receive, send)
+            return
+        await self._app(scope, _replay(body, receive), send)
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        announced = headers.get(b"content-length", b"0")
+        self._check_size(int(announced[:20]) if announced.isdigit() else 0)
+        body = bytearray()
+        more = True
+        try:
+            async with asyncio.timeout(self._body_s):
+                while more:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    self._check_size(len(body))
+                    more = message.get("more_body", False)
+        except TimeoutError as error:
+            raise Refused(408, f"The request did not arrive within {self._body_s:.0f} s.") from error
+        return bytes(body)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._limit:
+            raise Refused(413, f"The request is larger than {self._limit} bytes; send one kernel at a time.")
+
+    def _note(self, scope: Scope, status: int, user: User | None = None) -> None:
+        who = {"user": user.name, "token": user.token} if user else {}
+        self._audit.refusal(address_of(scope), status=status, method=scope["method"], **who)
+
+
+def address_of(scope: Scope) -> str:
+    """The client's address as the connection has it; headers are not believed."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _greet(scope: Scope) -> None:
+    """The connection has shown a valid token: it is not the first to go when there is no room."""
+    visitor = scope.setdefault("state", {}).get("visitor")
+    if visitor is not None:
+        visitor.known = visitor.busy = True
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A ``receive`` that gives the body that was read already, then what follows it."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replay
