@@ -72,11 +72,12 @@ class Driver:
         self._actor = ray.remote(Host)
 
     async def run(self, lines: asyncio.Queue[str]) -> None:
-        """Until cancelled."""
+        """Until an empty line. Raises RayError in a group when the cluster is gone."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._watch())
-            while True:
-                self._hear(json.loads(await lines.get()))
+            watch = group.create_task(self._watch())
+            while line := await lines.get():
+                self._hear(json.loads(line))
+            watch.cancel()
 
     async def _watch(self) -> None:
         while True:
@@ -198,8 +199,7 @@ def _read(lines: asyncio.Queue[str], loop: asyncio.AbstractEventLoop) -> None:
     for line in sys.stdin:
         loop.call_soon_threadsafe(lines.put_nowait, line)
     threading.Timer(SHUTDOWN_S, os._exit, (1,)).start()
-    ray.shutdown()
-    os._exit(0)
+    loop.call_soon_threadsafe(lines.put_nowait, "")
 
 
 async def _main(driver: Driver) -> None:
@@ -209,11 +209,18 @@ async def _main(driver: Driver) -> None:
 
 
 def main() -> None:
-    """Runs until stdin ends."""
+    """Runs until stdin ends, or the cluster does."""
     channel = private_stdout()
     address, device, count, factory, arguments = sys.argv[1:]
-    connect(address, device, int(count))
-    asyncio.run(_main(Driver(device, factory, arguments, channel)))
+    status = 0
+    try:
+        connect(address, device, int(count))
+        asyncio.run(_main(Driver(device, factory, arguments, channel)))
+    except* (RayError, ConnectionError, RuntimeError, ValueError) as group:
+        log.error("Ray cannot be reached", address=address, errors=[_sentence(e) for e in group.exceptions])
+        status = 1
+    ray.shutdown()
+    os._exit(status)
 
 
 if __name__ == "__main__":
