@@ -291,7 +291,7 @@ def real(
     """Verdicts of the twin, with the service killed in the middle of them."""
     arguments = {"backend": "twin", "chip": "ascend910b1", "interpreter": sys.executable}
     server = stack.enter_context(Server({"arguments": arguments, **where}, environment, meter))
-    load = Load(server, real_kernel, options.twin, lambda verdict: f"{verdict.passed} {verdict.gates}")
+    load = Load(server, real_kernel, options.twin, lambda verdict: f"{verdict.feasible} {verdict.gates}")
     load.start(min(4, options.clients))
     interrupt(load, min(1, options.kills), None)
     lost, duplicated = load.result()

@@ -28,6 +28,9 @@ MOST_VALUES = 500_000
 LONGEST_WORD = 100_000
 """Characters of the longest text in a task."""
 
+LONGEST_SENTENCE = 400
+"""Characters of what is said about a mistake; some exceptions repeat the text that they are about."""
+
 GREATEST = 2**63
 """Whole numbers are smaller than this: sizes, seeds and constants of graphs are 64 bits wide."""
 
@@ -138,14 +141,20 @@ def _check_value(value: Any, what: str, longest: int) -> None:
             raise UsageError(f"The {what} has a number of more than 64 bits.")
 
 
+def _clipped(error: object) -> str:
+    """What went wrong, without all that a client wrote."""
+    text = str(error).rstrip(".")
+    return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}..."
+
+
 def _structure(data: dict[str, Any], kind: type[Any], what: str) -> Any:
     try:
         return from_data(data, kind)
     except BaseValidationError as error:
         first = next(iter(transform_error(error)), "it does not fit")
-        raise UsageError(f"The {what} is not a {kind.__name__}: {first}.") from error
+        raise UsageError(f"The {what} is not a {kind.__name__}: {_clipped(first)}.") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError) as error:
-        raise UsageError(f"The {what} is not a {kind.__name__}: {error}.") from error
+        raise UsageError(f"The {what} is not a {kind.__name__}: {_clipped(error)}.") from error
 
 
 def _check_json(task: KernelTask, source: KernelSource) -> None:
@@ -153,4 +162,4 @@ def _check_json(task: KernelTask, source: KernelSource) -> None:
     try:
         dumps(task), task.task_id, dumps(source), source.source_id
     except (ValueError, TypeError, RecursionError) as error:
-        raise UsageError(f"The kernel cannot be written as JSON: {error}.") from error
+        raise UsageError(f"The kernel cannot be written as JSON: {_clipped(error)}.") from error

@@ -350,7 +350,7 @@ def _add_problems(app: FastAPI, service: Service) -> None:
 
 def _first_mistake(error: RequestValidationError) -> str:
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
+    place = ".".join(str(part) for part in first["loc"])[:200]  # the name of a field may be a client's
     return f"The request does not fit the schema at {place}: {first['msg'].rstrip('.')}."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -31,11 +32,14 @@ class Server:
     port: int
     workers: int = 1
     factory: str = "fake_verifier:scripted"
+    options: dict[str, object] = field(factory=dict)
+    limits: dict[str, float] = field(factory=dict)
+    environment: dict[str, str] = field(factory=dict)
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if 'tls' in self.options else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def journal(self) -> list[list[str]]:
@@ -44,7 +48,10 @@ class Server:
 
     def start(self) -> Server:
         arguments = [str(self.folder), str(self.port), str(self.workers), self.factory]
-        environment = os.environ | {"PYTHONPATH": str(HERE), "EVOKERNEL_VERIFIER_TOKEN": TOKEN}
+        arguments += [json.dumps(self.options), json.dumps(self.limits)]
+        paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+        environment = os.environ | {"PYTHONPATH": paths, "EVOKERNEL_VERIFIER_TOKEN": TOKEN}
+        environment |= self.environment
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "serve_scripted.py"), *arguments], env=environment
         )
@@ -67,9 +74,9 @@ class Server:
         self.process.terminate()
         return self.process.wait(10)
 
-    def client(self) -> httpx2.Client:
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        return httpx2.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False)
+    def client(self, token: str = TOKEN) -> httpx2.Client:
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False, verify=False)
 
 
 def free_port() -> int:
