@@ -169,13 +169,11 @@ def wait_for_seats(server: Server, count: int) -> None:
         time.sleep(0.5)
 
 
-def overhead_ms(server: Server, jobs: int) -> list[float]:
-    """Milliseconds of each of ``jobs`` judgements that take no time, after a warm-up."""
+def overhead_ms(server: Server, jobs: int, first: int = 0) -> list[float]:
+    """Milliseconds of each of ``jobs`` judgements that take no time."""
     remote = server.remote(OWNER, patience=10.0)
-    for number in range(4):
-        remote.verify(*kernel(-1 - number, 0.0))
     times = []
-    for number in range(jobs):
+    for number in range(first, first + jobs):
         asked = kernel(number, 0.0)
         started = time.perf_counter()
         remote.verify(*asked)
@@ -312,6 +310,7 @@ def alone(samples: int) -> tuple[list[float], float]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     options = {"name": "timed", "factory": "benchmarks.service:timed_verifier"}
     with CpuMeter() as meter, Server(options, environment, meter) as server:
+        overhead_ms(server, 4, first=-4)  # the worker starts
         before = meter.seconds("service")
         times = overhead_ms(server, samples)
         return times, 1000 * (meter.seconds("service") - before) / samples

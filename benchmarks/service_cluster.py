@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 from attrs import define, field
@@ -33,6 +34,9 @@ def free_port() -> int:
 class Cluster:
     """``ray start`` as many times as there are nodes, each with one ``twin``; the first is the head."""
 
+    paths: ClassVar[list[str]] = []
+    """Folders, beside the checkout, whose modules the nodes can import."""
+
     count: int
     environment: dict[str, str] = field(init=False)
     address: str = field(init=False, default="")
@@ -42,7 +46,7 @@ class Cluster:
     def __attrs_post_init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ekr", ignore_cleanup_errors=True)
         self.environment = os.environ | {
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *self.paths]),
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
             "RAY_USAGE_STATS_ENABLED": "0",

@@ -291,7 +291,7 @@ def create_app(config: ServiceConfig) -> FastAPI:
     return app
 
 
-def _user(request: Request) -> User:
+async def _user(request: Request) -> User:
     """Whom Guard has let in."""
     user: User = request.state.user
     return user
@@ -332,7 +332,7 @@ def _add_problems(app: FastAPI, service: Service) -> None:
     @app.exception_handler(Refused)
     async def refused(request: Request, refusal: Refused) -> Response:
         if refusal.status in (403, 429):
-            user = _user(request)
+            user = await _user(request)
             facts = {"status": refusal.status, "method": request.method, "user": user.name}
             service.audit.refusal(address_of(request.scope), **facts, token=user.token)
         return refusal.response

@@ -49,7 +49,7 @@ class Server:
     def start(self) -> Server:
         arguments = [str(self.folder), str(self.port), str(self.workers), self.factory]
         arguments += [json.dumps(self.options), json.dumps(self.limits)]
-        paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+        paths = os.pathsep.join([str(HERE), str(HERE.parents[2])])
         environment = os.environ | {"PYTHONPATH": paths, "EVOKERNEL_VERIFIER_TOKEN": TOKEN}
         environment |= self.environment
         self.process = subprocess.Popen(
