@@ -43,8 +43,8 @@ def token(context: click.Context, data: Path | None) -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice(list(Scope)),
-    default=[Scope.SUBMIT, Scope.READ],
+    type=click.Choice([scope.value for scope in Scope]),
+    default=[Scope.SUBMIT.value, Scope.READ.value],
     show_default=True,
     help="May be given several times.",
 )
@@ -52,8 +52,8 @@ def token(context: click.Context, data: Path | None) -> None:
     "--priority",
     "priorities",
     multiple=True,
-    type=click.Choice(list(Priority)),
-    default=list(Priority),
+    type=click.Choice([priority.value for priority in Priority]),
+    default=[priority.value for priority in Priority],
     show_default=True,
     help="Which jobs it is for; may be given twice.",
 )
@@ -68,8 +68,8 @@ def token(context: click.Context, data: Path | None) -> None:
 def add(  # noqa: PLR0913, PLR0917
     folder: Path | None,
     user: str,
-    scopes: tuple[Scope, ...],
-    priorities: tuple[Priority, ...],
+    scopes: tuple[str, ...],
+    priorities: tuple[str, ...],
     days: int,
     jobs_a_day: int,
     queued: int,
@@ -83,9 +83,9 @@ def add(  # noqa: PLR0913, PLR0917
     store = TokenStore(data or folder or default_token_path().parent)
     made = store.add(
         user,
-        frozenset(scopes),
+        frozenset(map(Scope, scopes)),
         days=days,
-        priorities=frozenset(priorities),
+        priorities=frozenset(map(Priority, priorities)),
         quota=Quota(jobs_a_day, queued, cpu_seconds_a_day),
     )
     store.close()

@@ -37,6 +37,39 @@ def test_the_token_is_made_once_for_its_owner_alone(home: Path) -> None:
     assert stat.S_IMODE((home / "verifier" / "token").stat().st_mode) == 0o600
 
 
+def test_tokens_of_users_are_added_listed_and_revoked(home: Path) -> None:
+    options = ["--scope", "read", "--priority", "background", "--days", "3", "--jobs-a-day", "7"]
+    added = run("token", "add", "alice", *options)
+    token = added.stdout.strip()
+    assert added.exit_code == 0 and token.startswith("evk_") and "\n" not in token
+    (row,) = json.loads(run("token", "list", "--json").stdout)["tokens"]
+    assert (row["user"], row["state"], row["scopes"]) == ("alice", "valid", ["read"])
+    assert (row["priorities"], row["jobs_a_day"]) == (["background"], 7)
+    listed = run("token", "list").output
+    assert "alice" in listed and token not in listed and token.split("_", 2)[2] not in listed
+    assert run("token", "revoke", row["id"]).exit_code == 0
+    assert "revoked" in run("token", "list").output
+    assert "No valid token" in str(run("token", "revoke", "alice").exception)
+    assert stat.S_IMODE((home / "verifier" / "tokens.db").stat().st_mode) == 0o600
+
+
+def test_a_token_file_that_others_can_read_is_closed(home: Path) -> None:
+    run("token")
+    path = home / "verifier" / "token"
+    path.chmod(0o644)
+    run("token")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_short_token_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "verifier").mkdir()
+    (home / "verifier" / "token").write_text("hunter2\n")
+    words = "fewer than 22 characters"
+    assert words in str(run("serve").exception)
+    monkeypatch.setenv("EVOKERNEL_VERIFIER_TOKEN", "x" * 21)
+    assert words in str(run("serve").exception)
+
+
 def test_an_empty_token_file_is_named(home: Path) -> None:
     (home / "verifier").mkdir()
     (home / "verifier" / "token").write_text("\n")

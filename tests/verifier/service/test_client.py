@@ -170,10 +170,12 @@ class Strange(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         answers = self.server.answers  # type: ignore[attr-defined]
-        status, content = answers.pop(0) if len(answers) > 1 else answers[0]
+        status, content, *later = answers.pop(0) if len(answers) > 1 else answers[0]
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
+        if later:
+            self.send_header("Retry-After", later[0])
         if status in (301, 307):
             self.send_header("Location", "http://127.0.0.1:1/elsewhere")
         self.end_headers()
@@ -244,6 +246,32 @@ def test_a_server_that_is_no_verifier_is_named(
 def test_a_passing_trouble_is_waited_out(strange: Any) -> None:
     strange.answers = [(503, b""), (502, b""), OK_STATUS]
     assert remote(f"http://127.0.0.1:{strange.server_port}", patience=10.0).status().name == "n"
+
+
+def test_it_returns_when_the_service_says(strange: Any) -> None:
+    strange.answers = [(429, b"", "1"), OK_STATUS]
+    started = time.monotonic()
+    assert remote(f"http://127.0.0.1:{strange.server_port}", patience=10.0).status().name == "n"
+    assert 1.0 <= time.monotonic() - started < 2.0
+
+
+@pytest.mark.parametrize("later", ["3600", "86400", "9" * 30])
+def test_it_does_not_wait_for_tomorrow(strange: Any, later: str) -> None:
+    strange.answers = [(429, b'{"error": "You have had what a day gives."}', later)]
+    started = time.monotonic()
+    with pytest.raises(VerifierUnavailable, match="what a day gives"):
+        remote(f"http://127.0.0.1:{strange.server_port}", patience=20.0).status()
+    assert time.monotonic() - started < 2.0
+
+
+def test_background_jobs_say_so(server: Any, make_kernel: Kernel) -> None:
+    remote(server.url, background=True).verify(*make_kernel("back"))
+    remote(server.url).verify(*make_kernel("front", "// other"))
+    lines = [json.loads(line) for line in (server.folder / "audit.jsonl").read_text().splitlines()]
+    assert [line["priority"] for line in lines if line["what"] == "submitted"] == [
+        "background",
+        "interactive",
+    ]
 
 
 def test_a_certificate_that_nobody_trusts_is_named_at_once(strange: Any, make_certificate: Any) -> None:

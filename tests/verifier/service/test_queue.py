@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +11,23 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from sqlite_utils import Database
+from sqlite_utils.migrations import Migrations
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.verifier.queue import (
     MAX_DEATHS,
+    MAX_MOVES,
+    Asker,
     Claim,
     JobQueue,
     QueueFull,
     QueueLock,
     QueueState,
+    QuotaUsed,
+    m001_jobs,
 )
+from evokernel_core.verifier.serving.users import Priority, Quota
 
 
 @pytest.fixture
@@ -211,3 +219,83 @@ TestQueueMachine = QueueMachine.TestCase
 TestQueueMachine.settings = settings(
     max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+def asker(user: str, priority: Priority = Priority.INTERACTIVE, **quota: int) -> Asker:
+    return Asker(user, "", priority, Quota(**quota))
+
+
+def test_users_and_classes_take_turns(queue: JobQueue) -> None:
+    for number in range(5):
+        queue.put(f"b{number}", "", "", asker=asker("back", Priority.BACKGROUND))
+    for number in range(4):
+        queue.put(f"x{number}", "", "", asker=asker("x"))
+        queue.put(f"y{number}", "", "", asker=asker("y"))
+    order = [claimed(queue).id for _ in range(13)]
+    assert [job for job in order if job[0] != "b"] == ["x0", "y0", "x1", "y1", "x2", "y2", "x3", "y3"]
+    assert [order.index(f"b{number}") for number in range(2)] == [0, 5], "one turn in five"
+
+
+def test_a_day_is_over_at_midnight(queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    midnight = 20_000 * 86_400.0
+    monkeypatch.setattr("evokernel_core.verifier.queue.time.time", lambda: midnight - 100)
+    queue.put("a", "", "", asker=asker("u", jobs_a_day=1))
+    with pytest.raises(QuotaUsed, match="1 jobs today") as raised:
+        queue.put("b", "", "", asker=asker("u", jobs_a_day=1))
+    assert raised.value.retry_after_s == 101
+    monkeypatch.setattr("evokernel_core.verifier.queue.time.time", lambda: midnight + 1)
+    queue.put("b", "", "", asker=asker("u", jobs_a_day=1))
+    assert queue.used("u") == (1, 0.0)
+
+
+def test_cpu_seconds_are_counted_whoever_holds_the_job(queue: JobQueue) -> None:
+    queue.put("a", "", "", asker=asker("u", cpu_s_a_day=10))
+    claim = claimed(queue)
+    queue.give_back(claim, died=True, cpu_s=4.0)
+    late, claim = claim, claimed(queue)
+    assert not queue.finish(late, verdict="V", cpu_s=3.0)
+    queue.finish(claim, verdict="V", cpu_s=3.5)
+    assert queue.used("u") == (1, 10.5)
+    queue.put("other", "", "", asker=asker("other"))
+    with pytest.raises(QuotaUsed, match="CPU seconds"):
+        queue.put("b", "", "", asker=asker("u", cpu_s_a_day=10))
+    assert claimed(queue).user == "other"
+
+
+def test_a_host_that_is_lost_is_not_the_jobs_fault_for_long(queue: JobQueue) -> None:
+    queue.put("a", "", "")
+    for _ in range(MAX_MOVES - 1):
+        assert queue.give_back(claimed(queue), died=False, host_lost=True)
+    assert not queue.give_back(claimed(queue), died=False, host_lost=True)
+    found = queue.get("a")
+    assert found and "host was lost 20 times" in found.error
+
+
+def test_a_job_passes_on_to_who_still_wants_it(queue: JobQueue) -> None:
+    queue.put("a", "", "", asker=asker("back", Priority.BACKGROUND))
+    queue.put("a", "", "", asker=asker("front"))
+    assert queue.withdraw("a", user="stranger") is None
+    assert queue.withdraw("a", user="front") is False
+    claim = claimed(queue)
+    assert claim.user == "back"
+    assert queue.withdraw("a", user="back") is True
+    assert not queue.holds(claim)
+
+
+def test_jobs_of_before_there_were_users_are_the_owners(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "queue.db") as old:
+        old.row_factory = sqlite3.Row
+        db = Database(old)
+        m001_jobs(db)
+        Migrations("evokernel.verifier.queue").ensure_migrations_table(db)
+        db["_sqlite_migrations"].insert(
+            {"migration_set": "evokernel.verifier.queue", "name": "m001_jobs", "applied_at": "2026"}
+        )
+        for name, state in (("a", "queued"), ("b", "done")):
+            row = {"id": name, "state": state, "task": "T", "source": "S", "verdict": "V", "error": ""}
+            db["jobs"].insert(row | {"lease": "", "deaths": 0, "created": 1.0, "updated": 1.0})
+            db["interests"].insert({"job": name, "client": "c"})
+    queue = JobQueue(tmp_path)
+    assert claimed(queue).user == "owner"
+    assert queue.wanted_by("b", "owner") and not queue.wanted_by("b", "alice")
+    queue.close()
