@@ -26,16 +26,16 @@ def commands_in(page: Path) -> list[tuple[str, str]]:
 
 
 def options_of(name: str, rest: str) -> set[str]:
-    """The long options that a command (or the subcommand that ``rest`` starts with) takes."""
+    """The long options that a command (or the subcommands that ``rest`` starts with) takes."""
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    context = click.Context(command)
-    word = rest.split()[:1]
-    if isinstance(command, click.Group) and word and not word[0].startswith(("-", "[", "<")):
-        for choice in word[0].split("|"):
-            sub = command.get_command(context, choice)
-            assert sub is not None, f"evokernel {name} has no subcommand {choice}"
-            command = sub
+    for word in rest.split():
+        if not isinstance(command, click.Group) or word.startswith(("-", "[", "<")):
+            break
+        choices = [command.get_command(click.Context(command), choice) for choice in word.split("|")]
+        assert all(choices), f"evokernel {name} has no subcommand {word}"
+        command = choices[-1]
+    assert command is not None
     return {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {
         "--help"
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sqlite3
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -260,6 +261,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: {"model": Problem, "description": "The request is too large."},
     422: {"model": Problem, "description": "The request does not fit the schema."},
     429: {"model": Problem, "description": "The queue is full or a quota is used; Retry-After says when."},
+    503: {"model": Problem, "description": "The queue cannot be written, such as on a full disk."},
 }
 _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "No such job."}}
 _NEW: dict[int | str, dict[str, Any]] = {201: {"model": JobView, "description": "A new job."}}
@@ -336,6 +338,11 @@ def _add_problems(app: FastAPI, service: Service) -> None:
             facts = {"status": refusal.status, "method": request.method, "user": user.name}
             service.audit.refusal(address_of(request.scope), **facts, token=user.token)
         return refusal.response
+
+    @app.exception_handler(sqlite3.OperationalError)
+    async def unwritable(_: Request, error: sqlite3.OperationalError) -> Response:
+        log.error("the queue cannot be used", error=str(error))
+        return problem(503, f"The queue cannot be used now ({error}); try again.", {"Retry-After": "5"})
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

@@ -108,6 +108,25 @@ def test_a_lost_host_and_a_killed_service_lose_no_job(
     assert [event for event, name, _ in server.journal if name == "last"] == ["start", "start", "end"]
 
 
+def test_without_a_cluster_jobs_wait_for_it(
+    make_server: Callable[..., Any], make_kernel: Kernel, cluster: Cluster
+) -> None:
+    """The head's loss ends every process that is connected to it, but not the service."""
+    server = make_server(options={"ray": cluster.address}, environment=cluster.environment)
+    until(lambda: seats(server) == 2)
+    running = submit(server, make_kernel("running", "sleep 1.8"))
+    until(lambda: server.journal)
+    cluster.kill(0)
+    cluster.kill(1)
+    cluster.nodes.clear()
+    until(lambda: seats(server) == 0)
+    waiting = submit(server, make_kernel("waiting"))
+    assert result(server, waiting, 0)["state"] == "queued"
+    cluster.add()
+    assert result(server, running)["verdict"] and result(server, waiting)["verdict"]
+    assert [event for event, name, _ in server.journal if name == "running"] == ["start", "start", "end"]
+
+
 def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match="install the extra `fleet`"):
