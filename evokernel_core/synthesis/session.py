@@ -304,11 +304,12 @@ class Session:
         *,
         job_id: str = "",
         kind: JobKind = JobKind.REFINE,
+        background: bool = False,
         on_attempt: Callable[[AttemptEvent], None] = _ignore,
         cancelled: Callable[[], bool] = never,
     ) -> SynthesisResult:
         """Spends the budget on a region's task; ``generate`` stops at the first verified kernel,
-        because a person waits for it.
+        because a person waits for it. Jobs of a ``background`` run leave others' first on a shared verifier.
 
         Raises UsageError for a region without a task, VerifierUnavailable while the verifier is away.
         A defect of ours ends the run as infeasible, with a sentence that names it.
@@ -316,7 +317,9 @@ class Session:
         task = _task(region)
         try:
             with contained("writing its kernels", region.span.line):
-                return self.engine().run(
+                engine = self.engine()
+                self._rank(background)
+                return engine.run(
                     task,
                     budget,
                     job_id=job_id,
@@ -326,6 +329,14 @@ class Session:
                 )
         except InternalError as error:
             return SynthesisResult(Status.INFEASIBLE, str(error), None, 0, None, 0)
+
+    def _rank(self, background: bool) -> None:
+        """Tells a verifier that others share whether somebody waits for the next jobs."""
+        if self.settings.verifier_url:
+            from evokernel_core.verifier.client import RemoteVerifier
+
+            if isinstance(self._verifier, RemoteVerifier):
+                self._verifier.background = background
 
     def package(self, region: Region, source_id: str) -> Package:
         """Writes the package of a verified kernel beside the user's file; it is complete or absent.

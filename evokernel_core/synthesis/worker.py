@@ -134,11 +134,13 @@ class Worker:
     def _synthesise(self, id: int, params: Params) -> Mapping[str, Any]:
         region = from_data(params["region"], Region)
         session = self._open(Path(region.file).parent)
+        kind = JobKind(params.get("mode", JobKind.GENERATE.value))
         result = session.synthesise(
             region,
             int(params["budget"]),
             job_id=str(params.get("job_id", "")),
-            kind=JobKind(params.get("mode", JobKind.GENERATE.value)),
+            kind=kind,
+            background=kind is JobKind.REFINE,
             on_attempt=lambda event: self._send({"id": id, "event": event_data(event)}),
             cancelled=self._cancelled[id].is_set,
         )

@@ -67,7 +67,7 @@ class RemoteVerifier:
         plain_http: bool = False,
         background: bool = False,
     ) -> None:
-        self._priority = {"priority": "background"} if background else {}
+        self.background = background
         self._url = check_url(url, plain_http=plain_http)
         self._wait = wait
         self._patience = patience
@@ -109,7 +109,8 @@ class RemoteVerifier:
         if not self._spoken:
             self.status()
         client = secrets.token_hex(8)
-        body = {"task": to_data(task), "source": to_data(source), "client": client} | self._priority
+        priority = {"priority": "background"} if self.background else {}
+        body = {"task": to_data(task), "source": to_data(source), "client": client} | priority
         for _ in range(TIMES_FORGOTTEN):
             job = self._ask("POST", "/v1/jobs", JobView, json=body)
             done = self._follow(job, client, cancelled)

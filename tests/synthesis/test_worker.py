@@ -46,7 +46,7 @@ FAKE = textwrap.dedent(
         def estimate(self, region):
             return None
 
-        def synthesise(self, region, budget, *, job_id, kind, on_attempt, cancelled):
+        def synthesise(self, region, budget, *, job_id, kind, background, on_attempt, cancelled):
             if budget == 0:
                 raise VerifierUnavailable("The verifier is away; start it.")
             n = 0
