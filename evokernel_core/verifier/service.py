@@ -201,7 +201,7 @@ class Service:
             job=outcome.job,
             user=outcome.user,
             place=outcome.place,
-            gates={gate["gate"]: gate["status"] for gate in verdict["gates"]} if verdict else {},
+            gates=_gates(verdict),
             seconds=round(outcome.seconds, 3),
             cpu_s=round(outcome.cpu_s, 3),
         )
@@ -210,6 +210,12 @@ class Service:
         event = self._finished.pop(identity, None)
         if event:
             event.set()
+
+
+def _gates(verdict: Any) -> dict[str, str]:
+    """The status of each gate, for the log; what a worker of another version sends may have none."""
+    gates = verdict.get("gates", []) if isinstance(verdict, dict) else []
+    return {str(gate.get("gate")): str(gate.get("status")) for gate in gates if isinstance(gate, dict)}
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -11,6 +11,7 @@ and itself at once, whatever it is doing.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -18,6 +19,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TextIO
 
 import psutil
@@ -33,8 +35,6 @@ from evokernel_core.verifier.base import Verifier
 def local_verifier(backend: str, chip: str, interpreter: str) -> Verifier:
     """The verifier of this machine, with its reference in the first interpreter that has torch: in a sandbox,
     for tasks come from the network."""
-    from pathlib import Path
-
     from evokernel_core.capture.interpreter import find_interpreter
     from evokernel_core.verifier.confined import ConfinedReferences
     from evokernel_core.verifier.factory import open_verifier
@@ -90,9 +90,25 @@ class Judge:
 
 
 def _cpu_s() -> float:
-    """CPU seconds of this process and its ended children so far."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
+    """CPU seconds so far of this process, of what it started, and of what those started and saw end."""
+    total = 0.0
+    for pid in _family(os.getpid()):
+        try:
+            used = psutil.Process(pid).cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += used.user + used.system + used.children_user + used.children_system
+    return total
+
+
+def _family(pid: int) -> list[int]:
+    """The process and its living descendants."""
+    found = [pid]
+    for parent in found:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{parent}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def _read(lines: queue.SimpleQueue[str]) -> None:

@@ -220,7 +220,8 @@ class Workers:
     async def _finish(self, claim: Claim, seat: Seat, answer: Mapping[str, Any], started: float) -> None:
         """Stores the result; work that was cut off costs its user the time on the wall."""
         seconds = time.monotonic() - started
-        cpu_s = max(0.0, float(answer.get("cpu_s", seconds)))
+        told = answer.get("cpu_s")
+        cpu_s = max(0.0, float(told)) if isinstance(told, int | float) else seconds
         verdict = json.dumps(answer["verdict"]) if "verdict" in answer else ""
         finish = partial(
             self._queue.finish, claim, verdict=verdict, error=answer.get("error", ""), cpu_s=cpu_s

@@ -14,7 +14,7 @@ from evokernel_core.verifier.serving.audit_log import AuditLog
 from evokernel_core.verifier.serving.tokens import TokenStore, digest_of
 from evokernel_core.verifier.serving.users import User, owner
 
-REQUESTS_A_USER = 64
+REQUESTS_A_USER = 128
 """Requests of one user that are answered at a time; most of them wait for a verdict."""
 
 WRONG = (

@@ -1,7 +1,8 @@
 """A Verifier for the service's tests: what it does stands in the kernel's text, one word a line.
 
 ``sleep SECONDS`` takes time, ``die`` ends the process, ``raise`` fails with a stated reason,
-``bug`` fails without one, ``print`` writes to stdout, ``child`` starts a process that never ends.
+``bug`` fails without one, ``print`` writes to stdout, ``child`` starts a process that never ends,
+``burn`` one that has used half a second of CPU time before it sleeps for ever.
 Each start and each end of a judgement is a line ``NAME PID`` in ``journal``.
 """
 
@@ -52,6 +53,12 @@ class Scripted:
             case ["child"]:
                 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
                 Path(self.journal + ".child").write_text(str(child.pid))
+            case ["burn"]:
+                code = (
+                    "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ntime.sleep(600)"
+                )
+                burner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+                assert burner.stdout and burner.stdout.readline()
             case ["environment", variable]:
                 raise VerifierError(f"value={os.environ.get(variable, '')}.")
 

@@ -213,6 +213,15 @@ def test_a_cancel_stops_the_work_and_what_it_started(server: Any, make_kernel: K
         assert finish(server, make_kernel("next"))["verdict"]
 
 
+def test_time_counts_wherever_it_is_spent(server: Any, make_kernel: Kernel) -> None:
+    """A process that lives on after the verdict, as the one with torch does, is not free."""
+    assert finish(server, make_kernel(script="burn"))["verdict"]
+    assert finish(server, make_kernel("idle", script="sleep 0.3"))["verdict"]
+    lines = [json.loads(line) for line in (server.folder / "audit.jsonl").read_text().splitlines()]
+    burnt, idle = (line["cpu_s"] for line in lines if line["what"] == "judged")
+    assert 0.5 <= burnt < 3.0 and idle < 0.2
+
+
 def test_one_client_cannot_cancel_what_another_wants(server: Any, make_kernel: Kernel) -> None:
     kernel = make_kernel(script="sleep 1")
     with server.client() as http:
