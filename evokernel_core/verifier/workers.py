@@ -144,6 +144,7 @@ class Workers:
     async def running(self) -> AsyncIterator[None]:
         """The seats work inside; at the end what still runs goes back into the queue."""
         pool = asyncio.create_task(self._pool.run(self._serve))
+        pool.add_done_callback(_say_why)
         try:
             yield
         finally:
@@ -188,9 +189,14 @@ class Workers:
         except asyncio.CancelledError:
             claim = await taking
             if claim:
-                self._queue.give_back(claim, died=False)
-                self._more.set()
+                self._return(claim)
             raise
+
+    def _return(self, claim: Claim) -> None:
+        """Back into the queue; where that cannot be written, the next start of the service does it."""
+        with suppress(sqlite3.Error):
+            self._queue.give_back(claim, died=False)
+            self._more.set()
 
     async def _work(self, seat: Seat, claim: Claim) -> None:
         """One job to its end, whatever the end is. Raises HostLost."""
@@ -207,12 +213,12 @@ class Workers:
             await self._finish(claim, seat, {"error": sentence}, started)
         except Died:
             seat.kill()
-            self._try_again(claim, started, died=True)
+            await self._try_again(claim, started, died=True)
         except HostLost:
-            self._try_again(claim, started, died=False)
+            await self._try_again(claim, started, died=False)
             raise
         except asyncio.CancelledError:
-            self._queue.give_back(claim, died=False)
+            self._return(claim)
             raise
         finally:
             self._running.pop(claim.id, None)
@@ -230,14 +236,23 @@ class Workers:
             self._on_outcome(Outcome(claim.id, claim.user, seat.place, answer, seconds, cpu_s))
         self._on_done(claim.id)
 
-    def _try_again(self, claim: Claim, started: float, *, died: bool) -> None:
+    async def _try_again(self, claim: Claim, started: float, *, died: bool) -> None:
         """After a death: back into the queue, unless the job was withdrawn or is given up."""
         seconds = time.monotonic() - started
-        if self._queue.give_back(claim, died=died, host_lost=not died, cpu_s=seconds if died else 0.0):
+        cpu_s = seconds if died else 0.0
+        give_back = partial(self._queue.give_back, claim, died=died, host_lost=not died, cpu_s=cpu_s)
+        if await _stored(give_back):
             log.warning("the work on a job was cut off; it waits again", job=claim.id)
             self.wake()
         else:
             self._on_done(claim.id)
+
+
+def _say_why(pool: asyncio.Task[None]) -> None:
+    """A pool that ends before the service is a defect, and must not be a silent one."""
+    error = None if pool.cancelled() else pool.exception()
+    if error:
+        log.critical("nothing is judged any more; restart the service", exc_info=error)
 
 
 async def _stored(step: Callable[[], Result]) -> Result:

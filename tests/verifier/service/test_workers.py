@@ -12,7 +12,7 @@ import pytest
 
 from evokernel_core.verifier import workers
 from evokernel_core.verifier.queue import Claim, JobQueue, QueueState
-from evokernel_core.verifier.workers import HostLost, Outcome, Serve, Workers
+from evokernel_core.verifier.workers import Died, HostLost, Outcome, Serve, Workers
 
 VERDICT = {"verdict": {"gates": []}, "cpu_s": 0.5}
 
@@ -106,6 +106,35 @@ async def test_a_claim_that_comes_after_its_seat_went_is_given_back(
         asyncio.get_running_loop().call_later(0.1, go_on.set)
     found = queue.get("a")
     assert found and found.state is QueueState.QUEUED
+
+
+async def test_a_death_on_a_full_disk_is_recorded_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = JobQueue(tmp_path)
+    queue.put("a", "T", "S")
+    monkeypatch.setattr(workers, "TRY_AGAIN_S", 0.01)
+    give_back, tries = queue.give_back, []
+
+    def full(claim: Claim, **facts: Any) -> bool:
+        tries.append(1)
+        if len(tries) == 1:
+            raise sqlite3.OperationalError("database or disk is full")
+        return give_back(claim, **facts)
+
+    monkeypatch.setattr(queue, "give_back", full)
+    asked: list[int] = []
+
+    async def ask(_: Claim) -> dict[str, Any]:
+        asked.append(1)
+        if len(asked) == 1:
+            raise Died
+        return VERDICT
+
+    working, _ = make(queue, ask)
+    async with working.running():
+        await until(lambda: done(queue, "a"))
+    assert (len(tries), len(asked)) == (2, 2)
 
 
 async def test_a_lost_host_gives_its_job_to_the_next(tmp_path: Path) -> None:
