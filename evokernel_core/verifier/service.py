@@ -121,7 +121,7 @@ class Service:
         try:
             task, source = parse_kernel(request.task, request.source.model_dump())
         except UsageError as error:
-            raise Refused(422, str(error)) from error
+            raise Refused(422, str(error).rstrip(".") + ".") from error
         identity = job_id(task, source, self.config.name, self.config.chip)
         asker = Asker(user.name, request.client, priority, user.quota)
         try:
