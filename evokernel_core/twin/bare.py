@@ -132,7 +132,8 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
     inside = {name: included for name, included in sources.items() if not name.startswith("..")}
     # Files above the source's folder are found through -I; their text is part of the cache's key.
     outside = hashlib.sha256(repr(sorted(sources.items())).encode("utf-8", "replace")).hexdigest()[:16]
-    folders = (f"-I{folder.resolve()}" for folder in (source.parent, *program.includes))
+    reads = tuple(folder.resolve() for folder in (source.parent, *program.includes))
+    folders = (f"-I{folder}" for folder in reads)
     dtypes = _dtypes(kernel, launch, cwd)
     macros = framework_macros(launch.framework, dtypes, "\n".join(texts.values()), program.defines)
     try:
@@ -147,6 +148,7 @@ def build_bare(program: ProgramSource, entry: str, launch: LaunchFile, cwd: Path
         options=(*folders, f"-DEVOKERNEL_INCLUDED_{outside}", *define_flags((*macros, *program.defines))),
         label=source.name,
         kernels={kernel.name: _as_launched(kernel, launch.framework)},
+        reads=(*reads, *{path.parent for path in texts}),
     )
     return Bare(built, launch, table)
 

@@ -30,15 +30,17 @@ from evokernel_core.twin.images import image_flags, needs_cube_image
 from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.lexer import Token
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
+from evokernel_core.twin.toolchain import Confinement, environment
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 SOURCES = HERE / "src"
 RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
+KERNEL_SOURCE = "op_kernel.cpp"
 OPERATOR_SOURCE = "host/operator_host.cpp"
 """The main program of an operator's host code; it is compiled with it."""
-LAUNCHER_SOURCE = "launcher.c"
+LAUNCHER_SOURCES = SOURCES / "launcher"
 _NOT_IN_LIBRARY = (RUNNER_SOURCE, GLUE_SOURCE, OPERATOR_SOURCE)
 
 _ROUNDING = "-ffp-contract=off"  # a fused multiply-add would skip the rounding that the chip does
@@ -46,8 +48,12 @@ LIBRARY_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-w", _ROUNDING)
 KERNEL_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-Werror=narrowing", "-fmax-errors=20", _ROUNDING)
 """Narrowing inside braces is an error, as it is for the device compiler."""
 COMPILE_SECONDS = 120
+LAUNCHER_FAILED = 120
+"""The launcher's own exit status."""
 MAX_KERNELS = 2000
 """Compiled kernels kept on disk for one twin."""
+MAX_CACHE_BYTES = 1024**3
+"""What they may take on disk together."""
 
 
 class CandidateError(EvoKernelError):
@@ -150,7 +156,8 @@ def _build_twin(twin: Twin) -> None:
     )
     runner = [str(SOURCES / RUNNER_SOURCE), str(twin.library), "-Wl,-rpath,$ORIGIN", "-lpthread", "-ldl"]
     _run([*own, f"-I{twin.include}", f"-I{SOURCES}", "-rdynamic", "-o", str(twin.runner), *runner])
-    _run([*twin.compiler.c_argv, "-O1", "-o", str(twin.launcher), str(SOURCES / LAUNCHER_SOURCE)])
+    parts = (("-x", "c", str(path)) for path in sorted(LAUNCHER_SOURCES.glob("*.c")))
+    _run([*twin.compiler.argv, "-O1", "-o", str(twin.launcher), *(word for part in parts for word in part)])
     shutil.rmtree(objects)
     (twin.folder / "done").touch()
 
@@ -202,32 +209,44 @@ def _run(argv: Sequence[str]) -> None:
         raise BuildError(f"The twin does not build with {argv[0]}; report this: {errors}")
 
 
-def build_kernel(source: KernelSource, *, command_prefix: Sequence[str] = ()) -> BuiltKernel:
+def build_kernel(source: KernelSource) -> BuiltKernel:
     """The candidate as a shared library, from the cache where the same text was built before.
 
-    ``command_prefix`` is put before the compiler's command line. Raises CandidateError with code
-    ``compile`` where the candidate does not compile and BuildError where the tools fail.
+    Raises CandidateError with code ``compile`` where the candidate does not compile and BuildError where
+    the tools fail.
     """
     twin = prepare()
     macros = dict(BUILT_IN)
     files = {"tiling.h": source.tiling_h, "op_kernel.cpp": source.op_kernel_cpp}
     check_callees({name: tuple(active_tokens(text, macros)) for name, text in files.items()})
-    return build_files(twin, files, command_prefix)
+    return build_files(twin, files)
+
+
+def candidate_files(files: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+    """A kernel's files and its glue as they are compiled, and whether there is an image for the cube cores.
+
+    Raises CandidateError for a launch that cannot be read.
+    """
+    everything = {**files, GLUE_SOURCE: (SOURCES / GLUE_SOURCE).read_text()}
+    known = find_kernels(tuple(active_tokens(text, dict(BUILT_IN))) for text in files.values())
+    written = {name: _as_unit(name, text, KERNEL_SOURCE, known) for name, text in everything.items()}
+    return written, needs_cube_image(files.values(), known)
 
 
 def build_files(
     twin: Twin,
     files: Mapping[str, str],
-    command_prefix: Sequence[str] = (),
     glue: str | None = None,
     options: Sequence[str] = (),
     label: str = "op_kernel.cpp",
     kernels: Mapping[str, Kernel] | None = None,
+    reads: Sequence[Path] = (),
 ) -> BuiltKernel:
     """Compiles ``op_kernel.cpp`` among ``files`` with the glue into a library of their content's name.
 
     ``label`` is the file that errors in op_kernel.cpp are reported in. ``kernels`` says on which cores
-    kernels run where that is not to be read from the files.
+    kernels run where that is not to be read from the files. ``reads`` are folders that the compiler may
+    read beside the files and the twin.
     """
     glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
     everything = {**files, "glue.cpp": glue_text}
@@ -246,7 +265,7 @@ def build_files(
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(_as_unit(name, text, label, known))
         flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
-        unit = _Unit(work, twin, (*command_prefix, *twin.compiler.argv), flags, (label, *files))
+        unit = _Unit(twin, Confinement(work, (twin.folder, *reads)), flags, (label, *files))
         _build_in(unit, folder, needs_cube_image(files.values(), known))
         _publish(work / "result", folder)
     _evict(folder.parent)
@@ -264,28 +283,30 @@ def check_callees(files: Mapping[str, Sequence[Token]], *, constexpr_on_device: 
 class _Unit:
     """A candidate on its way through the compiler: where, with what, and its files' names."""
 
-    work: Path
     twin: Twin
-    compiler: tuple[str, ...]
+    confinement: Confinement
     flags: tuple[str, ...]
     names: tuple[str, ...]
 
     def compile(self, name: str, output: str, image: Sequence[str] = ()) -> None:
         """Compiles a file; an image of its own does without the precompiled header."""
         flags = tuple(flag for flag in self.flags if not image or ("-pch" not in flag and ".pch" not in flag))
-        argv = [*self.compiler, *flags, *image, "-c", name, "-o", output]
-        status, text = run_tool(self.twin, argv, self.work)
+        argv = [*self.twin.compiler.argv, *flags, *image, "-c", name, "-o", output]
+        status, text = self._run(argv)
         if status:
             raise CandidateError("compile", feedback(diagnostics(text, self.names), text))
 
     def link(self, output: str, *inputs: str) -> None:
         """Links a shared library in which nothing is left undefined."""
-        (self.work / "result").mkdir(exist_ok=True)
+        (self.confinement.work / "result").mkdir(exist_ok=True)
         argv = [*self.twin.compiler.argv, "-shared", "-o", f"result/{output}", *inputs]
         argv += [str(self.twin.library), "-Wl,--no-undefined"]
-        status, text = run_tool(self.twin, argv, self.work)
+        status, text = self._run(argv)
         if status:
             raise CandidateError("link", _undefined(text))
+
+    def _run(self, argv: Sequence[str]) -> tuple[int, str]:
+        return run_tool(self.twin, argv, self.confinement.work, confinement=self.confinement)
 
 
 def _build_in(unit: _Unit, folder: Path, two_images: bool) -> None:
@@ -315,12 +336,20 @@ def _publish(result: Path, folder: Path) -> None:
 
 
 def _evict(cache: Path) -> None:
-    """Keeps the cache of kernels bounded: the least recently used quarter goes when it is full."""
-    kernels = [path for path in cache.iterdir() if path.is_dir() and not path.name.startswith("building-")]
-    if len(kernels) <= MAX_KERNELS:
+    """Keeps the cache of kernels bounded: the least recently used go until three quarters are left when
+    there are too many or they take too much."""
+    sizes = {
+        path: sum(file.stat().st_size for file in path.iterdir())
+        for path in cache.iterdir()
+        if path.is_dir() and not path.name.startswith("building-")
+    }
+    total = sum(sizes.values())
+    if len(sizes) <= MAX_KERNELS and total <= MAX_CACHE_BYTES:
         return
-    kernels.sort(key=lambda path: path.stat().st_mtime)
-    for path in kernels[: len(kernels) - MAX_KERNELS + MAX_KERNELS // 4]:
+    for path in sorted(sizes, key=lambda path: path.stat().st_mtime):
+        if len(sizes) <= MAX_KERNELS * 3 // 4 and total <= MAX_CACHE_BYTES * 3 // 4:
+            return
+        total -= sizes.pop(path)
         shutil.rmtree(path, ignore_errors=True)
         path.with_suffix(".lock").unlink(missing_ok=True)
 
@@ -343,17 +372,27 @@ def _undefined(output: str) -> str:
     return f"Nothing defines {', '.join(names[:5])}; define it in op_kernel.cpp or call another function."
 
 
-def run_tool(twin: Twin, argv: Sequence[str], cwd: Path, seconds: float = COMPILE_SECONDS) -> tuple[int, str]:
-    """Runs a compiler on a candidate's text; its status and messages. Raises CandidateError on time-out.
+def run_tool(
+    twin: Twin,
+    argv: Sequence[str],
+    cwd: Path,
+    seconds: float = COMPILE_SECONDS,
+    confinement: Confinement | None = None,
+) -> tuple[int, str]:
+    """Runs a compiler on a text; its status and messages. Raises CandidateError on time-out.
 
-    The compiler and all that it starts end with this process.
+    The compiler and all that it starts end with this process. Without ``confinement`` it sees what the
+    person who started this program sees: for programs of that person's own.
     """
-    environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(cwd)}
+    words = {**os.environ, "LC_ALL": "C", "TMPDIR": str(cwd)}
+    options: tuple[str, ...] = ()
+    if confinement is not None:
+        words, options = environment(twin.compiler, cwd), confinement.options(twin.compiler)
     with lifeline() as line:
         process = subprocess.Popen(
-            [str(twin.launcher), "--until-eof", "--", *argv],
+            [str(twin.launcher), "--until-eof", *options, "--", *argv],
             cwd=cwd,
-            env=environment,
+            env=words,
             stdin=line,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -370,4 +409,6 @@ def run_tool(twin: Twin, argv: Sequence[str], cwd: Path, seconds: float = COMPIL
                 "compile-timeout",
                 f"The kernel takes more than {seconds:.0f} s to compile; use fewer nested templates.",
             ) from error
+        if process.returncode == LAUNCHER_FAILED and "evokernel-launcher: " in output:
+            raise BuildError(f"The compiler could not be confined: {output.strip().splitlines()[-1]}")
         return process.returncode, output

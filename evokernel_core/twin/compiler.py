@@ -31,7 +31,7 @@ class Compiler:
 
     @property
     def c_argv(self) -> tuple[str, ...]:
-        """The same compiler for C."""
+        """The same compiler for one file of C."""
         return (*self.argv, "-x", "c")
 
 

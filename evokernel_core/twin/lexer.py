@@ -65,7 +65,15 @@ def _scan(text: str) -> Iterator[Token]:
         position = match.end()
 
 
-_DIRECTIVE = re.compile(r"(?P<directive>\#(?:[^\n\\/]|\\\n|\\.|/(?![/*])|/\*.*?\*/|//[^\n]*)*)", re.DOTALL)
+_DIRECTIVE = re.compile(
+    r"""
+    (?P<directive>\#(?:
+        [^\n\\/"'] | \\\n | \\. | /(?![/*]) | /\*.*?(?:\*/|\Z) | //(?:[^\n\\]|\\.|\\\n)*
+      | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | ["']
+    )*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 def _directive(text: str, position: int) -> re.Match[str] | None:

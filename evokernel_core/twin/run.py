@@ -278,6 +278,8 @@ def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
     """The result that the runner left, or why it left none."""
     if finished.exit_code == 120 and "evokernel-launcher" in finished.stderr:
         raise BuildError(f"The kernel's process could not be confined: {finished.stderr.strip()}")
+    if finished.exit_code == -signal.SIGKILL and "evokernel-launcher: quota" in finished.stderr:
+        return _ended(Status.CRASH, "The kernel wrote more files or bytes than its outputs have.", finished)
     if finished.timed_out or finished.exit_code in (-signal.SIGXCPU, -signal.SIGKILL):
         of_work = f"{limits.processor_s:.0f} s of work"
         limit = f"{limits.wall_s:.0f} s" if finished.timed_out else of_work

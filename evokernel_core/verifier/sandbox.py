@@ -22,6 +22,10 @@ from evokernel_core.twin.build import Twin
 SYSTEM_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 """Where the loader finds the C and C++ libraries."""
 
+QUOTA = 4 * 1024**3
+FILES = 256
+OPEN_FILES = 256
+
 
 class Level(StrEnum):
     """How far a candidate is confined, beyond limits of time, memory and file size."""
@@ -56,9 +60,30 @@ def probe(launcher: Path) -> Sandbox:
     return Sandbox(int(match[1]), match[2] == "1")
 
 
-def sandbox_prefix(twin: Twin, read: Sequence[Path], write: Sequence[Path]) -> tuple[str, ...]:
-    """The command prefix under which a program reads and writes these folders and no other."""
+def sandbox_prefix(
+    twin: Twin,
+    read: Sequence[Path],
+    write: Sequence[Path],
+    *,
+    quota: int = QUOTA,
+    files: int = FILES,
+    keep: Sequence[int] = (),
+    threads: bool = False,
+) -> tuple[str, ...]:
+    """The command prefix under which a program reads and writes these folders and no other.
+
+    The ``write`` folders may grow by ``quota`` bytes and ``files`` files before the program is killed.
+    ``keep`` are descriptors beyond the standard ones that the program inherits; without ``threads`` it has
+    one.
+    """
     folders = [*SYSTEM_FOLDERS, str(twin.folder), *(str(path) for path in read)]
     reads = [word for folder in dict.fromkeys(folders) for word in ("--read", folder)]
     writes = [word for path in write for word in ("--write", str(path))]
-    return (str(twin.launcher), "--sandbox", *reads, *writes, "--")
+    counted = ("--quota", str(quota), "--files", str(files)) if write else ()
+    kept = [word for descriptor in keep for word in ("--keep-fd", str(descriptor))]
+    more = ("--threads",) if threads else ()
+    open_files = ("--open-files", str(OPEN_FILES))
+    return (
+        *(str(twin.launcher), "--sandbox", *more, *open_files),
+        *(*counted, *kept, *reads, *writes, "--"),
+    )

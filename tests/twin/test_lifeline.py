@@ -126,7 +126,7 @@ def started(work: str, folder: Path, library: Path | str, waits_for: str) -> sub
 def test_a_running_kernel_ends_with_its_killed_parent(folder: Path) -> None:
     built = build_kernel(KERNEL)
     parent = started(RUN, folder, built.library, "evokernel-twin")
-    assert len(working_in(folder)) == 3  # the parent, the launcher that watches, the runner
+    assert len(working_in(folder)) == 4  # the parent, the watchers of its life and of its quota, the runner
     parent.kill()
     parent.wait()
     assert eventually(lambda: not working_in(folder), GONE_S), names(folder)

@@ -12,10 +12,9 @@ from evokernel_core import __version__
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
-from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel, prepare
+from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.run import (
-    GIB,
     KERNEL_LIMITS,
     Limits,
     Mode,
@@ -29,7 +28,8 @@ from evokernel_core.twin.run import (
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
 from evokernel_core.verifier.sandbox import sandbox_prefix
 
-COMPILER_ADDRESS_SPACE = 4 * GIB
+RESULT_BYTES = 64 * 1024**2
+"""What a run may write beside its outputs: the result and what it prints."""
 COPIES = 8
 """Host bytes for each byte of a tensor: its data, its shadow, guard zones and one output per repeat."""
 PRODUCTS_PER_S = 2e8
@@ -51,8 +51,7 @@ class TwinBackend:
 
     def build(self, task: KernelTask, source: KernelSource) -> BuiltKernel:
         """The kernel's library. Raises CandidateError, BuildError."""
-        prefix = (str(prepare().launcher), "--address-space", str(COMPILER_ADDRESS_SPACE), "--")
-        return build_kernel(source, command_prefix=prefix)
+        return build_kernel(source)
 
     def execute(self, built: BuiltKernel, case: Case) -> Execution:
         """Runs a case with data and hazard checks."""
@@ -103,7 +102,9 @@ class TwinBackend:
 
     def _run(self, built: BuiltKernel, request: RunRequest, limits: Limits, scratch: Path) -> RunResult:
         folders = {tensor.path.parent for tensor in request.inputs if tensor.path is not None}
-        prefix = sandbox_prefix(built.twin, [built.library.parent, *sorted(folders)], [scratch])
+        quota = sum(tensor.nbytes for tensor in request.outputs) + RESULT_BYTES
+        reads = [built.library.parent, *sorted(folders)]
+        prefix = sandbox_prefix(built.twin, reads, [scratch], quota=quota)
         return run_kernel(built, request, limits, prefix, scratch)
 
 

@@ -1,0 +1,94 @@
+"""The audit gate: rules that a candidate must keep before anything of it is compiled or run.
+
+The candidate's files are preprocessed by the compiler in the sandbox, its own part of the result is parsed
+by libclang in the sandbox, and rules look at the tree: what it declares, what it calls, which types and
+constructs it uses. A few rules look at the files as written (text.py), so that all readers split them
+alike. docs/security.md lists what the rules are for.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
+from evokernel_core.twin.build import CandidateError, Twin, prepare
+from evokernel_core.verifier.gates.audit import seen
+from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING, Finding
+from evokernel_core.verifier.gates.audit.front_end import FrontEnd, front_end_of
+from evokernel_core.verifier.gates.audit.reader import Unreadable
+from evokernel_core.verifier.gates.audit.rules import findings
+from evokernel_core.verifier.gates.audit.rules.launcher import check_launcher
+from evokernel_core.verifier.gates.audit.text import check_conditions, check_text
+from evokernel_core.verifier.gates.audit.unit import ParseError
+from evokernel_core.verifier.gates.audit.words import check_words
+
+__all__ = ["audit"]
+
+MAX_FINDINGS = 5
+
+
+def audit(task: KernelTask, source: KernelSource) -> GateResult:
+    """The gate's result; its code is that of the first finding.
+
+    A text that does not compile fails the compile gate already here: there is no tree to audit. Raises
+    BuildError where the tools fail.
+    """
+    files = {KERNEL: source.op_kernel_cpp, TILING: source.tiling_h}
+    written = [found for file, text in files.items() for found in check_text(file, text)]
+    written += check_conditions(files)
+    if written:
+        return _result(written)
+    try:
+        return _audit_tree(task, files, prepare())
+    except CandidateError as error:
+        return GateResult(GateName.COMPILE, GateStatus.FAILED, error.code, error.feedback)
+
+
+def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateResult:
+    eyes = front_end_of(twin)
+    with tempfile.TemporaryDirectory(prefix="evokernel-audit-") as name:
+        work = Path(name)
+        texts = seen.own_texts(twin, files, work)
+        found = [item for text in texts for item in (*text.findings, *check_words(text))]
+        if found:
+            return _result(found)
+        errors: list[ParseError] = []
+        for index, text in enumerate(texts):
+            is_kernel = index == 0 or bool(text.of(KERNEL).lines)
+            found += _findings(eyes, text.for_parser(), files, task if is_kernel else None, errors)
+        if not found and errors:
+            seen.explain(twin, work)
+            first = errors[0]
+            message = f"The audit does not understand this: {first.message}."
+            found.append(Finding("audit-parse", message, first.file, first.line))
+    return _result(found)
+
+
+def _findings(
+    eyes: FrontEnd, text: str, files: Mapping[str, str], task: KernelTask | None, errors: list[ParseError]
+) -> list[Finding]:
+    """What the rules find in one text; ``errors`` collects what the parser does not understand."""
+    try:
+        unit = eyes.parse(text)
+    except Unreadable:
+        message = "The file is nested too deeply or too long for the audit; write it plainly."
+        return [Finding("audit-size", message, KERNEL, 1)]
+    errors += unit.errors
+    found = list(findings(unit, eyes.interface))
+    if task is not None:
+        found += check_launcher(unit, files[KERNEL], task)
+    return found
+
+
+def _result(found: Iterable[Finding]) -> GateResult:
+    ordered = sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line))
+    if not ordered:
+        return GateResult(GateName.AUDIT, GateStatus.PASSED)
+    lines = [f"{item.file}:{item.line}: {item.message}" for item in ordered[:MAX_FINDINGS]]
+    if len(ordered) > MAX_FINDINGS:
+        lines.append(f"(and {len(ordered) - MAX_FINDINGS} more)")
+    return GateResult(GateName.AUDIT, GateStatus.FAILED, ordered[0].code, "\n".join(lines))

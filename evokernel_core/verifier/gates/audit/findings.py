@@ -1,0 +1,25 @@
+"""What a rule finds."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from evokernel_core.verifier.gates.audit.unit import Node
+
+KERNEL = "op_kernel.cpp"
+TILING = "tiling.h"
+
+
+@frozen
+class Finding:
+    """One broken rule: its stable code, the sentence, and where."""
+
+    code: str
+    message: str
+    file: str
+    line: int
+
+
+def at(node: Node, code: str, message: str) -> Finding:
+    """A finding at a node of the tree."""
+    return Finding(f"audit-{code}", message, node.file, node.line)

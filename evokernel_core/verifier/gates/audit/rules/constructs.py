@@ -1,0 +1,43 @@
+"""A kernel consists of the constructs on the list and of no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evokernel_core.verifier.gates.audit.findings import Finding, at
+from evokernel_core.verifier.gates.audit.kinds import CONSTRUCTS, Kind
+from evokernel_core.verifier.gates.audit.rules.scopes import is_launcher_node
+from evokernel_core.verifier.gates.audit.unit import Unit
+
+_WORDS = {
+    3: "A union",
+    121: "A statement expression",
+    125: "dynamic_cast",
+    127: "const_cast",
+    129: "typeid",
+    133: "throw",
+    134: "new",
+    135: "delete",
+    144: "A lambda",
+    201: "A label",
+    210: "goto",
+    211: "goto",
+    215: "Assembly",
+    224: "try",
+    603: "friend",
+}
+_ALLOWED_ATTRIBUTES = frozenset((404, 405, 440))
+"""final, override, nodiscard; maybe_unused has no number of its own and is read as a word."""
+
+
+def check_constructs(unit: Unit) -> Iterator[Finding]:
+    """Nodes of kinds that are not on the list."""
+    for node in unit.nodes:
+        if node.kind >= Kind.FIRST_ATTRIBUTE and node.kind < Kind.STATIC_ASSERT - 2:
+            if node.kind not in _ALLOWED_ATTRIBUTES and node.kind != Kind.FIRST_ATTRIBUTE:
+                yield at(node, "forbidden-name", "An attribute is not allowed here.")
+        elif node.kind not in CONSTRUCTS or (node.kind == Kind.LAMBDA and not is_launcher_node(node)):
+            what = _WORDS.get(node.kind, "This construct")
+            yield at(node, "construct", f"{what} is not allowed in a kernel; use plain code.")
+        elif node.kind == Kind.UNEXPOSED_DECL and unit.slice(node).strip(" ;\n"):
+            yield at(node, "construct", "This declaration is not allowed in a kernel.")

@@ -1,0 +1,40 @@
+"""The twin's machinery lies behind AscendC; a kernel names nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evokernel_core.verifier.gates.audit.findings import Finding, at
+from evokernel_core.verifier.gates.audit.interface import Interface
+from evokernel_core.verifier.gates.audit.kinds import Kind
+from evokernel_core.verifier.gates.audit.rules.scopes import is_launcher_node
+from evokernel_core.verifier.gates.audit.unit import Node, Unit
+
+_REFERENCES = frozenset(
+    (Kind.TYPE_REF, Kind.TEMPLATE_REF, Kind.DECL_REF, Kind.MEMBER_REF_EXPR, Kind.MEMBER_REF, Kind.OVERLOADED_REF)
+)
+_PASSED_ON = ("At", "Expression")
+"""The place of a call, an argument by default, and what `a + b` of two tensors is."""
+
+
+def check_internals(unit: Unit, interface: Interface) -> Iterator[Finding]:
+    """References to the twin's namespace, but for what its public macros stand for."""
+    for node in unit.nodes:
+        declaration = node.declaration
+        if node.kind not in _REFERENCES or declaration is None or not declaration.is_internal:
+            continue
+        if declaration.name in interface.machinery or _is_passed_on(node) or is_launcher_node(node):
+            continue
+        yield at(node, "forbidden-name", f"{declaration.name} is the verifier's; choose another name.")
+    for node in unit.nodes:
+        if node.kind == Kind.INIT_LIST and _names_machinery(node) and not is_launcher_node(node):
+            yield at(node, "forbidden-name", "A value of the verifier's own is made here; remove it.")
+
+
+def _names_machinery(node: Node) -> bool:
+    return node.type.declaration is not None and node.type.declaration.is_internal
+
+
+def _is_passed_on(node: Node) -> bool:
+    declaration = node.declaration
+    return declaration is not None and "@ST>1#T@Expression" in declaration.usr

@@ -1,0 +1,98 @@
+"""The launcher launches kernels and does nothing else; every output reaches one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.lexer import Kind as TokenKind
+from evokernel_core.twin.lexer import tokenize
+from evokernel_core.verifier.gates.audit.findings import KERNEL, Finding, at
+from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind
+from evokernel_core.verifier.gates.audit.rules.scopes import LAUNCHER, is_launcher
+from evokernel_core.verifier.gates.audit.unit import Node, Unit
+
+PARAMETERS = ("void *", "unsigned char *const *", "unsigned char *", "const OpTiling &")
+_ARGUMENT = r"tensors \[ (?:\d+) \]|workspace(?: \+ tiling \. \w+)?|tiling(?: \. \w+)?"
+_LAUNCH = re.compile(
+    rf"""
+    ::\ evokernel\ ::\ twin\ ::\ LaunchSite\ <\ 0x[0-9a-f]+\ >\ \(\ "(?:\w+::)*\w+"\ ,
+    \ \{{\ \d+\ ,\ \d+\ ,\ (?:true|false)\ \}}\ ,
+    \ \[\ =(?P<captures>(?:\ ,\ evokernelArgument\d+\ =\ \(\ (?:{_ARGUMENT.replace(" ", chr(92) + " ")})\ \))*)\ \]
+    \ \(\ \)\ mutable\ \{{\ (?:\w+\ ::\ )*(?P<kernel>\w+)\ \(\ (?P<passed>(?:evokernelArgument\d+(?:\ ,\ (?=\w))?)*)\ ?\)\ ;\ \}}\ ,
+    \ \(\ tiling(?:\ \.\ \w+)?\ \.\ blockDim\ \)\ ,\ \(\ nullptr\ \)\ ,\ \(\ stream\ \)\ \)\ ;
+    """,
+    re.VERBOSE,
+)
+"""One launch as the twin writes it for the compiler, its tokens joined by blanks."""
+_TENSOR = re.compile(r"tensors \[ (\d+) \]")
+_EXPECTED = "<<<tiling.blockDim, nullptr, stream>>>(tensors[i], ..., workspace, workspace + tiling.x, tiling.x, tiling);"
+
+
+def check_launcher(unit: Unit, written: str, task: KernelTask) -> Iterator[Finding]:
+    """The launcher's shape, what has C linkage, and the tensors that kernels get.
+
+    ``written`` is op_kernel.cpp as its author wrote it: of the kernels' own keyword the compiler sees
+    nothing.
+    """
+    launchers = [node for node in unit.nodes if is_launcher(node) and node.children]
+    kernels = sum(token.text == "__global__" and token.kind is TokenKind.NAME for token in tokenize(written))
+    if not kernels:
+        yield Finding("audit-launcher", "There is no __global__ function; write one.", KERNEL, 1)
+    elif len(launchers) != 1 or not _has_signature(launchers[0]):
+        message = "There is no LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling)."
+        yield Finding("audit-launcher", message, KERNEL, 1)
+    else:
+        launched: set[str] = set()
+        yield from _check_body(unit, launchers[0], task, launched)
+        yield from _check_linkage(unit, launched, kernels)
+
+
+def _has_signature(node: Node) -> bool:
+    parameters = [child for child in node.children if child.kind == Kind.PARAMETER]
+    names = [parameter.name for parameter in parameters]
+    types = tuple(parameter.type.spelling for parameter in parameters)
+    return types == PARAMETERS and names == ["stream", "tensors", "workspace", "tiling"]
+
+
+def _check_body(unit: Unit, launcher: Node, task: KernelTask, launched: set[str]) -> Iterator[Finding]:
+    (body,) = (child for child in launcher.children if child.kind == Kind.COMPOUND)
+    text = " ".join(token.text for token in tokenize(unit.slice(body)))[1:-1].strip()
+    launches = list(_LAUNCH.finditer(text))
+    launched.update(launch["kernel"] for launch in launches)
+    if not launches or _LAUNCH.sub("", text).strip():
+        message = f"The body of LaunchOp must be launches of the kernels and nothing else: {_EXPECTED}"
+        yield at(body, "launcher", message)
+        return
+    used = {int(index) for launch in launches for index in _TENSOR.findall(launch["captures"])}
+    yield from _check_tensors(used, body, task)
+
+
+def _check_tensors(used: set[int], body: Node, task: KernelTask) -> Iterator[Finding]:
+    inputs = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
+    total = inputs + len(task.graph.outputs)
+    if used and max(used) >= total:
+        yield at(body, "launcher", f"LaunchOp uses tensors[{max(used)}], but the task has {total}.")
+    for index in range(inputs, total):
+        if index not in used:
+            message = f"LaunchOp never passes tensors[{index}], output {index - inputs} of the task."
+            yield at(body, "output-unused", message)
+
+
+def _check_linkage(unit: Unit, launched: set[str], kernels: int) -> Iterator[Finding]:
+    """Only the launcher and what it launches have C linkage, and each kernel is launched."""
+    outside = [node for node in unit.nodes if node.parent is not None and node.parent.kind == Kind.LINKAGE]
+    for node in outside:
+        if node.kind == Kind.FUNCTION_DECL and node.name in launched | {LAUNCHER}:
+            if not any(child.kind == Kind.COMPOUND for child in node.children):
+                yield at(node, "extern", f"{node.name} is declared more than once; define it once.")
+        elif node.kind in FUNCTIONS or node.kind == Kind.VARIABLE:
+            yield at(node, "extern", 'Only the kernels that are launched and LaunchOp are extern "C".')
+    if kernels != len(launched):
+        message = f"There are {kernels} __global__ functions, and LaunchOp launches {len(launched)} of them."
+        yield Finding("audit-extern", message, KERNEL, 1)
+    own = {node.name for node in outside if node.kind == Kind.FUNCTION_DECL}
+    for name in sorted(launched - own):
+        yield Finding("audit-launcher", f'{name} is launched, but is no extern "C" __global__ function.', KERNEL, 1)

@@ -1,0 +1,46 @@
+"""The tiling is a small plain structure, and computes sizes and not results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
+from evokernel_core.verifier.gates.audit.kinds import Kind
+from evokernel_core.verifier.gates.audit.rules.pointers import TILING_POINTERS
+from evokernel_core.verifier.gates.audit.unit import Node, Unit
+
+STRUCTURE = "OpTiling"
+MAX_BYTES = 4096
+MAX_FLOAT_BYTES = 256
+"""Of all floating-point members: factors of an operation, not a row of its results."""
+
+
+def check_tiling(unit: Unit) -> Iterator[Finding]:
+    """The structure's members and size, and pointers and linkage in the tiling's file."""
+    for node in unit.nodes:
+        if node.kind == Kind.STRUCT and node.name == STRUCTURE and node.type.size >= 0:
+            yield from _structure(unit, node)
+        elif node.file != TILING:
+            continue
+        elif node.kind == Kind.LINKAGE:
+            yield at(node, "tiling", "extern is not allowed in the tiling.")
+        elif node.kind in (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD) and node.type.pointers:
+            if node.type.spelling not in TILING_POINTERS and f"const {node.type.spelling}" not in TILING_POINTERS:
+                message = "The tiling's only pointers are const int64_t *sizes and const float *scalars."
+                yield at(node, "tiling", message)
+
+
+def _structure(unit: Unit, node: Node) -> Iterator[Finding]:
+    if node.type.size > MAX_BYTES:
+        message = f"{STRUCTURE} has {node.type.size} bytes; the limit is {MAX_BYTES}."
+        yield at(node, "tiling", message)
+    floats = 0
+    for member in node.children:
+        if member.kind not in (Kind.FIELD, Kind.STRUCT, Kind.ENUM, 39):
+            yield at(member, "tiling", f"{STRUCTURE} holds plain members and nothing else.")
+        elif member.kind == Kind.FIELD:
+            if Kind.FIRST_FLOAT <= member.type.stripped <= Kind.HALF:
+                floats += max(member.type.size, 0)
+    if floats > MAX_FLOAT_BYTES:
+        message = f"{STRUCTURE} holds {floats} bytes of fractions; the limit is {MAX_FLOAT_BYTES}."
+        yield at(node, "tiling", message)

@@ -1,0 +1,46 @@
+"""Rules on the words that the preprocessor leaves: keywords and names that no kernel has a use for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evokernel_core.verifier.gates.audit.findings import Finding
+from evokernel_core.verifier.gates.audit.own_text import OwnText
+from evokernel_core.verifier.gates.audit.text import RESERVED
+
+FORBIDDEN = frozenset(
+    """
+    asm goto throw try catch new delete thread_local volatile union typeid dynamic_cast const_cast virtual
+    import module co_await co_yield co_return concept requires register
+    """.split()
+)
+ATTRIBUTES = frozenset(("maybe_unused", "nodiscard", "fallthrough", "likely", "unlikely"))
+_EXPANDED = frozenset(("__builtin_inff", "__builtin_inf", "__builtin_huge_valf", "__builtin_nanf", "__func__"))
+_WORD = re.compile(
+    r"""
+      "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])+' | \.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*
+    | (?P<name>[A-Za-z_]\w*) | \[\s*\[\s*(?P<attribute>[\w:\s]*)
+    """,
+    re.VERBOSE,
+)
+
+
+def check_words(own: OwnText) -> Iterator[Finding]:
+    """The forbidden words of the candidate's own text."""
+    for file, line, text in own.lines:
+        for match in _WORD.finditer(text):
+            if match["name"] and (message := _refusal(match["name"], text, match.start())):
+                yield Finding("audit-forbidden-name", message, file, line)
+            elif match["attribute"] and match["attribute"].strip() not in ATTRIBUTES:
+                message = f"The attribute {match['attribute'].strip()} is not allowed."
+                yield Finding("audit-forbidden-name", message, file, line)
+
+
+def _refusal(name: str, text: str, start: int) -> str:
+    if name in FORBIDDEN:
+        is_deleted_or_defaulted = name == "delete" and re.search(r"=\s*$", text[:start])
+        return "" if is_deleted_or_defaulted else f"{name} is not allowed in a kernel; remove it."
+    if re.match(r"_[_A-Z]", name) and name not in RESERVED | _EXPANDED:
+        return f"{name} is reserved for the compiler; remove it."
+    return ""
