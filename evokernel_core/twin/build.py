@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from attrs import frozen
@@ -120,7 +121,9 @@ def _twin_folder(compiler: Compiler) -> Path:
     return (Path(shared) if shared else cache_dir() / "twin") / _content_hash(compiler)
 
 
+@cache
 def _content_hash(compiler: Compiler) -> str:
+    """Of everything that the twin is built from; it does not change while a process runs."""
     digest = hashlib.sha256(repr((compiler, LIBRARY_FLAGS, KERNEL_FLAGS)).encode())
     rewriting = [HERE / "preprocess.py", HERE / "lexer.py"]  # they make part of what is compiled
     for path in sorted([*INCLUDE.rglob("*"), *SOURCES.rglob("*"), *rewriting]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -44,9 +45,16 @@ _TOKEN = re.compile(
 )
 
 
+@lru_cache(maxsize=8)
 def tokenize(text: str) -> tuple[Token, ...]:
-    """The tokens of a file, without spaces and comments. Never fails: odd bytes are punctuation."""
+    """The tokens of a file, without spaces and comments. Never fails: odd bytes are punctuation.
+
+    Several passes read the same few files, one after the other.
+    """
     return tuple(_scan(text))
+
+
+_KINDS = {**{kind.value: kind for kind in Kind}, "fence": Kind.STRING}
 
 
 def _scan(text: str) -> Iterator[Token]:
@@ -57,11 +65,14 @@ def _scan(text: str) -> Iterator[Token]:
         match = match or _TOKEN.match(text, position)
         assert match is not None  # the last alternative matches any character
         found = match.group()
-        kind = match.lastgroup if match.lastgroup != "fence" else "string"
-        if kind != "space":
-            yield Token(Kind(str(kind)), found, position, match.end(), line)
-        at_line_start = kind == "space" and (at_line_start or "\n" in found)
-        line += found.count("\n")
+        kind = _KINDS.get(match.lastgroup or "")
+        if kind is not None:
+            yield Token(kind, found, position, match.end(), line)
+            at_line_start = False
+        else:
+            at_line_start = at_line_start or "\n" in found
+        if "\n" in found:
+            line += found.count("\n")
         position = match.end()
 
 

@@ -69,7 +69,7 @@ static void watch_child(const struct watch *w, pid_t child, struct usage before)
         if (events < 0 && errno != EINTR) fail("poll");
         if (w->quota && over_quota(w, before)) {
             fprintf(stderr, "evokernel-launcher: quota: the program wrote too much\n");
-            kill(0, SIGKILL);
+            kill(w->until_eof ? 0 : child, SIGKILL); /* the group may be that of who started this */
         }
     } while (events <= 0);
     if (!watched[0].revents) kill(0, SIGKILL);

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from functools import cache
@@ -18,6 +19,7 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core.domain.errors import BuildError
+from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import Twin, header_flags, kernel_flags, run_tool
 from evokernel_core.twin.compiler import Compiler
 from evokernel_core.twin.toolchain import Confinement, include_folders
@@ -110,26 +112,22 @@ def _run_parser(twin: Twin, folder: Path, command: tuple[str, ...], work: Path) 
     confined = sandbox_prefix(twin, reads, [work], quota=2 * MAX_OUTPUT, files=16)
     limits = ("--until-eof", "--address-space", str(2 * 1024**3), "--file-size", str(MAX_OUTPUT), "--cpu", "60")
     argv = [str(twin.launcher), *limits, "--", *confined, str(folder / "parser"), str(library), *command]
-    line_end, line = os.pipe()
-    try:
-        with (work / "output").open("w") as output:
-            done = subprocess.run(
-                argv,
-                cwd=work,
-                env={"LC_ALL": "C", "LIBCLANG_NOTHREADS": "1", "LIBCLANG_DISABLE_CRASH_RECOVERY": "1"},
-                stdin=line_end,
-                stdout=output,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                timeout=PARSE_SECONDS,
-                check=False,
-            )
-    except subprocess.TimeoutExpired:
-        return 1
-    finally:
-        os.close(line_end)
-        os.close(line)
-    return done.returncode
+    with (work / "output").open("w") as output, lifeline() as line:
+        process = subprocess.Popen(
+            argv,
+            cwd=work,
+            env={"LC_ALL": "C", "LIBCLANG_NOTHREADS": "1", "LIBCLANG_DISABLE_CRASH_RECOVERY": "1"},
+            stdin=line,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            process.communicate(timeout=PARSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return process.returncode
 
 
 def _options(twin: Twin) -> tuple[str, ...]:

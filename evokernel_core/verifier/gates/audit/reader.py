@@ -8,6 +8,8 @@ from evokernel_core.verifier.gates.audit.kinds import TYPE_BASE
 from evokernel_core.verifier.gates.audit.unit import NO_TYPE, Declaration, Node, ParseError, Type, Unit
 
 MAX_NODES = 400_000
+MAX_DEPTH = 400
+"""Rules look upwards from a node; this bounds how far."""
 
 
 class Unreadable(Exception):
@@ -45,7 +47,7 @@ class _Reader:
                     self._errors.append(ParseError(fields[1], int(fields[2]), fields[3]))
                 case "X":
                     complete = True
-        if not complete or len(self._nodes) > MAX_NODES:
+        if not complete:
             raise Unreadable
         return Unit(self._text, tuple(self._nodes), tuple(self._errors), self._types)
 
@@ -78,9 +80,12 @@ class _Reader:
             storage=int(storage),
             name=name,
         )
+        if len(self._open) > MAX_DEPTH or len(self._nodes) > MAX_NODES:
+            raise Unreadable
         del self._open[int(depth) :]
         if self._open:
-            node.parent = self._open[-1]
-            node.parent.children.append(node)
+            above = self._open[-1]
+            node.parent, node.in_launcher = above, above.in_launcher or above.is_launcher
+            above.children.append(node)
         self._open.append(node)
         self._nodes.append(node)

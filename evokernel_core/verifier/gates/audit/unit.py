@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 from evokernel_core.verifier.gates.audit.kinds import Kind
 
 NO_SIZE = -1
+LAUNCHER = "LaunchOp"
 _CALLEE = re.compile(r"([A-Za-z_]\w*|operator\W+)\s*$")
 
 
@@ -80,6 +81,13 @@ class Node:
     name: str
     parent: Node | None = None
     children: list[Node] = field(factory=list)
+    in_launcher: bool = False
+
+    @property
+    def is_launcher(self) -> bool:
+        """Whether this is the launcher: no member, and in no namespace."""
+        outside = self.parent is None or self.parent.kind == Kind.LINKAGE
+        return self.kind == Kind.FUNCTION_DECL and self.name == LAUNCHER and outside
 
     def ancestors(self) -> Iterator[Node]:
         node = self.parent

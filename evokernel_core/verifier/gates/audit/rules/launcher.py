@@ -11,8 +11,7 @@ from evokernel_core.twin.lexer import Kind as TokenKind
 from evokernel_core.twin.lexer import tokenize
 from evokernel_core.verifier.gates.audit.findings import KERNEL, Finding, at
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind
-from evokernel_core.verifier.gates.audit.rules.scopes import LAUNCHER, is_launcher
-from evokernel_core.verifier.gates.audit.unit import Node, Unit
+from evokernel_core.verifier.gates.audit.unit import LAUNCHER, Node, Unit
 
 PARAMETERS = ("void *", "unsigned char *const *", "unsigned char *", "const OpTiling &")
 _ARGUMENT = r"tensors \[ (?:\d+) \]|workspace(?: \+ tiling \. \w+)?|tiling(?: \. \w+)?"
@@ -37,7 +36,7 @@ def check_launcher(unit: Unit, written: str, task: KernelTask) -> Iterator[Findi
     ``written`` is op_kernel.cpp as its author wrote it: of the kernels' own keyword the compiler sees
     nothing.
     """
-    launchers = [node for node in unit.nodes if is_launcher(node) and node.children]
+    launchers = [node for node in unit.nodes if node.is_launcher and node.children]
     kernels = sum(token.text == "__global__" and token.kind is TokenKind.NAME for token in tokenize(written))
     if not kernels:
         yield Finding("audit-launcher", "There is no __global__ function; write one.", KERNEL, 1)
@@ -47,7 +46,8 @@ def check_launcher(unit: Unit, written: str, task: KernelTask) -> Iterator[Findi
     else:
         launched: set[str] = set()
         yield from _check_body(unit, launchers[0], task, launched)
-        yield from _check_linkage(unit, launched, kernels)
+        if launched:
+            yield from _check_linkage(unit, launched, kernels)
 
 
 def _has_signature(node: Node) -> bool:
@@ -59,7 +59,8 @@ def _has_signature(node: Node) -> bool:
 
 def _check_body(unit: Unit, launcher: Node, task: KernelTask, launched: set[str]) -> Iterator[Finding]:
     (body,) = (child for child in launcher.children if child.kind == Kind.COMPOUND)
-    text = " ".join(token.text for token in tokenize(unit.slice(body)))[1:-1].strip()
+    tokens = (token for token in tokenize(unit.slice(body)) if token.kind is not TokenKind.DIRECTIVE)
+    text = " ".join(token.text for token in tokens)[1:-1].strip()
     launches = list(_LAUNCH.finditer(text))
     launched.update(launch["kernel"] for launch in launches)
     if not launches or _LAUNCH.sub("", text).strip():

@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind
+from evokernel_core.verifier.gates.audit.kinds import Kind
 from evokernel_core.verifier.gates.audit.unit import Node
-
-LAUNCHER = "LaunchOp"
-
-
-def function_of(node: Node) -> Node | None:
-    """The function, outermost of nested ones, that a node belongs to."""
-    found = None
-    for above in node.ancestors():
-        if above.kind in FUNCTIONS:
-            found = above
-    return found
-
-
-def is_launcher(node: Node) -> bool:
-    """Whether a node is the launcher: no member, and in no namespace."""
-    return (
-        node.kind == Kind.FUNCTION_DECL
-        and node.name == LAUNCHER
-        and (node.parent is None or node.parent.kind == Kind.LINKAGE)
-    )
-
 
 def is_launcher_node(node: Node) -> bool:
     """Whether a node belongs to the launcher, whose shape a rule of its own fixes word by word."""
-    return any(is_launcher(above) for above in node.ancestors())
+    return node.in_launcher
 
 
 def call_around(node: Node) -> Node | None:

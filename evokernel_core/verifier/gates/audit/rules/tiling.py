@@ -25,7 +25,7 @@ def check_tiling(unit: Unit) -> Iterator[Finding]:
         elif node.kind == Kind.LINKAGE:
             yield at(node, "tiling", "extern is not allowed in the tiling.")
         elif node.kind in (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD) and node.type.pointers:
-            if node.type.spelling not in TILING_POINTERS and f"const {node.type.spelling}" not in TILING_POINTERS:
+            if node.kind == Kind.FIELD or node.type.spelling not in TILING_POINTERS:
                 message = "The tiling's only pointers are const int64_t *sizes and const float *scalars."
                 yield at(node, "tiling", message)
 
