@@ -231,9 +231,12 @@ def candidate_files(files: Mapping[str, str]) -> tuple[dict[str, str], bool]:
     Raises CandidateError for a launch that cannot be read.
     """
     everything = {**files, GLUE_SOURCE: (SOURCES / GLUE_SOURCE).read_text()}
-    known = find_kernels(tuple(active_tokens(text, dict(BUILT_IN))) for text in files.values())
-    written = {name: _as_unit(name, text, KERNEL_SOURCE, known) for name, text in everything.items()}
-    return written, needs_cube_image(files.values(), known)
+    try:
+        known = find_kernels(tuple(active_tokens(text, dict(BUILT_IN))) for text in files.values())
+        written = {name: _as_unit(name, text, KERNEL_SOURCE, known) for name, text in everything.items()}
+        return written, needs_cube_image(files.values(), known)
+    except ValueError as error:  # a bracket that nothing closes
+        raise CandidateError("compile", str(error)) from error
 
 
 def build_files(

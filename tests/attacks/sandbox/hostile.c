@@ -1,5 +1,7 @@
-/* Tries one thing: exit status 0 where it succeeded, 3 where it was refused, 4 for a word it does not know. */
+/* Tries one thing: exit status 0 where it succeeded, 3 where it was refused, 5 where it failed for a reason of
+ * its own, 4 for a word it does not know. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -22,7 +24,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define TRY(word, expression) if (!strcmp(argv[1], word)) return (long)(expression) < 0 ? 3 : 0
+#define TRY(word, expression) if (!strcmp(argv[1], word)) return (long)(expression) < 0 ? refused() : 0
+
+static int refused(void) {
+    return errno == EPERM || errno == EACCES || errno == ENOSYS || errno == EMFILE || errno == EAGAIN ? 3 : 5;
+}
 
 static int nothing(void *unused) { return 0; }
 static void *run(void *unused) { return NULL; }
@@ -30,7 +36,8 @@ static char stack[65536], buffer[4096];
 
 static long thread(void) {
     pthread_t made;
-    return pthread_create(&made, NULL, run, NULL) ? -1 : pthread_join(made, NULL);
+    errno = pthread_create(&made, NULL, run, NULL);
+    return errno ? -1 : pthread_join(made, NULL);
 }
 
 static long copied(int pid, int writes) {
@@ -81,10 +88,10 @@ int main(int argc, char **argv) {
     TRY("unlink", unlink("file"));
     TRY("thread", thread());
     TRY("fork", syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
-#ifdef SYS_vfork
-    TRY("vfork", syscall(SYS_vfork));
+#ifdef SYS_fork
+    TRY("old-fork", syscall(SYS_fork));
 #else
-    TRY("vfork", -1);
+    TRY("old-fork", (errno = ENOSYS, -1));
 #endif
     TRY("clone-namespace", clone(nothing, stack + sizeof stack, CLONE_NEWUSER | SIGCHLD, NULL));
     TRY("unshare", unshare(CLONE_NEWUSER));
@@ -128,7 +135,7 @@ int main(int argc, char **argv) {
 #ifdef __x86_64__
     TRY("x32", syscall(0x40000000 + SYS_getpid));
 #else
-    TRY("x32", -1);
+    TRY("x32", (errno = ENOSYS, -1));
 #endif
     TRY("clone3", (clone_arguments[4] = SIGCHLD, syscall(435, clone_arguments, sizeof clone_arguments)));
     TRY("seccomp-listener", syscall(SYS_seccomp, 1, 8, buffer));

@@ -22,7 +22,7 @@ from evokernel_core.domain.errors import BuildError
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import Twin, header_flags, kernel_flags, run_tool
 from evokernel_core.twin.compiler import Compiler
-from evokernel_core.twin.toolchain import Confinement, include_folders
+from evokernel_core.twin.toolchain import Confinement, ToolLimits, include_folders
 from evokernel_core.verifier.gates.audit.interface import Interface, interface_of
 from evokernel_core.verifier.gates.audit.reader import Unreadable, read
 from evokernel_core.verifier.gates.audit.unit import Unit
@@ -33,6 +33,7 @@ HEADER = "everything.h"
 _HEADER_TEXT = "".join(
     f"#include <{name}>\n" for name in ("kernel_operator.h", "cstdint", "cstddef", "cmath", "algorithm")
 )
+PREPROCESSOR_LIMITS = ToolLimits(file_size=8 * 1024**2, cpu_s=10)
 PARSE_SECONDS = 60
 MAX_OUTPUT = 64 * 1024**2
 MAX_OWN_TEXT = 4 * 1024**2
@@ -110,7 +111,7 @@ def _run_parser(twin: Twin, folder: Path, command: tuple[str, ...], work: Path) 
     library = _library()
     reads = [folder, library.parent, *map(Path, include_folders(twin.compiler))]
     confined = sandbox_prefix(twin, reads, [work], quota=2 * MAX_OUTPUT, files=16)
-    limits = ("--until-eof", "--address-space", str(2 * 1024**3), "--file-size", str(MAX_OUTPUT), "--cpu", "60")
+    limits = ("--until-eof", "--address-space", str(2 * 1024**3), "--file-size", str(MAX_OUTPUT), "--cpu", str(PARSE_SECONDS))
     argv = [str(twin.launcher), *limits, "--", *confined, str(folder / "parser"), str(library), *command]
     with (work / "output").open("w") as output, lifeline() as line:
         process = subprocess.Popen(
@@ -153,7 +154,7 @@ def preprocess(twin: Twin, work: Path, file: str, image: tuple[str, ...] = ()) -
     ``image`` are the options of one of two images, which do without the precompiled header.
     """
     flags = (*_header_flags(twin.compiler, twin, image), "-I.", *image, "-E", file, "-o", f"{file}.ii")
-    confinement = Confinement(work, (twin.folder,))
+    confinement = Confinement(work, (twin.folder,), PREPROCESSOR_LIMITS)
     argv = [*twin.compiler.argv, *kernel_flags(twin.compiler), *flags]
     status, messages = run_tool(twin, argv, work, confinement=confinement)
     output = work / f"{file}.ii"

@@ -53,13 +53,25 @@ class Type:
         return self.kind in (Kind.LVALUE_REFERENCE, Kind.RVALUE_REFERENCE)
 
     @property
+    def is_object(self) -> bool:
+        """Around it or not: an object of AscendC's or a structure of the candidate's. The twin's number
+        types that C++ lacks, such as half, are classes there, but no objects."""
+        return self.stripped == Kind.RECORD and not _is_number(self.declaration)
+
+    @property
     def is_address(self) -> bool:
         """A pointer to a number, as an address in global memory is."""
-        return self.kind == Kind.POINTER and self.stripped not in (Kind.RECORD, Kind.FUNCTION)
+        return self.kind == Kind.POINTER and not self.is_object and self.stripped != Kind.FUNCTION
 
     @property
     def is_scalar(self) -> bool:
         return Kind.FIRST_SCALAR <= self.kind <= Kind.LAST_SCALAR or self.kind == Kind.ENUM_TYPE
+
+
+def _is_number(declaration: Declaration | None) -> bool:
+    if declaration is None or declaration.origin != "twin":
+        return False
+    return declaration.usr.startswith("c:@S@") or declaration.name.endswith("_t")
 
 
 NO_TYPE = Type(0, 0, 0, NO_SIZE, None, "")
@@ -86,8 +98,8 @@ class Node:
     @property
     def is_launcher(self) -> bool:
         """Whether this is the launcher: no member, and in no namespace."""
-        outside = self.parent is None or self.parent.kind == Kind.LINKAGE
-        return self.kind == Kind.FUNCTION_DECL and self.name == LAUNCHER and outside
+        has_linkage = self.parent is not None and self.parent.kind == Kind.LINKAGE
+        return self.kind == Kind.FUNCTION_DECL and self.name == LAUNCHER and has_linkage
 
     def ancestors(self) -> Iterator[Node]:
         node = self.parent

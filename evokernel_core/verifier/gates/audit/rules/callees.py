@@ -49,6 +49,8 @@ def is_allowed(unit: Unit, declaration: Declaration, file: str, interface: Inter
 
 def _open_call(unit: Unit, node: Node, own: frozenset[str], interface: Interface) -> Iterator[Finding]:
     """A call that a template leaves open, of something that is no function, or of a set of overloads."""
+    if any(child.declaration is not None and child.declaration.name.startswith("operator") for child in node.children):
+        return  # of arithmetic on types that are open: whose it is, each type's own functions say
     name = unit.callee_name(node)
     target = node.declaration
     if target is not None and target.kind in (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD):

@@ -15,6 +15,8 @@ BUFFER = "SetGlobalBuffer"
 def check_casts(unit: Unit) -> Iterator[Finding]:
     """Casts from and to pointers and references."""
     for node in unit.nodes:
+        if node.type.is_array and node.kind in (Kind.DECL_REF, Kind.MEMBER_REF_EXPR) and is_in_call_of(node, BUFFER):
+            yield at(node, "raw-pointer", f"{node.name} is no global memory; pass an address that the kernel was given.")
         if node.kind not in CASTS or node.type.kind == Kind.VOID or is_launcher_node(node):
             continue
         operand = _operand(node)

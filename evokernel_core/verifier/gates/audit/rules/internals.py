@@ -13,15 +13,14 @@ from evokernel_core.verifier.gates.audit.unit import Node, Unit
 _REFERENCES = frozenset(
     (Kind.TYPE_REF, Kind.TEMPLATE_REF, Kind.DECL_REF, Kind.MEMBER_REF_EXPR, Kind.MEMBER_REF, Kind.OVERLOADED_REF)
 )
-_PASSED_ON = ("At", "Expression")
-"""The place of a call, an argument by default, and what `a + b` of two tensors is."""
+_RENAMING = frozenset((Kind.NAMESPACE_ALIAS, Kind.USING_DIRECTIVE, Kind.USING_DECLARATION))
 
 
 def check_internals(unit: Unit, interface: Interface) -> Iterator[Finding]:
     """References to the twin's namespace, but for what its public macros stand for."""
     for node in unit.nodes:
         declaration = node.declaration
-        if node.kind not in _REFERENCES or declaration is None or not declaration.is_internal:
+        if declaration is None or not declaration.is_internal or not _is_reference(node):
             continue
         if declaration.name in interface.machinery or _is_passed_on(node) or is_launcher_node(node):
             continue
@@ -31,10 +30,17 @@ def check_internals(unit: Unit, interface: Interface) -> Iterator[Finding]:
             yield at(node, "forbidden-name", "A value of the verifier's own is made here; remove it.")
 
 
+def _is_reference(node: Node) -> bool:
+    """A namespace alone is named by using and by aliases; elsewhere what follows it decides."""
+    renamed = node.parent is not None and node.parent.kind in _RENAMING
+    return node.kind in _REFERENCES or (node.kind == Kind.NAMESPACE_REF and renamed)
+
+
 def _names_machinery(node: Node) -> bool:
     return node.type.declaration is not None and node.type.declaration.is_internal
 
 
 def _is_passed_on(node: Node) -> bool:
+    """What ``a + b`` of two tensors is."""
     declaration = node.declaration
     return declaration is not None and "@ST>1#T@Expression" in declaration.usr

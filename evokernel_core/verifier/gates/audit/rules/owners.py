@@ -9,6 +9,7 @@ from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, RECORDS, Kind
 from evokernel_core.verifier.gates.audit.unit import Node, Unit
 
 _FOREIGN = ("c:@N@AscendC", "c:@N@std", "c:@N@evokernel", "c:@N@matmul", "c:@N@optiling")
+_DECLARING = FUNCTIONS | RECORDS | {Kind.VARIABLE, Kind.ENUM, Kind.TYPEDEF, Kind.TYPE_ALIAS}
 _NAMES = frozenset(("AscendC", "std", "evokernel", "twin", "matmul", "optiling", "__gnu_cxx"))
 
 
@@ -18,20 +19,10 @@ def check_owners(unit: Unit) -> Iterator[Finding]:
         if node.kind in (Kind.NAMESPACE, Kind.NAMESPACE_ALIAS) and node.name in _NAMES:
             message = f"Namespace {node.name} belongs to others; put helpers in one of your own."
             yield at(node, "namespace", message)
-        elif node.kind in RECORDS and any(child.kind == Kind.TEMPLATE_REF for child in node.children):
-            yield from _specialised(node)
         elif node.kind == Kind.BASE and _is_foreign_base(node):
             yield at(node, "namespace", "A class of AscendC's is no base; keep one as a member.")
-        elif node.kind in FUNCTIONS | {Kind.VARIABLE} and _is_member_of_others(node):
-            yield at(node, "namespace", f"{node.name} belongs to others; write a function of your own.")
-
-
-def _specialised(node: Node) -> Iterator[Finding]:
-    for child in node.children:
-        if child.kind == Kind.TEMPLATE_REF and child.declaration is not None:
-            if child.declaration.origin != "own" and child.declaration.name == node.name.partition("<")[0]:
-                message = f"{child.declaration.name} belongs to others and must not be specialised."
-                yield at(child, "namespace", message)
+        elif node.kind in _DECLARING and _is_of_others(node):
+            yield at(node, "namespace", f"{node.name} belongs to others; declare something of your own.")
 
 
 def _is_foreign_base(node: Node) -> bool:
@@ -39,5 +30,6 @@ def _is_foreign_base(node: Node) -> bool:
     return declaration is not None and declaration.origin != "own" and declaration.name != "integral_constant"
 
 
-def _is_member_of_others(node: Node) -> bool:
+def _is_of_others(node: Node) -> bool:
+    """A member or a specialisation: its name begins with the namespace of others."""
     return node.declaration is not None and node.declaration.usr.startswith(_FOREIGN)

@@ -21,6 +21,8 @@ def check_pointers(unit: Unit) -> Iterator[Finding]:
             continue
         if node.kind == Kind.UNARY and node.operator == Unary.DEREFERENCE:
             yield from _access(unit, node, node.children[-1:])
+        elif node.kind == Kind.CALL and _is_open_dereference(node):
+            yield from _access(unit, node, node.children[:1])
         elif node.kind == Kind.SUBSCRIPT:
             yield from _access(unit, node, node.children[:1])
         elif node.kind == Kind.MEMBER_REF_EXPR and node.children:
@@ -43,9 +45,15 @@ def _access(unit: Unit, node: Node, bases: list[Node]) -> Iterator[Finding]:
         yield at(node, "raw-pointer", message)
 
 
+def _is_open_dereference(node: Node) -> bool:
+    """``*x`` inside a template where some ``operator*`` might be meant: the operand and that name."""
+    named = [child.declaration.name for child in node.children[1:] if child.declaration is not None]
+    return node.declaration is None and len(node.children) == 2 and named == ["operator*"]
+
+
 def _is_object(written: Type) -> bool:
-    """An object or one behind a pointer: AscendC's, or a structure of the candidate's."""
-    return written.pointers <= 1 and written.stripped == Kind.RECORD
+    """An object or one behind a pointer, or what overloads the operator itself."""
+    return written.kind == Kind.RECORD or (written.pointers <= 1 and written.is_object)
 
 
 def _is_open_tensor(node: Node) -> bool:
@@ -66,7 +74,7 @@ def _member(unit: Unit, node: Node) -> Iterator[Finding]:
 
 
 def _address_of(node: Node) -> Iterator[Finding]:
-    if node.type.kind != Kind.POINTER or node.type.stripped == Kind.RECORD:
+    if node.type.kind != Kind.POINTER or node.type.is_object:
         return
     if node.type.stripped == Kind.UNEXPOSED_TYPE and "<" in node.type.spelling:
         return

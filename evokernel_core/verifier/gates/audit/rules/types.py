@@ -27,6 +27,8 @@ def check_types(unit: Unit) -> Iterator[Finding]:
             continue
         if node.kind in _DECLARING and (what := _refused(node.type)):
             yield at(node, "type", f"{node.name or 'A parameter'} is {what}; use numbers and tensors.")
+        elif node.type.kind == Kind.MEMBER_POINTER:
+            yield at(node, "type", "A pointer to a member is not allowed in a kernel.")
         elif node.kind in _NAMING and _is_foreign(node.declaration, node.type):
             name = node.declaration.name if node.declaration else node.name
             yield at(node, "forbidden-name", f"{name} is not allowed in a kernel; do without it.")
