@@ -24,14 +24,21 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.lifeline import lifeline
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.api.header import HEADER, api_header
-from evokernel_core.twin.compiler import MAX_ERRORS, Compiler, detect_compiler, diagnostics, feedback
+from evokernel_core.twin.compiler import (
+    MAX_ERRORS,
+    Compiler,
+    candidate_feedback,
+    detect_compiler,
+    diagnostics,
+    feedback,
+)
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
 from evokernel_core.twin.device_calls import host_calls
 from evokernel_core.twin.images import image_flags, needs_cube_image
 from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.lexer import Token
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
-from evokernel_core.twin.toolchain import Confinement, environment
+from evokernel_core.twin.toolchain import Confinement, ToolLimits, environment
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
@@ -51,6 +58,7 @@ KERNEL_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-Werror=narrowing", "-fmax-errors
 COMPILE_SECONDS = 120
 LAUNCHER_FAILED = 120
 """The launcher's own exit status."""
+TOOL_LIMITS = ToolLimits()
 MAX_KERNELS = 2000
 """Compiled kernels kept on disk for one twin."""
 MAX_CACHE_BYTES = 1024**3
@@ -271,7 +279,7 @@ def build_files(
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(_as_unit(name, text, label, known))
         flags = (*kernel_flags(twin.compiler), *header_flags(twin), "-I.", *options)
-        unit = _Unit(twin, Confinement(work, (twin.folder, *reads)), flags, (label, *files))
+        unit = _Unit(twin, Confinement(work, (twin.folder, *reads), TOOL_LIMITS), flags, (label, *files))
         _build_in(unit, folder, needs_cube_image(files.values(), known))
         _publish(work / "result", folder)
     _evict(folder.parent)
@@ -300,7 +308,7 @@ class _Unit:
         argv = [*self.twin.compiler.argv, *flags, *image, "-c", name, "-o", output]
         status, text = self._run(argv)
         if status:
-            raise CandidateError("compile", feedback(diagnostics(text, self.names), text))
+            raise CandidateError("compile", candidate_feedback(text, (*self.names, GLUE_SOURCE)))
 
     def link(self, output: str, *inputs: str) -> None:
         """Links a shared library in which nothing is left undefined."""
@@ -374,7 +382,7 @@ def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) ->
 def _undefined(output: str) -> str:
     names = sorted(set(re.findall(r"undefined reference to [`'‘]([^'’]+)['’]", output)))
     if not names:
-        return feedback((), output)
+        return candidate_feedback(output, ())
     return f"Nothing defines {', '.join(names[:5])}; define it in op_kernel.cpp or call another function."
 
 

@@ -147,3 +147,30 @@ def feedback(found: Sequence[Diagnostic], output: str) -> str:
         tail = [line for line in output.strip().splitlines() if line.strip()][-3:]
         return "The kernel does not compile: " + " ".join(tail or ["the compiler said nothing."])
     return "\n".join(f"{item.file}:{item.line}: {item.message}" for item in found)
+
+
+_UNREADABLE = re.compile(r"No such file or directory|Permission denied|file not found", re.IGNORECASE)
+_TOO_MUCH = re.compile(
+    r"out of memory|memory exhausted|cannot allocate|file too large|no space|killed|internal compiler error"
+    r"|evokernel-launcher: quota|file size limit|resource temporarily",
+    re.IGNORECASE,
+)
+
+
+def candidate_feedback(output: str, files: Sequence[str]) -> str:
+    """The errors of a confined compiler, without a word of any file that is not the candidate's own.
+
+    Only messages at a line of ``files``, or of a header that such a line asks for, are passed on; of
+    everything else the kind of failure is said.
+    """
+    found = [item for item in diagnostics(output, files) if item.line and item.file in files]
+    told = [
+        f"{item.file}:{item.line}: "
+        + ("this file cannot be included." if _UNREADABLE.search(item.message) else item.message)
+        for item in found
+    ]
+    if told:
+        return "\n".join(told)
+    if _TOO_MUCH.search(output):
+        return "The kernel needs more time, memory or disk to compile than a kernel may; make it smaller."
+    return "The kernel does not compile, and no line of it is named; remove what is no plain C++."

@@ -139,12 +139,14 @@ def test_a_compiler_ends_with_its_killed_parent_and_so_does_what_it_started(fold
     assert eventually(lambda: not working_in(folder), GONE_S), names(folder)
 
 
-def test_a_runner_ends_with_its_killed_launcher(folder: Path) -> None:
-    """The death signal covers the one process between the two ends of the pipe."""
+@pytest.mark.parametrize("which", [0, 1], ids=["of its life", "of its quota"])
+def test_a_runner_ends_with_its_killed_launcher(which: int, folder: Path) -> None:
+    """The death signal covers the processes between the two ends of the pipe."""
     built = build_kernel(KERNEL)
     parent = started(RUN, folder, built.library, "evokernel-twin")
-    (launcher,) = (process for process in working_in(folder) if "launch" in process.name())
-    launcher.send_signal(signal.SIGKILL)
+    launchers = [process for process in working_in(folder) if "launch" in process.name()]
+    launchers.sort(key=lambda process: process.pid)
+    launchers[which].send_signal(signal.SIGKILL)
     assert eventually(lambda: not any("evokernel" in name for name in names(folder)), GONE_S)
     parent.kill()
     parent.wait()

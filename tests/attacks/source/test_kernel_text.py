@@ -50,6 +50,8 @@ HIDING = [
     ("a text that differs by the clock", top("#if __TIME__[0] == '1'\nint x;\n#endif"), "directive"),
     ("a text that differs by the file that includes it", top("#if __INCLUDE_LEVEL__\nint x;\n#endif"), "directive"),
     ("a text that differs by what the disk holds", top('#if __has_include("/etc/passwd")\nint x;\n#endif'), "directive"),
+    ("a condition behind a literal", top("#if '//' == __clang__\nint x;\n#endif"), "directive"),
+    ("a condition behind a quote", top("#if '\"' == __clang__ //\"\nint x;\n#endif"), "directive"),
     ("an import", top("#import <fstream>"), "directive"),
     ("the next header of a name", top("#include_next <fstream>"), "directive"),
     ("a file as numbers", top("constexpr char A[] = {\n#embed </etc/passwd>\n};"), "directive"),

@@ -13,7 +13,7 @@ from evokernel_core.twin.build import (
     kernel_flags,
     run_tool,
 )
-from evokernel_core.twin.compiler import diagnostics, feedback
+from evokernel_core.twin.compiler import candidate_feedback
 from evokernel_core.twin.images import image_flags
 from evokernel_core.twin.toolchain import SYSTEM_FOLDERS, Confinement, compiler_folders
 from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING
@@ -46,7 +46,7 @@ def _kernel_texts(twin: Twin, work: Path, two_images: bool) -> Iterator[OwnText]
 def _preprocessed(twin: Twin, work: Path, file: str, image: tuple[str, ...]) -> OwnText:
     status, output, messages = preprocess(twin, work, file, image)
     if status:
-        raise CandidateError("compile", feedback(diagnostics(messages, OWN), messages))
+        raise CandidateError("compile", candidate_feedback(messages, OWN))
     includes = (*SYSTEM_FOLDERS, *compiler_folders(twin.compiler), str(twin.include))
     found = own_text(output, (*OWN, *((GLUE,) if file == GLUE else ())), includes)
     if sum(len(text) for _, _, text in found.lines) > MAX_OWN_TEXT:
@@ -61,4 +61,4 @@ def explain(twin: Twin, work: Path) -> None:
         confinement = Confinement(work, (twin.folder,))
         status, output = run_tool(twin, [*twin.compiler.argv, *flags], work, confinement=confinement)
         if status:
-            raise CandidateError("compile", feedback(diagnostics(output, OWN), output))
+            raise CandidateError("compile", candidate_feedback(output, OWN))

@@ -75,14 +75,18 @@ def check_conditions(files: dict[str, str]) -> Iterator[Finding]:
     for file, token in directives:
         if not re.match(r"#\s*(?:if|ifdef|ifndef|elif)\b", token.text):
             continue
-        asked = re.findall(r"\b[A-Za-z_]\w*", _without_comments(token.text))[1:]
+        asked = re.findall(r"\b[A-Za-z_]\w*", _bare(token.text))[1:]
         for name in sorted(set(asked) - known):
             message = f"A condition on {name} is not allowed: compilers differ in it."
             yield Finding("audit-directive", message, file, token.line)
 
 
-def _without_comments(text: str) -> str:
-    return re.sub(r"//.*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+_NO_CODE = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|//.*|/\*.*?(?:\*/|\Z)""", re.DOTALL)
+
+
+def _bare(text: str) -> str:
+    """A directive without its literals and comments, whichever begins first."""
+    return _NO_CODE.sub(" ", text)
 
 
 def _spelling(tokens: Sequence[Token], file: str) -> Iterator[Finding]:
@@ -134,8 +138,7 @@ def _definition(token: Token, rest: str, file: str) -> Iterator[Finding]:
     if _is_reserved(name) or name in ("GM_ADDR", "LaunchOp") or name.upper().startswith("EVOKERNEL"):
         message = f"{name} must not be redefined; choose another name."
         yield Finding("audit-directive", message, file, token.line)
-    body = _without_comments(re.sub(r'"(?:\\.|[^"\\])*"', " ", rest))
-    for used in re.findall(r"\b_[_A-Z]\w*", body):
+    for used in re.findall(r"\b_[_A-Z]\w*", _bare(rest)):
         if used not in RESERVED and used != name:
             message = f"{used} is reserved for the compiler; remove it."
             yield Finding("audit-forbidden-name", message, file, token.line)
