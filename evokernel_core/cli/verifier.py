@@ -52,6 +52,13 @@ def command() -> None:
 @click.option(
     "--connections", default=256, show_default=True, type=click.IntRange(8, 1024), help="From one address."
 )
+@click.option(
+    "--confinement",
+    type=click.Choice(["full", "files", "processes", "limits"]),
+    default="full",
+    show_default=True,
+    help="Serve although kernels are confined no further than this.",
+)
 def serve(  # noqa: PLR0913, PLR0917
     host: str,
     port: int,
@@ -67,10 +74,12 @@ def serve(  # noqa: PLR0913, PLR0917
     ray: str,
     device: str | None,
     connections: int,
+    confinement: str,
 ) -> None:
     """Judge kernels that others send, until stopped."""
     from evokernel_core.network import is_loopback
     from evokernel_core.verifier.factory import name_of
+    from evokernel_core.verifier.sandbox import Level, confinement_here, insist
     from evokernel_core.verifier.service import ServiceConfig
     from evokernel_core.verifier.service import serve as run
     from evokernel_core.verifier.serving.door import Limits
@@ -102,6 +111,7 @@ def serve(  # noqa: PLR0913, PLR0917
         device=device or DEVICES[backend],
         limits=Limits(connections_an_address=connections),
     )
+    insist(Level.LIMITS if backend == "cann" else confinement_here(), confinement)
     scheme = "https" if tls_cert else "http"
     who = f"the hosts of Ray at {ray}" if ray else f"{workers} worker(s)"
     click.echo(f"Verifying on {scheme}://{host}:{port} with {who}; the queue is in {folder}.", err=True)

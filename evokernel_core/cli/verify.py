@@ -92,4 +92,6 @@ def as_text(verdict: Verdict) -> str:
             f"(eager {latency.baseline_us:.2f}, bound {latency.roofline_us:.2f}). {latency.bottleneck}"
         )
     how = "repeated from" if verdict.replayed else "drawn as"
-    return "\n".join([*lines, f"Verified by {verdict.verifier}; cases {how} {verdict.draw or 'fixed'}."])
+    confined = f"; confined: {verdict.confinement}" if verdict.confinement else ""
+    cases = f"cases {how} {verdict.draw or 'fixed'}"
+    return "\n".join([*lines, f"Verified by {verdict.verifier}; {cases}{confined}."])

@@ -156,6 +156,7 @@ class Worker:
                 "source_id": best.source.source_id,
                 "latency": to_data(best.verdict.latency),
                 "verifier": best.verdict.verifier,
+                "confinement": best.verdict.confinement,
             },
         }
 

@@ -142,6 +142,11 @@ class Backend(Protocol):
     @property
     def latency_source(self) -> LatencySource: ...
 
+    @property
+    def confinement(self) -> str:
+        """How far candidates are confined, in the words of ``sandbox.Level``. Raises BuildError."""
+        ...
+
     def build(self, task: KernelTask, source: KernelSource) -> Any:
         """Something to hand to ``execute`` and ``measure``. Raises CandidateError, BuildError."""
         ...

@@ -116,7 +116,9 @@ class ConfinedReferences:
                 "your own (`--trust`)."
             )
         limits = ("--address-space", str(ADDRESS_SPACE), "--file-size", str(FILE_SIZE))
-        launcher, *sandbox = sandbox_prefix(twin, (*_readable(self._interpreter), *SYSTEM_FILES), [scratch])
+        launcher, *sandbox = sandbox_prefix(
+            twin, (*_readable(self._interpreter), *SYSTEM_FILES), [scratch], threads=True
+        )
         return (launcher, *limits, "--cpu", str(PROCESSOR_S), *sandbox)
 
 

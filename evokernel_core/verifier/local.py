@@ -81,6 +81,7 @@ class _Judgement:
             shapes=self._shapes,
             draw=self._draw.secret,
             replayed=self._draw.replayed,
+            confinement=str(self._backend.confinement),
         )
 
     def _run_gates(self) -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from evokernel_core.domain.errors import BuildError
-from evokernel_core.twin.build import Twin
+from evokernel_core.domain.errors import BuildError, UsageError
+from evokernel_core.twin.build import Twin, prepare
 
 SYSTEM_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 """Where the loader finds the C and C++ libraries."""
@@ -48,6 +48,35 @@ class Sandbox:
         if self.landlock_abi:
             return Level.FULL if self.seccomp else Level.FILES
         return Level.PROCESSES if self.seccomp else Level.LIMITS
+
+
+WORDS = {
+    "full": Level.FULL,
+    "files": Level.FILES,
+    "processes": Level.PROCESSES,
+    "limits": Level.LIMITS,
+}
+"""The levels as ``--confinement`` names them."""
+
+
+def confinement_here() -> Level:
+    """What this machine confines candidates of the twin to. Raises BuildError."""
+    return probe(prepare().launcher).level
+
+
+def insist(found: Level, accepted: str = "full") -> None:
+    """Raises UsageError where candidates would be confined less than fully, or than was ``accepted``."""
+    if found in (
+        Level.FULL,
+        WORDS[accepted],
+        *((Level.FILES, Level.PROCESSES) if accepted == "limits" else ()),
+    ):
+        return
+    word = next(word for word, level in WORDS.items() if level is found)
+    raise UsageError(
+        f"Kernels of others would run here with {found}; use a Linux kernel with Landlock and seccomp, or "
+        f"accept it with --confinement {word} (docs/security.md)."
+    )
 
 
 @cache

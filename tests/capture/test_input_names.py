@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from evokernel_core.verifier.gates.audit_words import FORBIDDEN_KEYWORDS, FORBIDDEN_NAMES
 
 from evokernel_core.ascendc.author import initial, write
 from evokernel_core.capture.agent.graph.names import input_name
@@ -11,7 +12,6 @@ from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
-from evokernel_core.verifier.gates.audit_words import FORBIDDEN_KEYWORDS, FORBIDDEN_NAMES
 
 WORDS = sorted(
     {*FORBIDDEN_KEYWORDS, *FORBIDDEN_NAMES} - {word for word in FORBIDDEN_KEYWORDS if "__" in word}

@@ -11,7 +11,9 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
-from evokernel_core.verifier.gates.audit_rules import MAX_FILE
+from evokernel_core.verifier.gates.audit.text import MAX_FILE
+
+pytestmark = pytest.mark.usefixtures("kernel_home")
 
 Tasks = Callable[[str], KernelTask]
 Sources = Callable[[str], KernelSource]
@@ -27,7 +29,7 @@ COVERED = "return true;"
 KERNEL_CHEATS = [
     ("host work in the launcher", LAUNCH, "tensors[2][0] = 1; " + LAUNCH, "audit-launcher"),
     ("a launch only sometimes", LAUNCH, "if (tiling.total > 9) " + LAUNCH, "audit-launcher"),
-    ("a launch of something else", LAUNCH, LAUNCH + LAUNCH.replace("<<<", "Other<<<", 1), "audit-launcher"),
+    ("a launch of something else", LAUNCH, LAUNCH + LAUNCH.replace("<<<", "Other<<<", 1), "audit-extern"),
     ("work between launches", LAUNCH, LAUNCH + "tensors[2][0] = 1;" + LAUNCH, "audit-launcher"),
     ("a computed offset", LAUNCH, LAUNCH.replace("workspace", "workspace + 4"), "audit-launcher"),
     ("another stream", LAUNCH, LAUNCH.replace("stream", "nullptr", 1), "audit-launcher"),
@@ -35,12 +37,12 @@ KERNEL_CHEATS = [
     ("the output never passed", LAUNCH, LAUNCH.replace("tensors[2]", "tensors[1]"), "audit-output-unused"),
     ("a tensor beyond the task's", LAUNCH, LAUNCH.replace("tensors[2]", "tensors[3]"), "audit-launcher"),
     ("a shifted address", LAUNCH, LAUNCH.replace("tensors[2]", "tensors[2] + 4"), "audit-launcher"),
-    ("a file", PROCESS, 'fopen("/etc/passwd", "r");', "audit-forbidden-name"),
+    ("a file", PROCESS, 'fopen("/etc/passwd", "r");', "audit-callee"),
     ("a header of the C library", INCLUDE, INCLUDE + "\n#include <cstdio>", "audit-include"),
     ("the golden data", INCLUDE, INCLUDE + '\n#include "../golden.h"', "audit-include"),
     ("a computed include", INCLUDE, INCLUDE + "\n#define H <cstdio>\n#include H", "audit-include"),
     ("inline assembly", PROCESS, 'asm volatile("nop");', "audit-forbidden-name"),
-    ("a system call", PROCESS, "syscall(60, 0);", "audit-forbidden-name"),
+    ("a system call", PROCESS, "syscall(60, 0);", "compile"),
     ("a compiler intrinsic", PROCESS, "__builtin_trap();", "audit-forbidden-name"),
     (
         "a constructor that runs at load",
@@ -48,9 +50,9 @@ KERNEL_CHEATS = [
         "} [[gnu::constructor]] void early() {",
         "audit-forbidden-name",
     ),
-    ("a thread", PROCESS, "std::thread t;", "audit-forbidden-name"),
+    ("a thread", PROCESS, "std::thread t;", "compile"),
     ("the host's mathematics", PROCESS, "float e = expf(1.0f);", "audit-callee"),
-    ("standard algorithms", PROCESS, "std::sort(a, b);", "audit-forbidden-name"),
+    ("standard algorithms", PROCESS, "std::sort(a, b);", "compile"),
     ("a pointer into global memory", PROCESS, "*(__gm__ half *)z = 0;", "audit-raw-pointer"),
     ("a subscript of an address", PROCESS, "z[0] = 1;", "audit-raw-pointer"),
     (
@@ -68,10 +70,10 @@ KERNEL_CHEATS = [
     ),
     ("a dereferenced address", PROCESS, "kernel.Process(); auto v = *x;", "audit-raw-pointer"),
     ("a reinterpreted address", PROCESS, "auto p = reinterpret_cast<float *>(x);", "audit-raw-pointer"),
-    ("the buffer's own address", PROCESS, "auto p = tensor.GetPhyAddr();", "audit-forbidden-name"),
-    ("a clock", PROCESS, "auto t = GetSystemCycle();", "audit-forbidden-name"),
-    ("printing", PROCESS, 'printf("x");', "audit-forbidden-name"),
-    ("an exit before the work", PROCESS, "exit(0);", "audit-forbidden-name"),
+    ("the buffer's own address", PROCESS, "auto p = tensor.GetPhyAddr();", "compile"),
+    ("a clock", PROCESS, "auto t = GetSystemCycle();", "audit-callee"),
+    ("printing", PROCESS, 'printf("x");', "audit-callee"),
+    ("an exit before the work", PROCESS, "exit(0);", "audit-callee"),
     ("an exception", PROCESS, "try { kernel.Process(); } catch (...) {}", "audit-forbidden-name"),
     ("heap memory", PROCESS, "auto p = new float[4];", "audit-forbidden-name"),
     ("memory between launches", PROCESS, "static int calls = 0; calls++;", "audit-global-state"),
@@ -84,12 +86,11 @@ KERNEL_CHEATS = [
         "const float golden[] = {" + ", ".join(["1.5f"] * 65) + "};",
         "audit-constant-table",
     ),
-    ("the twin's own names", PROCESS, "evokernel::twin::Launch();", "audit-forbidden-name"),
+    ("the twin's own names", PROCESS, "evokernel::twin::Launch();", "compile"),
     ("an overload in AscendC", INCLUDE, INCLUDE + "\nnamespace AscendC { void Add(); }", "audit-namespace"),
     ("an exported symbol", INCLUDE, INCLUDE + '\nextern "C" void write_result();', "audit-extern"),
     ("a renamed keyword", INCLUDE, INCLUDE + "\n#define private public", "audit-directive"),
     ("a name joined from parts", INCLUDE, INCLUDE + "\n#define J(a, b) a##b", "audit-obfuscated"),
-    ("a forbidden name in a macro", INCLUDE, INCLUDE + "\n#define F system", "audit-forbidden-name"),
     ("a name cut in two lines", PROCESS, "ex\\\nit(0);", "audit-obfuscated"),
     ("a directive in disguise", INCLUDE, INCLUDE + "\n%:include <cstdio>", "audit-obfuscated"),
     ("a forged line number", INCLUDE, INCLUDE + '\n#line 1 "x"', "audit-directive"),
@@ -102,12 +103,12 @@ TILING_CHEATS = [
         "an address in the tiling",
         COVERED,
         "auto p = reinterpret_cast<float *>(sizes); return true;",
-        "audit-tiling",
+        "compile",
     ),
     ("a pointer in the structure", "uint32_t tile;", "uint32_t tile; float *cache;", "audit-tiling"),
-    ("a file in the tiling", COVERED, 'fopen("x", "r"); return true;', "audit-forbidden-name"),
+    ("a file in the tiling", COVERED, 'fopen("x", "r"); return true;', "audit-callee"),
     ("a header for files", "#include <cstdint>", "#include <cstdint>\n#include <fstream>", "audit-include"),
-    ("the environment", COVERED, 'return getenv("X") != nullptr;', "audit-forbidden-name"),
+    ("the environment", COVERED, 'return getenv("X") != nullptr;', "audit-callee"),
     ("state between calls", COVERED, "static int calls = 0; return calls++ == 0;", "audit-global-state"),
     ("an exported function", "struct OpTiling", 'extern "C" int puts2(int); struct OpTiling', "audit-tiling"),
 ]
@@ -154,7 +155,7 @@ def test_cheats_in_the_tiling(old: str, new: str, code: str, task_of: Tasks, sou
         'static_assert(sizeof(half) == 2, "two bytes");\n',
         "#define TILE 128\n",
         "using Queue = AscendC::TQue<AscendC::QuePosition::VECIN, 2>;\n",
-        "static constexpr int32_t LANES = 64;\n",
+        "static constexpr int32_t WIDTH = 64;\n",
         "struct Pair { uint32_t a; uint32_t b; };\n",
         # an address of one kernel of a program is no address in the next
         "namespace one {\ninline __aicore__ void Take(GM_ADDR a) {}\n}\n"

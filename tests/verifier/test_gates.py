@@ -291,6 +291,7 @@ class FakeBackend:
 
     latency_source = LatencySource.MODELLED
     name = "fake"
+    confinement = "limits only"
 
     def __init__(self, us: float = 50.0, hazards: tuple[Hazard, ...] = ()) -> None:
         self.chip: Chip = load_chip()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.build import Twin, prepare
-from evokernel_core.verifier.sandbox import Level, Sandbox, probe, sandbox_prefix
+from evokernel_core.verifier.sandbox import Level, Sandbox, insist, probe, sandbox_prefix
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
 
@@ -120,3 +121,25 @@ def test_the_launcher_refuses_what_it_does_not_understand(words: list[str], twin
     done = subprocess.run([str(twin.launcher), *words], check=False, capture_output=True, text=True)
     assert done.returncode == 120
     assert done.stderr.startswith("evokernel-launcher: ")
+
+
+@pytest.mark.parametrize(
+    ("found", "accepted", "starts"),
+    [
+        (Level.FULL, "full", True),
+        (Level.FILES, "full", False),
+        (Level.PROCESSES, "full", False),
+        (Level.LIMITS, "full", False),
+        (Level.LIMITS, "files", False),
+        (Level.FILES, "files", True),
+        (Level.FILES, "processes", False),
+        (Level.PROCESSES, "limits", True),
+        (Level.LIMITS, "limits", True),
+    ],
+)
+def test_less_than_full_confinement_is_accepted_in_words(found: Level, accepted: str, starts: bool) -> None:
+    if starts:
+        insist(found, accepted)
+    else:
+        with pytest.raises(UsageError, match="--confinement"):
+            insist(found, accepted)

@@ -96,6 +96,10 @@ class WithBisheng:
     def latency_source(self) -> LatencySource:
         return self._backend.latency_source
 
+    @property
+    def confinement(self) -> str:
+        return self._backend.confinement
+
     def build(self, task: KernelTask, source: KernelSource) -> Any:
         """What the backend builds. Raises CandidateError with bisheng's words where only it refuses."""
         built = self._backend.build(task, source)

@@ -28,6 +28,7 @@ from evokernel_core.twin.run import clean_environment, run_process
 from evokernel_core.verifier.backends.cann_profile import read_timing
 from evokernel_core.verifier.backends.cann_tools import CannTools, compile_command, watched
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
+from evokernel_core.verifier.sandbox import Level
 
 RUN_SCRIPT = Path(__file__).with_name("cann_run.py")
 WALL_SECONDS = 120.0
@@ -79,6 +80,7 @@ class CannBackend:
     """Compiles, runs and measures candidates on an Ascend host."""
 
     latency_source = LatencySource.MEASURED
+    confinement = str(Level.LIMITS)
 
     def __init__(self, chip: Chip, tools: CannTools) -> None:
         self.chip = chip

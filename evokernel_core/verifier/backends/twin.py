@@ -26,7 +26,7 @@ from evokernel_core.twin.run import (
     run_kernel,
 )
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
-from evokernel_core.verifier.sandbox import sandbox_prefix
+from evokernel_core.verifier.sandbox import confinement_here, sandbox_prefix
 
 RESULT_BYTES = 64 * 1024**2
 """What a run may write beside its outputs: the result and what it prints."""
@@ -48,6 +48,11 @@ class TwinBackend:
         self.chip = chip
         self.name = f"twin {__version__}"
         self._limits = limits or KERNEL_LIMITS
+
+    @property
+    def confinement(self) -> str:
+        """What this machine's Linux can confine. Raises BuildError."""
+        return confinement_here()
 
     def build(self, task: KernelTask, source: KernelSource) -> BuiltKernel:
         """The kernel's library. Raises CandidateError, BuildError."""

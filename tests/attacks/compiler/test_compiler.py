@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -15,8 +14,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.twin import build
 from evokernel_core.twin.build import CandidateError, build_kernel, prepare, run_tool
 from evokernel_core.twin.toolchain import Confinement, ToolLimits
-from evokernel_core.verifier.sandbox import Level, probe
 from evokernel_core.verifier.gates.audit import audit
+from evokernel_core.verifier.sandbox import Level, probe
 from tests.verifier.conftest import make_task, read_source
 
 SECRET = "TOPSECRETPRIVATEKEY"
@@ -53,7 +52,7 @@ READERS = [
     ("the assembler's include", 'asm(".include \\"{}\\"");'),
     ("incbin in a section that is loaded", 'asm(".data\\n.globl loot\\nloot: .incbin \\"{}\\"\\n.text");'),
     ("an imported header", '#import "{}"'),
-    ("embed", "const char loot[] = {{\n#embed \"{}\"\n}};"),
+    ("embed", 'const char loot[] = {{\n#embed "{}"\n}};'),
     ("a dependency", '#pragma GCC dependency "{}"\n#error stop'),
     ("a precompiled header", '#pragma GCC pch_preprocess "{}"'),
 ]
@@ -149,7 +148,7 @@ def test_a_taken_over_compiler_may_not_fill_the_disk(tmp_path: Path) -> None:
     limits = ToolLimits(quota=4 * 1024**2, files=50)
     ended, said = shell("i=0; while :; do : > f$i; i=$((i+1)); done", tmp_path, limits)
     assert (ended, "quota" in said) == (-9, True)
-    assert len(os.listdir(tmp_path)) < 50_000
+    assert sum(1 for _ in tmp_path.iterdir()) < 50_000
     other = tmp_path / "bytes"
     other.mkdir()
     ended, said = shell("while :; do cat /usr/bin/ld* >> big; done", other, limits)
@@ -162,8 +161,12 @@ GROWING = [
     ("an array with values", "char big[400 << 20] = {1};"),
     ("the assembler's fill", 'asm(".data\\n.fill 400000000");'),
     ("the assembler's repetition", 'asm(".data\\n.rept 2000000000\\n.quad 1\\n.endr");'),
-    ("macros that double", "#define A0 1,1\n" + "\n".join(
-        f"#define A{i} A{i - 1}, A{i - 1}" for i in range(1, 40)) + "\nint a[] = {A39};"),
+    (
+        "macros that double",
+        "#define A0 1,1\n"
+        + "\n".join(f"#define A{i} A{i - 1}, A{i - 1}" for i in range(1, 40))
+        + "\nint a[] = {A39};",
+    ),
     ("a file that includes itself", '#undef X\n#include "op_kernel.cpp"'),
 ]
 

@@ -31,7 +31,11 @@ HIDING = [
     ("a comment inside macros", top('#define S "/*"\nint hidden = 0;\n#define T "*/"'), "global-state"),
     ("a directive behind a lone return", top(f"// a{RETURN}#include <fstream>"), "obfuscated"),
     ("an access inside a macro", ("kernel.Process();", "PUT(z)"), "compile"),
-    ("a used macro with an access", (TOP, f"{TOP}\n#define PUT(a) a[0] = 1\nvoid F(GM_ADDR z) {{ PUT(z); }}"), "raw-pointer"),
+    (
+        "a used macro with an access",
+        (TOP, f"{TOP}\n#define PUT(a) a[0] = 1\nvoid F(GM_ADDR z) {{ PUT(z); }}"),
+        "raw-pointer",
+    ),
     ("a raw string", top('constexpr auto A = R"(")"; int x; //)";'), "obfuscated"),
     ("a trigraph", top("// ??/\nint x;"), "obfuscated"),
     ("a digraph", top("%:include <fstream>"), "obfuscated"),
@@ -41,15 +45,27 @@ HIDING = [
     ("a line separator", top("// \u2028int x;"), "obfuscated"),
     ("a vertical tab", top("// \x0b#include <fstream>"), "obfuscated"),
     ("a joined name", top("#define J(a, b) a##b"), "obfuscated"),
-    ("another file's line numbers", top('#line 1 "/usr/include/x.h"\nint hidden;\n#line 3 "op_kernel.cpp"'), "directive"),
+    (
+        "another file's line numbers",
+        top('#line 1 "/usr/include/x.h"\nint hidden;\n#line 3 "op_kernel.cpp"'),
+        "directive",
+    ),
     ("line numbers without a word", top('# 1 "/usr/include/x.h" 3 4\nint hidden;'), "directive"),
     ("a pragma operator", body('_Pragma("GCC optimize(3)");'), "forbidden-name directive"),
     ("a pragma operator in a macro", top('#define P _Pragma("GCC poison Add")'), "forbidden-name"),
     ("a pragma of the compiler", top("#pragma GCC system_header"), "directive"),
     ("a text that differs by compiler", top("#ifdef __clang__\n#else\nint x;\n#endif"), "directive"),
     ("a text that differs by the clock", top("#if __TIME__[0] == '1'\nint x;\n#endif"), "directive"),
-    ("a text that differs by the file that includes it", top("#if __INCLUDE_LEVEL__\nint x;\n#endif"), "directive"),
-    ("a text that differs by what the disk holds", top('#if __has_include("/etc/passwd")\nint x;\n#endif'), "directive"),
+    (
+        "a text that differs by the file that includes it",
+        top("#if __INCLUDE_LEVEL__\nint x;\n#endif"),
+        "directive",
+    ),
+    (
+        "a text that differs by what the disk holds",
+        top('#if __has_include("/etc/passwd")\nint x;\n#endif'),
+        "directive",
+    ),
     ("a condition behind a literal", top("#if '//' == __clang__\nint x;\n#endif"), "directive"),
     ("a condition behind a quote", top("#if '\"' == __clang__ //\"\nint x;\n#endif"), "directive"),
     ("an import", top("#import <fstream>"), "directive"),
@@ -70,26 +86,73 @@ REACHING = [
     ("an address as a number", body("uint64_t n = (uint64_t)z;"), "raw-pointer"),
     ("an address as a number, written as a call", body("using N = uint64_t; N n = N(z);"), "raw-pointer"),
     ("memory of half by a subscript", top("void F(__gm__ half *z) { z[0] = 1; }"), "raw-pointer"),
-    ("the stack's address as half's", body("half f = 0; GlobalTensor<half> g; g.SetGlobalBuffer(&f);"), "raw-pointer"),
+    (
+        "the stack's address as half's",
+        body("half f = 0; GlobalTensor<half> g; g.SetGlobalBuffer(&f);"),
+        "raw-pointer",
+    ),
     ("the stack's address", body("float f = 0; float *p = &f; p[-64] = 1;"), "raw-pointer"),
-    ("an array as global memory", body("half h[4]; GlobalTensor<half> g; g.SetGlobalBuffer(h);"), "raw-pointer"),
-    ("a member's address", body("GlobalTensor<half> g; uint32_t n = 0; g.SetGlobalBuffer((half *)&n);"), "raw-pointer"),
-    ("a subscript in a template", top("template <typename T> void F(T p) { p[0] = 1; }\nvoid G(GM_ADDR z) { F(z); }"), "raw-pointer"),
-    ("a dereference in a template", top("template <typename T> void F(T p) { *p = 1; }\nvoid G(GM_ADDR z) { F(z); }"), "raw-pointer"),
+    (
+        "an array as global memory",
+        body("half h[4]; GlobalTensor<half> g; g.SetGlobalBuffer(h);"),
+        "raw-pointer",
+    ),
+    (
+        "a member's address",
+        body("GlobalTensor<half> g; uint32_t n = 0; g.SetGlobalBuffer((half *)&n);"),
+        "raw-pointer",
+    ),
+    (
+        "a subscript in a template",
+        top("template <typename T> void F(T p) { p[0] = 1; }\nvoid G(GM_ADDR z) { F(z); }"),
+        "raw-pointer",
+    ),
+    (
+        "a dereference in a template",
+        top("template <typename T> void F(T p) { *p = 1; }\nvoid G(GM_ADDR z) { F(z); }"),
+        "raw-pointer",
+    ),
     ("an address given back", top("GM_ADDR F(GM_ADDR z) { return z; }"), "raw-pointer"),
     ("the address of a tensor", body("LocalTensor<half> t; auto p = t.GetPhyAddr();"), "callee"),
-    ("the address of a tensor in a template", top("template <typename T> void F(T t) { auto p = t.GetPhyAddr(); }"), "callee"),
-    ("the twin's names by AscendC's", body("auto p = AscendC::twin::LocalAddress({});"), "forbidden-name callee"),
+    (
+        "the address of a tensor in a template",
+        top("template <typename T> void F(T t) { auto p = t.GetPhyAddr(); }"),
+        "callee",
+    ),
+    (
+        "the twin's names by AscendC's",
+        body("auto p = AscendC::twin::LocalAddress({});"),
+        "forbidden-name callee",
+    ),
     ("the twin's names by an alias", top("namespace a = evokernel::twin;"), "forbidden-name namespace"),
     ("the twin's names by using", top("using evokernel::twin::LocalRef;"), "forbidden-name"),
     ("what a tensor is made of", body("LocalTensor<half> t; auto r = t.Ref();"), "callee"),
-    ("a tensor made of nothing", body("LocalTensor<half> t(AscendC::twin::LocalRef{});"), "forbidden-name callee"),
-    ("the twin's function by its mangled name", top('extern "C" void _ZN9evokernel4twin12ClearHazardsEv();'), "extern forbidden-name"),
-    ("the twin's function by its declaration", top("namespace evokernel { namespace twin { void ClearHazards(); } }"), "namespace"),
-    ("global memory read as a tiling", body("GET_TILING_DATA_WITH_STRUCT(OpTiling, other, x);"), "forbidden-name callee raw-pointer"),
+    (
+        "a tensor made of nothing",
+        body("LocalTensor<half> t(AscendC::twin::LocalRef{});"),
+        "forbidden-name callee",
+    ),
+    (
+        "the twin's function by its mangled name",
+        top('extern "C" void _ZN9evokernel4twin12ClearHazardsEv();'),
+        "extern forbidden-name",
+    ),
+    (
+        "the twin's function by its declaration",
+        top("namespace evokernel { namespace twin { void ClearHazards(); } }"),
+        "namespace",
+    ),
+    (
+        "global memory read as a tiling",
+        body("GET_TILING_DATA_WITH_STRUCT(OpTiling, other, x);"),
+        "forbidden-name callee raw-pointer",
+    ),
     ("private members by inheritance", top("struct R : public AscendC::LocalTensor<half> {};"), "namespace"),
-    ("private members by an instantiation", top(
-        "template <auto M> struct Rob {};\ntemplate struct Rob<&AscendC::LocalTensor<half>::ref_>;"), "construct compile parse type"),
+    (
+        "private members by an instantiation",
+        top("template <auto M> struct Rob {};\ntemplate struct Rob<&AscendC::LocalTensor<half>::ref_>;"),
+        "construct compile parse type",
+    ),
     ("a pointer to a member", body("auto m = &OpTiling::total;"), "type raw-pointer"),
     ("bytes of one type as another", top("union U { float f; uint32_t n; };"), "forbidden-name"),
     ("memory that others change", body("volatile int n = 0;"), "forbidden-name"),
@@ -100,11 +163,21 @@ HOSTING = [
     ("the C library, without a namespace", body("memcpy(z, x, 4);"), "callee"),
     ("the C library by a pointer", body("auto f = &std::memcpy; f(z, x, 4);"), "callee type"),
     ("the C library by a reference", body("auto &f = std::memcpy; f(z, x, 4);"), "callee type"),
-    ("the C library as an argument", top(
-        "template <typename F> void Call(F f) { f(0); }\nvoid G() { Call(std::exit); }"), "callee"),
-    ("the C library as a template's argument", top(
-        "template <auto F> void Call() { F(0); }\nvoid G() { Call<std::exit>(); }"), "callee"),
-    ("a function of its own by a pointer", top("void A() {}\nvoid B() { void (*f)() = A; f(); }"), "type callee"),
+    (
+        "the C library as an argument",
+        top("template <typename F> void Call(F f) { f(0); }\nvoid G() { Call(std::exit); }"),
+        "callee",
+    ),
+    (
+        "the C library as a template's argument",
+        top("template <auto F> void Call() { F(0); }\nvoid G() { Call<std::exit>(); }"),
+        "callee",
+    ),
+    (
+        "a function of its own by a pointer",
+        top("void A() {}\nvoid B() { void (*f)() = A; f(); }"),
+        "type callee",
+    ),
     ("a builtin", body("__builtin_memcpy(z, x, 4);"), "forbidden-name"),
     ("a builtin in a macro", top("#define C __builtin_memcpy"), "forbidden-name"),
     ("the heap", body("auto p = new float[4];"), "forbidden-name"),
@@ -122,7 +195,11 @@ HOSTING = [
     ("an attribute by using", top("[[using gnu: constructor]] void F() {}"), "forbidden-name"),
     ("a call at the end of a block", body("__attribute__((cleanup(F))) int n = 0;"), "forbidden-name"),
     ("an object made before main", top("struct S { S() {} };\nS s;"), "global-state"),
-    ("a number computed before main", top("inline int F() { return 1; }\nconst int n = F();"), "global-state"),
+    (
+        "a number computed before main",
+        top("inline int F() { return 1; }\nconst int n = F();"),
+        "global-state",
+    ),
     ("a static member", top("struct S { static inline int n = 0; };"), "global-state"),
     ("a variable template", top("template <typename T> T kept = T();"), "construct global-state"),
     ("a static variable of a function", body("static int n = 0; n++;"), "global-state"),
@@ -133,8 +210,16 @@ HOSTING = [
     ("a lambda", body("auto f = [] { return 1; }; f();"), "construct"),
     ("a virtual function", top("struct S { virtual void F() {} };"), "forbidden-name"),
     ("AscendC extended", top("namespace AscendC { void Add(int) {} }"), "namespace"),
-    ("a template of AscendC's specialised", top("struct M {};\ntemplate <> class AscendC::LocalTensor<M> {};"), "namespace"),
-    ("a template of std specialised", top("struct M {};\ntemplate <> struct std::is_same<M, int> {};"), "namespace"),
+    (
+        "a template of AscendC's specialised",
+        top("struct M {};\ntemplate <> class AscendC::LocalTensor<M> {};"),
+        "namespace",
+    ),
+    (
+        "a template of std specialised",
+        top("struct M {};\ntemplate <> struct std::is_same<M, int> {};"),
+        "namespace",
+    ),
     ("std extended", top("namespace std { void F() {} }"), "namespace"),
     ("clocks", body("auto t = GetSystemCycle();"), "callee"),
     ("output", body('PRINTF("x");'), "callee constant-table"),
@@ -143,25 +228,62 @@ HOSTING = [
 ]
 LAUNCHING = [
     ("work in the launcher", (LAUNCH, "tensors[2][0] = 1; " + LAUNCH), "launcher"),
-    ("a launch by the twin's own call", (LAUNCH, "::evokernel::twin::LaunchConfig(1); " + LAUNCH), "launcher"),
+    (
+        "a launch by the twin's own call",
+        (LAUNCH, "::evokernel::twin::LaunchConfig(1); " + LAUNCH),
+        "launcher",
+    ),
     ("a launch of fewer blocks", (LAUNCH, LAUNCH.replace("tiling.blockDim", "1")), "launcher"),
-    ("a launcher in a namespace", ('extern "C" void LaunchOp', "namespace n { void F() {} }\nvoid LaunchOp"), "launcher compile"),
+    (
+        "a launcher in a namespace",
+        ('extern "C" void LaunchOp', "namespace n { void F() {} }\nvoid LaunchOp"),
+        "launcher compile",
+    ),
     ("a second function with C linkage", top('extern "C" void write_result() {}'), "extern"),
     ("a block of C linkage", top('extern "C" { int shared; }'), "extern global-state"),
 ]
 TABLES = [
     ("a table of results", top("constexpr float T[] = {" + "1.5f, " * 65 + "};"), "constant-table"),
-    ("a table of tables", top("constexpr float T[9][9] = {" + ("{" + "1.5f, " * 9 + "}, ") * 9 + "};"), "constant-table"),
-    ("a table in many scalars", top("\n".join(f"constexpr float A{i} = {i}.12345{i}f;" for i in range(600))), "constant-table"),
-    ("a table in wide integers", top("\n".join(f"constexpr uint64_t A{i} = 0x{i:016x}u;" for i in range(1 << 9, 1 << 10))), "constant-table"),
-    ("a table in an enumeration", top("enum E { " + ", ".join(f"A{i} = {i * 7919 + 100003}" for i in range(900)) + " };"), "constant-table"),
+    (
+        "a table of tables",
+        top("constexpr float T[9][9] = {" + ("{" + "1.5f, " * 9 + "}, ") * 9 + "};"),
+        "constant-table",
+    ),
+    (
+        "a table in many scalars",
+        top("\n".join(f"constexpr float A{i} = {i}.12345{i}f;" for i in range(600))),
+        "constant-table",
+    ),
+    (
+        "a table in wide integers",
+        top("\n".join(f"constexpr uint64_t A{i} = 0x{i:016x}u;" for i in range(1 << 9, 1 << 10))),
+        "constant-table",
+    ),
+    (
+        "a table in an enumeration",
+        top("enum E { " + ", ".join(f"A{i} = {i * 7919 + 100003}" for i in range(900)) + " };"),
+        "constant-table",
+    ),
     ("a table in a string", top('constexpr char T[] = "' + "x" * 300 + '";'), "constant-table"),
     ("a table of characters", top("constexpr char T[] = {" + "'a', " * 70 + "};"), "constant-table"),
-    ("a table that the compiler computes", top(
-        "struct S { float v[999]; };\nconstexpr S Make() { S s{}; for (int i = 0; i < 999; ++i) s.v[i] = i * 0.5f; return s; }\n"
-        "constexpr S T = Make();"), "constant-table"),
-    ("a table in a switch", top("float F(int i) {\nswitch (i) {\n" + "".join(
-        f"case {i}: return {i}.54321{i}f;\n" for i in range(500)) + "}\nreturn 0;\n}"), "constant-table"),
+    (
+        "a table that the compiler computes",
+        top(
+            "struct S { float v[999]; };\n"
+            "constexpr S Make() { S s{}; for (int i = 0; i < 999; ++i) s.v[i] = i * 0.5f; return s; }\n"
+            "constexpr S T = Make();"
+        ),
+        "constant-table",
+    ),
+    (
+        "a table in a switch",
+        top(
+            "float F(int i) {\nswitch (i) {\n"
+            + "".join(f"case {i}: return {i}.54321{i}f;\n" for i in range(500))
+            + "}\nreturn 0;\n}"
+        ),
+        "constant-table",
+    ),
 ]
 # the same for tiling.h
 TILINGS = [
@@ -169,12 +291,24 @@ TILINGS = [
     ("a few results in the tiling", ("uint32_t tile;", "uint32_t tile; float results[100];"), "tiling"),
     ("results as whole numbers", ("uint32_t tile;", "uint32_t tile; uint32_t results[1100];"), "tiling"),
     ("an address in the structure", ("uint32_t tile;", "uint32_t tile; const float *cache;"), "tiling"),
-    ("a function in the structure", ("uint32_t tile;", "uint32_t tile; operator int() const { return 1; }"), "tiling"),
-    ("an address changed", (COVERED, "const float *p = (const float *)sizes; return p[0] > 0;"), "raw-pointer"),
+    (
+        "a function in the structure",
+        ("uint32_t tile;", "uint32_t tile; operator int() const { return 1; }"),
+        "tiling",
+    ),
+    (
+        "an address changed",
+        (COVERED, "const float *p = (const float *)sizes; return p[0] > 0;"),
+        "raw-pointer",
+    ),
     ("files", (COVERED, 'return std::fopen("x", "r") != nullptr;'), "compile callee"),
     ("the environment", (COVERED, 'return getenv("X") != nullptr;'), "compile callee"),
     ("state between calls", (COVERED, "static int calls = 0; return calls++ == 0;"), "global-state"),
-    ("one face for the kernel, one for the host", (COVERED, "\n#ifdef GM_ADDR\n#else\nexit(0);\n#endif\nreturn true;"), "directive"),
+    (
+        "one face for the kernel, one for the host",
+        (COVERED, "\n#ifdef GM_ADDR\n#else\nexit(0);\n#endif\nreturn true;"),
+        "directive",
+    ),
     ("a macro that only the kernel's file knows", (COVERED, "FACE return true;"), "compile callee"),
     ("sorting on the host", (COVERED, "int n[2] = {2, 1}; std::sort(n, n + 2); return true;"), "callee"),
 ]
@@ -214,13 +348,29 @@ SLOW = [
     ("brackets in brackets", body("{" * 8000 + "}" * 8000)),
     ("brackets that never close", body("(" * 16000)),
     ("one long sum", body("int n = " + "+".join(["1"] * 20000) + ";")),
-    ("macros that double", top("#define A0 1,1\n" + "\n".join(
-        f"#define A{i} A{i - 1}, A{i - 1}" for i in range(1, 40)) + "\nconstexpr int T[] = {A39};")),
-    ("templates that double", top(
-        "template <int N, int M> struct F { static constexpr int v = F<N - 1, M * 2>::v + F<N - 1, M * 2 + 1>::v; };\n"
-        "template <int M> struct F<0, M> { static constexpr int v = M; };\nconstexpr int X = F<22, 1>::v;")),
-    ("a constant that takes for ever", top(
-        "constexpr int Spin() { int n = 0; for (uint64_t i = 0; i < (1ull << 60); ++i) n++; return n; }\nconstexpr int X = Spin();")),
+    (
+        "macros that double",
+        top(
+            "#define A0 1,1\n"
+            + "\n".join(f"#define A{i} A{i - 1}, A{i - 1}" for i in range(1, 40))
+            + "\nconstexpr int T[] = {A39};"
+        ),
+    ),
+    (
+        "templates that double",
+        top(
+            "template <int N, int M> struct F {\n"
+            "static constexpr int v = F<N - 1, M * 2>::v + F<N - 1, M * 2 + 1>::v; };\n"
+            "template <int M> struct F<0, M> { static constexpr int v = M; };\nconstexpr int X = F<22, 1>::v;"
+        ),
+    ),
+    (
+        "a constant that takes for ever",
+        top(
+            "constexpr int Spin() { int n = 0; for (uint64_t i = 0; i < (1ull << 60); ++i) n++; return n; }\n"
+            "constexpr int X = Spin();"
+        ),
+    ),
     ("many unclosed comments in directives", top("#define A /" + "*" * 50000)),
     ("many quotes", top("// x\n" + '"' * 50000)),
 ]

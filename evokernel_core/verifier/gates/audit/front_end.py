@@ -111,7 +111,15 @@ def _run_parser(twin: Twin, folder: Path, command: tuple[str, ...], work: Path) 
     library = _library()
     reads = [folder, library.parent, *map(Path, include_folders(twin.compiler))]
     confined = sandbox_prefix(twin, reads, [work], quota=2 * MAX_OUTPUT, files=16)
-    limits = ("--until-eof", "--address-space", str(2 * 1024**3), "--file-size", str(MAX_OUTPUT), "--cpu", str(PARSE_SECONDS))
+    limits = (
+        "--until-eof",
+        "--address-space",
+        str(2 * 1024**3),
+        "--file-size",
+        str(MAX_OUTPUT),
+        "--cpu",
+        str(PARSE_SECONDS),
+    )
     argv = [str(twin.launcher), *limits, "--", *confined, str(folder / "parser"), str(library), *command]
     with (work / "output").open("w") as output, lifeline() as line:
         process = subprocess.Popen(

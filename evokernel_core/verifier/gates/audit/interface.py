@@ -10,14 +10,13 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, RECORDS, Kind
+from evokernel_core.verifier.gates.audit.lists import names
 from evokernel_core.verifier.gates.audit.unit import Declaration, Type, Unit
 
-WITHHELD = frozenset(
-    """
-    PRINTF DumpTensor DumpAccChkPoint AscendCTimeStamp GetSystemCycle GetProgramCounter Trap ToFile Print
-    printf assert
-    """.split()
-)
+WITHHELD = names("""
+    PRINTF DumpTensor DumpAccChkPoint AscendCTimeStamp GetSystemCycle GetProgramCounter Trap ToFile
+    Print printf assert
+""")
 """Documented, but no part of computing a result: output, clocks, traps."""
 
 _PUBLIC, _NOT_A_MEMBER = 1, 0

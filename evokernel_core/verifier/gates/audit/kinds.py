@@ -9,6 +9,7 @@ class Kind(IntEnum):
     """Kinds of cursors up to 999, then kinds of types: the two enumerations overlap, so names say which."""
 
     UNEXPOSED_DECL = 1
+    ACCESS = 39
     STRUCT = 2
     UNION = 3
     CLASS = 4
@@ -68,6 +69,7 @@ class Kind(IntEnum):
     FIRST_SCALAR = 1003
     FIRST_FLOAT = 1021
     LAST_SCALAR = 1023
+    DEPENDENT = 1026
     HALF = 1031
     POINTER = 1101
     LVALUE_REFERENCE = 1103
@@ -91,7 +93,14 @@ class Unary(IntEnum):
 
 
 FUNCTIONS = frozenset(
-    (Kind.FUNCTION_DECL, Kind.METHOD, Kind.CONSTRUCTOR, Kind.DESTRUCTOR, Kind.CONVERSION, Kind.FUNCTION_TEMPLATE)
+    (
+        Kind.FUNCTION_DECL,
+        Kind.METHOD,
+        Kind.CONSTRUCTOR,
+        Kind.DESTRUCTOR,
+        Kind.CONVERSION,
+        Kind.FUNCTION_TEMPLATE,
+    )
 )
 RECORDS = frozenset((Kind.STRUCT, Kind.CLASS, Kind.CLASS_TEMPLATE, Kind.PARTIAL_SPECIALISATION))
 LITERALS = frozenset((Kind.INTEGER, Kind.FLOATING, Kind.CHARACTER))

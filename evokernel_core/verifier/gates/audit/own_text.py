@@ -106,5 +106,3 @@ class _Splitter:
     def _name(written: str) -> str:
         name = written.replace('\\"', '"').replace("\\\\", "\\")
         return name if name.startswith("<") else os.path.normpath(name)
-
-

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from evokernel_core.twin.lexer import Kind, Token, tokenize
 from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING, Finding
+from evokernel_core.verifier.gates.audit.lists import names
 
 MAX_FILE = 256 * 1024
 INCLUDES = {
@@ -19,20 +20,17 @@ INCLUDES = {
     TILING: ("cstdint", "cstddef", "cmath", "algorithm"),
 }
 DIRECTIVES = ("include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "pragma")
-CONDITIONS = frozenset(
-    """
+CONDITIONS = names("""
     defined true false __cplusplus __NPU_ARCH__ NPU_ARCH __CCE_AICORE__ __DAV_C220_CUBE__ __DAV_CUBE__
     __DAV_C220_VEC__ __DAV_VEC__ __CCE_KT_TEST__ ASCENDC_CPU_DEBUG
-    """.split()
-)
+""")
 """What a condition may ask for beside the candidate's own macros: the documented names of the device."""
 
-RESERVED = frozenset(
-    """
-    __global__ __aicore__ __vector__ __cube__ __mix__ __schedmode__ __gm__ __ubuf__ __cbuf__ __ca__ __cb__
-    __cc__ __fbuf__ __biasbuf__ __inline__ __forceinline__ __restrict__ __cplusplus __builtin_inff
-    """.split()
-)
+RESERVED = names("""
+    __global__ __aicore__ __vector__ __cube__ __mix__ __schedmode__ __gm__ __ubuf__ __cbuf__ __ca__
+    __cb__ __cc__ __fbuf__ __biasbuf__ __inline__ __forceinline__ __restrict__ __cplusplus
+    __builtin_inff
+""")
 """Names of the language for devices; all others that begin like these belong to compilers."""
 
 _ODD = re.compile(
@@ -144,15 +142,13 @@ def _definition(token: Token, rest: str, file: str) -> Iterator[Finding]:
             yield Finding("audit-forbidden-name", message, file, token.line)
 
 
-_KEYWORDS = frozenset(
-    """
-    alignas alignof auto bool break case char class const constexpr continue decltype default delete do double
-    else enum explicit extern false final float for friend if inline int long mutable namespace new noexcept
-    nullptr operator override private protected public reinterpret_cast return short signed sizeof static
-    static_assert static_cast struct switch template this true typedef typename union unsigned using virtual
-    void volatile while
-    """.split()
-)
+_KEYWORDS = names("""
+    alignas alignof auto bool break case char class const constexpr continue decltype default delete do
+    double else enum explicit extern false final float for friend if inline int long mutable namespace
+    new noexcept nullptr operator override private protected public reinterpret_cast return short signed
+    sizeof static static_assert static_cast struct switch template this true typedef typename union
+    unsigned using virtual void volatile while
+""")
 
 
 def _is_reserved(name: str) -> bool:

@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterator
 
 from evokernel_core.verifier.gates.audit.findings import Finding
+from evokernel_core.verifier.gates.audit.lists import names
 from evokernel_core.verifier.gates.audit.own_text import OwnText
 from evokernel_core.verifier.gates.audit.text import RESERVED
 
-FORBIDDEN = frozenset(
-    """
-    asm goto throw try catch new delete thread_local volatile union typeid dynamic_cast const_cast virtual
-    import module co_await co_yield co_return concept requires register
-    """.split()
-)
+FORBIDDEN = names("""
+    asm goto throw try catch new delete thread_local volatile union typeid dynamic_cast const_cast
+    virtual import module co_await co_yield co_return concept requires register
+""")
 ATTRIBUTES = frozenset(("maybe_unused", "nodiscard", "fallthrough", "likely", "unlikely"))
-_EXPANDED = frozenset(("__builtin_inff", "__builtin_inf", "__builtin_huge_valf", "__builtin_nanf", "__func__"))
+_EXPANDED = frozenset(
+    ("__builtin_inff", "__builtin_inf", "__builtin_huge_valf", "__builtin_nanf", "__func__")
+)
 _WORD = re.compile(
     r"""
       "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])+' | \.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
 from evokernel_core.verifier.gates.audit.interface import Interface, is_public
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, RECORDS, Kind
+from evokernel_core.verifier.gates.audit.lists import names
 from evokernel_core.verifier.gates.audit.rules.scopes import is_launcher_node
 from evokernel_core.verifier.gates.audit.rules.types import STD_TYPES
 from evokernel_core.verifier.gates.audit.unit import Declaration, Node, Unit
 
-TILING_FUNCTIONS = frozenset("min max clamp ceil floor sqrt abs log2 gcd lcm round".split())
+TILING_FUNCTIONS = names("""
+    min max clamp ceil floor sqrt abs log2 gcd lcm round
+""")
 BUILT_IN = frozenset(("__builtin_inff", "__builtin_inf", "__builtin_huge_valf", "__builtin_nanf"))
 
 
@@ -49,7 +52,8 @@ def is_allowed(unit: Unit, declaration: Declaration, file: str, interface: Inter
 
 def _open_call(unit: Unit, node: Node, own: frozenset[str], interface: Interface) -> Iterator[Finding]:
     """A call that a template leaves open, of something that is no function, or of a set of overloads."""
-    if any(child.declaration is not None and child.declaration.name.startswith("operator") for child in node.children):
+    parts = [child.declaration.name for child in node.children if child.declaration is not None]
+    if any(name.startswith("operator") for name in parts):
         return  # of arithmetic on types that are open: whose it is, each type's own functions say
     name = unit.callee_name(node)
     target = node.declaration
@@ -58,7 +62,7 @@ def _open_call(unit: Unit, node: Node, own: frozenset[str], interface: Interface
         if signature.kind not in (Kind.RECORD, Kind.UNEXPOSED_TYPE, Kind.LVALUE_REFERENCE):
             yield at(node, "callee", f"{name} is called through a pointer; call the function by its name.")
         return
-    if not name or target is not None and target.kind in RECORDS:
+    if not name or (target is not None and target.kind in RECORDS):
         return
     if name not in own and name not in interface.callables and not name.startswith("operator"):
         yield at(node, "callee", f"{name}() is not AscendC's nor the kernel's own; do without it.")

@@ -15,8 +15,9 @@ BUFFER = "SetGlobalBuffer"
 def check_casts(unit: Unit) -> Iterator[Finding]:
     """Casts from and to pointers and references."""
     for node in unit.nodes:
-        if node.type.is_array and node.kind in (Kind.DECL_REF, Kind.MEMBER_REF_EXPR) and is_in_call_of(node, BUFFER):
-            yield at(node, "raw-pointer", f"{node.name} is no global memory; pass an address that the kernel was given.")
+        if _is_array(node) and is_in_call_of(node, BUFFER):
+            message = f"{node.name} is no global memory; pass an address that the kernel was given."
+            yield at(node, "raw-pointer", message)
         if node.kind not in CASTS or node.type.kind == Kind.VOID or is_launcher_node(node):
             continue
         operand = _operand(node)
@@ -30,6 +31,10 @@ def check_casts(unit: Unit) -> Iterator[Finding]:
         elif node.type.kind != Kind.POINTER or not from_pointer or not _is_number_address(operand):
             message = f"{BUFFER} takes an address that the kernel was given, with the type of its elements."
             yield at(node, "raw-pointer", message)
+
+
+def _is_array(node: Node) -> bool:
+    return node.type.is_array and node.kind in (Kind.DECL_REF, Kind.MEMBER_REF_EXPR)
 
 
 def _operand(node: Node) -> Node | None:

@@ -11,7 +11,14 @@ from evokernel_core.verifier.gates.audit.rules.scopes import is_launcher_node
 from evokernel_core.verifier.gates.audit.unit import Node, Unit
 
 _REFERENCES = frozenset(
-    (Kind.TYPE_REF, Kind.TEMPLATE_REF, Kind.DECL_REF, Kind.MEMBER_REF_EXPR, Kind.MEMBER_REF, Kind.OVERLOADED_REF)
+    (
+        Kind.TYPE_REF,
+        Kind.TEMPLATE_REF,
+        Kind.DECL_REF,
+        Kind.MEMBER_REF_EXPR,
+        Kind.MEMBER_REF,
+        Kind.OVERLOADED_REF,
+    )
 )
 _RENAMING = frozenset((Kind.NAMESPACE_ALIAS, Kind.USING_DIRECTIVE, Kind.USING_DECLARATION))
 

@@ -13,21 +13,23 @@ from evokernel_core.verifier.gates.audit.findings import KERNEL, Finding, at
 from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind
 from evokernel_core.verifier.gates.audit.unit import LAUNCHER, Node, Unit
 
+_PARAMETERS_AS_WRITTEN = "void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling"
 PARAMETERS = ("void *", "unsigned char *const *", "unsigned char *", "const OpTiling &")
-_ARGUMENT = r"tensors \[ (?:\d+) \]|workspace(?: \+ tiling \. \w+)?|tiling(?: \. \w+)?"
+_ARGUMENT = r"tensors \[ \d+ \]|workspace(?: \+ tiling \. \w+)?|tiling(?: \. \w+)?"
+_CAPTURE = rf" , evokernelArgument\d+ = \( (?:{_ARGUMENT}) \)"
 _LAUNCH = re.compile(
-    rf"""
-    ::\ evokernel\ ::\ twin\ ::\ LaunchSite\ <\ 0x[0-9a-f]+\ >\ \(\ "(?:\w+::)*\w+"\ ,
-    \ \{{\ \d+\ ,\ \d+\ ,\ (?:true|false)\ \}}\ ,
-    \ \[\ =(?P<captures>(?:\ ,\ evokernelArgument\d+\ =\ \(\ (?:{_ARGUMENT.replace(" ", chr(92) + " ")})\ \))*)\ \]
-    \ \(\ \)\ mutable\ \{{\ (?:\w+\ ::\ )*(?P<kernel>\w+)\ \(\ (?P<passed>(?:evokernelArgument\d+(?:\ ,\ (?=\w))?)*)\ ?\)\ ;\ \}}\ ,
-    \ \(\ tiling(?:\ \.\ \w+)?\ \.\ blockDim\ \)\ ,\ \(\ nullptr\ \)\ ,\ \(\ stream\ \)\ \)\ ;
-    """,
-    re.VERBOSE,
+    r':: evokernel :: twin :: LaunchSite < 0x[0-9a-f]+ > \( "(?:\w+::)*\w+" , '
+    r"\{ \d+ , \d+ , (?:true|false) \} , "
+    rf"\[ =(?P<captures>(?:{_CAPTURE})*) \] \( \) mutable "
+    r"\{ (?:\w+ :: )*(?P<kernel>\w+) \( (?:evokernelArgument\d+(?: , (?=\w))?)* ?\) ; \} , "
+    r"\( tiling(?: \. \w+)? \. blockDim \) , \( nullptr \) , \( stream \) \) ;"
 )
 """One launch as the twin writes it for the compiler, its tokens joined by blanks."""
 _TENSOR = re.compile(r"tensors \[ (\d+) \]")
-_EXPECTED = "<<<tiling.blockDim, nullptr, stream>>>(tensors[i], ..., workspace, workspace + tiling.x, tiling.x, tiling);"
+_EXPECTED = (
+    "<<<tiling.blockDim, nullptr, stream>>>"
+    "(tensors[i], ..., workspace, workspace + tiling.x, tiling.x, tiling);"
+)
 
 
 def check_launcher(unit: Unit, written: str, task: KernelTask) -> Iterator[Finding]:
@@ -41,7 +43,7 @@ def check_launcher(unit: Unit, written: str, task: KernelTask) -> Iterator[Findi
     if not kernels:
         yield Finding("audit-launcher", "There is no __global__ function; write one.", KERNEL, 1)
     elif len(launchers) != 1 or not _has_signature(launchers[0]):
-        message = "There is no LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *workspace, const OpTiling &tiling)."
+        message = f"There is no LaunchOp({_PARAMETERS_AS_WRITTEN})."
         yield Finding("audit-launcher", message, KERNEL, 1)
     else:
         launched: set[str] = set()
@@ -96,4 +98,6 @@ def _check_linkage(unit: Unit, launched: set[str], kernels: int) -> Iterator[Fin
         yield Finding("audit-extern", message, KERNEL, 1)
     own = {node.name for node in outside if node.kind == Kind.FUNCTION_DECL}
     for name in sorted(launched - own):
-        yield Finding("audit-launcher", f'{name} is launched, but is no extern "C" __global__ function.', KERNEL, 1)
+        yield Finding(
+            "audit-launcher", f'{name} is launched, but is no extern "C" __global__ function.', KERNEL, 1
+        )

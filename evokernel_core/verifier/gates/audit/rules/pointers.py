@@ -21,9 +21,7 @@ def check_pointers(unit: Unit) -> Iterator[Finding]:
             continue
         if node.kind == Kind.UNARY and node.operator == Unary.DEREFERENCE:
             yield from _access(unit, node, node.children[-1:])
-        elif node.kind == Kind.CALL and _is_open_dereference(node):
-            yield from _access(unit, node, node.children[:1])
-        elif node.kind == Kind.SUBSCRIPT:
+        elif (node.kind == Kind.CALL and _is_open_dereference(node)) or node.kind == Kind.SUBSCRIPT:
             yield from _access(unit, node, node.children[:1])
         elif node.kind == Kind.MEMBER_REF_EXPR and node.children:
             yield from _member(unit, node)
@@ -61,7 +59,7 @@ def _is_open_tensor(node: Node) -> bool:
     written = node.type
     if written.kind in (Kind.UNEXPOSED_TYPE, Kind.LVALUE_REFERENCE) and written.pointers == 0:
         return "<" in written.spelling or node.kind == Kind.CALL
-    if written.kind == 1026 or written.kind == Kind.AUTO:  # of unknown type inside a template
+    if written.kind in (Kind.DEPENDENT, Kind.AUTO):  # of unknown type inside a template
         return node.kind in (Kind.CALL, Kind.DECL_REF, Kind.MEMBER_REF_EXPR)
     return node.kind == Kind.CALL and written.kind == 0
 
@@ -69,7 +67,11 @@ def _is_open_tensor(node: Node) -> bool:
 def _member(unit: Unit, node: Node) -> Iterator[Finding]:
     """``address->member``: only of objects."""
     inner = node.children[0].inner()
-    if inner.type.kind == Kind.POINTER and not _is_object(inner.type) and inner.type.stripped != 1001:
+    if (
+        inner.type.kind == Kind.POINTER
+        and not _is_object(inner.type)
+        and inner.type.stripped != Kind.UNEXPOSED_TYPE
+    ):
         yield at(node, "raw-pointer", f"{unit.slice(inner)[:40]} is an address; use tensors.")
 
 

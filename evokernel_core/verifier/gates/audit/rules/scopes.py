@@ -5,6 +5,7 @@ from __future__ import annotations
 from evokernel_core.verifier.gates.audit.kinds import Kind
 from evokernel_core.verifier.gates.audit.unit import Node
 
+
 def is_launcher_node(node: Node) -> bool:
     """Whether a node belongs to the launcher, whose shape a rule of its own fixes word by word."""
     return node.in_launcher

@@ -14,6 +14,8 @@ MAX_BYTES = 4096
 MAX_FLOAT_BYTES = 256
 """Of all floating-point members: factors of an operation, not a row of its results."""
 
+_HOLDING = (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD)
+
 
 def check_tiling(unit: Unit) -> Iterator[Finding]:
     """The structure's members and size, and pointers and linkage in the tiling's file."""
@@ -24,10 +26,13 @@ def check_tiling(unit: Unit) -> Iterator[Finding]:
             continue
         elif node.kind == Kind.LINKAGE:
             yield at(node, "tiling", "extern is not allowed in the tiling.")
-        elif node.kind in (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD) and node.type.pointers:
-            if node.kind == Kind.FIELD or node.type.spelling not in TILING_POINTERS:
-                message = "The tiling's only pointers are const int64_t *sizes and const float *scalars."
-                yield at(node, "tiling", message)
+        elif node.kind in _HOLDING and node.type.pointers and not _is_argument(node):
+            message = "The tiling's only pointers are const int64_t *sizes and const float *scalars."
+            yield at(node, "tiling", message)
+
+
+def _is_argument(node: Node) -> bool:
+    return node.kind != Kind.FIELD and node.type.spelling in TILING_POINTERS
 
 
 def _structure(unit: Unit, node: Node) -> Iterator[Finding]:
@@ -36,11 +41,10 @@ def _structure(unit: Unit, node: Node) -> Iterator[Finding]:
         yield at(node, "tiling", message)
     floats = 0
     for member in node.children:
-        if member.kind not in (Kind.FIELD, Kind.STRUCT, Kind.ENUM, 39):
+        if member.kind not in (Kind.FIELD, Kind.STRUCT, Kind.ENUM, Kind.ACCESS):
             yield at(member, "tiling", f"{STRUCTURE} holds plain members and nothing else.")
-        elif member.kind == Kind.FIELD:
-            if Kind.FIRST_FLOAT <= member.type.stripped <= Kind.HALF:
-                floats += max(member.type.size, 0)
+        elif member.kind == Kind.FIELD and Kind.FIRST_FLOAT <= member.type.stripped <= Kind.HALF:
+            floats += max(member.type.size, 0)
     if floats > MAX_FLOAT_BYTES:
         message = f"{STRUCTURE} holds {floats} bytes of fractions; the limit is {MAX_FLOAT_BYTES}."
         yield at(node, "tiling", message)

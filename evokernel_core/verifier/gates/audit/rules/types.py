@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from evokernel_core.verifier.gates.audit.findings import Finding, at
 from evokernel_core.verifier.gates.audit.kinds import Kind
+from evokernel_core.verifier.gates.audit.lists import names
 from evokernel_core.verifier.gates.audit.rules.scopes import is_launcher_node
 from evokernel_core.verifier.gates.audit.unit import Declaration, Type, Unit
 
-STD_TYPES = frozenset(
-    """
-    is_same is_same_v is_integral is_integral_v is_floating_point is_floating_point_v conditional conditional_t
-    enable_if enable_if_t true_type false_type integral_constant bool_constant remove_reference
-    remove_reference_t decay decay_t numeric_limits is_signed is_signed_v is_unsigned is_unsigned_v
-    """.split()
-)
+STD_TYPES = names("""
+    is_same is_same_v is_integral is_integral_v is_floating_point is_floating_point_v conditional
+    conditional_t enable_if enable_if_t true_type false_type integral_constant bool_constant
+    remove_reference remove_reference_t decay decay_t numeric_limits is_signed is_signed_v is_unsigned
+    is_unsigned_v
+""")
 _DECLARING = frozenset((Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD, Kind.TYPEDEF, Kind.TYPE_ALIAS))
 _NAMING = frozenset((Kind.TYPE_REF, Kind.TEMPLATE_REF))
 
@@ -38,7 +38,7 @@ def _refused(written: Type) -> str:
     """What is wrong with a type, "" where nothing is."""
     if written.stripped == Kind.FUNCTION:
         return "a pointer to a function"
-    if written.stripped == Kind.MEMBER_POINTER or written.kind == Kind.MEMBER_POINTER:
+    if Kind.MEMBER_POINTER in (written.stripped, written.kind):
         return "a pointer to a member"
     if written.stripped == Kind.RECORD and _is_foreign(written.declaration, written):
         return f"of type {written.spelling}"
