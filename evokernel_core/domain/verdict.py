@@ -77,8 +77,9 @@ class Verdict:
     """The gates in order up to the first failure. ``verifier`` names who spoke (``twin 0.1.0``,
     ``cann@host``). ``shapes`` are the bindings of the symbols that correctness ran with. ``draw`` is the
     secret, in hex, that sizes, seeds and distributions came from: with it the same cases run again.
-    ``replayed`` says that it was given, so that the kernel may have known its cases. ``confinement`` says how far the candidate was
-    confined, in the words of docs/security.md; it is "" in verdicts from before that was recorded."""
+    ``replayed`` says that it was given, so that the kernel may have known its cases. ``confinement`` says
+    how far the candidate was confined, in the words of docs/security.md; it is "" in verdicts from before
+    that was recorded."""
 
     task_id: str
     source_id: str
