@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
     TRY("mkdir", syscall(SYS_mkdirat, AT_FDCWD, "made", 0700));
     TRY("symlink", symlink("/etc/passwd", "made"));
     TRY("link", link("file", "made"));
-    TRY("rename", rename("file", "made"));
+    TRY("move-out", rename("file", "../moved"));
     TRY("unlink", unlink("file"));
     TRY("thread", thread());
     TRY("fork", syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));

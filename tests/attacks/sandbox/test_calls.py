@@ -25,7 +25,6 @@ DENIED = [
     ("mkdir", "to make folders"),
     ("symlink", "to leave a trap for who reads its folder"),
     ("link", "to keep a file of others alive"),
-    ("rename", "to put another file in the place of a result"),
     ("unlink", "to remove its inputs"),
     ("thread", "processors of others"),
     ("fork", "to outlive its time"),
@@ -122,6 +121,15 @@ def test_no_other_program_is_started(
     program: str, wants: str, twin: Twin, hostile: Path, tmp_path: Path
 ) -> None:
     assert confined(twin, hostile, tmp_path, "exec", program) == 3, f"it got {wants}"
+
+
+def test_a_file_is_not_moved_out(twin: Twin, hostile: Path, tmp_path: Path) -> None:
+    """It wants to put a file where others look for theirs; the runner renames inside of its own folder."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "file").write_text("x")
+    assert confined(twin, hostile, scratch, "move-out") != 0
+    assert not (tmp_path / "moved").exists()
 
 
 def test_a_flood_of_files_ends_the_candidate(twin: Twin, hostile: Path, tmp_path: Path) -> None:

@@ -49,23 +49,24 @@ static const int OPEN_FILES[] = {
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev,
     SYS_lseek, SYS_close, SYS_dup, SYS_dup3, SYS_ftruncate, SYS_fstat, SYS_fstatfs, SYS_statfs,
     SYS_openat, SYS_newfstatat, SYS_statx, SYS_faccessat, SYS_readlinkat, SYS_getdents64, SYS_getcwd,
+    SYS_chdir, SYS_renameat, /* a result appears whole; Landlock keeps it in the scratch folder */
+#ifdef SYS_renameat2
+    SYS_renameat2,
+#endif
     SYS_pipe2, SYS_ppoll, SYS_pselect6, SYS_eventfd2, SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait,
 #ifdef SYS_faccessat2
     SYS_faccessat2,
 #endif
 #ifdef __x86_64__
-    SYS_open, SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_dup2, SYS_pipe, SYS_poll, SYS_select,
+    SYS_open, SYS_rename, SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_dup2, SYS_pipe, SYS_poll, SYS_select,
     SYS_epoll_wait,
 #endif
 };
 
 static const int COMPILING[] = {
-    SYS_wait4, SYS_waitid, SYS_unlinkat, SYS_renameat, SYS_umask, SYS_chdir, SYS_fadvise64,
-#ifdef SYS_renameat2
-    SYS_renameat2,
-#endif
+    SYS_wait4, SYS_waitid, SYS_unlinkat, SYS_umask, SYS_fadvise64,
 #ifdef __x86_64__
-    SYS_fork, SYS_vfork, SYS_unlink, SYS_rename, SYS_chmod, SYS_getdents,
+    SYS_fork, SYS_vfork, SYS_unlink, SYS_chmod, SYS_getdents,
 #endif
     SYS_fchmod, SYS_fchmodat,
 };
