@@ -11,12 +11,12 @@ from attrs import evolve
 from evokernel_core.domain.errors import VerifierError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateName, GateStatus, LatencySource, Verdict
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, LatencySource, Verdict
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Limits
+from evokernel_core.verifier import local
 from evokernel_core.verifier.backends.twin import TwinBackend
 from evokernel_core.verifier.draw import Draw, replay
-from evokernel_core.verifier.gates import audit
 from evokernel_core.verifier.local import LocalVerifier
 
 pytestmark = pytest.mark.usefixtures("kernel_home")
@@ -128,7 +128,8 @@ def test_hostile_code_ends_its_own_process_only(
     source_of: Sources,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(audit, "findings", lambda task, source: iter(()))
+    passed = GateResult(GateName.AUDIT, GateStatus.PASSED)
+    monkeypatch.setattr(local.audit, "audit", lambda task, source: passed)
     source = source_of("add")
     text = source.op_kernel_cpp.replace(PROCESS, new).replace(
         '#include "tiling.h"', '#include "tiling.h"\n#include <cstdlib>'
