@@ -16,13 +16,6 @@ constexpr uint64_t Field(int first, int last)
     return bits >= 64 ? ~uint64_t{0} : ((uint64_t{1} << bits) - 1) << first;
 }
 
-bool SameShape(const AscendC::ShapeInfo &a, const AscendC::ShapeInfo &b)
-{
-    return a.shapeDim == b.shapeDim && a.originalShapeDim == b.originalShapeDim && a.dataFormat == b.dataFormat &&
-           std::memcmp(a.shape, b.shape, sizeof(a.shape)) == 0 &&
-           std::memcmp(a.originalShape, b.originalShape, sizeof(a.originalShape)) == 0;
-}
-
 GlobalRef RawRef(const void *address, uint32_t width)
 {
     GlobalRef ref;
@@ -32,18 +25,6 @@ GlobalRef RawRef(const void *address, uint32_t width)
 }
 
 }  // namespace
-
-const AscendC::ShapeInfo *KeepShape(const AscendC::ShapeInfo &shape)
-{
-    static std::deque<AscendC::ShapeInfo> kept;
-    for (const AscendC::ShapeInfo &known : kept) {
-        if (SameShape(known, shape)) {
-            return &known;
-        }
-    }
-    kept.push_back(shape);
-    return &kept.back();
-}
 
 void SetControl(int first, int last, int64_t value, At at)
 {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -11,6 +12,7 @@
 
 #include "copies/traffic.h"
 #include "core.h"
+#include "judge/judge.h"
 #include "launch.h"
 #include "result.h"
 
@@ -112,44 +114,94 @@ bool ParseRequest(const char *path, Request *request, std::string *error)
     return true;
 }
 
-using TilingFunction = int (*)(const int64_t *, const float *, uint32_t, uint64_t, void *, uint64_t, uint32_t *,
-                               uint64_t *);
-using LaunchFunction = void (*)(void *, uint8_t *const *, uint8_t *, const void *);
-
-struct Candidate {
-    TilingFunction tiling = nullptr;
-    LaunchFunction launch = nullptr;
-};
-
-bool LoadCandidate(const std::string &path, Candidate *candidate, std::string *error)
-{
-    void *library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        *error = std::string("The candidate's library cannot be loaded: ") + ::dlerror() + ".";
-        return false;
-    }
-    void *tiling = ::dlsym(library, "EvokernelComputeTiling");
-    void *launch = ::dlsym(library, "EvokernelLaunch");
-    if (tiling == nullptr || launch == nullptr) {
-        *error = "The candidate's library lacks EvokernelComputeTiling or EvokernelLaunch; link it with glue.cpp.";
-        return false;
-    }
-    std::memcpy(&candidate->tiling, &tiling, sizeof(tiling));
-    std::memcpy(&candidate->launch, &launch, sizeof(launch));
-    return true;
-}
-
 struct Tiling {
     alignas(16) uint8_t data[65536] = {};
     uint32_t blocks = 0;
     uint64_t workspace = 0;
 };
 
-bool ComputeTiling(const Candidate &candidate, const Request &request, Tiling *tiling, std::string *error)
+// The code that is judged: in this process, or in one of its own.
+class Candidate {
+public:
+    virtual ~Candidate() = default;
+    virtual bool Load(const Request &request, std::string *error) = 0;
+    // False where it declines these sizes, with the reason in `error` where that is another one.
+    virtual bool ComputeTiling(const Request &request, Tiling *tiling, std::string *error) = 0;
+    virtual void Launch(const std::vector<uint8_t *> &tensors, uint8_t *workspace, const Tiling &tiling) = 0;
+};
+
+using TilingFunction = int (*)(const int64_t *, const float *, uint32_t, uint64_t, void *, uint64_t, uint32_t *,
+                               uint64_t *);
+using LaunchFunction = void (*)(void *, uint8_t *const *, uint8_t *, const void *);
+
+class LocalCandidate : public Candidate {
+public:
+    bool Load(const Request &request, std::string *error) override
+    {
+        void *library = ::dlopen(request.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) {
+            *error = std::string("The candidate's library cannot be loaded: ") + ::dlerror() + ".";
+            return false;
+        }
+        void *tiling = ::dlsym(library, "EvokernelComputeTiling");
+        void *launch = ::dlsym(library, "EvokernelLaunch");
+        if (tiling == nullptr || launch == nullptr) {
+            *error = "The candidate's library lacks EvokernelComputeTiling or EvokernelLaunch; link it with glue.cpp.";
+            return false;
+        }
+        std::memcpy(&tiling_, &tiling, sizeof(tiling));
+        std::memcpy(&launch_, &launch, sizeof(launch));
+        return true;
+    }
+
+    bool ComputeTiling(const Request &request, Tiling *tiling, std::string *) override
+    {
+        const Chip &chip = CurrentChip();
+        return tiling_(request.sizes.data(), request.scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
+                       tiling->data, sizeof(tiling->data), &tiling->blocks, &tiling->workspace) != 0;
+    }
+
+    void Launch(const std::vector<uint8_t *> &tensors, uint8_t *workspace, const Tiling &tiling) override
+    {
+        launch_(nullptr, tensors.data(), workspace, tiling.data);
+    }
+
+private:
+    TilingFunction tiling_ = nullptr;
+    LaunchFunction launch_ = nullptr;
+};
+
+// The candidate's own tiling data stay in its process.
+class RemoteCandidate : public Candidate {
+public:
+    bool Load(const Request &request, std::string *error) override
+    {
+        bool values = request.mode != "time";
+        for (const TensorRequest &tensor : request.tensors) {
+            values = values || (!tensor.output && tensor.path != "-");
+        }
+        const judge::Answer answer = judge::Greet(values);
+        *error = answer.words;
+        return answer.good;
+    }
+
+    bool ComputeTiling(const Request &request, Tiling *tiling, std::string *) override
+    {
+        const judge::Answer answer = judge::ComputeTiling(request.sizes, request.scalars);
+        tiling->blocks = answer.blocks;
+        tiling->workspace = answer.workspace;
+        return answer.good;
+    }
+
+    void Launch(const std::vector<uint8_t *> &tensors, uint8_t *workspace, const Tiling &) override
+    {
+        judge::Launch(tensors, workspace);
+    }
+};
+
+bool ComputeTiling(Candidate &candidate, const Request &request, Tiling *tiling, std::string *error)
 {
-    const Chip &chip = CurrentChip();
-    if (candidate.tiling(request.sizes.data(), request.scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
-                         tiling->data, sizeof(tiling->data), &tiling->blocks, &tiling->workspace) == 0) {
+    if (!candidate.ComputeTiling(request, tiling, error)) {
         *error = "ComputeTiling returned false for these sizes; cover them or narrow the contract.";
         return false;
     }
@@ -173,7 +225,7 @@ bool ReadTensor(const std::string &path, uint64_t bytes, uint8_t *to, std::strin
 
 class Run {
 public:
-    Run(const Request &request, const Candidate &candidate) : request_(request), candidate_(candidate) {}
+    Run(const Request &request, Candidate &candidate) : request_(request), candidate_(candidate) {}
 
     bool Execute(RunOutcome *outcome)
     {
@@ -216,7 +268,7 @@ private:
         TheSession().launches.clear();
         Gm().ForgetLines();  // each run starts with a cold L2
         L2() = L2State{};
-        candidate_.launch(nullptr, pointers.data(), workspace, tiling.data);
+        candidate_.Launch(pointers, workspace, tiling);
         if (TheSession().launches.empty()) {
             outcome->error = "LaunchOp launched no kernel; its body must be one launch.";
             return false;
@@ -308,14 +360,23 @@ private:
     }
 
     const Request &request_;
-    const Candidate &candidate_;
+    Candidate &candidate_;
     std::vector<Allocation *> blocks_;
     std::vector<std::vector<uint8_t>> first_;
 };
 
-}  // namespace
+// Where the result goes when the run is stopped in the middle.
+Request *stopped = nullptr;
 
-int RunRequestFile(const char *path)
+[[noreturn]] void GiveUp(const std::string &error)
+{
+    RunOutcome outcome;
+    outcome.error = error;
+    WriteResult(stopped->result, outcome);
+    std::_Exit(0);
+}
+
+int RunRequest(const char *path, Candidate &candidate, bool remote)
 {
     Request request;
     RunOutcome outcome;
@@ -324,9 +385,12 @@ int RunRequestFile(const char *path)
         std::fprintf(stderr, "%s\n", error.c_str());
         return 2;
     }
-    Candidate candidate;
-    if (LoadChip(request.chip, &CurrentChip(), &outcome.error) &&
-        LoadCandidate(request.library, &candidate, &outcome.error)) {
+    stopped = &request;
+    if (remote && !judge::Connect(GiveUp)) {
+        std::fprintf(stderr, "The judge has no memory that it shares with a candidate.\n");
+        return 2;
+    }
+    if (LoadChip(request.chip, &CurrentChip(), &outcome.error) && candidate.Load(request, &outcome.error)) {
         Run run(request, candidate);
         outcome.ok = run.Execute(&outcome) && outcome.error.empty() && !HasErrors();
     }
@@ -339,6 +403,24 @@ int RunRequestFile(const char *path)
         return 2;
     }
     return 0;
+}
+
+}  // namespace
+
+int RunRequestFile(const char *path)
+{
+    LocalCandidate candidate;
+    return RunRequest(path, candidate, false);
+}
+
+int JudgeRequestFile(const char *path)
+{
+    RemoteCandidate candidate;
+    const int status = RunRequest(path, candidate, true);
+    if (status == 0) {
+        judge::Dismiss();
+    }
+    return status;
 }
 
 }  // namespace evokernel::twin

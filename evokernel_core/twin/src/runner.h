@@ -6,4 +6,7 @@ namespace evokernel::twin {
 // Returns 0 once the result is written, 2 where the request cannot be understood.
 int RunRequestFile(const char *path);
 
+// The same for a candidate in another process, which shares the memory that standard output stands for.
+int JudgeRequestFile(const char *path);
+
 }  // namespace evokernel::twin

@@ -2,6 +2,7 @@
 #include "matmul/panel.h"
 
 #include "evokernel/twin/cube_api.h"
+#include "matmul/callback.h"
 
 namespace evokernel::twin::matmul {
 
@@ -171,8 +172,8 @@ void CallBack(const Job &job, const Operand &operand, uint32_t address, int32_t 
     LocalRef ref = L1Ref(address, operand.dtype());
     ref.bytes = PanelBytes(operand, rows, columns);
     ref.limit = address + ref.bytes;
-    copy(AscendC::LocalTensor<int8_t>(ref), operand.source->global.address, row / row_unit, column / column_unit, rows,
-         columns, job.user_info, job.callback_data);
+    const int place[] = {row / row_unit, column / column_unit, rows, columns};
+    CallCopyIn(copy, ref, operand.source->global.address, place, job.user_info, job.callback_data);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // L0C to global memory, with the conversion that the types of C ask for.
 #include "evokernel/twin/cube_api.h"
+#include "matmul/callback.h"
 #include "matmul/machine.h"
 
 namespace evokernel::twin::matmul {
@@ -115,7 +116,7 @@ void CallBack(const Job &job, const Tile &tile, const Target &target, const Loca
     params.quantScalar = job.quant.scalar;
     GlobalRef to = target.global;
     to.address += BytesOf(OffsetOf(job, tile, target), job.spec->c.dtype);
-    job.spec->copy_out(to.address, AscendC::LocalTensor<int8_t>(sum), &params, job.user_info, job.callback_data);
+    CallCopyOut(job.spec->copy_out, to.address, sum, params, job.user_info, job.callback_data);
 }
 
 }  // namespace

@@ -152,6 +152,9 @@ void Queue::Prepare(uint8_t count, uint32_t bytes, At at)
 {
     Core &core = TheCore();
     const int home = static_cast<int>(Position());
+    if (Position() >= TPosition::MAX) {
+        return;
+    }
     first_ = static_cast<uint16_t>(core.buffers.size());
     count_ = count;
     next_ = head_ = waiting_ = 0;
@@ -178,6 +181,9 @@ void Queue::Place(uint32_t index, uint32_t address, uint32_t bytes, At at)
                     count_);
         return;
     }
+    if (!Sound()) {
+        return;
+    }
     Buffer &buffer = TheCore().buffers[static_cast<size_t>(first_) + index];
     buffer.address = address;
     buffer.bytes = RoundUp(bytes);
@@ -193,15 +199,29 @@ void Queue::Init(uint8_t count, uint64_t bytes, At at)
 
 void Queue::FreeAllEvents()
 {
-    if (has_events_) {
+    if (has_events_ && Position() < TPosition::MAX) {
         TheCore().queue_buffers[static_cast<int>(Position())] -= count_;
         has_events_ = false;
     }
 }
 
+bool Queue::Sound() const
+{
+    const size_t buffers = TheCore().buffers.size();
+    bool sound = source_ < TPosition::MAX && target_ < TPosition::MAX && head_ < 64 && waiting_ <= 64 &&
+                 (count_ == 0 || size_t{first_} + count_ <= buffers);
+    for (uint8_t i = 0; sound && i < waiting_; ++i) {
+        sound = line_[(head_ + i) % 64] < buffers;
+    }
+    return sound;
+}
+
 bool Queue::HasIdle() const
 {
     const Core &core = TheCore();
+    if (!Sound()) {
+        return false;
+    }
     for (uint8_t i = 0; i < count_; ++i) {
         if (core.buffers[static_cast<size_t>(first_) + i].state == BufferState::Idle) {
             return true;
@@ -214,7 +234,7 @@ LocalRef Queue::Alloc(At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().queue);
-    if (count_ == 0) {
+    if (count_ == 0 || !Sound()) {
         ReportError("queue-misuse", at, "AllocTensor on a queue that InitBuffer never saw.");
         return LocalRef{};
     }
@@ -285,10 +305,10 @@ LocalRef Queue::Pop(At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().queue);
-    if (waiting_ == 0) {
+    if (waiting_ == 0 || !Sound()) {
         ReportError("queue-misuse", at, "DeQue on an empty queue; on the chip this hangs.");
         LocalRef none;
-        if (count_ > 0) {
+        if (count_ > 0 && Sound()) {
             const Buffer &buffer = core.buffers[first_];
             none.address = buffer.address;
             none.limit = buffer.address + buffer.bytes;

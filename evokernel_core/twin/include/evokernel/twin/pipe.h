@@ -73,6 +73,8 @@ public:
     int32_t Waiting() const { return waiting_; }
     bool HasIdle() const;
     bool Vacant() const { return waiting_ < Capacity(); }
+    // Whether its buffers are among those of the core that runs: not so after TPipe took them back.
+    bool Sound() const;
 
 private:
     int32_t Capacity() const { return depth_ > 0 ? depth_ : 1; }

@@ -1,0 +1,333 @@
+// Messages, names and turns; each core's body is a fiber, and the judge says which goes on.
+#include "client/client.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <unordered_map>
+#include <vector>
+
+#include "fiber.h"
+
+namespace evokernel::twin::client {
+
+namespace {
+
+using wire::Command;
+using wire::kHost;
+
+struct Context {
+    uint32_t slot = kHost;
+    wire::CoreInfo core{};
+    void *pipe = nullptr;
+    Fiber fiber;
+    bool active = false;
+};
+
+// Where a name lies, and its number: the same places come again and again.
+struct NameCache {
+    const char *name = nullptr;
+    uint32_t number = 0;
+};
+constexpr size_t kCached = 256;
+
+struct Client {
+    wire::Shared *shared = nullptr;
+    Writer writer{nullptr, 0};
+    std::unordered_map<const char *, uint32_t> numbers;
+    std::vector<const char *> names{nullptr};
+    NameCache cache[kCached];
+    uint32_t names_bytes = 0;
+    std::deque<Context> contexts;
+    Context host;
+    Context *running = &host;
+    bool has_values = true;
+    KernelBody vector = nullptr;
+    KernelBody cube = nullptr;
+    void *closure = nullptr;
+};
+
+Client &The()
+{
+    static Client client;
+    return client;
+}
+
+[[noreturn]] void Stop(const char *why)
+{
+    std::fprintf(stderr, "%s\n", why);
+    std::_Exit(3);
+}
+
+// Hands over what is written so far, and comes back with a command for whomever the judge names.
+void Exchange(Batch why)
+{
+    Client &self = The();
+    wire::Shared &shared = *self.shared;
+    shared.slot = self.running->slot;
+    shared.batch = static_cast<uint32_t>(why);
+    shared.bytes = static_cast<uint32_t>(self.writer.Size());
+    shared.names_bytes = self.names_bytes;
+    self.writer.Clear();
+    self.names_bytes = 0;
+    wire::Pass(shared, wire::Turn::Judge);
+    if (!wire::Await(shared, wire::Turn::Candidate)) {
+        Stop("The judge has ended.");
+    }
+}
+
+Command CommandNow() { return static_cast<Command>(The().shared->command); }
+
+// A callback of a Matmul object: which one, its function, and what it is called with.
+void CallBack()
+{
+    Reader reader = Arguments();
+    const bool out = reader.Raw<uint8_t>() != 0;
+    const auto function = reader.Raw<uint64_t>();
+    LocalRef local;
+    wire::Decode(reader, local);
+    void *global = wire::FromWire(reader.Raw<uint64_t>());
+    const auto user = reader.Raw<uint64_t>();
+    const auto data = reader.Raw<uint64_t>();
+    if (out) {
+        AscendC::DataCopyOutParams params;
+        wire::Decode(reader, params);
+        const auto copy = reinterpret_cast<AscendC::CopyOutCallback>(function);
+        copy(global, AscendC::LocalTensor<int8_t>(local), &params, user, data);
+    } else {
+        int place[4];
+        wire::Decode(reader, place);
+        const auto copy = reinterpret_cast<AscendC::CopyInCallback>(function);
+        copy(AscendC::LocalTensor<int8_t>(local), global, place[0], place[1], place[2], place[3], user, data);
+    }
+}
+
+void LoseThrown(const std::string &what)
+{
+    wire::EncodeText(The().writer, what);
+    Exchange(Batch::Threw);
+}
+
+void BodyOf(void *argument)
+{
+    auto &context = *static_cast<Context *>(argument);
+    Client &self = The();
+    const KernelBody body = context.core.cube ? self.cube : self.vector;
+    std::string thrown;
+    bool threw = true;
+    try {
+        if (body != nullptr) {
+            body(self.closure);
+        }
+        threw = false;
+    } catch (const std::exception &error) {
+        thrown = error.what();
+    } catch (...) {
+    }
+    context.active = false;
+    if (threw) {
+        self.writer.Clear();
+        return LoseThrown(thrown);
+    }
+    Exchange(Batch::Ended);
+}
+
+// On a core whose body is over.
+void CallBackAlone(void *argument)
+{
+    auto &context = *static_cast<Context *>(argument);
+    CallBack();
+    context.active = false;
+    Exchange(Batch::Returned);
+}
+
+void Begin(Context &context, void (*body)(void *))
+{
+    if (!context.fiber.Prepare(body, &context)) {
+        Stop("There is no memory for the stack of a core.");
+    }
+    context.active = true;
+}
+
+// On the host's stack: lets the cores go on that the judge names, until it names the host.
+void RunCores()
+{
+    Client &self = The();
+    while (self.shared->to_slot != kHost) {
+        const uint32_t slot = self.shared->to_slot;
+        while (self.contexts.size() <= slot) {
+            self.contexts.emplace_back();
+            self.contexts.back().slot = static_cast<uint32_t>(self.contexts.size() - 1);
+        }
+        Context &context = self.contexts[slot];
+        if (CommandNow() == Command::Start) {
+            Reader reader = Arguments();
+            wire::Decode(reader, context.core);
+            context.pipe = nullptr;
+            Begin(context, BodyOf);
+        } else if (!context.active) {
+            Begin(context, CallBackAlone);
+        }
+        self.running = &context;
+        context.fiber.Resume();
+        self.running = &self.host;
+    }
+}
+
+// Hands over and waits until the judge lets this context go on.
+void Yield(Batch why)
+{
+    Client &self = The();
+    Context &mine = *self.running;
+    Exchange(why);
+    while (true) {
+        if (self.shared->to_slot != mine.slot) {
+            if (mine.slot == kHost) {
+                RunCores();
+            } else {
+                mine.fiber.Leave();
+            }
+            continue;
+        }
+        if (mine.slot == kHost || CommandNow() != Command::Callback) {
+            return;
+        }
+        CallBack();
+        Exchange(Batch::Returned);
+    }
+}
+
+}  // namespace
+
+void Connect(wire::Shared *shared)
+{
+    The().shared = shared;
+    The().writer = Writer(shared->request, wire::kRequestBytes);
+}
+
+wire::Shared &TheShared() { return *The().shared; }
+
+Writer &Open(Entry entry)
+{
+    Client &self = The();
+    if (self.shared == nullptr) {
+        Stop("Code that runs while the library is loaded calls AscendC; call it in the launcher or in a kernel.");
+    }
+    if (self.writer.Left() < wire::kLargestMessage) {
+        Yield(Batch::More);
+    }
+    self.writer.Raw(entry);
+    return self.writer;
+}
+
+Reader Arguments() { return Reader(The().shared->reply, std::min(The().shared->to_bytes, wire::kReplyBytes)); }
+
+Reader Ask()
+{
+    Yield(Batch::Wants);
+    return Arguments();
+}
+
+Command Answer(const Outcome &outcome)
+{
+    Writer &writer = The().writer;
+    if (writer.Size() > 0) {
+        Yield(Batch::More);
+    }
+    writer.Raw(static_cast<uint8_t>(outcome.good));
+    writer.Raw(outcome.blocks);
+    writer.Raw(outcome.workspace);
+    wire::EncodeText(writer, outcome.words);
+    Yield(Batch::Answer);
+    return CommandNow();
+}
+
+bool HasValues() { return The().has_values; }
+void SetHasValues(bool values) { The().has_values = values; }
+
+const wire::CoreInfo *RunningCore()
+{
+    Client &self = The();
+    return self.running == &self.host ? nullptr : &self.running->core;
+}
+
+void *&RunningPipe() { return The().running->pipe; }
+
+bool StackOverrun(const void *address) { return The().running->fiber.InGuard(address); }
+
+void RunLaunch(KernelBody vector, KernelBody cube, void *closure)
+{
+    Client &self = The();
+    self.vector = vector;
+    self.cube = cube;
+    self.closure = closure;
+    Yield(Batch::Wants);
+}
+
+}  // namespace evokernel::twin::client
+
+namespace evokernel::twin::wire {
+
+using client::The;
+
+void Violation(const char *what)
+{
+    std::fprintf(stderr, "A call cannot be sent: %s.\n", what);
+    std::_Exit(3);
+}
+
+namespace {
+
+// Names that the judge has and the candidate never sees: each is a place, of which only the number counts.
+constexpr char unseen[kUnseenNames] = {};
+
+}  // namespace
+
+uint32_t NumberOf(const char *name)
+{
+    if (name == nullptr) {
+        return 0;
+    }
+    if (name >= unseen && name < unseen + kUnseenNames) {
+        return kUnseen | static_cast<uint32_t>(name - unseen);
+    }
+    client::Client &self = The();
+    client::NameCache &cached = self.cache[reinterpret_cast<uintptr_t>(name) / 8 % client::kCached];
+    if (cached.name == name) {
+        return cached.number;
+    }
+    const auto found = self.numbers.find(name);
+    if (found == self.numbers.end()) {
+        const auto length = static_cast<uint32_t>(::strnlen(name, kLongestName));
+        if (self.names_bytes + sizeof(length) + length > kNamesBytes) {
+            Violation("there are too many names at once");
+        }
+        std::memcpy(self.shared->names + self.names_bytes, &length, sizeof(length));
+        std::memcpy(self.shared->names + self.names_bytes + sizeof(length), name, length);
+        self.names_bytes += static_cast<uint32_t>(sizeof(length)) + length;
+        cached = {name, static_cast<uint32_t>(self.names.size())};
+        self.names.push_back(name);
+        self.numbers.emplace(name, cached.number);
+    } else {
+        cached = {name, found->second};
+    }
+    return cached.number;
+}
+
+const char *NameOf(uint32_t number)
+{
+    if ((number & kUnseen) != 0) {
+        return unseen + (number & ~kUnseen) % kUnseenNames;
+    }
+    return number < The().names.size() ? The().names[number] : "";
+}
+
+uint64_t ToWire(const volatile void *address) { return reinterpret_cast<uint64_t>(address); }
+void *FromWire(uint64_t address) { return reinterpret_cast<void *>(address); }
+
+}  // namespace evokernel::twin::wire

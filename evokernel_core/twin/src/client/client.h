@@ -1,0 +1,101 @@
+// A candidate's side: calls become messages, and cores' bodies run where the judge says.
+#pragma once
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include "evokernel/twin/launch.h"
+#include "judge/entries.h"
+#include "judge/shapes.h"
+#include "judge/wrap.h"
+
+namespace evokernel::twin::client {
+
+using wire::Batch;
+using wire::Entry;
+using wire::Reader;
+using wire::Writer;
+
+// Connects to the judge. Before that every call but those answered here ends the process.
+void Connect(wire::Shared *shared);
+wire::Shared &TheShared();
+
+// The message under way: opened with its entry, and sent with more of them or at once.
+Writer &Open(Entry entry);
+Reader Ask();      // sends all, and waits for the result of the last message
+
+// Host code says that it has done what it was told, and waits for the next command. `words`: why not, where not `good`.
+struct Outcome {
+    bool good = true;
+    uint32_t blocks = 0;
+    uint64_t workspace = 0;
+    std::string words;
+};
+wire::Command Answer(const Outcome &outcome);
+Reader Arguments();  // of the latest command
+
+// Whether elements have values: without them a read has no result to wait for.
+bool HasValues();
+void SetHasValues(bool values);
+
+// What the running core is; host code is no core.
+const wire::CoreInfo *RunningCore();
+void *&RunningPipe();
+bool StackOverrun(const void *address);
+
+// Runs a launch to its end. Called on the host's stack.
+void RunLaunch(KernelBody vector, KernelBody cube, void *closure);
+
+template <typename... W> void Put(Writer &writer, const std::tuple<W...> &arguments)
+{
+    std::apply([&writer](const W &...each) { (each.Put(writer), ...); }, arguments);
+}
+template <typename... W> void Take(Reader &reader, const std::tuple<W...> &arguments)
+{
+    std::apply([&reader](const W &...each) { (each.Take(reader), ...); }, arguments);
+}
+
+// One call. `self` travels before the arguments and comes back before what they return.
+template <typename Result, typename Self, typename Tuple> Result Call(Entry entry, Self self, const Tuple &arguments)
+{
+    Writer &writer = Open(entry);
+    self.Put(writer);
+    Put(writer, arguments);
+    if constexpr (!std::is_void_v<Result> || Self::kReturns || wire::Returns<Tuple>::value) {
+        Reader reader = Ask();
+        self.Take(reader);
+        Take(reader, arguments);
+        if constexpr (!std::is_void_v<Result>) {
+            Result result{};
+            wire::Decode(reader, result);
+            return result;
+        }
+    }
+}
+
+// How the object of a method travels.
+struct NoSelf {
+    static constexpr bool kReturns = false;
+    void Put(Writer &) const {}
+    void Take(Reader &) const {}
+};
+template <typename T> struct InOutSelf {
+    static constexpr bool kReturns = true;
+    T *self;
+    void Put(Writer &writer) const { writer.Raw(*self); }
+    void Take(Reader &reader) const { reader.Bytes(static_cast<void *>(self), sizeof(T)); }
+};
+template <typename T> struct InOnlySelf {
+    static constexpr bool kReturns = false;
+    const T *self;
+    void Put(Writer &writer) const { writer.Raw(*self); }
+    void Take(Reader &) const {}
+};
+struct HandleSelf {
+    static constexpr bool kReturns = false;
+    uint32_t handle;
+    void Put(Writer &writer) const { writer.Raw(handle); }
+    void Take(Reader &) const {}
+};
+
+}  // namespace evokernel::twin::client

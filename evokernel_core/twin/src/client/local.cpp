@@ -1,0 +1,199 @@
+// Entry points that are answered here, and those whose arguments need more than the table says.
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "chip.h"
+#include "client/client.h"
+#include "evokernel/twin/debug.h"
+#include "evokernel/twin/tiling_data.h"
+
+namespace evokernel::twin {
+
+namespace {
+
+using client::NoSelf;
+using wire::Entry;
+using wire::Pack;
+
+std::string Formatted(const char *format, va_list arguments)
+{
+    char *text = nullptr;
+    const int length = ::vasprintf(&text, format, arguments);
+    const std::string found(length < 0 ? "" : text, length < 0 ? 0 : static_cast<size_t>(length));
+    std::free(length < 0 ? nullptr : text);
+    return found;
+}
+
+// A read: it has no result to wait for where elements have no values.
+template <typename Tuple> uint64_t Read(Entry entry, const Tuple &arguments)
+{
+    if (client::HasValues()) {
+        return client::Call<uint64_t>(entry, NoSelf{}, arguments);
+    }
+    client::Call<void>(entry, NoSelf{}, arguments);
+    return 0;
+}
+
+const wire::CoreInfo &Core()
+{
+    static const wire::CoreInfo host{0, 1, 0, 1, false};
+    const wire::CoreInfo *core = client::RunningCore();
+    return core == nullptr ? host : *core;
+}
+
+}  // namespace
+
+int64_t BlockIdx() { return Core().index; }
+int64_t BlockNum() { return Core().blocks; }
+int64_t SubBlockIdx() { return Core().cube ? 0 : Core().sub; }
+int64_t SubBlockNum() { return Core().cube ? 1 : Core().subs; }
+int64_t TaskRatio() { return SubBlockNum(); }
+bool OnCubeCore() { return Core().cube; }
+uint64_t UsableUbBytes() { return CurrentChip().ub_bytes; }
+
+uint32_t DTypeBytes(DType dtype)
+{
+    constexpr uint8_t bytes[] = {1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 8, 8, 8};
+    return bytes[static_cast<int>(dtype)];
+}
+
+// Pointers into local memory are numbers, which GetPhyAddr hands out and instructions take.
+namespace {
+
+// As the judge numbers the memories; the unified buffer is the first.
+int SpaceOf(AscendC::TPosition position)
+{
+    using AscendC::TPosition;
+    switch (position) {
+        case TPosition::A1:
+        case TPosition::B1:
+        case TPosition::C1:
+        case TPosition::TSCM:
+        case TPosition::SHM: return 1;
+        case TPosition::A2: return 2;
+        case TPosition::B2: return 3;
+        case TPosition::CO1: return 4;
+        case TPosition::C2: return 5;
+        case TPosition::C2PIPE2GM: return 6;
+        default: return 0;
+    }
+}
+
+}  // namespace
+
+uint8_t *PositionBase(AscendC::TPosition position)
+{
+    const int space = SpaceOf(position);
+    if (client::RunningCore() == nullptr || (space == 0) == Core().cube) {
+        return nullptr;  // the core lacks the memory
+    }
+    return reinterpret_cast<uint8_t *>(wire::kLocalSpace + (static_cast<uint64_t>(space) << wire::kLocalShift));
+}
+
+uint8_t *LocalAddress(const LocalRef &tensor)
+{
+    uint8_t *base = PositionBase(static_cast<AscendC::TPosition>(tensor.position));
+    return base == nullptr ? nullptr : base + tensor.address;
+}
+
+uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at) { return Read(Entry::LocalGet, Pack(tensor, index, at)); }
+uint64_t GlobalGet(const GlobalRef &tensor, int64_t index, At at)
+{
+    return Read(Entry::GlobalGet, Pack(tensor, index, at));
+}
+uint64_t ReadUncached(const void *address, uint32_t width, At at)
+{
+    return Read(Entry::ReadUncached, Pack(wire::Device(address), width, at));
+}
+
+void ReadTiling(void *target, const volatile void *source, uint64_t bytes, const char *type, At at)
+{
+    wire::Writer &writer = client::Open(Entry::ReadTiling);
+    client::Put(writer, Pack(wire::Device(source), bytes, type, at));
+    wire::Reader reader = client::Ask();
+    reader.Bytes(target, bytes);
+}
+
+// A copy that lasts as long as the process.
+void *TilingInPlace(const volatile void *source, uint64_t bytes, const char *type, At at)
+{
+    static std::deque<std::vector<uint8_t>> copies;
+    copies.emplace_back(bytes);
+    ReadTiling(copies.back().data(), source, bytes, type, at);
+    return copies.back().data();
+}
+
+int PrintLine(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const std::string text = Formatted(format, arguments);
+    va_end(arguments);
+    if (client::RunningCore() == nullptr) {
+        std::fputs(text.c_str(), stdout);
+    } else {
+        client::Call<void>(Entry::PrintText, NoSelf{}, Pack(wire::Text(text.c_str())));
+    }
+    return static_cast<int>(text.size());
+}
+
+void FailAssert(const char *condition, At at, const char *format, ...)
+{
+    std::string words;
+    if (format != nullptr) {
+        va_list arguments;
+        va_start(arguments, format);
+        words = Formatted(format, arguments);
+        va_end(arguments);
+    }
+    if (client::RunningCore() == nullptr) {
+        std::fprintf(stderr, "[ASSERT] %s:%d: Assertion `%s' failed.\n", at.file, at.line, condition);
+        std::abort();
+    }
+    wire::Writer &writer = client::Open(Entry::FailAssert);
+    client::Put(writer, Pack(condition, at, format != nullptr, wire::Text(words.c_str())));
+    client::Ask();  // the judge gives the launch up and never answers
+    std::abort();
+}
+
+void TrapCore(At at)
+{
+    client::Put(client::Open(Entry::TrapCore), Pack(at));
+    client::Ask();
+    std::abort();
+}
+
+void PipeOpen(void *pipe, At at)
+{
+    client::RunningPipe() = pipe;
+    client::Call<void>(Entry::PipeOpen, NoSelf{}, Pack(wire::Opaque(pipe), at));
+}
+void *LivePipe() { return client::RunningPipe(); }
+
+void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, KernelBody vector, KernelBody cube,
+                  void *closure)
+{
+    wire::Writer &writer = client::Open(Entry::Launch);
+    client::Put(writer, Pack(wire::Text(name), kind.cube, kind.vector, kind.mixed, blocks, cube != nullptr));
+    client::RunLaunch(vector, cube, closure);
+}
+
+void LaunchBlocks(const char *name, uint32_t blocks, void *stream, KernelBody body, void *closure)
+{
+    LaunchBlocks(name, LaunchKind{}, blocks, stream, body, nullptr, closure);
+}
+
+}  // namespace evokernel::twin
+
+#if defined(__GLIBC__)
+extern "C" __attribute__((visibility("default"))) void __assert_fail(const char *condition, const char *file,
+                                                                     unsigned int line, const char *) noexcept
+{
+    evokernel::twin::FailAssert(condition, evokernel::twin::At{file, static_cast<int>(line)});
+    std::abort();
+}
+#endif

@@ -1,0 +1,33 @@
+#include "judge/codec.h"
+
+#include <algorithm>
+
+#include "evokernel/twin/enums.h"
+
+namespace evokernel::twin::wire {
+
+void Decode(Reader &reader, LocalRef &value)
+{
+    value = reader.Raw<LocalRef>();
+    if (value.position >= static_cast<uint8_t>(AscendC::TPosition::MAX) || value.dtype > DType::F64) {
+        Violation("a tensor has a position or a type that does not exist");
+    }
+}
+
+void EncodeText(Writer &writer, const std::string &text)
+{
+    const auto length = static_cast<uint32_t>(std::min<size_t>(text.size(), kLongestText));
+    writer.Raw(length);
+    writer.Bytes(text.data(), length);
+}
+
+std::string DecodeText(Reader &reader)
+{
+    const auto length = reader.Raw<uint32_t>();
+    if (length > kLongestText) {
+        Violation("a text is too long");
+    }
+    return std::string(reinterpret_cast<const char *>(reader.Take(length)), length);
+}
+
+}  // namespace evokernel::twin::wire

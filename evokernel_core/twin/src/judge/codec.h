@@ -1,0 +1,217 @@
+// Values as bytes, the same for both sides. What comes from the candidate is checked as it is read: a boolean
+// becomes one, an enumeration has one of its values, a reference names a memory that exists.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "evokernel/twin/at.h"
+#include "evokernel/twin/refs.h"
+#include "judge/wire.h"
+
+namespace evokernel::twin::wire {
+
+// What the two sides do differently: each is linked with its own.
+[[noreturn]] void Violation(const char *what);       // the message cannot be meant
+uint32_t NumberOf(const char *name);                 // names travel once; 0 stands for null
+const char *NameOf(uint32_t number);
+uint64_t ToWire(const volatile void *address);       // of the device
+void *FromWire(uint64_t address);
+
+class Writer {
+public:
+    Writer(uint8_t *begin, size_t capacity) : begin_(begin), capacity_(capacity) {}
+
+    void Bytes(const void *data, size_t count)
+    {
+        if (count > capacity_ - size_) {
+            Violation("a message is too large");
+        }
+        std::memcpy(begin_ + size_, data, count);
+        size_ += count;
+    }
+    template <typename T> void Raw(const T &value) { Bytes(&value, sizeof(T)); }
+    size_t Size() const { return size_; }
+    size_t Left() const { return capacity_ - size_; }
+    void Clear() { size_ = 0; }
+    void Rewind(size_t size) { size_ = size; }
+
+private:
+    uint8_t *begin_;
+    size_t capacity_;
+    size_t size_ = 0;
+};
+
+class Reader {
+public:
+    Reader(const uint8_t *begin, size_t size) : next_(begin), end_(begin + size) {}
+
+    void Bytes(void *to, size_t count) { std::memcpy(to, Take(count), count); }
+    const uint8_t *Take(size_t count)
+    {
+        if (count > static_cast<size_t>(end_ - next_)) {
+            Violation("a message ends too early");
+        }
+        const uint8_t *here = next_;
+        next_ += count;
+        return here;
+    }
+    template <typename T> T Raw()
+    {
+        T value;
+        Bytes(&value, sizeof(T));
+        return value;
+    }
+    bool Done() const { return next_ == end_; }
+
+    // A place for a reference that a structure names by its address; it lasts as long as the message.
+    LocalRef *Keep()
+    {
+        if (kept_ == kMost) {
+            Violation("a message names too many tensors");
+        }
+        return &refs_[kept_++];
+    }
+    void Forget() { kept_ = 0; }
+
+private:
+    static constexpr int kMost = 16;
+
+    const uint8_t *next_;
+    const uint8_t *end_;
+    LocalRef refs_[kMost];
+    int kept_ = 0;
+};
+
+// Specialised for each structure (EVK_FIELDS) and enumeration (EVK_ENUM) that travels.
+template <typename T> struct Fields;
+template <typename T> struct EnumRange;
+template <typename T> struct IsBytes : std::false_type {};  // a structure of integers only: as its bytes
+
+template <typename T> void Encode(Writer &writer, const T &value);
+template <typename T> void Decode(Reader &reader, T &value);
+
+// As its bytes: the places in it are checked by who reads it.
+inline void Encode(Writer &writer, const LocalRef &value) { writer.Raw(value); }
+void Decode(Reader &reader, LocalRef &value);
+
+inline void Encode(Writer &writer, const At &value)
+{
+    writer.Raw(NumberOf(value.file));
+    writer.Raw(value.line);
+}
+inline void Decode(Reader &reader, At &value)
+{
+    value.file = NameOf(reader.Raw<uint32_t>());
+    value.line = reader.Raw<int>();
+}
+
+namespace detail {
+
+template <typename T> void EncodePointer(Writer &writer, T *value)
+{
+    if constexpr (std::is_same_v<T, const char>) {
+        writer.Raw(NumberOf(value));
+    } else if constexpr (std::is_same_v<T, const LocalRef>) {
+        writer.Raw(static_cast<uint8_t>(value != nullptr));
+        if (value != nullptr) {
+            Encode(writer, *value);
+        }
+    } else if constexpr (std::is_function_v<T>) {
+        writer.Raw(reinterpret_cast<uint64_t>(value));  // a number to who may not call it
+    } else {
+        static_assert(std::is_same_v<T, uint8_t>, "Pointers travel as device addresses only.");
+        writer.Raw(ToWire(value));
+    }
+}
+
+template <typename T> void DecodePointer(Reader &reader, T *&value)
+{
+    if constexpr (std::is_same_v<T, const char>) {
+        value = NameOf(reader.Raw<uint32_t>());
+    } else if constexpr (std::is_same_v<T, const LocalRef>) {
+        LocalRef *kept = reader.Raw<uint8_t>() != 0 ? reader.Keep() : nullptr;
+        if (kept != nullptr) {
+            Decode(reader, *kept);
+        }
+        value = kept;
+    } else if constexpr (std::is_function_v<T>) {
+        value = reinterpret_cast<T *>(reader.Raw<uint64_t>());
+    } else {
+        static_assert(std::is_same_v<T, uint8_t>, "Pointers travel as device addresses only.");
+        value = static_cast<uint8_t *>(FromWire(reader.Raw<uint64_t>()));
+    }
+}
+
+template <typename T> void DecodeEnum(Reader &reader, T &value)
+{
+    using Number = std::underlying_type_t<T>;
+    const Number number = reader.Raw<Number>();
+    if (static_cast<int64_t>(number) < static_cast<int64_t>(EnumRange<T>::first) ||
+        static_cast<int64_t>(number) > static_cast<int64_t>(EnumRange<T>::last)) {
+        Violation("an enumeration has a value that it does not know");
+    }
+    value = static_cast<T>(number);
+}
+
+}  // namespace detail
+
+template <typename T> void Encode(Writer &writer, const T &value)
+{
+    if constexpr (std::is_same_v<T, bool>) {
+        writer.Raw(static_cast<uint8_t>(value));
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || IsBytes<T>::value) {
+        writer.Raw(value);
+    } else if constexpr (std::is_pointer_v<T>) {
+        detail::EncodePointer(writer, value);
+    } else if constexpr (std::is_array_v<T>) {
+        for (const auto &element : value) {
+            Encode(writer, element);
+        }
+    } else {
+        Fields<T>::Visit(value, [&writer](const auto &...fields) { (Encode(writer, fields), ...); });
+    }
+}
+
+template <typename T> void Decode(Reader &reader, T &value)
+{
+    if constexpr (std::is_same_v<T, bool>) {
+        value = reader.Raw<uint8_t>() != 0;
+    } else if constexpr (std::is_enum_v<T>) {
+        detail::DecodeEnum(reader, value);
+    } else if constexpr (std::is_arithmetic_v<T> || IsBytes<T>::value) {
+        reader.Bytes(&value, sizeof(T));
+    } else if constexpr (std::is_pointer_v<T>) {
+        detail::DecodePointer(reader, value);
+    } else if constexpr (std::is_array_v<T>) {
+        for (auto &element : value) {
+            Decode(reader, element);
+        }
+    } else {
+        Fields<T>::Visit(value, [&reader](auto &...fields) { (Decode(reader, fields), ...); });
+    }
+}
+
+void EncodeText(Writer &writer, const std::string &text);
+std::string DecodeText(Reader &reader);
+
+}  // namespace evokernel::twin::wire
+
+// The names are those of all fields, in their order: one too many or too few does not compile.
+#define EVK_FIELDS(Type, ...)                                                             \
+    template <> struct Fields<Type> {                                                     \
+        template <typename T, typename V> static void Visit(T &evk_whole, V &&evk_visit)  \
+        {                                                                                 \
+            auto &[__VA_ARGS__] = evk_whole;                                              \
+            evk_visit(__VA_ARGS__);                                                       \
+        }                                                                                 \
+    }
+#define EVK_ENUM(Type, First, Last)                  \
+    template <> struct EnumRange<Type> {             \
+        static constexpr Type first = Type::First;   \
+        static constexpr Type last = Type::Last;     \
+    }
+#define EVK_BYTES(Type) \
+    template <> struct IsBytes<Type> : std::is_trivially_copyable<Type> {}
