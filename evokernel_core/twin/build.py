@@ -49,7 +49,17 @@ KERNEL_SOURCE = "op_kernel.cpp"
 OPERATOR_SOURCE = "host/operator_host.cpp"
 """The main program of an operator's host code; it is compiled with it."""
 LAUNCHER_SOURCES = SOURCES / "launcher"
-_NOT_IN_LIBRARY = (RUNNER_SOURCE, GLUE_SOURCE, OPERATOR_SOURCE)
+CANDIDATE_SOURCE = "client/candidate_main.cpp"
+"""The main program of a candidate's process."""
+_NOT_IN_LIBRARY = (RUNNER_SOURCE, GLUE_SOURCE, OPERATOR_SOURCE, CANDIDATE_SOURCE)
+
+_CLIENT = "client"
+"""The folder of what stands for the library in a candidate's process."""
+_IN_CLIENT = (
+    *("judge/codec.cpp", "judge/wire.cpp", "fiber.cpp", "chip.cpp", "images.cpp", "matmul/tiling.cpp"),
+    *("matmul/tiling_api.cpp", "host/keep_shape.cpp", "host/platform.cpp", "host/tiling_key.cpp"),
+)
+"""Sources of the library that are there too: they reach no tensor, no core and no result."""
 
 _ROUNDING = "-ffp-contract=off"  # a fused multiply-add would skip the rounding that the chip does
 LIBRARY_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-w", _ROUNDING)
@@ -92,6 +102,16 @@ class Twin:
     @property
     def runner(self) -> Path:
         return self.folder / "evokernel-twin-runner"
+
+    @property
+    def client(self) -> Path:
+        """What a candidate that is judged is linked with: it takes the library's place under its name."""
+        return self.folder / "client" / self.library.name
+
+    @property
+    def candidate(self) -> Path:
+        """The program of a candidate's process."""
+        return self.folder / "evokernel-candidate"
 
     @property
     def launcher(self) -> Path:
@@ -160,17 +180,31 @@ def _build_twin(twin: Twin) -> None:
         work = [pool.submit(_compile_object, twin, path) for path in _library_sources()]
         work.append(pool.submit(_precompile_header, twin))
         built = [item.result() for item in work]
-    compiled = [str(path) for path in built if path.suffix == ".o"]
-    own = (*twin.compiler.argv, *LIBRARY_FLAGS)
-    _run(
-        [*own, "-shared", f"-Wl,-soname,{twin.library.name}", "-o", str(twin.library), *compiled, "-lpthread"]
-    )
-    runner = [str(SOURCES / RUNNER_SOURCE), str(twin.library), "-Wl,-rpath,$ORIGIN", "-lpthread", "-ldl"]
-    _run([*own, f"-I{twin.include}", f"-I{SOURCES}", "-rdynamic", "-o", str(twin.runner), *runner])
+    compiled = {path.name: str(path) for path in built if path.suffix == ".o"}
+    in_client = {_object_name(SOURCES / name) for name in _IN_CLIENT}
+    client = {name for name in compiled if name.startswith(f"{_CLIENT}-")} | in_client
+    _link_library(twin, twin.library, [path for name, path in compiled.items() if name not in client - in_client])
+    twin.client.parent.mkdir()
+    _link_library(twin, twin.client, [compiled[name] for name in sorted(client)])
+    _link_program(twin, twin.runner, RUNNER_SOURCE, twin.library, "$ORIGIN")
+    _link_program(twin, twin.candidate, CANDIDATE_SOURCE, twin.client, "$ORIGIN/client")
     parts = (("-x", "c", str(path)) for path in sorted(LAUNCHER_SOURCES.glob("*.c")))
     _run([*twin.compiler.argv, "-O1", "-o", str(twin.launcher), *(word for part in parts for word in part)])
     shutil.rmtree(objects)
     (twin.folder / "done").touch()
+
+
+def _link_library(twin: Twin, target: Path, objects: Sequence[str]) -> None:
+    own = (*twin.compiler.argv, *LIBRARY_FLAGS)
+    name = f"-Wl,-soname,{twin.library.name}"
+    _run([*own, "-shared", name, "-Wl,--no-undefined", "-o", str(target), *objects, "-lpthread", "-ldl"])
+
+
+def _link_program(twin: Twin, target: Path, source: str, library: Path, place: str) -> None:
+    own = (*twin.compiler.argv, *LIBRARY_FLAGS, f"-I{twin.include}", f"-I{SOURCES}", "-rdynamic")
+    _run(
+        [*own, "-o", str(target), str(SOURCES / source), str(library), f"-Wl,-rpath,{place}", "-lpthread", "-ldl"]
+    )
 
 
 def _library_sources() -> list[Path]:
@@ -178,9 +212,12 @@ def _library_sources() -> list[Path]:
     return [path for path in sources if str(path.relative_to(SOURCES)) not in _NOT_IN_LIBRARY]
 
 
+def _object_name(source: Path) -> str:
+    return "-".join(source.relative_to(SOURCES).with_suffix(".o").parts)
+
+
 def _compile_object(twin: Twin, source: Path) -> Path:
-    name = "-".join(source.relative_to(SOURCES).with_suffix(".o").parts)
-    target = twin.folder / "objects" / name
+    target = twin.folder / "objects" / _object_name(source)
     include = [f"-I{twin.include}", f"-I{SOURCES}"]
     _run([*twin.compiler.argv, *LIBRARY_FLAGS, *include, "-c", str(source), "-o", str(target)])
     return target

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from attrs import frozen
 
@@ -248,7 +248,7 @@ def run_process(command: Sequence[str], cwd: Path, wall_s: float, environment: M
         )
         timed_out = _wait(process, wall_s)
         seconds = time.monotonic() - started
-        return Finished(process.returncode, _head(stdout), _head(stderr), seconds, timed_out)
+        return Finished(process.returncode, head_of(stdout), head_of(stderr), seconds, timed_out)
 
 
 def _wait(process: subprocess.Popen[bytes], wall_s: float) -> bool:
@@ -268,10 +268,10 @@ def _wait(process: subprocess.Popen[bytes], wall_s: float) -> bool:
     return not ended
 
 
-def _head(file: Any, limit: int = 65536) -> str:
+def head_of(file: IO[bytes], limit: int = 65536) -> str:
+    """What a process printed first."""
     file.seek(0)
-    text: str = file.read(limit).decode(errors="replace")
-    return text
+    return file.read(limit).decode(errors="replace")
 
 
 def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
@@ -280,13 +280,11 @@ def read_result(path: Path, finished: Finished, limits: Limits) -> RunResult:
         raise BuildError(f"The kernel's process could not be confined: {finished.stderr.strip()}")
     if finished.exit_code == -signal.SIGKILL and "evokernel-launcher: quota" in finished.stderr:
         return _ended(Status.CRASH, "The kernel wrote more files or bytes than its outputs have.", finished)
-    if finished.timed_out or finished.exit_code in (-signal.SIGXCPU, -signal.SIGKILL):
-        of_work = f"{limits.processor_s:.0f} s of work"
-        limit = f"{limits.wall_s:.0f} s" if finished.timed_out else of_work
-        return _ended(Status.TIMEOUT, f"The kernel did not finish within {limit}.", finished)
+    if _out_of_time(finished):
+        return ended_early(finished, limits)
     data = _load(path)
     if data is None:
-        return _without_result(finished, limits)
+        return ended_early(finished, limits)
     if finished.exit_code < 0:
         return _ended(Status.CRASH, _crash_words(finished), finished)
     return _parsed(data, finished)
@@ -300,7 +298,16 @@ def _load(path: Path) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def _without_result(finished: Finished, limits: Limits) -> RunResult:
+def _out_of_time(finished: Finished) -> bool:
+    return finished.timed_out or finished.exit_code in (-signal.SIGXCPU, -signal.SIGKILL)
+
+
+def ended_early(finished: Finished, limits: Limits) -> RunResult:
+    """Why a process left no result: time, memory or a crash."""
+    if _out_of_time(finished):
+        of_work = f"{limits.processor_s:.0f} s of work"
+        limit = f"{limits.wall_s:.0f} s" if finished.timed_out else of_work
+        return _ended(Status.TIMEOUT, f"The kernel did not finish within {limit}.", finished)
     if "bad_alloc" in finished.stderr or "out of memory" in finished.stderr.lower():
         gib = limits.address_space / GIB
         return _ended(

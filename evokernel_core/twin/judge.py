@@ -1,0 +1,221 @@
+"""Runs a built kernel in two processes: the candidate's code in one, all that it is judged by in the other.
+
+The judge (the runner) keeps tensors, cores, shadow state, time, traces and the result. The candidate's process
+(``evokernel-candidate``) shares one block of memory with it, of a fixed size, through which it asks for instructions;
+it opens no file but its libraries. How the two talk: ``src/judge/wire.h``; why: docs/security.md, "The judge".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import mmap
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from attrs import evolve, field, frozen, mutable
+
+from evokernel_core.lifeline import lifeline
+from evokernel_core.twin.build import BuiltKernel, Twin
+from evokernel_core.twin.chip import runner_text
+from evokernel_core.twin.run import (
+    KERNEL_LIMITS,
+    Finished,
+    Limits,
+    RunRequest,
+    RunResult,
+    Status,
+    clean_environment,
+    ended_early,
+    head_of,
+    limited,
+    read_result,
+    request_text,
+)
+
+SHARED_BYTES = 4096 + (256 + 64 + 128) * 1024
+"""Of the memory that both processes see: ``wire::Shared``, which refuses any other size."""
+GONE_OFFSET = 4
+"""Where in it stands whether the candidate's process has ended."""
+CANDIDATE_OUTPUT = 1 << 20
+"""Bytes that the candidate's host code may print."""
+PATIENCE_S = 10.0
+"""How long the judge may take to end after the candidate's process has."""
+ENDED_EARLY = "The candidate's process ended"
+"""How the judge's sentence begins where it met nobody at the other end."""
+
+
+@frozen
+class Confinement:
+    """The command prefixes (sandboxes) of both processes: the judge reads inputs and writes ``scratch``, the
+    candidate reads its library and writes nothing."""
+
+    judge: tuple[str, ...] = ()
+    candidate: tuple[str, ...] = ()
+
+
+def judge_kernel(
+    built: BuiltKernel,
+    request: RunRequest,
+    limits: Limits | None = None,
+    confinement: Confinement | None = None,
+    scratch: Path | None = None,
+) -> RunResult:
+    """Runs the kernel as ``run_kernel`` does, with its code out of reach of what it is judged by.
+
+    ``limits`` holds for the judge; the candidate's process has the same time, and memory of its own. ``scratch`` is
+    the folder of the request and the result, a temporary one by default. Raises BuildError where a process cannot be
+    confined.
+    """
+    confinement = confinement or Confinement()
+    if scratch is not None:
+        return _run_in(scratch, built, request, limits or KERNEL_LIMITS, confinement)
+    with tempfile.TemporaryDirectory(prefix="evokernel-run-") as folder:
+        return _run_in(Path(folder), built, request, limits or KERNEL_LIMITS, confinement)
+
+
+def _run_in(
+    folder: Path, built: BuiltKernel, request: RunRequest, limits: Limits, confinement: Confinement
+) -> RunResult:
+    result_file = folder / "result.json"
+    result_file.unlink(missing_ok=True)
+    (folder / "chip.txt").write_text(runner_text(request.chip))
+    (folder / "request.txt").write_text(request_text(built.library, request, folder))
+    twin = built.twin
+    judge = (*limited(twin, limits), *confinement.judge, str(twin.runner), "--judge", str(folder / "request.txt"))
+    candidate = (
+        *limited(twin, _of_candidate(limits)),
+        *confinement.candidate,
+        str(twin.candidate),
+        str(built.library),
+    )
+    pair = _run_pair(judge, candidate, folder, built.library.parent, limits.wall_s)
+    return _verdict(result_file, pair, limits)
+
+
+def _of_candidate(limits: Limits) -> Limits:
+    return evolve(limits, address_space=KERNEL_LIMITS.address_space, file_size=CANDIDATE_OUTPUT)
+
+
+@frozen
+class _Pair:
+    """Both processes as they ended; ``alone``: the candidate's ended first and left the judge alone."""
+
+    judge: Finished
+    candidate: Finished
+    alone: bool
+
+
+def _verdict(result_file: Path, pair: _Pair, limits: Limits) -> RunResult:
+    """The judge's result, or how the candidate's process ended where it left the judge without an answer."""
+    launcher_failed = pair.candidate.exit_code == 120 and "evokernel-launcher" in pair.candidate.stderr
+    result = read_result(result_file, pair.candidate if launcher_failed else pair.judge, limits)
+    unanswered = result.status is Status.ERROR and result.message.startswith(ENDED_EARLY)
+    if unanswered and pair.alone:
+        early = ended_early(pair.candidate, limits)
+        result = evolve(early, hazards=result.hazards, seconds=result.seconds)
+    elif result.status is Status.CRASH:
+        result = evolve(result, message=f"What the kernel asked for ended the judge: {result.message}")
+    return evolve(result, output=pair.judge.stdout + pair.judge.stderr + pair.candidate.stderr)
+
+
+@mutable
+class _Process:
+    """A started process, its group, and what it prints."""
+
+    popen: subprocess.Popen[bytes]
+    stderr: IO[bytes]
+    started: float
+    seconds: float = 0.0
+    descriptor: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.descriptor = os.pidfd_open(self.popen.pid)
+
+    def end(self) -> None:
+        """Kills what is left of the group before its leader is reaped: until then its number is nobody else's."""
+        os.close(self.descriptor)
+        os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait()
+        self.seconds = self.seconds or time.monotonic() - self.started
+
+    def finished(self, timed_out: bool) -> Finished:
+        return Finished(self.popen.returncode, "", head_of(self.stderr), self.seconds, timed_out)
+
+
+def _run_pair(
+    judge: Sequence[str], candidate: Sequence[str], folder: Path, library: Path, wall_s: float
+) -> _Pair:
+    with contextlib.ExitStack() as stack:
+        shared = stack.enter_context(_shared_memory())
+        line = stack.enter_context(lifeline())
+        mapping = stack.enter_context(mmap.mmap(shared, SHARED_BYTES))
+        # The candidate starts first: it loads its library while the judge reads the tensors.
+        other = _start(candidate, library, shared, line, stack)
+        try:
+            own = _start(judge, folder, shared, line, stack)
+            try:
+                alone, timed_out = _watch(own, other, mapping, wall_s)
+            finally:
+                own.end()
+        finally:
+            other.end()
+        return _Pair(own.finished(timed_out), other.finished(timed_out), alone)
+
+
+@contextlib.contextmanager
+def _shared_memory() -> Iterator[int]:
+    """The block of memory. Nobody can make it smaller, so that reading it never faults, or larger."""
+    descriptor = os.memfd_create("evokernel-judge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(descriptor, SHARED_BYTES)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _start(
+    command: Sequence[str], cwd: Path, shared: int, line: int, stack: contextlib.ExitStack
+) -> _Process:
+    """Starts a process of which standard output is the shared memory: sandboxes pass on three descriptors only."""
+    stderr = stack.enter_context(tempfile.TemporaryFile())
+    started = time.monotonic()
+    popen = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=clean_environment(),
+        stdin=line,
+        stdout=shared,
+        stderr=stderr,
+        start_new_session=True,
+    )
+    return _Process(popen, stderr, started)
+
+
+def _watch(own: _Process, other: _Process, mapping: mmap.mmap, wall_s: float) -> tuple[bool, bool]:
+    """Waits for the judge: whether the candidate's process ended first, and whether time ran out."""
+    poll = select.poll()
+    poll.register(own.descriptor, select.POLLIN)
+    poll.register(other.descriptor, select.POLLIN)
+    alone = False
+    deadline = own.started + wall_s
+    while True:
+        left = deadline - time.monotonic()
+        ready = {descriptor for descriptor, _ in poll.poll(max(0, math.ceil(left * 1000)))}
+        if own.descriptor in ready or not ready:
+            own.seconds = time.monotonic() - own.started
+            return alone, not ready
+        alone = True
+        mapping[GONE_OFFSET] = 1
+        poll.unregister(other.descriptor)
+        deadline = min(deadline, time.monotonic() + PATIENCE_S)
