@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
@@ -90,6 +90,8 @@ class Twin:
 
     folder: Path
     compiler: Compiler
+    judged: bool = False
+    """Kernels may name only what a judge does for a process of theirs; they run in one process, too."""
 
     @property
     def include(self) -> Path:
@@ -107,6 +109,11 @@ class Twin:
     def client(self) -> Path:
         """What a candidate that is judged is linked with: it takes the library's place under its name."""
         return self.folder / "client" / self.library.name
+
+    @property
+    def linked(self) -> Path:
+        """What kernels are linked with."""
+        return self.client if self.judged else self.library
 
     @property
     def candidate(self) -> Path:
@@ -267,7 +274,7 @@ def build_kernel(source: KernelSource) -> BuiltKernel:
     macros = dict(BUILT_IN)
     files = {"tiling.h": source.tiling_h, "op_kernel.cpp": source.op_kernel_cpp}
     check_callees({name: tuple(active_tokens(text, macros)) for name, text in files.items()})
-    return build_files(twin, files)
+    return build_files(evolve(twin, judged=True), files)
 
 
 def candidate_files(files: Mapping[str, str]) -> tuple[dict[str, str], bool]:
@@ -301,7 +308,7 @@ def build_files(
     """
     glue_text = (SOURCES / GLUE_SOURCE).read_text() if glue is None else glue
     everything = {**files, "glue.cpp": glue_text}
-    content = (sorted(everything.items()), list(options), label, sorted((kernels or {}).items()))
+    content = (sorted(everything.items()), list(options), label, sorted((kernels or {}).items()), twin.judged)
     key = hashlib.sha256(repr(content).encode()).hexdigest()[:24]
     folder = cache_dir() / "kernels" / twin.folder.name / key
     if (folder / "kernel.so").exists():
@@ -351,7 +358,7 @@ class _Unit:
         """Links a shared library in which nothing is left undefined."""
         (self.confinement.work / "result").mkdir(exist_ok=True)
         argv = [*self.twin.compiler.argv, "-shared", "-o", f"result/{output}", *inputs]
-        argv += [str(self.twin.library), "-Wl,--no-undefined"]
+        argv += [str(self.twin.linked), "-Wl,--no-undefined"]
         status, text = self._run(argv)
         if status:
             raise CandidateError("link", _undefined(text))

@@ -11,6 +11,7 @@ namespace evokernel::twin {
 
 namespace {
 
+constexpr uint64_t kMostBytes = uint64_t{1} << 48;  // more than any memory has: sums with it do not run over
 constexpr uint64_t kNoLine = ~uint64_t{0};
 
 void ReportOpenFlags(const Core &core)
@@ -269,6 +270,7 @@ uint8_t *CheckRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, 
         ReportError("alignment", at, "%s needs %s at a multiple of %u bytes, but it starts at byte %u of %s.", api,
                     operand, alignment, tensor.address, SpaceName(space));
     }
+    bytes = std::min(bytes, kMostBytes);
     if (uint64_t{tensor.address} + bytes > tensor.limit) {
         ReportError("out-of-bounds", at, "%s %s %llu bytes of %s, but its buffer ends after %lld.", api,
                     write ? "writes" : "reads", static_cast<unsigned long long>(bytes), operand,

@@ -10,6 +10,7 @@
 #include "hazards.h"
 #include "memory.h"
 #include "registers.h"
+#include "synchronisation/queue_book.h"
 #include "synchronisation/race.h"
 #include "time/pipeline.h"
 
@@ -74,8 +75,6 @@ struct CorePlace {
     int cubes = 0;  // cube cores of a block
     double base = 0;  // the launch's cycle in which the block begins
 };
-
-enum class BufferState : uint8_t { Idle, Allocated, Queued, Dequeued };
 
 // A buffer of a TQue. Free and full times are what the other pipe waits for.
 struct Buffer {

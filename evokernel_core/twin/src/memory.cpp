@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kGuard = 4096;
 constexpr uint64_t kBlock = 32;  // device memory is handed out in multiples of it
 constexpr uint64_t kBackedInTiming = uint64_t{64} << 20;
+constexpr uint64_t kMostBytes = uint64_t{1} << 48;  // more than any device has
 constexpr uint8_t kPoison = 0xFF;
 constexpr uint8_t kGuardByte = 0xA7;
 
@@ -230,6 +231,7 @@ Allocation *GlobalMemory::Check(const GlobalRef &tensor, const uint8_t *address,
         return nullptr;
     }
     const uint64_t offset = static_cast<uint64_t>(address - block->base);
+    bytes = std::min(bytes, kMostBytes);  // so that no sum below runs over
     if (offset + bytes > block->bytes && offset + bytes <= (write ? block->padded : Readable(*block))) {
         ReportWarning("padding-access", at, "%s %s bytes %llu to %llu of %s, which has %llu; the rest is the padding of "
                       "its allocation, which a part of a larger tensor lacks.", api, write ? "writes" : "reads",

@@ -14,6 +14,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.judge import Confinement, judge_kernel
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
     Limits,
@@ -23,7 +24,6 @@ from evokernel_core.twin.run import (
     Status,
     TensorFile,
     Work,
-    run_kernel,
 )
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
 from evokernel_core.verifier.sandbox import confinement_here, sandbox_prefix
@@ -40,7 +40,7 @@ BYTES_PER_S = 5e7
 
 
 class TwinBackend:
-    """Builds, runs and times candidates with the twin, in the sandbox."""
+    """Builds, runs and times candidates with the twin: their code in one sandbox, their judge in another."""
 
     latency_source = LatencySource.MODELLED
 
@@ -108,9 +108,11 @@ class TwinBackend:
     def _run(self, built: BuiltKernel, request: RunRequest, limits: Limits, scratch: Path) -> RunResult:
         folders = {tensor.path.parent for tensor in request.inputs if tensor.path is not None}
         quota = sum(tensor.nbytes for tensor in request.outputs) + RESULT_BYTES
-        reads = [built.library.parent, *sorted(folders)]
-        prefix = sandbox_prefix(built.twin, reads, [scratch], quota=quota)
-        return run_kernel(built, request, limits, prefix, scratch)
+        confinement = Confinement(
+            judge=sandbox_prefix(built.twin, sorted(folders), [scratch], quota=quota),
+            candidate=sandbox_prefix(built.twin, [built.library.parent], []),
+        )
+        return judge_kernel(built, request, limits, confinement, scratch)
 
 
 def _timed_inputs(request: TimingRequest, folder: Path) -> tuple[TensorFile, ...]:

@@ -14,6 +14,8 @@ from evokernel_core.twin.build import BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, TensorFile, run_kernel
 
+from tests.twin.both import run_both
+
 Array = npt.NDArray[np.generic]
 
 TILING = """#pragma once
@@ -78,8 +80,10 @@ class Tested:
         scalars: Sequence[float] = (),
         mode: Mode = Mode.CHECK,
         auto_sync: bool = True,
+        raw_pointers: bool = False,
     ) -> Ran:
-        """Runs on the arrays; ``outputs``: (elements, dtype) of each."""
+        """Runs on the arrays; ``outputs``: (elements, dtype) of each. A body that reads device memory through
+        ``raw_pointers`` of C++ runs in one process only."""
         files = [self._file(f"in{i}.bin", array) for i, array in enumerate(inputs)]
         wanted = [
             TensorFile(self.folder / f"out{i}.bin", count * np.dtype(dtype).itemsize)
@@ -94,7 +98,7 @@ class Tested:
             outputs=tuple(wanted),
             auto_sync=auto_sync,
         )
-        result = run_kernel(self.built, request)
+        result = (run_kernel if raw_pointers else run_both)(self.built, request)
         arrays = (
             ()
             if mode is Mode.TIME
@@ -113,7 +117,7 @@ class Tested:
         request = RunRequest(
             mode=mode, chip=load_chip(), sizes=tuple(sizes), inputs=tuple(inputs), outputs=tuple(outputs)
         )
-        return Ran(run_kernel(self.built, request), ())
+        return Ran(run_both(self.built, request), ())
 
     def _file(self, name: str, array: Array) -> TensorFile:
         path = self.folder / name

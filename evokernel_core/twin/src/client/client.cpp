@@ -25,6 +25,7 @@ struct Context {
     uint32_t slot = kHost;
     wire::CoreInfo core{};
     void *pipe = nullptr;
+    std::vector<BufferPlace> buffers;
     Fiber fiber;
     bool active = false;
 };
@@ -169,6 +170,7 @@ void RunCores()
             Reader reader = Arguments();
             wire::Decode(reader, context.core);
             context.pipe = nullptr;
+            context.buffers.assign(1, BufferPlace{});
             Begin(context, BodyOf);
         } else if (!context.active) {
             Begin(context, CallBackAlone);
@@ -258,6 +260,7 @@ const wire::CoreInfo *RunningCore()
 
 void *&RunningPipe() { return The().running->pipe; }
 
+std::vector<BufferPlace> &RunningBuffers() { return The().running->buffers; }
 bool StackOverrun(const void *address) { return The().running->fiber.InGuard(address); }
 
 void RunLaunch(KernelBody vector, KernelBody cube, void *closure)

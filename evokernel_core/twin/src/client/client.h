@@ -3,11 +3,13 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "evokernel/twin/launch.h"
 #include "judge/entries.h"
 #include "judge/shapes.h"
 #include "judge/wrap.h"
+#include "synchronisation/queue_book.h"
 
 namespace evokernel::twin::client {
 
@@ -41,6 +43,7 @@ void SetHasValues(bool values);
 // What the running core is; host code is no core.
 const wire::CoreInfo *RunningCore();
 void *&RunningPipe();
+std::vector<BufferPlace> &RunningBuffers();
 bool StackOverrun(const void *address);
 
 // Runs a launch to its end. Called on the host's stack.

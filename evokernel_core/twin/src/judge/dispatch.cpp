@@ -1,5 +1,5 @@
 // What the judge does for each entry of the table.
-#include <cstdio>
+#include <algorithm>
 
 #include "evokernel/twin/debug.h"
 #include "evokernel/twin/launch.h"
@@ -81,12 +81,6 @@ template <typename T> struct InOut {
     T &Self() { return value; }
     void Write(Writer &reply) const { reply.Raw(value); }
 };
-template <> struct InOut<Queue> {
-    Queue value{AscendC::TPosition::GM, AscendC::TPosition::GM, 0};
-    void Read(Reader &reader) { reader.Bytes(static_cast<void *>(&value), sizeof(value)); }
-    Queue &Self() { return value; }  // whose methods doubt what they find in it
-    void Write(Writer &reply) const { reply.Raw(value); }
-};
 template <typename T> struct InOnly : InOut<T> {
     void Write(Writer &) const {}
 };
@@ -131,6 +125,101 @@ EVK_ENTRY_CALLS(EVK_SERVE_CALL)
             reader, reply, [method](Class &self, auto &...given) { return (self.*method)(given...); });         \
     }
 EVK_ENTRY_METHODS(EVK_SERVE_METHOD)
+
+// A queue's bytes, whose methods doubt what they find in them.
+Queue DecodeQueue(Reader &reader)
+{
+    Queue queue(AscendC::TPosition::GM, AscendC::TPosition::GM, 0);
+    reader.Bytes(static_cast<void *>(&queue), sizeof(queue));
+    return queue;
+}
+
+// What the candidate needs to know to go on with the queue by itself.
+void EncodeQueue(Writer &reply, const Queue &queue)
+{
+    const std::vector<Buffer> &buffers = TheCore().buffers;
+    const uint16_t first = QueueBook::First(queue);
+    const size_t end = std::min<size_t>(size_t{first} + QueueBook::Count(queue), buffers.size());
+    reply.Raw(queue);
+    reply.Raw(static_cast<uint32_t>(end > first ? end - first : 0));
+    for (size_t i = first; i < end; ++i) {
+        const Buffer &buffer = buffers[i];
+        reply.Raw(BufferPlace{buffer.address, buffer.bytes, buffer.generation, buffer.state, buffer.queue});
+    }
+}
+
+void ServeQueueInit(Reader &reader, Writer &reply)
+{
+    Queue queue = DecodeQueue(reader);
+    const auto count = reader.Raw<uint8_t>();
+    const auto bytes = reader.Raw<uint64_t>();
+    At at{};
+    Decode(reader, at);
+    queue.Init(count, bytes, at);
+    EncodeQueue(reply, queue);
+}
+
+void ServeQueuePrepare(Reader &reader, Writer &reply)
+{
+    Queue queue = DecodeQueue(reader);
+    const auto count = reader.Raw<uint8_t>();
+    const auto bytes = reader.Raw<uint32_t>();
+    At at{};
+    Decode(reader, at);
+    queue.Prepare(count, bytes, at);
+    EncodeQueue(reply, queue);
+}
+
+void ServeQueuePlace(Reader &reader, Writer &reply)
+{
+    Queue queue = DecodeQueue(reader);
+    const auto index = reader.Raw<uint32_t>();
+    const auto address = reader.Raw<uint32_t>();
+    const auto bytes = reader.Raw<uint32_t>();
+    At at{};
+    Decode(reader, at);
+    queue.Place(index, address, bytes, at);
+    EncodeQueue(reply, queue);
+}
+
+// The candidate does the same with its copy of the queue, and needs no answer.
+void ServeQueueAlloc(Reader &reader, Writer &)
+{
+    Queue queue = DecodeQueue(reader);
+    At at{};
+    Decode(reader, at);
+    queue.Alloc(at);
+}
+
+void ServeQueuePop(Reader &reader, Writer &)
+{
+    Queue queue = DecodeQueue(reader);
+    At at{};
+    Decode(reader, at);
+    queue.Pop(at);
+}
+
+void ServeQueuePush(Reader &reader, Writer &)
+{
+    Queue queue = DecodeQueue(reader);
+    LocalRef tensor;
+    At at{};
+    Decode(reader, tensor);
+    Decode(reader, at);
+    queue.Push(tensor, at);
+}
+
+void ServeQueueFree(Reader &reader, Writer &)
+{
+    Queue queue = DecodeQueue(reader);
+    LocalRef tensor;
+    At at{};
+    Decode(reader, tensor);
+    Decode(reader, at);
+    queue.Free(tensor, at);
+}
+
+void ServeQueueFreeAllEvents(Reader &reader, Writer &) { DecodeQueue(reader).FreeAllEvents(); }
 
 void ServeLocalGet(Reader &reader, Writer &reply)
 {
@@ -181,6 +270,8 @@ void ServePrintText(Reader &reader, Writer &)
     }
     PrintLine("%s", text.c_str());
 }
+
+void ServePipeReset(Reader &, Writer &) { PipeReset(); }
 
 void ServePipeOpen(Reader &reader, Writer &)
 {

@@ -167,7 +167,6 @@
     CALL(InitSocState, Kernel, void, InitSocState, (), ())                                                          \
     CALL(SystemWorkspace, Anywhere, uint8_t *, SystemWorkspace, (), ())                                             \
     CALL(SetSystemWorkspace, Anywhere, void, SetSystemWorkspace, (uint8_t *workspace), (Device(workspace)))         \
-    CALL(PipeReset, Kernel, void, PipeReset, (), ())                                                                \
     CALL(PipeClose, Kernel, void, PipeClose, (bool wait), (wait))                                                   \
     CALL(AllocStatic, Kernel, LocalRef, AllocStatic, (AscendC::TPosition position, uint32_t address,                \
          uint64_t bytes, At at), (position, address, bytes, at))                                                    \
@@ -241,7 +240,7 @@
     CALL(SyncAllCores, Kernel, void, SyncAllCores, (bool vector_only, At at), (vector_only, at))                    \
     CALL(SyncAllInMemory, Kernel, void, SyncAllInMemory, (const GlobalRef &workspace, const LocalRef &local,        \
          int32_t used_cores, At at), (workspace, local, used_cores, at))                                            \
-    CALL(CrossCoreSet, Kernel, void, CrossCoreSet, (int mode, pipe_t pipe, uint16_t id, At at), (mode, pipe, id,    \
+    CALL(CrossCoreSet, Kernel, void, CrossCoreSet, (int mode, pipe_t pipe, uint16_t id, At at), (Limit<3>(mode), pipe, id, \
          at))                                                                                                       \
     CALL(CrossCoreWait, Kernel, void, CrossCoreWait, (uint16_t id, At at), (id, at))                                \
     CALL(BlockSet, Kernel, void, BlockSet, (const GlobalRef &workspace, const LocalRef &local, int32_t block,       \
@@ -325,18 +324,6 @@
          const FixpipeCall &call, At at), (dst, src, call, at))
 
 #define EVK_ENTRY_METHODS(METHOD) \
-    METHOD(QueueInit, Queue, InOut, void, Init, (uint8_t count, uint64_t bytes, At at), , (count, bytes, at))       \
-    METHOD(QueuePrepare, Queue, InOut, void, Prepare, (uint8_t count, uint32_t bytes, At at), , (count, bytes,      \
-         at))                                                                                                       \
-    METHOD(QueuePlace, Queue, InOut, void, Place, (uint32_t index, uint32_t address, uint32_t bytes, At at), ,      \
-         (index, address, bytes, at))                                                                               \
-    METHOD(QueueAlloc, Queue, InOut, LocalRef, Alloc, (At at), , (at))                                              \
-    METHOD(QueuePush, Queue, InOut, bool, Push, (const LocalRef &tensor, At at), , (tensor, at))                    \
-    METHOD(QueuePop, Queue, InOut, LocalRef, Pop, (At at), , (at))                                                  \
-    METHOD(QueueFree, Queue, InOnly, void, Free, (const LocalRef &tensor, At at), , (tensor, at))                   \
-    METHOD(QueueFreeAllEvents, Queue, InOut, void, FreeAllEvents, (), , ())                                         \
-    METHOD(QueuePosition, Queue, InOnly, AscendC::TPosition, Position, (), const, ())                               \
-    METHOD(QueueHasIdle, Queue, InOnly, bool, HasIdle, (), const, ())                                               \
     METHOD(PoolAssign, PoolRegion, InOut, void, Assign, (const LocalRef &whole), , (whole))                         \
     METHOD(PoolShare, PoolRegion, InOut, void, Share, (const PoolRegion &other, uint32_t bytes, At at), , (other,   \
          bytes, at))                                                                                                \
@@ -392,11 +379,20 @@
     METHOD(MatmulOffset, matmul::Object, Handle, AscendC::MatrixOffset, Offset, (), const, ())
 
 #define EVK_ENTRY_OTHERS(OTHER) \
+    OTHER(QueueInit, Kernel)                                                                                        \
+    OTHER(QueuePrepare, Kernel)                                                                                     \
+    OTHER(QueuePlace, Kernel)                                                                                       \
+    OTHER(QueueAlloc, Kernel)                                                                                       \
+    OTHER(QueuePush, Kernel)                                                                                        \
+    OTHER(QueuePop, Kernel)                                                                                         \
+    OTHER(QueueFree, Kernel)                                                                                        \
+    OTHER(QueueFreeAllEvents, Kernel)                                                                               \
     OTHER(LocalGet, Kernel)                                                                                         \
     OTHER(GlobalGet, Kernel)                                                                                        \
     OTHER(ReadUncached, Kernel)                                                                                     \
     OTHER(ReadTiling, Kernel)                                                                                       \
     OTHER(PrintText, Anywhere)                                                                                      \
+    OTHER(PipeReset, Kernel)                                                                                        \
     OTHER(PipeOpen, Kernel)                                                                                         \
     OTHER(ServeIfDriven, Kernel)                                                                                    \
     OTHER(TrapCore, Kernel)                                                                                         \

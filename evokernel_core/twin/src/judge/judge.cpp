@@ -56,6 +56,17 @@ Judge &The()
     return judge;
 }
 
+std::string WhereItWas()
+{
+    if (!InKernel()) {
+        return "";
+    }
+    const Core &core = TheCore();
+    return std::string(", on ") + (core.kind == CoreKind::Cube ? "cube" : "vector") + " core " +
+           std::to_string(core.Index()) + " of kernel " + CurrentCrew().name + ", after line " +
+           std::to_string(core.last_at.line) + " of " + (core.last_at.file == nullptr ? "" : core.last_at.file);
+}
+
 // New names, in the order of their numbers.
 void LearnNames(const uint8_t *bytes, uint32_t size)
 {
@@ -86,7 +97,7 @@ Batch Exchange(uint32_t slot, Command command, uint32_t bytes, std::vector<uint8
     shared.to_bytes = bytes;
     wire::Pass(shared, wire::Turn::Candidate);
     if (!wire::Await(shared, wire::Turn::Judge)) {
-        self.give_up("The candidate's process ended before the launch was over.");
+        self.give_up("The candidate's process ended before the launch was over" + WhereItWas() + ".");
         std::abort();
     }
     const uint32_t from = *const_cast<volatile uint32_t *>(&shared.slot);

@@ -12,10 +12,7 @@ namespace {
 
 using AscendC::TPosition;
 
-TPosition Home(TPosition source, TPosition target)
-{
-    return source == TPosition::GM || target == TPosition::TSCM ? target : source;
-}
+TPosition Home(TPosition source, TPosition target) { return QueueBook::Home(source, target); }
 
 // The pipe that fills a queue's buffers and the pipe that empties them.
 Pipe Producer(TPosition source, TPosition target)
@@ -112,15 +109,6 @@ LocalRef Reserve(uint64_t bytes, TPosition position, At at)
     return ref;
 }
 
-Buffer *BufferOf(const LocalRef &tensor, uint32_t queue)
-{
-    Core &core = TheCore();
-    if (tensor.buffer == 0 || tensor.buffer >= core.buffers.size() || core.buffers[tensor.buffer].queue != queue) {
-        return nullptr;
-    }
-    return &core.buffers[tensor.buffer];
-}
-
 // The flag that comes with a buffer: an even id when it is free, an odd one when it is full.
 void OrderByBuffer(Core &core, Pipe from, Pipe to, int64_t id, bool set)
 {
@@ -135,13 +123,6 @@ void OrderAllPipes(Core &core)
     if (race::installed && !core.timing) {
         race::Barrier(core, race::kAllPipes);
     }
-}
-
-const char *StateName(BufferState state)
-{
-    static const char *const names[] = {"was given back", "was allocated but not enqueued", "is still in the queue",
-                                        "was already taken out"};
-    return names[static_cast<int>(state)];
 }
 
 }  // namespace
@@ -181,7 +162,7 @@ void Queue::Place(uint32_t index, uint32_t address, uint32_t bytes, At at)
                     count_);
         return;
     }
-    if (!Sound()) {
+    if (!QueueBook::Sound(*this, TheCore().buffers)) {
         return;
     }
     Buffer &buffer = TheCore().buffers[static_cast<size_t>(first_) + index];
@@ -201,74 +182,36 @@ void Queue::FreeAllEvents()
 {
     if (has_events_ && Position() < TPosition::MAX) {
         TheCore().queue_buffers[static_cast<int>(Position())] -= count_;
-        has_events_ = false;
+        QueueBook::ForgetEvents(*this);
     }
 }
 
-bool Queue::Sound() const
-{
-    const size_t buffers = TheCore().buffers.size();
-    bool sound = source_ < TPosition::MAX && target_ < TPosition::MAX && head_ < 64 && waiting_ <= 64 &&
-                 (count_ == 0 || size_t{first_} + count_ <= buffers);
-    for (uint8_t i = 0; sound && i < waiting_; ++i) {
-        sound = line_[(head_ + i) % 64] < buffers;
-    }
-    return sound;
-}
-
-bool Queue::HasIdle() const
-{
-    const Core &core = TheCore();
-    if (!Sound()) {
-        return false;
-    }
-    for (uint8_t i = 0; i < count_; ++i) {
-        if (core.buffers[static_cast<size_t>(first_) + i].state == BufferState::Idle) {
-            return true;
-        }
-    }
-    return false;
-}
+bool Queue::HasIdle() const { return QueueBook::HasIdle(*this, TheCore().buffers); }
 
 LocalRef Queue::Alloc(At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().queue);
-    if (count_ == 0 || !Sound()) {
+    LocalRef ref;
+    const QueueFault fault = QueueBook::Alloc(*this, core.buffers, &ref);
+    if (fault == QueueFault::NoBuffers) {
         ReportError("queue-misuse", at, "AllocTensor on a queue that InitBuffer never saw.");
-        return LocalRef{};
+        return ref;
     }
-    uint16_t id = static_cast<uint16_t>(first_ + next_);
-    for (uint8_t i = 0; i < count_; ++i) {
-        const uint16_t candidate = static_cast<uint16_t>(first_ + (next_ + i) % count_);
-        if (core.buffers[candidate].state == BufferState::Idle) {
-            id = candidate;
-            break;
-        }
-    }
-    next_ = static_cast<uint8_t>((id - first_ + 1) % count_);
-    Buffer &buffer = core.buffers[id];
-    if (buffer.state != BufferState::Idle) {
+    if (fault == QueueFault::AllInUse) {
         ReportError("queue-misuse", at,
                     "AllocTensor finds all %u buffers of the queue in use; FreeTensor must come first.", count_);
     }
-    buffer.state = BufferState::Allocated;
+    Buffer &buffer = core.buffers[ref.buffer];
     buffer.alloc_line = at.line;
     buffer.alloc_file = at.file;
     const Pipe producer = Producer(source_, target_);
     core.time.NotBefore(producer, buffer.free_at, Consumer(source_, target_));
-    OrderByBuffer(core, Consumer(source_, target_), producer, 2 * id, false);
+    OrderByBuffer(core, Consumer(source_, target_), producer, 2 * ref.buffer, false);
     const LocalMemory &local = core.In(SpaceOf(Home(source_, target_)));
     if (!core.timing && local.data != nullptr && uint64_t{buffer.address} + buffer.bytes <= local.capacity) {
         std::memset(local.undefined + buffer.address, 1, buffer.bytes);
     }
-    LocalRef ref;
-    ref.address = buffer.address;
-    ref.limit = buffer.address + buffer.bytes;
-    ref.bytes = buffer.bytes;
-    ref.buffer = id;
-    ref.generation = buffer.generation;
-    ref.position = static_cast<uint8_t>(Home(source_, target_));
     return ref;
 }
 
@@ -276,28 +219,24 @@ bool Queue::Push(const LocalRef &tensor, At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().queue);
-    Buffer *buffer = BufferOf(tensor, serial_);
-    if (buffer == nullptr) {
-        ReportError("queue-misuse", at, "EnQue gets a tensor that this queue did not allocate.");
-        return false;
+    switch (QueueBook::Push(*this, core.buffers, tensor)) {
+        case QueueFault::None:
+            break;
+        case QueueFault::Stale:
+            ReportError("stale-read", at, "EnQue gets a tensor that FreeTensor already gave back.");
+            return false;
+        case QueueFault::Queued:
+            ReportError("queue-misuse", at, "EnQue gets a tensor that is already in the queue.");
+            return false;
+        case QueueFault::Full:
+            ReportError("queue-misuse", at, "EnQue on a full queue: its depth is %d; DeQue must come first.", depth_);
+            return false;
+        default:
+            ReportError("queue-misuse", at, "EnQue gets a tensor that this queue did not allocate.");
+            return false;
     }
-    if (buffer->generation != tensor.generation || buffer->state == BufferState::Idle) {
-        ReportError("stale-read", at, "EnQue gets a tensor that FreeTensor already gave back.");
-        return false;
-    }
-    if (buffer->state == BufferState::Queued) {
-        ReportError("queue-misuse", at, "EnQue gets a tensor that is already in the queue.");
-        return false;
-    }
-    if (waiting_ >= Capacity() || waiting_ >= 64) {
-        ReportError("queue-misuse", at, "EnQue on a full queue: its depth is %d; DeQue must come first.", depth_);
-        return false;
-    }
-    buffer->state = BufferState::Queued;
-    buffer->full_at = core.time.Ready(Producer(source_, target_));
+    core.buffers[tensor.buffer].full_at = core.time.Ready(Producer(source_, target_));
     OrderByBuffer(core, Producer(source_, target_), Consumer(source_, target_), 2 * tensor.buffer + 1, true);
-    line_[(head_ + waiting_) % 64] = tensor.buffer;
-    ++waiting_;
     return true;
 }
 
@@ -305,32 +244,13 @@ LocalRef Queue::Pop(At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().queue);
-    if (waiting_ == 0 || !Sound()) {
-        ReportError("queue-misuse", at, "DeQue on an empty queue; on the chip this hangs.");
-        LocalRef none;
-        if (count_ > 0 && Sound()) {
-            const Buffer &buffer = core.buffers[first_];
-            none.address = buffer.address;
-            none.limit = buffer.address + buffer.bytes;
-            none.bytes = buffer.bytes;
-        }
-        none.position = static_cast<uint8_t>(Home(source_, target_));
-        return none;
-    }
-    const uint16_t id = line_[head_];
-    head_ = static_cast<uint8_t>((head_ + 1) % 64);
-    --waiting_;
-    Buffer &buffer = core.buffers[id];
-    buffer.state = BufferState::Dequeued;
-    core.time.NotBefore(Consumer(source_, target_), buffer.full_at, Producer(source_, target_));
-    OrderByBuffer(core, Producer(source_, target_), Consumer(source_, target_), 2 * id + 1, false);
     LocalRef ref;
-    ref.address = buffer.address;
-    ref.limit = buffer.address + buffer.bytes;
-    ref.bytes = buffer.bytes;
-    ref.buffer = id;
-    ref.generation = buffer.generation;
-    ref.position = static_cast<uint8_t>(Home(source_, target_));
+    if (QueueBook::Pop(*this, core.buffers, &ref) == QueueFault::Empty) {
+        ReportError("queue-misuse", at, "DeQue on an empty queue; on the chip this hangs.");
+        return ref;
+    }
+    core.time.NotBefore(Consumer(source_, target_), core.buffers[ref.buffer].full_at, Producer(source_, target_));
+    OrderByBuffer(core, Producer(source_, target_), Consumer(source_, target_), 2 * ref.buffer + 1, false);
     return ref;
 }
 
@@ -338,23 +258,21 @@ void Queue::Free(const LocalRef &tensor, At at)
 {
     Core &core = TheCore();
     core.time.Scalar(CurrentChip().queue);
-    Buffer *buffer = BufferOf(tensor, serial_);
-    if (buffer == nullptr) {
-        ReportError("queue-misuse", at, "FreeTensor gets a tensor that this queue did not allocate.");
-        return;
+    switch (QueueBook::Free(*this, core.buffers, tensor)) {
+        case QueueFault::None:
+            break;
+        case QueueFault::Stale:
+            ReportError("queue-misuse", at, "FreeTensor gets a tensor that was already given back.");
+            return;
+        case QueueFault::Queued:
+            ReportError("queue-misuse", at,
+                        "FreeTensor gets a tensor that is still in the queue; DeQue must come first.");
+            return;
+        default:
+            ReportError("queue-misuse", at, "FreeTensor gets a tensor that this queue did not allocate.");
+            return;
     }
-    if (buffer->generation != tensor.generation || buffer->state == BufferState::Idle) {
-        ReportError("queue-misuse", at, "FreeTensor gets a tensor that was already given back.");
-        return;
-    }
-    if (buffer->state == BufferState::Queued) {
-        ReportError("queue-misuse", at, "FreeTensor gets a tensor that %s; DeQue must come first.",
-                    StateName(buffer->state));
-        return;
-    }
-    buffer->state = BufferState::Idle;
-    ++buffer->generation;
-    buffer->free_at = core.time.Ready(Consumer(source_, target_));
+    core.buffers[tensor.buffer].free_at = core.time.Ready(Consumer(source_, target_));
     OrderByBuffer(core, Consumer(source_, target_), Producer(source_, target_), 2 * tensor.buffer, true);
 }
 

@@ -52,6 +52,8 @@ constexpr AscendC::TPosition PositionIn(AscendC::Hardware hardware)
     }
 }
 
+class QueueBook;
+
 // The buffers of one queue: ids in the core's buffer table, and the order in which they wait.
 class Queue {
 public:
@@ -73,10 +75,10 @@ public:
     int32_t Waiting() const { return waiting_; }
     bool HasIdle() const;
     bool Vacant() const { return waiting_ < Capacity(); }
-    // Whether its buffers are among those of the core that runs: not so after TPipe took them back.
-    bool Sound() const;
 
 private:
+    friend class QueueBook;
+
     int32_t Capacity() const { return depth_ > 0 ? depth_ : 1; }
 
     AscendC::TPosition source_;
