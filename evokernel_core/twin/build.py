@@ -57,7 +57,8 @@ _CLIENT = "client"
 """The folder of what stands for the library in a candidate's process."""
 _IN_CLIENT = (
     *("judge/codec.cpp", "judge/wire.cpp", "fiber.cpp", "chip.cpp", "images.cpp", "matmul/tiling.cpp"),
-    *("matmul/tiling_api.cpp", "host/keep_shape.cpp", "host/platform.cpp", "host/tiling_key.cpp"),
+    *("matmul/tiling_api.cpp", "host/host_calls.cpp", "host/keep_shape.cpp", "host/platform.cpp"),
+    "host/tiling_key.cpp",
 )
 """Sources of the library that are there too: they reach no tensor, no core and no result."""
 

@@ -1,8 +1,9 @@
 """Runs a built kernel in two processes: the candidate's code in one, all that it is judged by in the other.
 
-The judge (the runner) keeps tensors, cores, shadow state, time, traces and the result. The candidate's process
-(``evokernel-candidate``) shares one block of memory with it, of a fixed size, through which it asks for instructions;
-it opens no file but its libraries. How the two talk: ``src/judge/wire.h``; why: docs/security.md, "The judge".
+The judge (the runner) keeps tensors, cores, shadow state, time, traces and the result. The candidate's
+process (``evokernel-candidate``) shares one block of memory with it, of a fixed size, through which it asks
+for instructions; it opens no file but its libraries. How the two talk: ``src/judge/wire.h``; why:
+docs/security.md, "The judge".
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import IO
 from attrs import evolve, field, frozen, mutable
 
 from evokernel_core.lifeline import lifeline
-from evokernel_core.twin.build import BuiltKernel, Twin
+from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.chip import runner_text
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
@@ -71,9 +72,9 @@ def judge_kernel(
 ) -> RunResult:
     """Runs the kernel as ``run_kernel`` does, with its code out of reach of what it is judged by.
 
-    ``limits`` holds for the judge; the candidate's process has the same time, and memory of its own. ``scratch`` is
-    the folder of the request and the result, a temporary one by default. Raises BuildError where a process cannot be
-    confined.
+    ``limits`` holds for the judge; the candidate's process has the same time, and memory of its own.
+    ``scratch`` is the folder of the request and the result, a temporary one by default. Raises BuildError
+    where a process cannot be confined.
     """
     confinement = confinement or Confinement()
     if scratch is not None:
@@ -90,7 +91,13 @@ def _run_in(
     (folder / "chip.txt").write_text(runner_text(request.chip))
     (folder / "request.txt").write_text(request_text(built.library, request, folder))
     twin = built.twin
-    judge = (*limited(twin, limits), *confinement.judge, str(twin.runner), "--judge", str(folder / "request.txt"))
+    judge = (
+        *limited(twin, limits),
+        *confinement.judge,
+        str(twin.runner),
+        "--judge",
+        str(folder / "request.txt"),
+    )
     candidate = (
         *limited(twin, _of_candidate(limits)),
         *confinement.candidate,
@@ -141,7 +148,7 @@ class _Process:
         self.descriptor = os.pidfd_open(self.popen.pid)
 
     def end(self) -> None:
-        """Kills what is left of the group before its leader is reaped: until then its number is nobody else's."""
+        """Kills what is left of the group before its leader is reaped: until then its number is its own."""
         os.close(self.descriptor)
         os.killpg(self.popen.pid, signal.SIGKILL)
         self.popen.wait()
@@ -154,14 +161,17 @@ class _Process:
 def _run_pair(
     judge: Sequence[str], candidate: Sequence[str], folder: Path, library: Path, wall_s: float
 ) -> _Pair:
-    with contextlib.ExitStack() as stack:
-        shared = stack.enter_context(_shared_memory())
-        line = stack.enter_context(lifeline())
-        mapping = stack.enter_context(mmap.mmap(shared, SHARED_BYTES))
+    with (
+        _shared_memory() as shared,
+        lifeline() as line,
+        mmap.mmap(shared, SHARED_BYTES) as mapping,
+        tempfile.TemporaryFile() as own_words,
+        tempfile.TemporaryFile() as other_words,
+    ):
         # The candidate starts first: it loads its library while the judge reads the tensors.
-        other = _start(candidate, library, shared, line, stack)
+        other = _start(candidate, library, shared, line, other_words)
         try:
-            own = _start(judge, folder, shared, line, stack)
+            own = _start(judge, folder, shared, line, own_words)
             try:
                 alone, timed_out = _watch(own, other, mapping, wall_s)
             finally:
@@ -184,11 +194,8 @@ def _shared_memory() -> Iterator[int]:
         os.close(descriptor)
 
 
-def _start(
-    command: Sequence[str], cwd: Path, shared: int, line: int, stack: contextlib.ExitStack
-) -> _Process:
-    """Starts a process of which standard output is the shared memory: sandboxes pass on three descriptors only."""
-    stderr = stack.enter_context(tempfile.TemporaryFile())
+def _start(command: Sequence[str], cwd: Path, shared: int, line: int, stderr: IO[bytes]) -> _Process:
+    """Starts a process. Standard output is the shared memory: sandboxes pass on three descriptors only."""
     started = time.monotonic()
     popen = subprocess.Popen(
         command,

@@ -117,6 +117,7 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
     buffers.assign(1, Buffer{});
     std::fill(std::begin(used), std::end(used), 0U);
     buffer_count = 0;
+    queues = 0;
     std::fill(std::begin(queue_buffers), std::end(queue_buffers), 0);
     pipes_open = 0;
     pipe = nullptr;

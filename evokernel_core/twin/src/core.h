@@ -23,36 +23,13 @@ enum class CoreKind : uint8_t { Vector, Cube };
 
 // The local memories: the unified buffer on vector cores, the others on cube cores.
 enum class Space : uint8_t { UB, L1, L0A, L0B, L0C, BT, FB };
-constexpr int kSpaces = 7;
+constexpr int kSpaces = kLocalMemories;
 constexpr uint32_t kAllSpaces = (1U << kSpaces) - 1;
 constexpr uint32_t SpaceBit(Space space) { return 1U << static_cast<int>(space); }
 const char *SpaceName(Space space);
 uint64_t SpaceBytes(Space space);  // on the chip
 
-constexpr Space SpaceOf(AscendC::TPosition position)
-{
-    using AscendC::TPosition;
-    switch (position) {
-        case TPosition::A1:
-        case TPosition::B1:
-        case TPosition::C1:
-        case TPosition::TSCM:
-        case TPosition::SHM:
-            return Space::L1;
-        case TPosition::A2:
-            return Space::L0A;
-        case TPosition::B2:
-            return Space::L0B;
-        case TPosition::CO1:
-            return Space::L0C;
-        case TPosition::C2:
-            return Space::BT;
-        case TPosition::C2PIPE2GM:
-            return Space::FB;
-        default:
-            return Space::UB;
-    }
-}
+constexpr Space SpaceOf(AscendC::TPosition position) { return static_cast<Space>(MemoryOf(position)); }
 constexpr Space SpaceOf(const LocalRef &tensor)
 {
     return SpaceOf(static_cast<AscendC::TPosition>(tensor.position));
@@ -132,6 +109,7 @@ struct Core {
     std::vector<Buffer> buffers;  // index 0 unused
     uint32_t used[kSpaces] = {};  // bytes that TPipe gave out
     int buffer_count = 0;
+    uint32_t queues = 0;  // that were given buffers
     int queue_buffers[static_cast<int>(AscendC::TPosition::MAX)] = {};
     int pipes_open = 0;
     void *pipe = nullptr;  // the live TPipe

@@ -1,7 +1,7 @@
 """What a kernel's own process tries at run time. The audit is left out: these kernels got past it.
 
-Each wants to pass without doing its work, or to harm the judge. Each ends in a failed run with a true sentence, and
-the judge itself never crashes.
+Each wants to pass without doing its work, or to harm the judge. Each ends in a failed run with a true
+sentence, and the judge itself never crashes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.domain.verdict import Severity
 from evokernel_core.twin.build import CandidateError, build_files, prepare
@@ -60,8 +60,7 @@ extern "C" void LaunchOp(void *stream, uint8_t *const *tensors, uint8_t *, const
 }
 """
 FAKE = r"""{\"ok\": true, \"error\": \"\", \"hazards\": [], \"launches\": [], \"latency_us\": 0.1}"""
-WRITE_RESULT = (
-    """
+WRITE_RESULT = """
 struct Forger {
     Forger()
     {
@@ -73,7 +72,6 @@ struct Forger {
     }
 } forger;
 """.replace("FAKE", f'"{FAKE}"')
-)
 RING = """
 namespace evokernel::twin::wire {
 struct Shared;
@@ -87,7 +85,8 @@ static void Forge(uint32_t slot, uint32_t batch, uint32_t bytes, uint32_t names,
     auto &shared = evokernel::twin::client::TheShared();
     auto *memory = reinterpret_cast<unsigned char *>(&shared);
     srandom(seed);
-    for (uint32_t i = 0; i < 400 * 1024; ++i) { memory[4096 + i] = seed == 0 ? 0xFF : random() % (1 + seed % 256); }
+    const int most = seed == 0 ? 256 : 1 + seed % 256;
+    for (uint32_t i = 0; i < 400 * 1024; ++i) { memory[4096 + i] = random() % most; }
     uint32_t head[] = {slot, batch, bytes, names};
     memcpy(memory + 16, head, sizeof(head));
     evokernel::twin::wire::Pass(shared, evokernel::twin::wire::Turn::Judge);
@@ -99,7 +98,7 @@ REF = "twin::LocalRef ref{%s}; "
 
 @frozen
 class Attack:
-    """What runs while the library is loaded, in ComputeTiling and in the kernel; ``says`` is in the sentence."""
+    """What is at namespace scope, in ComputeTiling and in the kernel; ``says`` is in the sentence."""
 
     body: str = ""
     host: str = ""
@@ -110,9 +109,10 @@ class Attack:
 
 ATTACKS = {
     "a static constructor writes the result": Attack(prelude=WRITE_RESULT),
-    "the launcher writes the result": Attack(host="system(\"true\"); " + WRITE_RESULT.strip()),
+    "the launcher writes the result": Attack(host='system("true"); ' + WRITE_RESULT.strip()),
     "hazards are cleared by dlsym": Attack(
-        body='auto clear = (void (*)())dlsym(RTLD_DEFAULT, "_ZN9evokernel4twin12ClearHazardsEv"); if (clear) clear();'
+        body='auto clear = (void (*)())dlsym(RTLD_DEFAULT, "_ZN9evokernel4twin12ClearHazardsEv"); '
+        "if (clear) clear();"
     ),
     "the result is written through the runtime": Attack(
         body='auto f = dlsym(RTLD_DEFAULT, "_ZN9evokernel4twin11WriteResultERKNSt7__cxx1112basic_stringIcSt11'
@@ -122,7 +122,9 @@ ATTACKS = {
         body="auto *p = (float *)local.GetPhyAddr(); p[0] = 1;", says="as a pointer", status=Status.CRASH
     ),
     "LocalAddress by hand": Attack(
-        body="auto *p = (float *)twin::LocalAddress(local.Ref()); p[3] = 1;", says="as a pointer", status=Status.CRASH
+        body="auto *p = (float *)twin::LocalAddress(local.Ref()); p[3] = 1;",
+        says="as a pointer",
+        status=Status.CRASH,
     ),
     "a pointer into an output": Attack(
         body="((float *)static_cast<void *>(t[0]))[0] = 1;", says="as a pointer", status=Status.CRASH
@@ -145,13 +147,15 @@ ATTACKS = {
     "it exits in ComputeTiling": Attack(host="exit(0);", says="exit status 0", status=Status.CRASH),
     "it aborts": Attack(body="abort();", says="SIGABRT", status=Status.CRASH),
     "its stack runs over": Attack(
-        prelude="static int Deep(int n) { volatile char room[4096]; room[n % 4096] = 1; return n < 0 ? room[0] "
-        ": Deep(n + 1) + room[1]; }",
+        prelude="static int Deep(int n) { volatile char room[4096]; room[n % 4096] = 1; "
+        "return n < 0 ? room[0] : Deep(n + 1) + room[1]; }",
         body="if (Deep(1) == 7) abort();",
         says="stack of 1 MB is full",
         status=Status.CRASH,
     ),
-    "it never answers": Attack(body="for (;;) { usleep(1000); }", says="did not finish", status=Status.TIMEOUT),
+    "it never answers": Attack(
+        body="for (;;) { usleep(1000); }", says="did not finish", status=Status.TIMEOUT
+    ),
     "it computes for ever": Attack(
         body="for (volatile int i = 0;; i = i + 1) { }", says="did not finish", status=Status.TIMEOUT
     ),
@@ -162,7 +166,7 @@ ATTACKS = {
         body='for (;;) { AscendC::printf("%s", "0123456789012345678901234567890123456789"); }', says="16 MB"
     ),
     "it floods with names": Attack(
-        body="for (int i = 0;; ++i) { char *n = new char[8]; snprintf(n, 8, \"%d\", i); twin::NoSuchFlag(n, "
+        body='for (int i = 0;; ++i) { char *n = new char[8]; snprintf(n, 8, "%d", i); twin::NoSuchFlag(n, '
         "{n, i}); }",
         says="too many names",
     ),
@@ -173,12 +177,16 @@ ATTACKS = {
     ),
     "it throws": Attack(body="throw 7;", says="throws"),
     "it does nothing": Attack(),
-    "an instruction in ComputeTiling": Attack(host="twin::Barrier(PIPE_ALL, {});", says="only a kernel may call"),
+    "an instruction in ComputeTiling": Attack(
+        host="twin::Barrier(PIPE_ALL, {});", says="only a kernel may call"
+    ),
     "an instruction while it is loaded": Attack(
-        prelude="struct Early { Early() { twin::Barrier(PIPE_ALL, {}); } } early;", says="only a kernel may call"
+        prelude="struct Early { Early() { twin::Barrier(PIPE_ALL, {}); } } early;",
+        says="only a kernel may call",
     ),
     "a launch in a kernel": Attack(
-        body='twin::LaunchBlocks("inner", 1, nullptr, [](void *) {}, nullptr);', says="only the launcher may call"
+        body='twin::LaunchBlocks("inner", 1, nullptr, [](void *) {}, nullptr);',
+        says="only the launcher may call",
     ),
     "a launch with too many blocks": Attack(
         host='twin::LaunchBlocks("wide", 4000000000u, nullptr, [](void *) {}, nullptr);', says="65,535 blocks"
@@ -212,8 +220,8 @@ ATTACKS = {
         says="does not know",
     ),
     "a copy from an address of its own": Attack(
-        body="static float mine[64]; twin::GlobalRef g; g.address = (uint8_t *)mine; twin::CopyCountIn(local.Ref(), "
-        "g, 64, {});",
+        body="static float mine[64]; twin::GlobalRef g; g.address = (uint8_t *)mine; "
+        "twin::CopyCountIn(local.Ref(), g, 64, {});",
         says="no tensor",
     ),
     "a copy of all there is": Attack(
@@ -221,14 +229,13 @@ ATTACKS = {
         "{0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu}, {});",
         says="",
     ),
-    "a scalar wider than a word": Attack(
-        body="twin::WriteUncached(t[0], 1, 4096, {});", says="too large"
-    ),
+    "a scalar wider than a word": Attack(body="twin::WriteUncached(t[0], 1, 4096, {});", says="too large"),
     "tiling data larger than there are": Attack(
-        body="static char all[1 << 20]; twin::ReadTiling(all, t[0], sizeof(all), \"all\");", says="64 KB"
+        body='static char all[1 << 20]; twin::ReadTiling(all, t[0], sizeof(all), "all");', says="64 KB"
     ),
     "a queue that was made up": Attack(
-        body="twin::Queue queue(TPosition::VECIN, TPosition::VECIN, 64); memset((void *)&queue, 0x3F, sizeof(queue)); "
+        body="twin::Queue queue(TPosition::VECIN, TPosition::VECIN, 64); "
+        "memset((void *)&queue, 0x3F, sizeof(queue)); "
         "queue.Alloc({}); queue.Push(local.Ref(), {}); queue.Pop({}); queue.FreeAllEvents();",
         says="",
     ),
@@ -238,24 +245,30 @@ ATTACKS = {
     ),
     **{
         f"a forged batch {seed}": Attack(
-            prelude=RING, body=f"Forge(GetBlockIdx(), {seed % 7}, {1 + seed * 977 % 200000}, {seed * 31}, {seed});", says=""
+            prelude=RING,
+            body=f"Forge(GetBlockIdx(), {seed % 7}, {1 + seed * 977 % 200000}, {seed * 31}, {seed});",
+            says="",
         )
         for seed in range(12)
     },
-    "a batch larger than the memory": Attack(prelude=RING, body="Forge(0, 0, 0xFFFFFFFFu, 0, 1);", says="head"),
+    "a batch larger than the memory": Attack(
+        prelude=RING, body="Forge(0, 0, 0xFFFFFFFFu, 0, 1);", says="head"
+    ),
     "names larger than the memory": Attack(prelude=RING, body="Forge(0, 0, 4, 0xFFFFFFFFu, 1);", says="head"),
     "a batch of another core": Attack(prelude=RING, body="Forge(1234567, 0, 4, 0, 1);", says="head"),
-    "a way to hand over that does not exist": Attack(prelude=RING, body="Forge(0, 99, 4, 0, 1);", says="head"),
+    "a way to hand over that does not exist": Attack(
+        prelude=RING, body="Forge(0, 99, 4, 0, 1);", says="head"
+    ),
     "the host's answer from a core": Attack(prelude=RING, body="Forge(0, 5, 17, 0, 1);", says=""),
 }
 
 UNLINKED = {
-    "hazards are cleared by their mangled name": '_ZN9evokernel4twin12ClearHazardsEv',
-    "the core that runs": '_ZN9evokernel4twin12current_coreE',
-    "the number of instructions": '_ZN9evokernel4twin17instruction_countE',
-    "global memory": '_ZN9evokernel4twin2GmEv',
-    "the session": '_ZN9evokernel4twin10TheSessionEv',
-    "device memory of the host's interface": 'aclrtMemcpy',
+    "hazards are cleared by their mangled name": "_ZN9evokernel4twin12ClearHazardsEv",
+    "the core that runs": "_ZN9evokernel4twin12current_coreE",
+    "the number of instructions": "_ZN9evokernel4twin17instruction_countE",
+    "global memory": "_ZN9evokernel4twin2GmEv",
+    "the session": "_ZN9evokernel4twin10TheSessionEv",
+    "device memory of the host's interface": "aclrtMemcpy",
 }
 
 
@@ -267,7 +280,7 @@ def sources(attack: Attack) -> dict[str, str]:
 
 def run(attack: Attack, folder: Path, limits: Limits) -> RunResult:
     """The judged run, confined as the verifier does it."""
-    built = build_files(prepare(), sources(attack), judged=True)
+    built = build_files(evolve(prepare(), judged=True), sources(attack))
     confinement = Confinement(
         judge=sandbox_prefix(built.twin, [], [folder]),
         candidate=sandbox_prefix(built.twin, [built.library.parent], []),
@@ -301,5 +314,5 @@ def test_what_is_judged_by_has_no_name_to_link_with(name: str) -> None:
     symbol = UNLINKED[name]
     attack = Attack(prelude=f'extern "C" void {symbol}();', body=f"{symbol}();")
     with pytest.raises(CandidateError) as caught:
-        build_files(prepare(), sources(attack), judged=True)
+        build_files(evolve(prepare(), judged=True), sources(attack))
     assert caught.value.code == "link"

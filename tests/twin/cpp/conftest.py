@@ -13,7 +13,6 @@ from attrs import frozen
 from evokernel_core.twin.build import BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, TensorFile, run_kernel
-
 from tests.twin.both import run_both
 
 Array = npt.NDArray[np.generic]
@@ -80,10 +79,10 @@ class Tested:
         scalars: Sequence[float] = (),
         mode: Mode = Mode.CHECK,
         auto_sync: bool = True,
-        raw_pointers: bool = False,
+        one_process: bool = False,
     ) -> Ran:
-        """Runs on the arrays; ``outputs``: (elements, dtype) of each. A body that reads device memory through
-        ``raw_pointers`` of C++ runs in one process only."""
+        """Runs on the arrays; ``outputs``: (elements, dtype) of each. ``one_process``: the body reads device
+        memory through pointers of C++, or names functions that only the twin itself uses."""
         files = [self._file(f"in{i}.bin", array) for i, array in enumerate(inputs)]
         wanted = [
             TensorFile(self.folder / f"out{i}.bin", count * np.dtype(dtype).itemsize)
@@ -98,7 +97,7 @@ class Tested:
             outputs=tuple(wanted),
             auto_sync=auto_sync,
         )
-        result = (run_kernel if raw_pointers else run_both)(self.built, request)
+        result = (run_kernel if one_process else run_both)(self.built, request)
         arrays = (
             ()
             if mode is Mode.TIME

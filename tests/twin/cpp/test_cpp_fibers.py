@@ -168,7 +168,8 @@ def mix(compile_kernel):
     kernel = compile_kernel(
         calls, sizes=1, blocks=BLOCKS, prelude=PRELUDE + functions, kind=("1", "2", "true")
     )
-    return lambda number, mode=Mode.CHECK: kernel.run([], [(128, np.int32)], [number], mode=mode)
+    out = [(128, np.int32)]
+    return lambda number, mode=Mode.CHECK: kernel.run([], out, [number], mode=mode, one_process=True)
 
 
 @pytest.mark.parametrize("name", CASES)

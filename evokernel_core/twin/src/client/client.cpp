@@ -24,8 +24,7 @@ using wire::kHost;
 struct Context {
     uint32_t slot = kHost;
     wire::CoreInfo core{};
-    void *pipe = nullptr;
-    std::vector<BufferPlace> buffers;
+    LocalBook book;
     Fiber fiber;
     bool active = false;
 };
@@ -169,8 +168,7 @@ void RunCores()
         if (CommandNow() == Command::Start) {
             Reader reader = Arguments();
             wire::Decode(reader, context.core);
-            context.pipe = nullptr;
-            context.buffers.assign(1, BufferPlace{});
+            context.book = LocalBook{};
             Begin(context, BodyOf);
         } else if (!context.active) {
             Begin(context, CallBackAlone);
@@ -220,7 +218,7 @@ Writer &Open(Entry entry)
     if (self.shared == nullptr) {
         Stop("Code that runs while the library is loaded calls AscendC; call it in the launcher or in a kernel.");
     }
-    if (self.writer.Left() < wire::kLargestMessage) {
+    if (self.writer.Left() < wire::kLargestMessage || self.names_bytes > wire::kNamesBytes / 2) {
         Yield(Batch::More);
     }
     self.writer.Raw(entry);
@@ -258,9 +256,8 @@ const wire::CoreInfo *RunningCore()
     return self.running == &self.host ? nullptr : &self.running->core;
 }
 
-void *&RunningPipe() { return The().running->pipe; }
+LocalBook &RunningBook() { return The().running->book; }
 
-std::vector<BufferPlace> &RunningBuffers() { return The().running->buffers; }
 bool StackOverrun(const void *address) { return The().running->fiber.InGuard(address); }
 
 void RunLaunch(KernelBody vector, KernelBody cube, void *closure)

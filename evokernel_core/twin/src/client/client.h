@@ -42,8 +42,16 @@ void SetHasValues(bool values);
 
 // What the running core is; host code is no core.
 const wire::CoreInfo *RunningCore();
-void *&RunningPipe();
-std::vector<BufferPlace> &RunningBuffers();
+
+// What a core keeps of its buffers, as the judge does: both begin alike and take the same steps.
+struct LocalBook {
+    std::vector<BufferPlace> places{BufferPlace{}};  // the first is unused
+    uint32_t used[kLocalMemories] = {};
+    uint32_t queues = 0;
+    int pipes_open = 0;
+    void *pipe = nullptr;
+};
+LocalBook &RunningBook();
 bool StackOverrun(const void *address);
 
 // Runs a launch to its end. Called on the host's stack.

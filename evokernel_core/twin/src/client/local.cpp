@@ -10,6 +10,7 @@
 #include "client/client.h"
 #include "evokernel/twin/debug.h"
 #include "evokernel/twin/tiling_data.h"
+#include "host/host_call.h"
 
 namespace evokernel::twin {
 
@@ -62,32 +63,9 @@ uint32_t DTypeBytes(DType dtype)
 }
 
 // Pointers into local memory are numbers, which GetPhyAddr hands out and instructions take.
-namespace {
-
-// As the judge numbers the memories; the unified buffer is the first.
-int SpaceOf(AscendC::TPosition position)
-{
-    using AscendC::TPosition;
-    switch (position) {
-        case TPosition::A1:
-        case TPosition::B1:
-        case TPosition::C1:
-        case TPosition::TSCM:
-        case TPosition::SHM: return 1;
-        case TPosition::A2: return 2;
-        case TPosition::B2: return 3;
-        case TPosition::CO1: return 4;
-        case TPosition::C2: return 5;
-        case TPosition::C2PIPE2GM: return 6;
-        default: return 0;
-    }
-}
-
-}  // namespace
-
 uint8_t *PositionBase(AscendC::TPosition position)
 {
-    const int space = SpaceOf(position);
+    const int space = MemoryOf(position);
     if (client::RunningCore() == nullptr || (space == 0) == Core().cube) {
         return nullptr;  // the core lacks the memory
     }
@@ -125,6 +103,13 @@ void *TilingInPlace(const volatile void *source, uint64_t bytes, const char *typ
     copies.emplace_back(bytes);
     ReadTiling(copies.back().data(), source, bytes, type, at);
     return copies.back().data();
+}
+
+void NoticeHostCall(const char *name)
+{
+    if (client::RunningCore() != nullptr) {
+        client::Call<void>(Entry::HostCall, NoSelf{}, Pack(name));
+    }
 }
 
 int PrintLine(const char *format, ...)
@@ -166,13 +151,6 @@ void TrapCore(At at)
     client::Ask();
     std::abort();
 }
-
-void PipeOpen(void *pipe, At at)
-{
-    client::RunningPipe() = pipe;
-    client::Call<void>(Entry::PipeOpen, NoSelf{}, Pack(wire::Opaque(pipe), at));
-}
-void *LivePipe() { return client::RunningPipe(); }
 
 void LaunchBlocks(const char *name, LaunchKind kind, uint32_t blocks, void *, KernelBody vector, KernelBody cube,
                   void *closure)

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "core.h"
+#include "host/host_call.h"
 
 namespace {
 
@@ -21,15 +21,7 @@ Function *Next(const char *name)
     return reinterpret_cast<Function *>(::dlsym(RTLD_NEXT, name));
 }
 
-void Notice(const char *name)
-{
-    if (evokernel::twin::InKernel()) {
-        evokernel::twin::ReportError("host-call", evokernel::twin::TheCore().last_at,
-                                     "The kernel calls %s, which device code does not have; pass what it needs in "
-                                     "arguments or global memory.",
-                                     name);
-    }
-}
+void Notice(const char *name) { evokernel::twin::NoticeHostCall(name); }
 
 mode_t ModeOf(int flags, va_list arguments)
 {

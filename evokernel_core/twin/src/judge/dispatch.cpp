@@ -5,6 +5,7 @@
 #include "evokernel/twin/launch.h"
 #include "evokernel/twin/stack.h"
 #include "evokernel/twin/tiling_data.h"
+#include "host/host_call.h"
 #include "judge/entries.h"
 #include "judge/judge.h"
 #include "judge/shapes.h"
@@ -134,21 +135,8 @@ Queue DecodeQueue(Reader &reader)
     return queue;
 }
 
-// What the candidate needs to know to go on with the queue by itself.
-void EncodeQueue(Writer &reply, const Queue &queue)
-{
-    const std::vector<Buffer> &buffers = TheCore().buffers;
-    const uint16_t first = QueueBook::First(queue);
-    const size_t end = std::min<size_t>(size_t{first} + QueueBook::Count(queue), buffers.size());
-    reply.Raw(queue);
-    reply.Raw(static_cast<uint32_t>(end > first ? end - first : 0));
-    for (size_t i = first; i < end; ++i) {
-        const Buffer &buffer = buffers[i];
-        reply.Raw(BufferPlace{buffer.address, buffer.bytes, buffer.generation, buffer.state, buffer.queue});
-    }
-}
-
-void ServeQueueInit(Reader &reader, Writer &reply)
+// The candidate does the same with its copy of a queue, and needs no answers.
+void ServeQueueInit(Reader &reader, Writer &)
 {
     Queue queue = DecodeQueue(reader);
     const auto count = reader.Raw<uint8_t>();
@@ -156,10 +144,9 @@ void ServeQueueInit(Reader &reader, Writer &reply)
     At at{};
     Decode(reader, at);
     queue.Init(count, bytes, at);
-    EncodeQueue(reply, queue);
 }
 
-void ServeQueuePrepare(Reader &reader, Writer &reply)
+void ServeQueuePrepare(Reader &reader, Writer &)
 {
     Queue queue = DecodeQueue(reader);
     const auto count = reader.Raw<uint8_t>();
@@ -167,10 +154,9 @@ void ServeQueuePrepare(Reader &reader, Writer &reply)
     At at{};
     Decode(reader, at);
     queue.Prepare(count, bytes, at);
-    EncodeQueue(reply, queue);
 }
 
-void ServeQueuePlace(Reader &reader, Writer &reply)
+void ServeQueuePlace(Reader &reader, Writer &)
 {
     Queue queue = DecodeQueue(reader);
     const auto index = reader.Raw<uint32_t>();
@@ -179,10 +165,8 @@ void ServeQueuePlace(Reader &reader, Writer &reply)
     At at{};
     Decode(reader, at);
     queue.Place(index, address, bytes, at);
-    EncodeQueue(reply, queue);
 }
 
-// The candidate does the same with its copy of the queue, and needs no answer.
 void ServeQueueAlloc(Reader &reader, Writer &)
 {
     Queue queue = DecodeQueue(reader);
@@ -260,6 +244,12 @@ void ServeReadTiling(Reader &reader, Writer &reply)
     reply.Bytes(data.data(), data.size());
 }
 
+void ServeHostCall(Reader &reader, Writer &)
+{
+    const char *name = NameOf(reader.Raw<uint32_t>());
+    NoticeHostCall(name == nullptr ? "" : name);
+}
+
 void ServePrintText(Reader &reader, Writer &)
 {
     static uint64_t printed = 0;
@@ -272,6 +262,33 @@ void ServePrintText(Reader &reader, Writer &)
 }
 
 void ServePipeReset(Reader &, Writer &) { PipeReset(); }
+
+void ServePipeClose(Reader &reader, Writer &)
+{
+    bool wait = true;
+    Decode(reader, wait);
+    PipeClose(wait);
+}
+
+void ServeAllocBuffer(Reader &reader, Writer &)
+{
+    const auto bytes = reader.Raw<uint64_t>();
+    AscendC::TPosition position{};
+    At at{};
+    Decode(reader, position);
+    Decode(reader, at);
+    AllocBuffer(bytes, position, at);
+}
+
+void ServeAllocRegion(Reader &reader, Writer &)
+{
+    const auto bytes = reader.Raw<uint64_t>();
+    AscendC::TPosition position{};
+    At at{};
+    Decode(reader, position);
+    Decode(reader, at);
+    AllocRegion(bytes, position, at);
+}
 
 void ServePipeOpen(Reader &reader, Writer &)
 {

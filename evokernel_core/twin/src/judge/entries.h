@@ -167,13 +167,8 @@
     CALL(InitSocState, Kernel, void, InitSocState, (), ())                                                          \
     CALL(SystemWorkspace, Anywhere, uint8_t *, SystemWorkspace, (), ())                                             \
     CALL(SetSystemWorkspace, Anywhere, void, SetSystemWorkspace, (uint8_t *workspace), (Device(workspace)))         \
-    CALL(PipeClose, Kernel, void, PipeClose, (bool wait), (wait))                                                   \
     CALL(AllocStatic, Kernel, LocalRef, AllocStatic, (AscendC::TPosition position, uint32_t address,                \
          uint64_t bytes, At at), (position, address, bytes, at))                                                    \
-    CALL(AllocBuffer, Kernel, LocalRef, AllocBuffer, (uint64_t bytes, AscendC::TPosition position, At at),          \
-         (bytes, position, at))                                                                                     \
-    CALL(AllocRegion, Kernel, LocalRef, AllocRegion, (uint64_t bytes, AscendC::TPosition position, At at),          \
-         (bytes, position, at))                                                                                     \
     CALL(MergeSorted, Kernel, void, MergeSorted, (const LocalRef &dst, const MergePlan &plan, At at), (dst, plan,   \
          at))                                                                                                       \
     CALL(MergeResult, Kernel, void, MergeResult, (uint16_t *taken, At at), (Out<4>(taken), at))                     \
@@ -391,7 +386,11 @@
     OTHER(GlobalGet, Kernel)                                                                                        \
     OTHER(ReadUncached, Kernel)                                                                                     \
     OTHER(ReadTiling, Kernel)                                                                                       \
+    OTHER(HostCall, Kernel)                                                                                         \
     OTHER(PrintText, Anywhere)                                                                                      \
+    OTHER(PipeClose, Kernel)                                                                                        \
+    OTHER(AllocBuffer, Kernel)                                                                                      \
+    OTHER(AllocRegion, Kernel)                                                                                      \
     OTHER(PipeReset, Kernel)                                                                                        \
     OTHER(PipeOpen, Kernel)                                                                                         \
     OTHER(ServeIfDriven, Kernel)                                                                                    \

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <ctime>
 
@@ -14,7 +15,8 @@ namespace evokernel::twin::wire {
 
 namespace {
 
-constexpr int kSpins = 1500;
+constexpr int kFewestSpins = 30;
+constexpr int kMostSpins = 4000;
 constexpr long kNapNs = 20'000'000;  // how long until a side looks again whether the other is alive
 
 static_assert(offsetof(Shared, gone) == kGoneOffset, "run.py writes it");
@@ -58,14 +60,17 @@ void Pass(Shared &shared, Turn to)
 
 bool Await(Shared &shared, Turn turn)
 {
-    static const bool alone = ::sysconf(_SC_NPROCESSORS_ONLN) < 2;
+    // As long as that pays: where the other side has no processor to itself, spinning keeps it from running.
+    static int spins = ::sysconf(_SC_NPROCESSORS_ONLN) < 2 ? kFewestSpins : kMostSpins;
     const auto wanted = static_cast<uint32_t>(turn);
-    for (int i = alone ? kSpins : 0; i < kSpins; ++i) {
+    for (int i = 0; i < spins; ++i) {
         if (shared.turn.load(std::memory_order_acquire) == wanted) {
+            spins = std::min(2 * spins, kMostSpins);
             return true;
         }
         Relax();
     }
+    spins = std::max(spins / 2, kFewestSpins);
     std::atomic<uint32_t> &asleep = shared.asleep[wanted & 1];
     const timespec nap{0, kNapNs};
     asleep.store(1);

@@ -57,8 +57,6 @@ Pipe Consumer(TPosition source, TPosition target)
     return Pipe::V;
 }
 
-uint32_t RoundUp(uint64_t bytes) { return static_cast<uint32_t>((bytes + 31) / 32 * 32); }
-
 const char *CapacityCode(Space space)
 {
     static const char *const codes[] = {"ub-capacity",  "l1-capacity", "l0a-capacity", "l0b-capacity",
@@ -71,15 +69,9 @@ LocalRef TakeBytes(uint64_t bytes, TPosition position, At at)
 {
     Core &core = TheCore();
     const Chip &chip = CurrentChip();
-    LocalRef ref;
-    const uint32_t rounded = RoundUp(bytes);
     const Space space = SpaceOf(position);
     uint32_t &used = core.used[static_cast<int>(space)];
-    ref.address = used;
-    ref.bytes = static_cast<uint32_t>(bytes);
-    ref.limit = used + rounded;
-    ref.position = static_cast<uint8_t>(position);
-    used += rounded;
+    const LocalRef ref = TakeNext(used, bytes, position);
     core.time.Scalar(chip.init_buffer);
     if (core.pipes_open == 0) {
         ReportError("queue-misuse", at, "InitBuffer is called without a live TPipe.");
@@ -132,21 +124,19 @@ AscendC::TPosition Queue::Position() const { return Home(source_, target_); }
 void Queue::Prepare(uint8_t count, uint32_t bytes, At at)
 {
     Core &core = TheCore();
-    const int home = static_cast<int>(Position());
-    if (Position() >= TPosition::MAX) {
+    if (!QueueBook::Prepare(*this, core.buffers, count, core.queues)) {
+        ReportError("too-many-buffers", at, "The kernel has more than 16384 buffers; TPipe.Reset gives them back.");
         return;
     }
-    first_ = static_cast<uint16_t>(core.buffers.size());
-    count_ = count;
-    next_ = head_ = waiting_ = 0;
     if (bytes == 0 || count == 0) {
         ReportError("queue-misuse", at, "InitBuffer asks for %u buffers of %llu bytes; both must be positive.", count,
                     static_cast<unsigned long long>(bytes));
     }
-    static uint32_t queues = 0;
-    serial_ = ++queues;
-    core.buffers.resize(core.buffers.size() + count, Buffer{0, 0, 0, BufferState::Idle, 0, 0, serial_, at.line, at.file});
-    has_events_ = true;
+    for (size_t i = first_; i < core.buffers.size(); ++i) {
+        core.buffers[i].alloc_line = at.line;
+        core.buffers[i].alloc_file = at.file;
+    }
+    const int home = static_cast<int>(Position());
     core.queue_buffers[home] += count;
     if (core.queue_buffers[home] > CurrentChip().max_queue_buffers) {
         ReportError("too-many-buffers", at,
@@ -157,17 +147,10 @@ void Queue::Prepare(uint8_t count, uint32_t bytes, At at)
 
 void Queue::Place(uint32_t index, uint32_t address, uint32_t bytes, At at)
 {
-    if (index >= count_) {
+    if (!QueueBook::Place(*this, TheCore().buffers, index, address, bytes)) {
         ReportError("queue-misuse", at, "Buffer %u is placed in a queue of %u; InitStartBufHandle says how many.", index,
                     count_);
-        return;
     }
-    if (!QueueBook::Sound(*this, TheCore().buffers)) {
-        return;
-    }
-    Buffer &buffer = TheCore().buffers[static_cast<size_t>(first_) + index];
-    buffer.address = address;
-    buffer.bytes = RoundUp(bytes);
 }
 
 void Queue::Init(uint8_t count, uint64_t bytes, At at)
@@ -291,7 +274,7 @@ LocalRef AllocStatic(TPosition position, uint32_t address, uint64_t bytes, At at
     LocalRef ref;
     ref.address = address;
     ref.bytes = static_cast<uint32_t>(bytes);
-    ref.limit = address + RoundUp(bytes);
+    ref.limit = address + RoundToBlock(bytes);
     ref.position = static_cast<uint8_t>(position);
     const Space space = SpaceOf(position);
     const uint64_t total = SpaceBytes(space);
@@ -366,7 +349,7 @@ void PoolRegion::Assign(const LocalRef &whole)
 
 void PoolRegion::Share(const PoolRegion &other, uint32_t bytes, At at)
 {
-    if (RoundUp(bytes) > other.whole_.limit - other.whole_.address) {
+    if (RoundToBlock(bytes) > other.whole_.limit - other.whole_.address) {
         ReportError("queue-misuse", at, "A pool of %u bytes is to share one of %u; it may not be larger.", bytes,
                     other.whole_.limit - other.whole_.address);
     }
@@ -378,7 +361,7 @@ LocalRef PoolRegion::Take(uint64_t bytes, uint32_t max_buffers, bool counts, At 
     LocalRef ref = whole_;
     ref.address = next_;
     ref.bytes = static_cast<uint32_t>(bytes);
-    ref.limit = next_ + RoundUp(bytes);
+    ref.limit = next_ + RoundToBlock(bytes);
     TheCore().time.Scalar(CurrentChip().init_buffer);
     if (ref.limit > whole_.limit) {
         ReportError(CapacityCode(SpaceOf(whole_)), at, "The pool has %u bytes left, and %llu are asked for.",

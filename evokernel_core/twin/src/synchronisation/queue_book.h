@@ -1,5 +1,5 @@
-// Which buffer a queue hands out, takes in and gives back, apart from what that costs and means. The twin does this for
-// a core, and a candidate's process does the same for itself, so that it need not ask.
+// Where buffers lie, and which of them a queue hands out, takes in and gives back, apart from what that costs and
+// means. The twin does this for a core, and a candidate's process does the same for itself, so that it need not ask.
 #pragma once
 #include "evokernel/twin/pipe.h"
 
@@ -17,6 +17,47 @@ struct BufferPlace {
     BufferState state = BufferState::Idle;
     uint32_t queue = 0;
 };
+
+constexpr uint32_t RoundToBlock(uint64_t bytes) { return static_cast<uint32_t>((bytes + 31) / 32 * 32); }
+
+// The local memories by number; the unified buffer is the first.
+constexpr int kLocalMemories = 7;
+constexpr int MemoryOf(AscendC::TPosition position)
+{
+    using AscendC::TPosition;
+    switch (position) {
+        case TPosition::A1:
+        case TPosition::B1:
+        case TPosition::C1:
+        case TPosition::TSCM:
+        case TPosition::SHM:
+            return 1;
+        case TPosition::A2:
+            return 2;
+        case TPosition::B2:
+            return 3;
+        case TPosition::CO1:
+            return 4;
+        case TPosition::C2:
+            return 5;
+        case TPosition::C2PIPE2GM:
+            return 6;
+        default:
+            return 0;
+    }
+}
+
+// The next `bytes` of a memory of which TPipe gave out `used`.
+inline LocalRef TakeNext(uint32_t &used, uint64_t bytes, AscendC::TPosition position)
+{
+    LocalRef ref;
+    ref.address = used;
+    ref.bytes = static_cast<uint32_t>(bytes);
+    ref.limit = used + RoundToBlock(bytes);
+    ref.position = static_cast<uint8_t>(position);
+    used = ref.limit;
+    return ref;
+}
 
 // `places`: the core's buffers by number, the first of which is unused.
 class QueueBook {
@@ -46,6 +87,36 @@ public:
             }
         }
         return false;
+    }
+
+    // Buffers whose places follow; `queues` counts the core's. False where there are too many to have numbers.
+    template <typename Places> static bool Prepare(Queue &queue, Places &places, uint8_t count, uint32_t &queues)
+    {
+        queue.next_ = queue.head_ = queue.waiting_ = 0;
+        queue.count_ = 0;
+        if (places.size() + count > kMostPlaces || queue.source_ >= TPosition::MAX || queue.target_ >= TPosition::MAX) {
+            return false;
+        }
+        queue.first_ = static_cast<uint16_t>(places.size());
+        queue.count_ = count;
+        queue.serial_ = ++queues;
+        queue.has_events_ = true;
+        places.resize(places.size() + count);
+        for (size_t i = queue.first_; i < places.size(); ++i) {
+            places[i].queue = queue.serial_;
+        }
+        return true;
+    }
+
+    template <typename Places>
+    static bool Place(const Queue &queue, Places &places, uint32_t index, uint32_t address, uint32_t bytes)
+    {
+        if (index >= queue.count_ || !Sound(queue, places)) {
+            return false;
+        }
+        places[size_t{queue.first_} + index].address = address;
+        places[size_t{queue.first_} + index].bytes = RoundToBlock(bytes);
+        return true;
     }
 
     // Hands one out even where all are in use.
@@ -128,12 +199,9 @@ public:
 
     static void ForgetEvents(Queue &queue) { queue.has_events_ = false; }
 
-    // The numbers of its buffers.
-    static uint16_t First(const Queue &queue) { return queue.first_; }
-    static uint8_t Count(const Queue &queue) { return queue.count_; }
-
 private:
     static constexpr int kLine = 64;
+    static constexpr size_t kMostPlaces = 16384;
 
     template <typename Place> static LocalRef Tensor(const Queue &queue, uint16_t id, const Place &place)
     {

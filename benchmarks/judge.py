@@ -1,0 +1,170 @@
+"""What it costs that a kernel's code runs in another process than its judge.
+
+    python benchmarks/judge.py [--runs N] [--json OUT]
+
+For each kernel the seconds of a run in one process and of a judged one, in turn, and their ratio (medians).
+``add``: a double-buffered add of 1 M floats; ``gather``: 16,384 elements, each of which takes the scalar unit
+two reads and a write; ``matmul``: a half product of 1024 x 1024 x 1024. ``check``: with data and hazards.
+``time``: modelled cycles only. ``whole``: compile (nothing cached), run and compare the result, for the add
+(aim 1.5; ``time``: 2). Both runs must agree on outputs, hazards and latency. ``load``: processes that want a
+core, before and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from attrs import evolve, frozen
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from evokernel_core.twin.bare import build_bare, read_launch  # noqa: E402
+from evokernel_core.twin.build import BuiltKernel, prepare  # noqa: E402
+from evokernel_core.twin.chip import load_chip  # noqa: E402
+from evokernel_core.twin.judge import judge_kernel  # noqa: E402
+from evokernel_core.twin.run import (  # noqa: E402
+    Mode,
+    RunRequest,
+    RunResult,
+    Status,
+    TensorFile,
+    run_kernel,
+)
+from evokernel_core.twin.sources import ProgramSource  # noqa: E402
+
+KERNELS = Path(__file__).parent / "kernels"
+WAYS: dict[str, Callable[[BuiltKernel, RunRequest], RunResult]] = {"one": run_kernel, "judged": judge_kernel}
+
+Array = npt.NDArray[np.generic]
+
+
+@frozen
+class Case:
+    """A kernel, its inputs by parameter, what it must write, and its scalars."""
+
+    name: str
+    blocks: int
+    inputs: tuple[Array, ...]
+    golden: Array
+    scalars: tuple[int, ...] = ()
+
+    def build(self, folder: Path) -> BuiltKernel:
+        """The kernel's library."""
+        arguments: list[dict[str, Any]] = []
+        for i, array in enumerate(self.inputs):
+            np.save(folder / f"{self.name}{i}.npy", array)
+            arguments.append({"in": f"{self.name}{i}.npy"})
+        arguments.append({"out": "y.npy", "shape": list(self.golden.shape), "dtype": str(self.golden.dtype)})
+        arguments += [{"scalar": "uint32", "value": value} for value in self.scalars]
+        launch = folder / f"{self.name}.json"
+        launch.write_text(json.dumps({"block_dim": self.blocks, "args": arguments}))
+        source = ProgramSource((KERNELS / f"{self.name}.cpp",))
+        return build_bare(source, self.name, read_launch(launch), folder).built
+
+    def request(self, folder: Path, mode: Mode) -> RunRequest:
+        """A run on the inputs as raw files."""
+        files = []
+        for i, array in enumerate(self.inputs):
+            path = folder / f"{self.name}{i}.bin"
+            array.tofile(path)
+            files.append(TensorFile(path if mode is Mode.CHECK else None, array.nbytes))
+        out = folder / f"{self.name}.out" if mode is Mode.CHECK else None
+        outputs = (TensorFile(out, self.golden.nbytes),)
+        return RunRequest(mode=mode, chip=load_chip(), inputs=tuple(files), outputs=outputs)
+
+    def right(self, folder: Path) -> bool:
+        """Whether the latest run wrote what it must."""
+        found = np.fromfile(folder / f"{self.name}.out", self.golden.dtype)
+        return bool(np.array_equal(found, self.golden.ravel()))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    prepare()
+    with tempfile.TemporaryDirectory(prefix="evokernel-judge-") as name:
+        folder = Path(name)
+        os.environ["EVOKERNEL_TWIN_DIR"] = str(prepare().folder.parent)
+        os.environ["EVOKERNEL_HOME"] = str(folder / "home")
+        figures = measure(folder, args.runs)
+    print(json.dumps(figures, indent=2))
+    if args.json:
+        args.json.write_text(json.dumps({"summary": figures}, indent=2))
+    return 0
+
+
+def cases() -> tuple[Case, ...]:
+    """The kernels with their data."""
+    values = np.random.default_rng(7)
+    x, y = (values.standard_normal(1 << 20).astype(np.float32) for _ in range(2))
+    table = values.standard_normal(4096).astype(np.float32)
+    places = values.integers(0, 4096, 8 * 2048).astype(np.int32)
+    a, b = (values.integers(-3, 4, (1024, 1024)).astype(np.float16) for _ in range(2))
+    return (
+        Case("add", 32, (x, y), x + y, (1 << 20,)),
+        Case("gather", 8, (table, places), table[places]),
+        Case("matmul", 16, (a, b), a.astype(np.float32) @ b.astype(np.float32)),
+    )
+
+
+def measure(folder: Path, runs: int) -> dict[str, Any]:
+    """All figures."""
+    load = os.getloadavg()[0]
+    figures: dict[str, Any] = {}
+    for case in cases():
+        built = case.build(folder)
+        for mode in (Mode.CHECK, Mode.TIME):
+            figures[f"{case.name}_{mode}"] = _compare(case, built, folder, mode, runs)
+    figures["add_whole"] = _row({way: [_whole(cases()[0], folder, way) for _ in range(runs)] for way in WAYS})
+    figures["load"] = [round(load, 1), round(os.getloadavg()[0], 1)]
+    return figures
+
+
+def _compare(case: Case, built: BuiltKernel, folder: Path, mode: Mode, runs: int) -> dict[str, float]:
+    request = case.request(folder, mode)
+    seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(runs):
+        seen = []
+        for way, run in WAYS.items():
+            result = run(built, request)
+            if result.status is not Status.OK or (mode is Mode.CHECK and not case.right(folder)):
+                raise SystemExit(f"{case.name} failed: {result.message} {result.hazards}")
+            seconds[way].append(result.seconds)
+            seen.append(evolve(result, seconds=0.0, output=""))
+        if seen[0] != seen[1]:
+            raise SystemExit(f"{case.name} differs between one process and two: {seen}")
+    return _row(seconds)
+
+
+def _whole(case: Case, folder: Path, way: str) -> float:
+    shutil.rmtree(folder / "home", ignore_errors=True)
+    request = case.request(folder, Mode.CHECK)
+    started = time.perf_counter()
+    WAYS[way](case.build(folder), request)
+    if not case.right(folder):
+        raise SystemExit(f"{case.name} is wrong")
+    return time.perf_counter() - started
+
+
+def _row(seconds: dict[str, list[float]]) -> dict[str, float]:
+    row = {f"{way}_s": round(statistics.median(taken), 4) for way, taken in seconds.items()}
+    return {**row, "ratio": round(row["judged_s"] / row["one_s"], 2)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
