@@ -202,7 +202,7 @@ ATTACKS = {
     "a vector of a huge count": Attack(
         body=REF % "0, 0xFFFFFFFFu, 0xFFFFFFFFu, 0, 0, 9, twin::DType::F32"
         + "twin::Vector({twin::VecOp::Add, ref, ref, ref, {}, false}, twin::Form::Count(INT64_MAX), {});",
-        says="",
+        says="larger than any memory",
     ),
     "a position that does not exist": Attack(
         body=REF % "0, 64, 64, 0, 0, 200, twin::DType::F32"

@@ -161,7 +161,7 @@ void GroupNormalize(const GroupNormCall &call, At at)
     Advanced check("GroupNorm", at);
     const uint64_t elements = uint64_t{call.n} * call.c * call.hw;
     check.Simple(elements, kFloatWidth, 6 + (call.src.dtype == DType::F16 ? 2 : 0));
-    if (call.groups != 0) {
+    if (call.groups != 0 && call.n != 0) {
         const uint64_t rows = uint64_t{call.n} * call.groups;
         check.ReduceRows(rows, elements / rows, kFloatWidth);
         check.ReduceRows(rows, elements / rows, kFloatWidth);

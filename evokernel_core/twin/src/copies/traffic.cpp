@@ -16,8 +16,8 @@ uint64_t RequestsOf(uint64_t offset, uint64_t length) { return (offset % kReques
 // Requests of all bursts. Their alignment repeats, so a few stand for all.
 uint64_t Requests(uint64_t start, const Span &span)
 {
-    if (span.count == 1) {
-        return RequestsOf(start, span.length);
+    if (span.count <= 1) {
+        return span.count == 0 ? 0 : RequestsOf(start, span.length);
     }
     constexpr uint32_t few = 32;
     const uint32_t looked_at = std::min(span.count, span.stride % kRequest == 0 ? 1U : few);

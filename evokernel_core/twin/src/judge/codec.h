@@ -145,6 +145,15 @@ template <typename T> void DecodePointer(Reader &reader, T *&value)
     }
 }
 
+// Counts and positions are multiplied with widths and strides: none is so large that this runs over.
+inline void CheckCount(int64_t value)
+{
+    constexpr int64_t most = int64_t{1} << 40;
+    if (value < -most || value > most) {
+        Violation("a count is larger than any memory");
+    }
+}
+
 template <typename T> void DecodeEnum(Reader &reader, T &value)
 {
     using Number = std::underlying_type_t<T>;
@@ -181,6 +190,9 @@ template <typename T> void Decode(Reader &reader, T &value)
         value = reader.Raw<uint8_t>() != 0;
     } else if constexpr (std::is_enum_v<T>) {
         detail::DecodeEnum(reader, value);
+    } else if constexpr (std::is_same_v<T, int64_t>) {
+        reader.Bytes(&value, sizeof(T));
+        detail::CheckCount(value);
     } else if constexpr (std::is_arithmetic_v<T> || IsBytes<T>::value) {
         reader.Bytes(&value, sizeof(T));
     } else if constexpr (std::is_pointer_v<T>) {

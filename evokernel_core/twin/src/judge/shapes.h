@@ -45,7 +45,7 @@ EVK_ENUM(AscendC::Impl::Detail::PolicyKind, Default, Unsupported);
 EVK_ENUM(pipe_t, PIPE_S, PIPE_FIX);
 
 EVK_FIELDS(GlobalRef, address, bytes, dtype, bypass_l2);
-EVK_FIELDS(Scalar, value, integer);
+EVK_BYTES(Scalar);
 EVK_FIELDS(Form, kind, count, mask, dst_block, src0_block, src1_block, dst_repeat, src0_repeat, src1_repeat);
 EVK_FIELDS(VecCall, op, dst, src0, src1, scalar, flag);
 EVK_FIELDS(Burst, count, length, src_stride, dst_stride);
