@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -61,6 +62,14 @@ prefix = sandbox_prefix(built.twin, [built.library.parent], [scratch])
 request = RunRequest(Mode.CHECK, load_chip(), outputs=(TensorFile(scratch / "y", 32),))
 work = lambda: run_kernel(built, request, Limits(wall_s=600, cpu_s=600), prefix, scratch)
 """
+JUDGED = (
+    RUN
+    + """
+from evokernel_core.twin.judge import Confinement, judge_kernel
+confinement = Confinement(prefix, sandbox_prefix(built.twin, [built.library.parent], []))
+work = lambda: judge_kernel(built, request, Limits(wall_s=600, cpu_s=600), confinement, scratch)
+"""
+)
 COMPILE = """
 from pathlib import Path
 from evokernel_core.twin.build import prepare, run_tool
@@ -127,6 +136,17 @@ def test_a_running_kernel_ends_with_its_killed_parent(folder: Path) -> None:
     built = build_kernel(KERNEL)
     parent = started(RUN, folder, built.library, "evokernel-twin")
     assert len(working_in(folder)) == 4  # the parent, the watchers of its life and of its quota, the runner
+    parent.kill()
+    parent.wait()
+    assert eventually(lambda: not working_in(folder), GONE_S), names(folder)
+
+
+def test_a_judge_and_its_candidate_end_with_their_killed_parent(folder: Path) -> None:
+    own = folder / "kernel"
+    own.mkdir()
+    library = Path(shutil.copy(build_kernel(KERNEL).library, own))
+    parent = started(JUDGED, folder, library, "evokernel-candi")
+    assert eventually(lambda: len(working_in(folder)) == 5, 10), names(folder)  # with a watcher for each
     parent.kill()
     parent.wait()
     assert eventually(lambda: not working_in(folder), GONE_S), names(folder)
