@@ -191,7 +191,9 @@ def _build_twin(twin: Twin) -> None:
     compiled = {path.name: str(path) for path in built if path.suffix == ".o"}
     in_client = {_object_name(SOURCES / name) for name in _IN_CLIENT}
     client = {name for name in compiled if name.startswith(f"{_CLIENT}-")} | in_client
-    _link_library(twin, twin.library, [path for name, path in compiled.items() if name not in client - in_client])
+    _link_library(
+        twin, twin.library, [path for name, path in compiled.items() if name not in client - in_client]
+    )
     twin.client.parent.mkdir()
     _link_library(twin, twin.client, [compiled[name] for name in sorted(client)])
     _link_program(twin, twin.runner, RUNNER_SOURCE, twin.library, "$ORIGIN")
@@ -211,7 +213,16 @@ def _link_library(twin: Twin, target: Path, objects: Sequence[str]) -> None:
 def _link_program(twin: Twin, target: Path, source: str, library: Path, place: str) -> None:
     own = (*twin.compiler.argv, *LIBRARY_FLAGS, f"-I{twin.include}", f"-I{SOURCES}", "-rdynamic")
     _run(
-        [*own, "-o", str(target), str(SOURCES / source), str(library), f"-Wl,-rpath,{place}", "-lpthread", "-ldl"]
+        [
+            *own,
+            "-o",
+            str(target),
+            str(SOURCES / source),
+            str(library),
+            f"-Wl,-rpath,{place}",
+            "-lpthread",
+            "-ldl",
+        ]
     )
 
 

@@ -196,26 +196,26 @@ ATTACKS = {
     ),
     "a vector at the end of what an address can say": Attack(
         body=REF % "0xFFFFFFE0u, 0xFFFFFFFFu, 0xFFFFFFFFu, 0, 0, 9, twin::DType::F32"
-        + "twin::Vector({twin::VecOp::Add, ref, ref, ref, {}, false}, twin::Form::Count(1 << 20), {});",
+        + "twin::Vector({twin::Api::Add, ref, ref, ref, {}, false}, twin::Form::Count(1 << 20), {});",
         says="",
     ),
     "a vector of a huge count": Attack(
         body=REF % "0, 0xFFFFFFFFu, 0xFFFFFFFFu, 0, 0, 9, twin::DType::F32"
-        + "twin::Vector({twin::VecOp::Add, ref, ref, ref, {}, false}, twin::Form::Count(INT64_MAX), {});",
+        + "twin::Vector({twin::Api::Add, ref, ref, ref, {}, false}, twin::Form::Count(INT64_MAX), {});",
         says="larger than any memory",
     ),
     "a position that does not exist": Attack(
         body=REF % "0, 64, 64, 0, 0, 200, twin::DType::F32"
-        + "twin::Vector({twin::VecOp::Add, ref, ref, ref, {}, false}, twin::Form::Count(8), {});",
+        + "twin::Vector({twin::Api::Add, ref, ref, ref, {}, false}, twin::Form::Count(8), {});",
         says="does not exist",
     ),
     "a type that does not exist": Attack(
         body=REF % "0, 64, 64, 0, 0, 9, (twin::DType)77"
-        + "twin::Vector({twin::VecOp::Add, ref, ref, ref, {}, false}, twin::Form::Count(8), {});",
+        + "twin::Vector({twin::Api::Add, ref, ref, ref, {}, false}, twin::Form::Count(8), {});",
         says="does not exist",
     ),
     "an instruction that does not exist": Attack(
-        body="twin::Vector({(twin::VecOp)250, local.Ref(), local.Ref(), local.Ref(), {}, false}, "
+        body="twin::Vector({(twin::Api)250, local.Ref(), local.Ref(), local.Ref(), {}, false}, "
         "twin::Form::Count(8), {});",
         says="does not know",
     ),

@@ -25,11 +25,11 @@
     CALL(BroadcastTensor, Kernel, void, BroadcastTensor, (const LocalRef &dst, const LocalRef &src,                 \
          const LocalRef *temporary, const uint32_t *dst_shape, const uint32_t *src_shape, int dims, At at), (dst,   \
          src, Opt(temporary), In<16>(dst_shape, static_cast<uint32_t>(dims)), In<16>(src_shape,                     \
-         static_cast<uint32_t>(dims)), Limit<16>(dims), at))                                                        \
+         static_cast<uint32_t>(dims)), AtMost<16>(dims), at))                                                       \
     CALL(BroadcastAxis, Kernel, void, BroadcastAxis, (const LocalRef &dst, const LocalRef &src,                     \
          const LocalRef *temporary, const uint32_t *dst_shape, const uint32_t *src_shape, int dims, int axis,       \
          At at), (dst, src, Opt(temporary), In<16>(dst_shape, static_cast<uint32_t>(dims)), In<16>(src_shape,       \
-         static_cast<uint32_t>(dims)), Limit<16>(dims), Limit<15>(axis), at))                                       \
+         static_cast<uint32_t>(dims)), AtMost<16>(dims), AtMost<15>(axis), at))                                     \
     CALL(DropElements, Kernel, void, DropElements, (const LocalRef &dst, const LocalRef &src,                       \
          const LocalRef &mask, const LocalRef *temporary, float keep, const FilterShape &shape, uint32_t mode,      \
          At at), (dst, src, mask, Opt(temporary), keep, shape, mode, at))                                           \
@@ -74,7 +74,7 @@
          type_size))                                                                                                \
     CALL(Vector, Kernel, void, Vector, (const VecCall &call, const Form &form, At at), (call, form, at))            \
     CALL(LastPlace, Kernel, At, LastPlace, (), ())                                                                  \
-    CALL(FusedCast, Kernel, void, FusedCast, (Fusion op, const LocalRef &dst, const LocalRef &src0,                 \
+    CALL(FusedCast, Kernel, void, FusedCast, (Api op, const LocalRef &dst, const LocalRef &src0,                    \
          const LocalRef &src1, const Form &form, At at), (op, dst, src0, src1, form, at))                           \
     CALL(Cast, Kernel, void, Cast, (const LocalRef &dst, const LocalRef &src, AscendC::RoundMode mode,              \
          const Form &form, At at), (dst, src, mode, form, at))                                                      \
@@ -184,7 +184,7 @@
     CALL(LocalAt2, Kernel, LocalRef, LocalAt, (uint64_t address, DType dtype, const char *api, At at),              \
          (Word(address), dtype, api, at))                                                                           \
     CALL(LocalWords, Kernel, void, LocalWords, (const LocalRef &list, uint64_t *words, uint32_t count,              \
-         const char *api, At at), (list, OutWords<64>(words, count), Limit<64>(count), api, at))                    \
+         const char *api, At at), (list, OutWords<64>(words, count), AtMost<64>(count), api, at))                   \
     CALL(UnknownTranspose, Kernel, void, UnknownTranspose, (uint32_t type, At at), (type, at))                      \
     CALL(TransposeImage, Kernel, void, TransposeImage, (Reshape kind, const LocalRef &dst, const LocalRef &src,     \
          const LocalRef &tmp, const uint32_t *nchw, At at), (kind, dst, src, tmp, In<4>(nchw), at))                 \
@@ -218,8 +218,8 @@
     CALL(FillGlobal, Kernel, void, FillGlobal, (const GlobalRef &dst, uint64_t count, uint64_t pattern,             \
          const char *name, At at), (dst, count, pattern, name, at))                                                 \
     CALL(SetControl, Kernel, void, SetControl, (int first, int last, int64_t value, At at),                         \
-         (Limit<63>(first), Limit<63>(last), value, at))                                                            \
-    CALL(GetControl, Kernel, int64_t, GetControl, (int first, int last), (Limit<63>(first), Limit<63>(last)))       \
+         (AtMost<63>(first), AtMost<63>(last), value, at))                                                          \
+    CALL(GetControl, Kernel, int64_t, GetControl, (int first, int last), (AtMost<63>(first), AtMost<63>(last)))     \
     CALL(SetSaturation, Kernel, void, SetSaturation, (bool floats, bool enabled), (floats, enabled))                \
     CALL(GetSaturation, Kernel, bool, GetSaturation, (bool floats), (floats))                                       \
     CALL(SetPadPattern, Kernel, void, SetPadPattern, (uint64_t pattern), (pattern))                                 \
@@ -228,15 +228,15 @@
     CALL(PreloadLine, Kernel, void, PreloadLine, (const GlobalRef &tensor, int64_t offset, At at), (tensor,         \
          offset, at))                                                                                               \
     CALL(WriteUncached, Kernel, void, WriteUncached, (void *address, uint64_t bits, uint32_t width, At at),         \
-         (Device(address), bits, Limit<8>(width), at))                                                              \
+         (Device(address), bits, AtMost<8>(width), at))                                                             \
     CALL(GlobalWord, Kernel, uint64_t, GlobalWord, (const uint64_t *address, At at), (Device(address), at))         \
     CALL(CheckTensorList, Kernel, void, CheckTensorList, (uint32_t length, uint32_t count, uint64_t found_length,   \
          uint32_t found_count, At at), (length, count, found_length, found_count, at))                              \
     CALL(SyncAllCores, Kernel, void, SyncAllCores, (bool vector_only, At at), (vector_only, at))                    \
     CALL(SyncAllInMemory, Kernel, void, SyncAllInMemory, (const GlobalRef &workspace, const LocalRef &local,        \
          int32_t used_cores, At at), (workspace, local, used_cores, at))                                            \
-    CALL(CrossCoreSet, Kernel, void, CrossCoreSet, (int mode, pipe_t pipe, uint16_t id, At at), (Limit<3>(mode), pipe, id, \
-         at))                                                                                                       \
+    CALL(CrossCoreSet, Kernel, void, CrossCoreSet, (int mode, pipe_t pipe, uint16_t id, At at),                     \
+         (AtMost<3>(mode), pipe, id, at))                                                                           \
     CALL(CrossCoreWait, Kernel, void, CrossCoreWait, (uint16_t id, At at), (id, at))                                \
     CALL(BlockSet, Kernel, void, BlockSet, (const GlobalRef &workspace, const LocalRef &local, int32_t block,       \
          int32_t event, bool vector_only, At at), (workspace, local, block, event, vector_only, at))                \
@@ -281,6 +281,8 @@
     CALL(LoadImageToColumn, Kernel, void, LoadImageToColumn, (const LocalRef &dst, const LocalRef &src,             \
          const Load3D &load, At at), (dst, src, load, at))                                                          \
     CALL(SetFeatureMatrix, Kernel, void, SetFeatureMatrix, (uint16_t height, uint16_t width, const uint8_t *pad,    \
+         At at), (height, width, In<4>(pad), at))                                                                   \
+    CALL(SetFmatrix, Kernel, void, SetFmatrix, (uint16_t height, uint16_t width, const uint8_t *pad,                \
          At at), (height, width, In<4>(pad), at))                                                                   \
     CALL(SetLoadPadding, Kernel, void, SetLoadPadding, (uint64_t bits, At at), (bits, at))                          \
     CALL(SetLoadBoundary, Kernel, void, SetLoadBoundary, (uint32_t bytes, At at), (bytes, at))                      \

@@ -12,8 +12,10 @@ namespace evokernel::twin::wire {
 
 EVK_ENUM(DType, S4, F64);
 EVK_ENUM(Form::Kind, Count, Register);
-EVK_ENUM(VecOp, Add, MulAddRelu);
-EVK_ENUM(Fusion, AddReluCast, MulCast);
+template <> struct EnumRange<Api> {
+    static constexpr Api first = static_cast<Api>(0);
+    static constexpr Api last = static_cast<Api>(sizeof(kApiRows) / sizeof(kApiRows[0]) - 1);
+};
 EVK_ENUM(Reduce, Sum, Min);
 EVK_ENUM(Atomic, None, Min);
 EVK_ENUM(Reshape, Nd2Nd, Nhwc2Nchw);
@@ -47,7 +49,6 @@ EVK_ENUM(pipe_t, PIPE_S, PIPE_FIX);
 EVK_FIELDS(GlobalRef, address, bytes, dtype, bypass_l2);
 EVK_BYTES(Scalar);
 EVK_FIELDS(Form, kind, count, mask, dst_block, src0_block, src1_block, dst_repeat, src0_repeat, src1_repeat);
-EVK_FIELDS(VecCall, op, dst, src0, src1, scalar, flag);
 EVK_FIELDS(Burst, count, length, src_stride, dst_stride);
 EVK_FIELDS(Padding, enabled, left, right, pattern);
 EVK_FIELDS(MergePlan, runs, lengths, valid, repeats, suspend);
@@ -107,6 +108,18 @@ EVK_FIELDS(matmul::BatchCall, batch_a, batch_b, stride_a, stride_b, stride_c, ac
 
 EVK_BYTES(Queue);
 EVK_BYTES(PoolRegion);
+
+// Of an instruction that works lane by lane.
+template <> struct Fields<VecCall> {
+    template <typename T, typename V> static void Visit(T &value, V &&visit)
+    {
+        auto &[op, dst, src0, src1, scalar, flag] = value;
+        visit(op, dst, src0, src1, scalar, flag);
+        if (!RowOf(op).Has(kLanes)) {
+            Violation("an instruction is none that works lane by lane");
+        }
+    }
+};
 
 EVK_FIELDS(CoreInfo, index, blocks, sub, subs, cube);
 

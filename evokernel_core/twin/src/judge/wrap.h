@@ -88,7 +88,7 @@ template <int Count, typename T> InValue<Count, T> In(const T *given) { return {
 template <int Most, typename T> InValue<Most, T> In(const T *given, uint32_t count) { return {given, count}; }
 
 // A number of things that a list above holds: from 0 to Most.
-template <int Most, typename T> struct LimitValue : Value<T> {
+template <int Most, typename T> struct AtMostValue : Value<T> {
     struct Store : Value<T>::Store {
         void Read(Reader &reader)
         {
@@ -99,7 +99,7 @@ template <int Most, typename T> struct LimitValue : Value<T> {
         }
     };
 };
-template <int Most, typename T> LimitValue<Most, T> Limit(const T &given) { return {{given}}; }
+template <int Most, typename T> AtMostValue<Most, T> AtMost(const T &given) { return {{given}}; }
 
 // What the judge writes: Most elements are there, `count` of them are wanted.
 template <int Most, typename T> struct OutValue {
@@ -229,7 +229,7 @@ inline TextValue Text(const char *given) { return {given}; }
 template <typename T> Value<T> Wrap(const T &given) { return {given}; }
 template <typename T> OptValue<T> Wrap(OptValue<T> given) { return given; }
 template <int N, typename T> InValue<N, T> Wrap(InValue<N, T> given) { return given; }
-template <int N, typename T> LimitValue<N, T> Wrap(LimitValue<N, T> given) { return given; }
+template <int N, typename T> AtMostValue<N, T> Wrap(AtMostValue<N, T> given) { return given; }
 template <int N, typename T> OutValue<N, T> Wrap(OutValue<N, T> given) { return given; }
 template <typename T> DeviceValue<T> Wrap(DeviceValue<T> given) { return given; }
 template <int N> OutWordsValue<N> Wrap(OutWordsValue<N> given) { return given; }
