@@ -146,7 +146,7 @@ def test_a_judge_and_its_candidate_end_with_their_killed_parent(folder: Path) ->
     own.mkdir()
     library = Path(shutil.copy(build_kernel(KERNEL).library, own))
     parent = started(JUDGED, folder, library, "evokernel-candi")
-    assert eventually(lambda: len(working_in(folder)) == 5, 10), names(folder)  # with a watcher for each
+    assert eventually(lambda: len(working_in(folder)) == 6, 10), names(folder)  # three watch
     parent.kill()
     parent.wait()
     assert eventually(lambda: not working_in(folder), GONE_S), names(folder)

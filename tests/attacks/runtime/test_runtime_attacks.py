@@ -217,7 +217,7 @@ ATTACKS = {
     "an instruction that does not exist": Attack(
         body="twin::Vector({(twin::Api)250, local.Ref(), local.Ref(), local.Ref(), {}, false}, "
         "twin::Form::Count(8), {});",
-        says="does not know",
+        says="before the launch was over",
     ),
     "a copy from an address of its own": Attack(
         body="static float mine[64]; twin::GlobalRef g; g.address = (uint8_t *)mine; "
