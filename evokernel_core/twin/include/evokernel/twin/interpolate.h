@@ -18,7 +18,8 @@ void Interpolate(const LocalTensor<T> &dst, const LocalTensor<T> &src0, const Lo
     const uint32_t weights = repeats * (repeatMode ? 8 : 1);
     const LocalTensor<T> gathered = tmp.template ReinterpretCast<T>();
     const LocalTensor<T> spread = gathered[repeats * lanes];
-    Gatherb(gathered, src0, offsets, static_cast<int32_t>(repeats), GatherRepeatParams(1, 8), at);
+    Gatherb(gathered.template ReinterpretCast<uint16_t>(), src0.template ReinterpretCast<uint16_t>(), offsets,
+            static_cast<int32_t>(repeats), GatherRepeatParams(1, 8), at);
     Brcb(spread, src1, static_cast<int32_t>((weights + 7) / 8), BrcbRepeatParams(1, 8), at);
     const uint8_t weight_block = repeatMode ? 1 : 0;
     const BinaryRepeatParams multiply(1, 1, weight_block, 8, 8, 8);
