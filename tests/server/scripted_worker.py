@@ -20,6 +20,7 @@ from pathlib import Path
 from attrs import evolve
 
 from evokernel_core import paths
+from evokernel_core.ascendc.emit.integrity import sealed
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -193,9 +194,9 @@ def package(params: dict[str, object]) -> dict[str, object]:
     folder.parent.mkdir(exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=folder.parent))
     manifest = {"verdict": to_data(verdict), "name": name}
-    (temporary / "op_kernel.cpp").write_text(source.op_kernel_cpp)
-    (temporary / "__init__.py").write_text("")
-    (temporary / "kernel.json").write_text(json.dumps(manifest))
+    files = {"op_kernel.cpp": source.op_kernel_cpp, "__init__.py": ""}
+    for file_name, text in {**files, "kernel.json": sealed(manifest, files)}.items():
+        (temporary / file_name).write_text(text)
     if folder.exists():
         for file in temporary.iterdir():
             file.replace(folder / file.name)

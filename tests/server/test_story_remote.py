@@ -19,7 +19,7 @@ from attrs import define
 from tests.server.conftest import eventually
 from tests.server.story import PATIENCE_S, SETTINGS, Story, moved
 
-TOKEN = "a-token-of-the-test"
+TOKEN = "a-token-of-the-test-that-nobody-guesses"
 MODEL = """\
 import torch
 
