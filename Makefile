@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels vendor-operators vsix clean
+.PHONY: setup demo test attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels vendor-operators vsix clean
 
 setup: $(STAMP)
 
@@ -22,7 +22,11 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	@command -v nvim >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends neovim) >/dev/null
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests --ignore tests/e2e
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests --ignore tests/e2e -m "not thorough"
+
+# Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
+attacks: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/attacks
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
