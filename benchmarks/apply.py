@@ -79,7 +79,10 @@ async def start(workspace: Path) -> tuple[LanguageClient, asyncio.Event]:
                 ),
                 window=types.WindowClientCapabilities(work_done_progress=True),
             ),
-            initialization_options={"settings": {"interpreter": sys.executable, "refineInBackground": False}},
+            initialization_options={
+                "settings": {"interpreter": sys.executable, "refineInBackground": False},
+                "trusted": True,
+            },
         )
     )
     client.initialized(types.InitializedParams())

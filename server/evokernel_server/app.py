@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
 from lsprotocol import types
 from lsprotocol.converters import get_converter
 from pygls.exceptions import JsonRpcException
@@ -32,15 +33,17 @@ from evokernel_server.offers import Offer, Offers
 from evokernel_server.options import Options, ServerOptions
 from evokernel_server.outcomes import OutcomeLog
 from evokernel_server.packages import FOLDER, heal
+from evokernel_server.plain import message
 from evokernel_server.progress import Operations
 from evokernel_server.protocol import EvoKernelProtocol
 from evokernel_server.states import mode_of, state_of
 from evokernel_server.status import Mode, Status
 from evokernel_server.store import Store
 from evokernel_server.tasks import spawn
+from evokernel_server.trust import REASON, Trust, sentence
 from evokernel_server.watcher import Watcher
 from evokernel_server.worker import Worker
-from evokernel_server.workspace import Document, Workspace
+from evokernel_server.workspace import Document, Problem, Workspace
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +59,7 @@ class EvoKernelServer(LanguageServer):
         )
         self.options = Options()
         self.own_client = False
+        self.granted = Trust()
         self._told: set[str] = set()
         self.documents = Workspace()
         self.status = Status(self.protocol.notify)
@@ -70,11 +74,11 @@ class EvoKernelServer(LanguageServer):
             self.worker,
             lambda: self.server_options.pause_s,
             self.regions_changed,
-            enabled=lambda: self.options.trusted,
+            enabled=self.trusts,
             programs=lambda: self.options.settings.programs,
             progressed=self.analysis_progressed,
             runs_in=lambda interpreter: self.status.learn(interpreter=interpreter),
-            root_of=lambda document: str(self.documents.root_of(document.path) or ""),
+            root_of=self._trusted_root,
         )
         self.diagnostics = Diagnostics(
             self.text_document_publish_diagnostics, lambda: self.server_options.diagnostics
@@ -94,7 +98,7 @@ class EvoKernelServer(LanguageServer):
         )  # fmt: skip
         self.kernels = Kernels(
             self, self.documents, self.worker, self.jobs, self.outcomes, self.offers, self.operations,
-            self.store, lambda: self.options, self.read_packages,
+            self.store, lambda: self.options, self._trusts_path, self.read_packages,
             verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
         self.notices = Notices(self, self.kernels, lambda: self.own_client)
@@ -108,16 +112,59 @@ class EvoKernelServer(LanguageServer):
     def _settings(self) -> Settings:
         return self.options.settings
 
+    # --- trust
+
+    def trusts(self, document: Document) -> bool:
+        """Whether code of a file may be run."""
+        return document.is_local and self._trusts_path(document.path)
+
+    def _trusts_path(self, path: Path) -> bool:
+        return self.options.trust.covers(path) or self.granted.covers(path)
+
+    def _trusted_root(self, document: Document) -> str:
+        """Where an interpreter is looked for beside a file's own folders; one in a folder that is not
+        trusted is not run for a file that is."""
+        root = self.documents.root_of(document.path)
+        return str(root) if root is not None and self._trusts_path(root) else ""
+
+    def folder_to_trust(self, document: Document) -> Path:
+        """The client's folder that a file is in, else its own."""
+        root = self.documents.root_of(document.path)
+        return root if root is not None and document.path.is_relative_to(root) else document.path.parent
+
+    def trust_folder(self, folder: Path) -> None:
+        """The person trusts a folder until the client ends: what waited in it begins."""
+        self.granted = self.granted.with_folder(folder)
+        self.jobs.start()
+        self.jobs.wake()
+        for document in self.documents.torch_documents():
+            if self.trusts(document) and document.problem is not None and document.problem.reason == REASON:
+                document.problem = None
+                self.document_opened(document)
+
+    # --- jobs
+
     def _may_run(self, job: Job) -> bool:
         """Whether the queue may run a job here: a person's own request always, refinement as configured."""
         wanted = job.kind is JobKind.GENERATE or self.options.settings.refine_in_background
-        return wanted and self.options.trusted and self.documents.covers(Path(job.file))
+        return wanted and self._trusts_path(Path(job.file)) and self.documents.covers(Path(job.file))
 
     async def _job_finished(self, job: Job, report: Report) -> None:
         await self.kernels.resumed(job, report)
 
     async def _ask(self, group: Sequence[Offer]) -> None:
         await self.notices.ask(group)
+
+    def window_show_message(self, params: types.ShowMessageParams) -> None:
+        """As the base class, with no link that a file's name or a program's error could have brought."""
+        super().window_show_message(evolve(params, message=message(params.message)))
+
+    async def window_show_message_request_async(
+        self, params: types.ShowMessageRequestParams
+    ) -> types.MessageActionItem | None:
+        """As ``window_show_message``."""
+        asked = evolve(params, message=message(params.message))
+        return await super().window_show_message_request_async(asked)
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """An error in a handler is a line in the log, not a message over the person's work."""
@@ -130,12 +177,21 @@ class EvoKernelServer(LanguageServer):
         self.show_status()
         if not document.has_torch:
             return
-        self.capture.soon(document, now=True)
+        self._analyse(document)
         spawn(self._take_up(document), "reopening")
+
+    def _analyse(self, document: Document) -> None:
+        """Captures a file at once, or says why that waits."""
+        if self.trusts(document):
+            self.capture.soon(document, now=True)
+        elif document.problem is None:
+            document.problem = Problem(REASON, sentence(self.own_client))
+            self.regions_changed(document)
 
     async def _take_up(self, document: Document) -> None:
         """What is known of a file from before: its packages, acceptances, jobs and offers."""
-        if not self.options.trusted:
+        if not self.trusts(document):
+            await self.read_packages(document)
             return
         await asyncio.to_thread(heal, document.path, time.time())
         await asyncio.to_thread(self.watcher.cover, document.path)
@@ -155,11 +211,13 @@ class EvoKernelServer(LanguageServer):
         self.refresh()
 
     def document_changed(self, document: Document) -> None:
-        self.capture.soon(document)
-        if self.options.trusted:
+        if not self.trusts(document):
+            self._analyse(document)
+        else:
+            self.capture.soon(document)
             self.outcomes.observe(document)
-            if document.counts().keys() - document.installed.keys():
-                spawn(self.read_packages(document), "reading packages")
+        if document.counts().keys() - document.installed.keys():
+            spawn(self.read_packages(document), "reading packages")
 
     def document_closed(self, uri: str) -> None:
         self.documents.close(uri)
@@ -240,14 +298,14 @@ class EvoKernelServer(LanguageServer):
 
     def _state(self) -> tuple[Mode, str, str]:
         """What a person waits for comes first, then the document in front, then work in the background."""
-        if not self.options.trusted:
-            return Mode.OFFLINE, "This workspace is not trusted: files are parsed, nothing is run.", ""
         running = self.jobs.running
         if running is not None and running.kind is JobKind.GENERATE:
             return Mode.BUSY, f"Generating a kernel in {Path(running.file).name}.", ""
         document = self.documents.active
         mode, text = Mode.READY, "EvoKernel is ready."
-        if document is not None:
+        if document is None and not (self.options.trust or self.granted):
+            mode, text = Mode.OFFLINE, sentence(self.own_client)
+        elif document is not None:
             mode, text = state_of(document, analysing=self.capture.is_analysing(document))
         if mode in (Mode.READY, Mode.NOTHING_TO_GAIN):
             if running is not None:

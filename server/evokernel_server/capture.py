@@ -38,7 +38,7 @@ class Capture:
     worker: Worker
     pause_s: Callable[[], float]
     changed: Callable[[Document], None]
-    enabled: Callable[[], bool]
+    enabled: Callable[[Document], bool]
     programs: Callable[[], bool]
     progressed: Callable[[Document], None]
     root_of: Callable[[Document], str]
@@ -53,7 +53,7 @@ class Capture:
     def soon(self, document: Document, *, now: bool = False) -> None:
         """Captures after a pause; a later call puts the pause off."""
         self.forget(document.uri)
-        if not document.has_torch or not self.enabled():
+        if not document.has_torch or not self.enabled(document):
             return
         pause = 0.0 if now else self.pause_s()
         loop = asyncio.get_running_loop()

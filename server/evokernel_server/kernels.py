@@ -53,6 +53,7 @@ class Kernels:
     operations: Operations
     store: Store
     options: Callable[[], Options]
+    trusts: Callable[[Path], bool]
     installed_changed: Callable[[Document], Awaitable[None]]
     verified_by: Callable[[str], None]
 
@@ -78,11 +79,14 @@ class Kernels:
         tracked = document.region(region_id) if document else None
         if document is None or tracked is None:
             raise Refused("The code of this region changed meanwhile; ask again at its present place.")
-        if not self.options().trusted:
-            raise Refused("This workspace is not trusted, so its code is not run; trust it first.")
+        self._need_trust(document)
         if tracked.region.status not in REPLACEABLE:
             raise Refused(tracked.region.reason or "No kernel can be written for this region.")
         return document, tracked.region
+
+    def _need_trust(self, document: Document) -> None:
+        if not self.trusts(document.path):
+            raise Refused("This folder is not trusted, so its code is not run; trust it first.")
 
     async def _generate(
         self, document: Document, region: Region, job: Job, operation: Operation
@@ -190,6 +194,7 @@ class Kernels:
     async def refine_now(self, uri: str, name: str) -> dict[str, Any]:
         """Queues refinement of an installed kernel because a person asked."""
         document = self._document(uri)
+        self._need_trust(document)
         region = await self.region_of(document.path, name)
         await self.refine(document.path, region)
         return {"status": "queued", "message": f"{name} is queued for refinement."}
@@ -278,6 +283,7 @@ class Kernels:
     async def restore_package(self, uri: str, name: str) -> dict[str, Any]:
         """Writes the package of a call again whose folder was deleted."""
         document = self._document(uri)
+        self._need_trust(document)
         region = await self.region_of(document.path, name)
         placed = self.outcomes.find(document.path, name)
         if placed is None:

@@ -13,6 +13,7 @@ from attrs import evolve, field, fields, frozen
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.settings import ModelEndpoint, Settings
+from evokernel_server.trust import OPTION, Trust, read_trust
 
 
 @frozen
@@ -42,22 +43,22 @@ class ServerOptions:
 
 @frozen
 class Options:
-    """Everything configured. ``trusted`` False means: parse only, run nothing of the workspace."""
+    """Everything configured. What ``trust`` does not cover is parsed, and nothing of it is run."""
 
     settings: Settings = field(factory=Settings)
     server: ServerOptions = field(factory=ServerOptions)
-    trusted: bool = True
+    trust: Trust = field(factory=Trust)
 
 
 def read_options(initialization: object, environment: Mapping[str, str] = os.environ) -> Options:
-    """Options of ``initializationOptions``: ``{"settings": {...}, "trusted": bool}``.
+    """Options of ``initializationOptions``: ``{"settings": {...}, "trusted": bool or folders}``.
 
-    Raises UsageError that names the setting with a value of the wrong kind.
+    Without ``trusted`` nothing is. Raises UsageError that names the setting with a value of the wrong kind.
     """
     data = initialization if isinstance(initialization, Mapping) else {}
     options = Options(settings=_with_secrets(Settings(), environment))
     options = update_options(options, data.get("settings"))
-    return evolve(options, trusted=bool(data.get("trusted", True)))
+    return evolve(options, trust=read_trust(data.get(OPTION)))
 
 
 def update_options(options: Options, section: object) -> Options:

@@ -8,6 +8,7 @@ from evokernel_core.domain.region import RegionStatus
 from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_server.kernels import REPLACEABLE
 from evokernel_server.status import Mode
+from evokernel_server.trust import REASON
 from evokernel_server.workspace import Document, Problem, Tracked
 
 _OF_THE_FILE = {"import_failed", "agent_failed", "unsupported", "capture_failed"}
@@ -29,6 +30,8 @@ def mode_of(problem: Problem) -> Mode:
     """Needs inputs, failed by the file, or an error of ours or of the environment."""
     if problem.reason == "needs_shapes":
         return Mode.NEEDS_INPUTS
+    if problem.reason == REASON:
+        return Mode.OFFLINE
     return Mode.FAILED if problem.reason in _OF_THE_FILE else Mode.ERROR
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +20,12 @@ from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
 from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
 
-_IMPORT = re.compile(r"from evokernel_kernels import (?:\(([^)]*)\)|([^\r\n]*))")
-"""Starts with a literal, which the regular expression engine finds at the speed of a plain search."""
+_IMPORT = re.compile(r"from evokernel_kernels import (?:\(([^)]{0,4000})\)|([^\r\n]{0,4000}))")
+"""Starts with a literal, which the regular expression engine finds at the speed of a plain search. Bounded: a
+text of a million open parentheses is read in time that grows with its length."""
+_RUN = re.compile(r"\.run\(")
+_NAME_BEFORE = re.compile(r"(?<![\w.])[^\W\d]\w{0,199}\Z")
+_LONGEST_NAME = 200
 _COMMENT = re.compile(r"#[^\r\n]*")
 MAX_EDITS_KEPT = 2_000
 """Edits remembered while a capture runs; one that lasts longer is simply captured again."""
@@ -69,18 +74,17 @@ class GeneratedCall:
 
 def find_calls(content: str) -> tuple[GeneratedCall, ...]:
     """The calls of the generated kernels that the text imports."""
-    found = [
-        GeneratedCall(name, Extent(run.start(), run.end() - 1))
-        for name in _imported_kernels(content)
-        for run in re.finditer(rf"{name}\.run\(", content)
-        if not _continues_a_name(content, run.start())
-    ]
-    return tuple(sorted(found, key=lambda call: call.extent.start))
-
-
-def _continues_a_name(content: str, offset: int) -> bool:
-    before = content[max(0, offset - 1) : offset]
-    return before == "." or before.isidentifier() or before.isdigit()
+    names = _imported_kernels(content)
+    if not names:
+        return ()
+    found = []
+    for run in _RUN.finditer(content):
+        before = content[max(0, run.start() - _LONGEST_NAME - 1) : run.start()]
+        name = _NAME_BEFORE.search(before)
+        if name is not None and name[0] in names:
+            start = run.start() - len(name[0])
+            found.append(GeneratedCall(name[0], Extent(start, run.end() - 1)))
+    return tuple(found)
 
 
 def _imported_kernels(content: str) -> set[str]:
@@ -112,6 +116,8 @@ class Document:
     """Hash of the text that ``tracked`` was captured from."""
     calls: tuple[GeneratedCall, ...] = ()
     has_torch: bool = False
+    is_local: bool = True
+    """Whether it is a file of this machine; other texts are left alone."""
     installed: Mapping[str, Installed | None] = field(factory=dict)
     """The packages of the calls, as last read; None for one that is missing."""
     _tree: finder.Document | None = None
@@ -146,7 +152,7 @@ class Document:
     def _look(self) -> None:
         """What a text alone tells: whether it is about torch, and which generated ops it calls."""
         content = self.text.content
-        self.has_torch = "torch" in content and finder.imports_torch(content)
+        self.has_torch = self.is_local and "torch" in content and finder.imports_torch(content)
         self.calls = find_calls(content) if self.has_torch else ()
         if not self.has_torch:
             self._tree = None
@@ -237,8 +243,9 @@ class Workspace:
         return document if document is not None and document.has_torch else None
 
     def open(self, item: types.TextDocumentItem) -> Document:
-        path = Path(to_fs_path(item.uri) or item.uri)
-        document = Document(item.uri, path, item.version, Text(item.text, self.encoding))
+        path = local_path(item.uri)
+        text = Text(item.text, self.encoding)
+        document = Document(item.uri, path or Path(item.uri), item.version, text, is_local=path is not None)
         self.documents[item.uri] = document
         return document
 
@@ -264,6 +271,15 @@ class Workspace:
     def covers(self, path: Path) -> bool:
         """Whether a file belongs to what the client has open."""
         return self.at(path) is not None or any(path.is_relative_to(root) for root in self.roots)
+
+
+def local_path(uri: str) -> Path | None:
+    """The file that a URI names; None for what is no file of this machine, as a notebook's cell, a version in
+    a repository or an unsaved buffer."""
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    if not path or "\0" in path or not Path(path).is_absolute() or path.startswith("//"):
+        return None
+    return Path(os.path.normpath(path))
 
 
 def uri_of(path: Path) -> str:

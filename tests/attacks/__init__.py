@@ -16,8 +16,8 @@ from attrs import frozen
 
 @frozen
 class Attack:
-    """``wants`` is what the attacker is after, ``must`` what has to happen instead; ``given`` what the test needs
-    to try it."""
+    """``wants`` is what the attacker is after, ``must`` what has to happen instead; ``given`` what the test
+    needs to try it."""
 
     name: str
     wants: str

@@ -133,6 +133,10 @@ class Editor:
             )
         )
 
+    def save(self, uri: str) -> None:
+        params = types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri))
+        self.client.text_document_did_save(params)
+
     async def hints(self, uri: str) -> list[types.InlayHint]:
         whole = types.Range(types.Position(0, 0), types.Position(100_000, 0))
         params = types.InlayHintParams(types.TextDocumentIdentifier(uri), whole)
@@ -294,7 +298,7 @@ class Sessions:
         self,
         *,
         settings: dict[str, Any] | None = None,
-        trusted: bool = True,
+        trusted: Any = True,
         client_capabilities: types.ClientCapabilities | None = None,
         environment: dict[str, str] | None = None,
     ) -> Editor:
@@ -314,7 +318,7 @@ class Sessions:
                 workspace_folders=[types.WorkspaceFolder(self.workspace.as_uri(), "work")],
                 initialization_options={
                     "settings": {**TEST_SETTINGS, **(settings or {})},
-                    "trusted": trusted,
+                    **({} if trusted is None else {"trusted": trusted}),
                 },
             )
         )

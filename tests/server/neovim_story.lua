@@ -30,7 +30,7 @@ local function start()
     cmd = story.cmd,
     root_dir = story.root,
     capabilities = capabilities,
-    init_options = { settings = story.settings },
+    init_options = { settings = story.settings, trusted = true },
     handlers = {
       ["window/showMessageRequest"] = function(_, params)
         table.insert(log.asked, params.message)

@@ -123,9 +123,30 @@ def documented(version: tuple[int, int]) -> str:
 
 @pytest.mark.usefixtures("scripted")
 def test_the_documented_configuration_attaches(tmp_path: Path, workspace: Path, home: Path) -> None:
+    seen = attach(tmp_path, tmp_path / "models")
+    assert seen["attached"], "the snippet attaches to Python files"
+    assert seen["budget"] == 30
+    assert seen["diagnostics"] == ["Nothing says the shapes of needy's inputs."]
+    assert any(title.startswith("Generate NPU kernel (softmax: 412") for title in seen["titles"])
+
+
+@pytest.mark.usefixtures("scripted")
+def test_the_documented_configuration_trusts_no_other_folder(
+    tmp_path: Path, workspace: Path, home: Path
+) -> None:
+    seen = attach(tmp_path, workspace)
+    assert [item.split(":")[0] for item in seen["diagnostics"]] == [
+        "This folder is not trusted, so nothing of it is run"
+    ]
+    assert [title for title in seen["titles"] if title.startswith(f"Trust {workspace} and run")]
+
+
+def attach(tmp_path: Path, folder: Path) -> Any:
+    """Opens a model of ``folder`` with the documented configuration; the home folder is ``tmp_path``."""
     neovim = shutil.which("nvim")
     assert neovim, "Neovim is missing: apt-get install neovim"
-    model = workspace / "model.py"
+    folder.mkdir(exist_ok=True)
+    model = folder / "model.py"
     model.write_text(MODEL + "\n\ndef needy(x):\n    return torch.relu(x)\n", "utf-8")
     init = tmp_path / "init.lua"
     init.write_text(documented(version_of(neovim)), "utf-8")
@@ -134,13 +155,9 @@ def test_the_documented_configuration_attaches(tmp_path: Path, workspace: Path, 
     subprocess.run(
         [neovim, "--headless", "-i", "NONE", "-n", "-u", str(init), str(model), *look],
         env={**os.environ, "PATH": path, "HOME": str(tmp_path), "OUT": str(tmp_path / "out.json")},
-        cwd=workspace, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True,
+        cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True,
     )  # fmt: skip
-    seen = json.loads((tmp_path / "out.json").read_text("utf-8"))
-    assert seen["attached"], "the snippet attaches to Python files"
-    assert seen["budget"] == 30
-    assert seen["diagnostics"] == ["Nothing says the shapes of needy's inputs."]
-    assert any(title.startswith("Generate NPU kernel (softmax: 412") for title in seen["titles"])
+    return json.loads((tmp_path / "out.json").read_text("utf-8"))
 
 
 @pytest.mark.timeout(900)

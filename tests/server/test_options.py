@@ -13,7 +13,7 @@ from evokernel_core.domain.settings import ProposerName
 
 def test_nothing_given_means_the_defaults() -> None:
     assert read_options(None, {}) == Options()
-    assert read_options({"settings": None, "trusted": True}, {}) == Options()
+    assert read_options({"settings": None, "trusted": False}, {}) == Options()
 
 
 def test_names_are_camel_case() -> None:
@@ -31,7 +31,8 @@ def test_names_are_camel_case() -> None:
     settings = options.settings
     assert (settings.verifier_url, settings.verifier_token) == ("https://v", "token")
     assert (settings.proposer, settings.budget) == (ProposerName.LLM, 12)
-    assert not settings.refine_in_background and not options.server.inlay_hints and not options.trusted
+    assert not settings.refine_in_background and not options.server.inlay_hints
+    assert not options.trust
     endpoint = settings.endpoint
     assert (endpoint.base_url, endpoint.model, endpoint.api_key) == ("https://m", "coder", "key")
     assert (endpoint.token_budget, endpoint.ca_bundle) == (5, "/ca.pem")

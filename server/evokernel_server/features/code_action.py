@@ -12,6 +12,7 @@ from evokernel_server import command_names as names
 from evokernel_server.features import inputs
 from evokernel_server.features.inlay_hint import estimate_words, latencies, lines_around
 from evokernel_server.kernels import REPLACEABLE
+from evokernel_server.plain import plain
 from evokernel_server.text import Extent
 from evokernel_server.workspace import Document, GeneratedCall, Tracked
 
@@ -51,6 +52,8 @@ def actions(
 ) -> Iterator[types.CodeAction]:
     """What can be done on the lines of a range. ``asked``: a person asked for this kind of actions, which
     also offers kernels that are not modelled to gain enough to be offered unasked."""
+    if not server.trusts(document):
+        yield from _for_trust(server, document)
     lines = _lines(document, wanted)
     touched = [item for item in document.tracked if _touches(lines, item.extent)]
     touched.sort(key=lambda item: item.extent.end - item.extent.start)  # the innermost first
@@ -62,6 +65,15 @@ def actions(
         if _touches(lines, call.extent):
             yield from _for_call(server, document, call)
     yield from inputs.actions(server, document, lines)
+
+
+def _for_trust(server: EvoKernelServer, document: Document) -> Iterator[types.CodeAction]:
+    """Asks for trust by the folder's name; where the editor has workspace trust of its own, that is asked."""
+    if server.own_client or not document.is_local:
+        return
+    title = f"Trust {plain(str(server.folder_to_trust(document)))} and run its code to find kernels"
+    command = types.Command(title, names.TRUST, arguments=[{"uri": document.uri}])
+    yield types.CodeAction(title=title, kind=types.CodeActionKind.QuickFix, command=command)
 
 
 def _lines(document: Document, wanted: types.Range) -> Extent:

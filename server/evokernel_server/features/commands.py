@@ -16,6 +16,7 @@ from evokernel_server.edits import apply
 from evokernel_server.features.inputs import observe_command, shapes_edit, unknown_words
 from evokernel_server.kernels import Refused
 from evokernel_server.offers import Offer
+from evokernel_server.plain import plain
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -115,6 +116,18 @@ async def observe(server: EvoKernelServer, given: Arguments) -> Answer:
     return {"status": "shown", "message": message, "commandLine": line, "folder": folder}
 
 
+async def trust(server: EvoKernelServer, given: Arguments) -> Answer:
+    """Trusts the folder of a file until the client ends. Our own client has the editor's trust instead."""
+    document = server.documents.get(_text(given, "uri"))
+    if document is None or not document.is_local:
+        raise Refused("There is no open file whose folder could be trusted: open one first.")
+    if server.own_client:
+        raise Refused("The editor decides what is trusted: run *Workspaces: Manage Workspace Trust*.")
+    folder = server.folder_to_trust(document)
+    server.trust_folder(folder)
+    return {"status": "trusted", "message": f"{plain(str(folder))} is trusted until this editor ends."}
+
+
 async def cancel(server: EvoKernelServer, given: Arguments) -> Answer:
     token = given.get("token")
     ended = server.operations.cancel(token)
@@ -159,6 +172,7 @@ COMMANDS: dict[str, Work] = {
     names.REFINE_NOW: refine_now,
     names.INSERT_SHAPES: insert_shapes,
     names.OBSERVE: observe,
+    names.TRUST: trust,
     names.CANCEL: cancel,
     names.STATUS: status,
 }

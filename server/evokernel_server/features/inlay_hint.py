@@ -16,6 +16,8 @@ from evokernel_core.twin.accuracy import MODEL_ERROR
 from evokernel_core.vendor.rival import Rival
 from evokernel_server.offers import microseconds
 from evokernel_server.packages import Installed
+from evokernel_server.plain import code, markdown, plain
+from evokernel_server.trust import REASON
 from evokernel_server.workspace import Document, Tracked
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def _hint(document: Document, line: int, label: str, tooltip: str) -> types.Inla
     end = document.text.starts[line] + len(document.text.line(line))
     return types.InlayHint(
         position=document.text.position(end),
-        label=label,
+        label=plain(label),
         padding_left=True,
         tooltip=types.MarkupContent(types.MarkupKind.Markdown, tooltip),
     )
@@ -76,7 +78,10 @@ def _problem(document: Document) -> Iterator[types.InlayHint]:
     if document.problem is None or document.tracked:
         return
     yield _hint(
-        document, document.first_line(), f"⚡ {_short(document.problem.reason)}", document.problem.message
+        document,
+        document.first_line(),
+        f"⚡ {_short(document.problem.reason)}",
+        markdown(document.problem.message),
     )
 
 
@@ -86,6 +91,7 @@ def _short(reason: str) -> str:
         "no_interpreter": "no Python with torch",
         "import_failed": "file does not import",
         "agent_failed": "torch stopped",
+        REASON: "not trusted",
     }.get(reason, "not analysed")
 
 
@@ -148,23 +154,23 @@ def _figures(rival: Rival) -> str:
 
 def _rival_line(rival: Rival | None) -> Iterator[str]:
     if rival is not None:
-        row = f" ({rival.source})" if rival.source else ""
-        yield f"- as one operator, `{rival.name}`: {_figures(rival)}{row}"
+        row = f" ({markdown(rival.source)})" if rival.source else ""
+        yield f"- as one operator, {code(rival.name)}: {_figures(rival)}{row}"
 
 
 def evidence(tracked: Tracked) -> str:
     """Markdown: what the figures of a region's hint rest on."""
     region, estimate = tracked.region, tracked.found.estimate
     if estimate is None:
-        return region.reason
+        return markdown(region.reason)
     lines = [
-        f"**{region.op_category}** in `{region.symbol}`",
+        f"**{markdown(region.op_category)}** in {code(region.symbol)}",
         f"- op by op now: {microseconds(estimate.now_us)}",
         *_rival_line(estimate.rival),
         f"- with fused kernels: {microseconds(estimate.after_us)}",
         f"- gain: {_percent(estimate.gain)}{_over(estimate)}{_why_not_offered(estimate)}",
         f"- bound by bytes and operations: {microseconds(estimate.bound_us)}",
-        f"- {estimate.source} on {estimate.chip}, not yet verified",
+        f"- {markdown(estimate.source)} on {markdown(estimate.chip)}, not yet verified",
         *_inputs(region),
     ]
     if estimate.after_us > 0 and estimate.now_us / estimate.after_us > CAUTION_ABOVE:
@@ -197,7 +203,7 @@ def _inputs(region: Region) -> Iterator[str]:
         sizes = region.task.sizes
         for item in region.task.graph.inputs:
             shape = "×".join(str(size) for size in item.spec.sizes(sizes)) or "scalar"
-            yield f"- `{item.expression or item.name}`: {item.spec.dtype} {shape}"
+            yield f"- {code(item.expression or item.name)}: {item.spec.dtype} {shape}"
 
 
 def installed_evidence(installed: Installed) -> str:
@@ -206,21 +212,21 @@ def installed_evidence(installed: Installed) -> str:
     if installed.function:
         return "\n".join(
             [
-                f"**{installed.function}**, as its documentation says; no verifier runs it",
-                f"- {microseconds(latency.us)} {latency.source.value} on {latency.chip}",
+                f"**{markdown(installed.function)}**, as its documentation says; no verifier runs it",
+                f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)}",
                 f"- the same ops one by one: {microseconds(latency.baseline_us)} modelled",
                 f"- bound: {microseconds(latency.roofline_us)} modelled",
             ]
         )
     return "\n".join(
         [
-            f"**{installed.name}**, verified by {installed.verifier}",
-            f"- {microseconds(latency.us)} {latency.source.value} on {latency.chip},"
+            f"**{markdown(installed.name)}**, verified by {markdown(installed.verifier)}",
+            f"- {microseconds(latency.us)} {latency.source.value} on {markdown(latency.chip)},"
             f" {latency.block_dim} vector cores",
             f"- the same ops one by one: {microseconds(latency.baseline_us)}",
             *_rival_line(installed.rival),
             f"- {_gain(installed)}",
-            f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {latency.bottleneck}",
+            f"- bound: {microseconds(latency.roofline_us)}; bottleneck: {markdown(latency.bottleneck)}",
         ]
     )
 

@@ -15,6 +15,7 @@ from pygls.uris import to_fs_path
 from evokernel_core.domain.errors import UsageError
 from evokernel_server.options import Options, read_options, update_options
 from evokernel_server.tasks import spawn
+from evokernel_server.trust import OPTION, Trust, read_trust
 
 if TYPE_CHECKING:
     from evokernel_server.app import EvoKernelServer
@@ -61,8 +62,7 @@ def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
     except UsageError as error:
         log.error("%s", error)
         server.tell_once(str(error))
-        trusted = not _says_untrusted(params.initialization_options)
-        server.options = Options(trusted=trusted)
+        server.options = Options(trust=_trust_alone(params.initialization_options))
     server.own_client = _knows_us(params)
     server.documents.encoding = str(getattr(_encoding(server), "value", _encoding(server)))
     folders = [folder.uri for folder in params.workspace_folders or []]
@@ -70,8 +70,12 @@ def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
     server.documents.roots = [_path(uri) for uri in folders or ([root] if root else [])]
 
 
-def _says_untrusted(options: object) -> bool:
-    return isinstance(options, Mapping) and options.get("trusted") is False
+def _trust_alone(options: object) -> Trust:
+    """What the client trusts, where another of its options is wrong."""
+    try:
+        return read_trust(options.get(OPTION) if isinstance(options, Mapping) else None)
+    except UsageError:
+        return Trust()
 
 
 def _encoding(server: EvoKernelServer) -> Any:
@@ -90,7 +94,7 @@ async def initialised(server: EvoKernelServer) -> None:
     if server.process_id:
         spawn(server.watch_parent(server.process_id), "parent watch")
     await reconfigure(server, None)
-    if server.options.trusted:
+    if server.options.trust:
         server.jobs.start()
     server.show_status()
     server.status.resend()
