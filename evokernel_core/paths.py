@@ -1,4 +1,5 @@
-"""Where the product keeps its data: the platform's user folders, or EVOKERNEL_HOME."""
+"""Where the product keeps its data, readable by its owner alone: the platform's user folders, or
+EVOKERNEL_HOME."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pathlib import Path
 import platformdirs
 
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.private import private_folder
 
 
 def data_dir() -> Path:
@@ -34,7 +36,8 @@ def log_path() -> Path:
 def _ensure(folder: str) -> Path:
     path = Path(folder)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        if not (os.environ.get("EVOKERNEL_HOME") and path.is_dir()):
+            private_folder(path)  # a folder that the person made and named keeps its mode
     except OSError as error:
         raise UsageError(
             f"The folder {path} cannot be made ({error.strerror}): set EVOKERNEL_HOME to one that can."

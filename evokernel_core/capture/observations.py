@@ -16,6 +16,7 @@ from attrs import evolve, field, frozen
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.paths import cache_dir
+from evokernel_core.private import private_folder
 
 _VERSION = 1
 
@@ -99,12 +100,6 @@ def observations_of(file: Path) -> list[Any]:
     found = ObservationStore().of(file)
     data: list[Any] = to_data(found.observations) if found else []
     return data
-
-
-def private_folder(folder: Path) -> None:
-    """Makes a folder that nobody else can read."""
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
 
 
 def _read(path: Path) -> Observed | None:

@@ -17,8 +17,9 @@ from pathlib import Path
 from attrs import frozen
 
 from evokernel_core.capture import agent
-from evokernel_core.capture.observations import ObservationStore, Run, private_folder, read_run
+from evokernel_core.capture.observations import ObservationStore, Run, read_run
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.private import private_folder
 
 _STARTUP = Path(agent.__file__).parent / "observation" / "startup"
 _PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?", re.IGNORECASE)

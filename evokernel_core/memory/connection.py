@@ -17,6 +17,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from evokernel_core.domain.errors import StoreError
+from evokernel_core.memory.migrations import NAMES
+from evokernel_core.private import private_file, private_folder
 
 BUSY_TIMEOUT_S = 30.0
 """How long to wait for another process's transaction; ours last milliseconds."""
@@ -36,7 +38,7 @@ class Connection:
         self._lock = threading.RLock()
         self._depth = 0
         with self._reporting():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._prepare()
             self._db = sqlite3.connect(
                 self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
@@ -45,6 +47,32 @@ class Connection:
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute("PRAGMA recursive_triggers=ON")
             self._migrate()
+
+    def _prepare(self) -> None:
+        """The file, its owner's alone, as are the journals that SQLite makes beside it with the same mode."""
+        if not self.path.parent.is_dir():
+            private_folder(self.path.parent)
+        self._refuse_newer()
+        for name in (self.path, *(self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))):
+            if name == self.path or name.exists():
+                private_file(name)
+
+    def _refuse_newer(self) -> None:
+        """Looks at the schema without writing: what a newer version keeps, this one would damage."""
+        if not self.path.exists() or not self.path.stat().st_size:
+            return
+        reading = sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S
+        )
+        try:
+            newer = sorted(applied(reading) - NAMES)
+        finally:
+            reading.close()
+        if newer:
+            raise StoreError(
+                f"The memory {self.path} was written by a newer EvoKernel (its schema has {newer[-1]}): "
+                "update this one, or set EVOKERNEL_HOME to another folder."
+            )
 
     def close(self) -> None:
         with self._lock:
@@ -109,19 +137,11 @@ class Connection:
 
     def _migrate(self) -> None:
         """sqlite-utils imports numpy where it finds it, so it is loaded only when there is work."""
-        from evokernel_core.memory.migrations import NAMES
-
-        if not self._applied() >= NAMES:
+        if not applied(self._db) >= NAMES:
             from evokernel_core.memory.migrations.apply import apply
 
             with self.transaction():
                 apply(self._db)
-
-    def _applied(self) -> set[str]:
-        table = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
-        if not self._db.execute(table).fetchone():
-            return set()
-        return {row["name"] for row in self._db.execute("SELECT name FROM _sqlite_migrations")}
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
@@ -137,6 +157,14 @@ class Connection:
             ) from error
         except OSError as error:
             raise StoreError(f"The memory {self.path} cannot be opened: {error}.") from error
+
+
+def applied(database: sqlite3.Connection) -> set[str]:
+    """The steps of the schema's history that a database has."""
+    table = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
+    if not database.execute(table).fetchone():
+        return set()
+    return {row[0] for row in database.execute("SELECT name FROM _sqlite_migrations")}
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from evokernel_core import temporary
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.domain.job import JobKind
@@ -243,6 +244,7 @@ def main() -> None:
     finally:
         worker.close()
         end_children()
+        temporary.leave()
         os._exit(0)  # threads may be in a call that does not return
 
 

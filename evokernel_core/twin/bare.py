@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import evolve, frozen
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_files, check_callees, prepare
 from evokernel_core.twin.chip import Chip
@@ -347,7 +347,7 @@ def run_bare(
     ``auto_sync`` the compiler is taken to insert no barriers (``--cce-auto-sync=off``).
     """
     mode, chip, trace = how
-    with tempfile.TemporaryDirectory(prefix="evokernel-bare-") as name:
+    with temporary.folder("bare") as name:
         folder = Path(name)
         outputs = bare.tensors.outputs
         request = RunRequest(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.build import (
@@ -183,7 +184,7 @@ def run_program(
     """
     mode, chip, trace = how
     bounds = limits or Limits(wall_s=600.0, address_space=16 * 1024**3)
-    with tempfile.TemporaryDirectory(prefix="evokernel-program-") as name:
+    with temporary.folder("program") as name:
         folder = Path(name)
         (folder / "chip.txt").write_text(runner_text(chip))
         environment = {

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from attrs import frozen
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError
 from evokernel_core.domain.verdict import Hazard, Severity
 from evokernel_core.lifeline import lifeline
@@ -166,7 +167,7 @@ def run_kernel(
     """
     if scratch is not None:
         return _run_in(scratch, built, request, limits or KERNEL_LIMITS, command_prefix)
-    with tempfile.TemporaryDirectory(prefix="evokernel-run-") as folder:
+    with temporary.folder("run") as folder:
         return _run_in(Path(folder), built, request, limits or KERNEL_LIMITS, command_prefix)
 
 

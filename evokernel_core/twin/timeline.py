@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from attrs import define, field
 from jinja2 import Environment
 from markupsafe import Markup
 
+from evokernel_core import temporary
 from evokernel_core.twin.run import RunResult
 
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
@@ -29,7 +29,7 @@ def chrome_trace(wanted: Path | None) -> Iterator[Path | None]:
     if wanted is None or wanted.suffix != ".html":
         yield wanted
         return
-    with TemporaryDirectory(prefix="evokernel-trace-") as folder:
+    with temporary.folder("trace") as folder:
         yield Path(folder) / "trace.json"
 
 

@@ -5,7 +5,6 @@ A failure skips the steps that need what it lacks, and no others.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.twin.chip import Chip
 from evokernel_core.verifier.backends.bisheng import compile_problem
@@ -37,7 +37,7 @@ def first_run(python: str) -> Iterator[Step]:
     yield _step("driver", host.ask_driver)
     yield _step("torch_npu", host.ask_torch_npu)
     yield _step("versions", host.compare_versions)
-    with tempfile.TemporaryDirectory(prefix="evokernel-first-run-") as folder:
+    with temporary.folder("first-run") as folder:
         for probe in probes():
             kernel = _Kernel(host, probe, Path(folder) / probe.name)
             for word, action in kernel.steps():

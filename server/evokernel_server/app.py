@@ -17,7 +17,7 @@ from lsprotocol.converters import get_converter
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
-from evokernel_core import __version__, paths
+from evokernel_core import __version__, paths, temporary
 from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind
@@ -48,6 +48,8 @@ from evokernel_server.workspace import Document, Problem, Workspace
 log = logging.getLogger(__name__)
 
 _PARENT_CHECK_S = 2.0
+_WORKER_END_S = 1.0
+"""A killed worker is gone in milliseconds; then what it left in the temporary directory is removed."""
 
 
 class EvoKernelServer(LanguageServer):
@@ -64,7 +66,7 @@ class EvoKernelServer(LanguageServer):
         self.documents = Workspace()
         self.status = Status(self.protocol.notify)
         self.operations = Operations(self)
-        self.store = Store(paths.memory_path())
+        self.store = Store(paths.memory_path(), self.tell_once)
         self.worker = Worker(self._settings)
         self._make_services()
         features.register(self)
@@ -325,7 +327,8 @@ class EvoKernelServer(LanguageServer):
     def close(self) -> None:
         """Ends our processes and closes the memory; unfinished jobs stay in it."""
         self.jobs.stop()
-        self.worker.kill()
+        pid = self.worker.kill()
+        temporary.sweep_after(pid, _WORKER_END_S)
         self.watcher.stop()
         self.store.close()
 

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import IO
 
+from evokernel_core.private import private_folder, private_opener
+
 
 class Claims:
     """Locks under ``folder``; two servers of one person never run the same job."""
@@ -19,8 +21,8 @@ class Claims:
         """Whether the job is now ours."""
         if job_id in self.held:
             return True
-        self._folder.mkdir(parents=True, exist_ok=True)
-        file = (self._folder / f"{job_id}.lock").open("ab")
+        private_folder(self._folder)
+        file = open(self._folder / f"{job_id}.lock", "ab", opener=private_opener)  # noqa: SIM115
         try:
             _lock(file)
         except OSError:

@@ -169,6 +169,7 @@ class JobQueue:
         return True
 
     async def _work(self) -> None:
+        pause = 0.0
         while True:
             self._wake.clear()
             try:
@@ -178,9 +179,11 @@ class JobQueue:
                 else:
                     async with self._turn:
                         await self._background(job)
+                pause = 0.0
             except EvoKernelError as error:
                 log.error("The job queue met an error: %s", error)
-                await asyncio.sleep(self.retry_s()[0])
+                pause = min(max(2 * pause, self.retry_s()[0]), self.retry_s()[1])
+                await asyncio.sleep(pause)
 
     async def _rest(self) -> None:
         """Sleeps until something changes or a waiting job is due."""

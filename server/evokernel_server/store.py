@@ -22,17 +22,23 @@ _CREATE_TIMEOUT_S = 60.0
 class Store:
     """``await store(lambda memory: ...)`` runs a short transaction and gives its result.
 
-    The file is opened at the first use. Another process's lock is waited for on the thread.
+    The file is opened at the first use. Another process's lock is waited for on the thread. ``failed`` hears
+    the sentence of each StoreError: a person has to act, as where the disk is full.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, failed: Callable[[str], None] = lambda _: None) -> None:
         self._path = path
+        self._failed = failed
         self._memory: Memory | None = None
         self._closed = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memory")
 
     async def __call__(self, work: Callable[[Memory], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+        except StoreError as error:
+            self._failed(str(error))
+            raise
 
     def _run(self, work: Callable[[Memory], T]) -> T:
         if self._memory is None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import define, field
 
-from evokernel_core.capture.observations import private_folder
+from evokernel_core.private import private_folder
 from evokernel_server.packages import FOLDER, import_root
 
 log = logging.getLogger(__name__)

@@ -216,11 +216,14 @@ class Worker:
         level = logging.INFO if self._ending else logging.WARNING
         log.log(level, "The worker ended with status %s after %.1f s.", status, lived)
 
-    def kill(self) -> None:
-        """Ends the worker and all that it started; the next request starts another."""
+    def kill(self) -> int:
+        """Ends the worker and all that it started; the next request starts another. Gives its process's
+        number, 0 where there was none."""
         self._ending = True
-        if self._process is not None:
-            _kill_group(self._process)
+        if self._process is None:
+            return 0
+        _kill_group(self._process)
+        return self._process.pid
 
     async def restart(self) -> None:
         """Ends the worker so that the next request starts one with the present settings."""

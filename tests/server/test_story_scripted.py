@@ -218,7 +218,7 @@ async def test_an_untrusted_workspace_runs_nothing(
     uri = editor.open(workspace / "model.py")
     status = await editor.command("evokernel.status")
     assert "not trusted" in status["text"]
-    assert await editor.hints(uri) == []
+    assert [hint.label for hint in await editor.hints(uri)] == ["⚡ not trusted"]
 
 
 async def test_a_file_without_torch_costs_nothing(sessions: Any, workspace: Path) -> None:

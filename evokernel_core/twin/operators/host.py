@@ -15,6 +15,7 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core.domain.errors import BuildError, EvoKernelError
+from evokernel_core import temporary
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.build import OPERATOR_SOURCE, SOURCES, CandidateError, Twin, prepare, run_tool
 from evokernel_core.twin.chip import Chip, runner_text
@@ -61,13 +62,13 @@ class HostProgram:
         return found
 
     def _asked_of(self, task: str, request: str, chip: Chip) -> Mapping[str, Any]:
-        with tempfile.TemporaryDirectory(prefix="evokernel-call-") as name:
+        with temporary.folder("call") as name:
             file = Path(name) / "request.txt"
             file.write_text(request)
             return self._asked(chip, (task, str(file)))
 
     def _asked(self, chip: Chip, words: Sequence[str]) -> Mapping[str, Any]:
-        with tempfile.TemporaryDirectory(prefix="evokernel-host-") as name:
+        with temporary.folder("host") as name:
             flat = Path(name) / "chip.txt"
             flat.write_text(runner_text(chip))
             command = (*limited(self.twin, _LIMITS), str(self.executable), str(flat), *words)

@@ -9,6 +9,7 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import EvoKernelError, UsageError
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Severity
@@ -117,7 +118,7 @@ def ran_case(
         folder = read_folder(root, project)
         host = build_host(folder)
         description = host.describe(chip)
-        with tempfile.TemporaryDirectory(prefix="evokernel-operator-") as name:
+        with temporary.folder("operator") as name:
             work = Path(name)
             copytree(case_file.parent, work, dirs_exist_ok=True)
             stage = "kernel"

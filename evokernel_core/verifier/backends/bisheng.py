@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from evokernel_core import temporary
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
@@ -67,7 +67,7 @@ def compile_problem(toolkit: Toolkit, files: dict[str, str]) -> str:
 
     Raises CandidateError with code ``compile-timeout``.
     """
-    with tempfile.TemporaryDirectory(prefix="evokernel-bisheng-") as name:
+    with temporary.folder("bisheng") as name:
         for file, text in files.items():
             (Path(name) / file).write_text(text)
         command = compile_command(toolkit, ("op_kernel.cpp",), "op_kernel.o", link=False)

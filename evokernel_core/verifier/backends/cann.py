@@ -15,7 +15,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from evokernel_core import __version__
+from evokernel_core import __version__, temporary
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Severity
@@ -89,7 +89,7 @@ class CannBackend:
 
     def build(self, task: KernelTask, source: KernelSource) -> CannKernel:
         """Compiles the two files and the host glue. Raises CandidateError."""
-        folder = tempfile.TemporaryDirectory(prefix="evokernel-cann-")
+        folder = temporary.folder("cann")
         work = Path(folder.name)
         files = {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h, "glue.cpp": GLUE}
         for name, text in files.items():
@@ -115,7 +115,7 @@ class CannBackend:
 
     def measure(self, built: CannKernel, request: TimingRequest) -> Timing:
         """The mean device time of a launch after warm-up. Raises CandidateError, VerifierError."""
-        with tempfile.TemporaryDirectory(prefix="evokernel-msprof-") as name:
+        with temporary.folder("msprof") as name:
             self.profile(built, request, Path(name))
             return read_timing(Path(name) / PROFILE, built.kernels)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from pathlib import Path
 
 from attrs import evolve
 
-from evokernel_core import __version__
+from evokernel_core import __version__, temporary
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
@@ -91,7 +90,7 @@ class TwinBackend:
         # Addresses are reserved for tensors of any size, but no page of them is ever touched.
         reserved = 2 * sum(request.input_bytes) + 2 * sum(request.output_bytes)
         limits = evolve(self._limits, address_space=self._limits.address_space + reserved)
-        with tempfile.TemporaryDirectory(prefix="evokernel-time-") as folder:
+        with temporary.folder("time") as folder:
             run = RunRequest(
                 mode=Mode.TIME,
                 chip=self.chip,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterUnavailable, VerifierError
 from evokernel_core.domain.task import KernelTask, Tolerance, tolerance_for
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
@@ -86,7 +86,7 @@ def check(
     for plan in plans:
         if cancelled():
             raise VerifierError("The verification was cancelled.")
-        with tempfile.TemporaryDirectory(prefix="evokernel-case-") as folder:
+        with temporary.folder("case") as folder:
             case_reference = _reference(task, plan, reference, Path(folder), plan is plans[-1] and not ran)
             if case_reference is None:
                 continue

@@ -12,6 +12,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.uris import to_fs_path
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import UsageError
 from evokernel_server.options import Options, read_options, update_options
 from evokernel_server.tasks import spawn
@@ -98,6 +99,7 @@ async def initialised(server: EvoKernelServer) -> None:
         server.jobs.start()
     server.show_status()
     server.status.resend()
+    await asyncio.to_thread(temporary.sweep)
 
 
 async def reconfigure(server: EvoKernelServer, pushed: object) -> None:
