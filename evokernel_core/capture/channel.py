@@ -20,8 +20,13 @@ from evokernel_core.lifeline import Lifeline
 LINES_KEPT = 20
 
 
+class AgentEnded(AgentFailed):
+    """The child was gone before it answered, as when the system ran out of memory and killed it."""
+
+
 class Channel:
-    """One running child. Every failure to answer ends the child and raises AgentFailed.
+    """One running child. Every failure to answer ends the child and raises AgentFailed, AgentEnded
+    where it had ended by itself.
 
     The child takes ``--until-eof DESCRIPTOR`` and ends with that pipe, which is this process's.
     Starting raises InterpreterUnavailable where the command is no program.
@@ -66,7 +71,7 @@ class Channel:
         return "\n".join(self._lines)
 
     def request(self, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The answer message. Raises AgentFailed after a timeout or when the child is gone."""
+        """The answer message. Raises AgentFailed after a timeout, AgentEnded when the child is gone."""
         self._next_id += 1
         message = {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}
         try:
@@ -82,8 +87,9 @@ class Channel:
             ) from None
         if answer is None or answer.get("id") != self._next_id:
             self.kill()
-            raise AgentFailed(
-                f"The torch agent ended during {method} ({self._epitaph()}): correct the file and try again."
+            raise AgentEnded(
+                f"The torch agent ended during {method} ({self._epitaph()}), twice in a row: "
+                "correct the file and try again."
             )
         return answer
 

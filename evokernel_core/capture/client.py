@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from evokernel_core.capture import agent
 from evokernel_core.capture.calls import Calls
-from evokernel_core.capture.channel import Channel
+from evokernel_core.capture.channel import AgentEnded, Channel
 from evokernel_core.capture.observations import observations_of
 from evokernel_core.capture.reference import ReferenceCase
 from evokernel_core.capture.regions import Outline, regions_of
@@ -170,6 +170,15 @@ class AgentClient:
         return answer["result"]
 
     def _answer(self, method: str, params: dict[str, Any], timeout_s: float | None) -> dict[str, Any]:
+        """One that was killed, as an idle one may be where memory is short, is started again silently; a
+        second end in a row is the file's."""
+        try:
+            return self._ask(method, params, timeout_s)
+        except AgentEnded as error:
+            log.info("The torch agent is started again: %s", error)
+            return self._ask(method, params, timeout_s)
+
+    def _ask(self, method: str, params: dict[str, Any], timeout_s: float | None) -> dict[str, Any]:
         if self._channel is None or not self._channel.alive:
             self.close()
             self._channel = self._spawn()
