@@ -12,7 +12,9 @@ from evokernel_core.capture.observe import workspace_of
 _MAIN = re.compile(r"^if\s+__name__\s*==\s*['\"]__main__['\"]", re.MULTILINE)
 _LIKELY = ("train", "main", "run", "demo", "example", "sample", "generate", "infer", "test", "bench")
 _MOST_FILES = 300
+_MOST_FOLDERS = 1000
 _LARGEST = 200_000
+_ANY = "PROGRAM.py"
 _LEFT_OUT = frozenset({"site-packages", "node_modules", "build", "dist", "__pycache__"})
 
 
@@ -20,23 +22,32 @@ def command_for(file: Path, text: str, python: str = "python") -> str:
     """``evokernel observe -- python train.py``, to be run in the project's folder; the program is the file
     itself where it has a ``__main__`` block, else one that imports it, else the project's tests."""
     workspace = workspace_of(file.parent)
+    if not python.isprintable():
+        python = "python"
     if _MAIN.search(text):
-        program = shlex.quote(_relative(file, workspace))
+        program = shlex.quote(_relative(file, workspace)) if _can_be_typed(file) else _ANY
     else:
-        program = _user(file, workspace) or ("-m pytest" if (workspace / "tests").is_dir() else "PROGRAM.py")
+        program = _user(file, workspace) or ("-m pytest" if (workspace / "tests").is_dir() else _ANY)
     return f"evokernel observe -- {shlex.quote(python)} {program}"
 
 
 def _user(file: Path, workspace: Path) -> str:
     """A program of the project that imports the file, the likeliest first; empty where none is found."""
     imports = re.compile(rf"^\s*(?:from|import)\s[^\n]*\b{re.escape(file.stem)}\b", re.MULTILINE)
-    found = [item for item in _sources(workspace) if item != file and _uses(item, imports)]
+    found = [
+        item for item in _sources(workspace) if item != file and _can_be_typed(item) and _uses(item, imports)
+    ]
     if not found:
         return ""
     best = min(found, key=lambda item: (_rank(item), len(item.parts), str(item)))
     if best.name.startswith("test_"):
         return f"-m pytest {shlex.quote(_relative(best, workspace))}"
     return shlex.quote(_relative(best, workspace))
+
+
+def _can_be_typed(file: Path) -> bool:
+    """A terminal acts on control characters before a shell sees the quotes around them."""
+    return str(file).isprintable()
 
 
 def _rank(file: Path) -> int:
@@ -57,8 +68,9 @@ def _uses(file: Path, imports: re.Pattern[str]) -> bool:
 
 def _sources(workspace: Path) -> Iterator[Path]:
     """The first Python files of a project, those near its top before others."""
-    waiting, count = [workspace], 0
-    while waiting and count < _MOST_FILES:
+    waiting, count, looked = [workspace], 0, 0
+    while waiting and count < _MOST_FILES and looked < _MOST_FOLDERS:
+        looked += 1
         try:
             inside = sorted(waiting.pop(0).iterdir())
         except OSError:
@@ -66,9 +78,11 @@ def _sources(workspace: Path) -> Iterator[Path]:
         for path in inside:
             if path.name.startswith(".") or path.name in _LEFT_OUT or (path / "pyvenv.cfg").exists():
                 continue
+            if path.is_symlink():
+                continue  # it may lead round in circles, or out of the project
             if path.is_dir():
                 waiting.append(path)
-            elif path.suffix == ".py":
+            elif path.suffix == ".py" and path.is_file():
                 count += 1
                 yield path
 

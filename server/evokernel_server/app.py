@@ -39,7 +39,7 @@ from evokernel_server.protocol import EvoKernelProtocol
 from evokernel_server.states import mode_of, state_of
 from evokernel_server.status import Mode, Status
 from evokernel_server.store import Store
-from evokernel_server.tasks import spawn
+from evokernel_server.tasks import Latest, spawn
 from evokernel_server.trust import REASON, Trust, sentence
 from evokernel_server.watcher import Watcher
 from evokernel_server.worker import Worker
@@ -48,6 +48,8 @@ from evokernel_server.workspace import Document, Problem, Workspace
 log = logging.getLogger(__name__)
 
 _PARENT_CHECK_S = 2.0
+_REFRESH_S = 30.0
+"""A client that has not answered a refresh by then is asked anew at the next one."""
 _WORKER_END_S = 1.0
 """A killed worker is gone in milliseconds; then what it left in the temporary directory is removed."""
 
@@ -104,6 +106,8 @@ class EvoKernelServer(LanguageServer):
             verified_by=lambda verifier: self.status.learn(verifier=verifier),
         )  # fmt: skip
         self.notices = Notices(self, self.kernels, lambda: self.own_client)
+        self.refreshing = Latest(self._refresh, "refresh")
+        self.rereading = Latest(self._packages_changed, "reading packages")
         self.observations = ObservationStore()
         self.watcher = Watcher(self.path_changed, self.observations.folder)
 
@@ -262,11 +266,14 @@ class EvoKernelServer(LanguageServer):
                     self.capture.again(document)
         elif FOLDER in path.parts:
             for document in self.documents.torch_documents():
-                spawn(self._packages_changed(document), "reading packages")
+                self.rereading.ask(document.uri)
         elif any(p.file == path for p in self.outcomes.placements) and self.documents.at(path) is None:
             spawn(self._read_changed(path), "reading a changed file")
 
-    async def _packages_changed(self, document: Document) -> None:
+    async def _packages_changed(self, uri: str) -> None:
+        document = self.documents.get(uri)
+        if document is None:
+            return
         await asyncio.to_thread(self.watcher.cover, document.path)
         if document.counts():
             await self.read_packages(document)
@@ -284,15 +291,15 @@ class EvoKernelServer(LanguageServer):
         """Asks the client for its hints again; clients that cannot are left alone."""
         workspace = self.client_capabilities.workspace
         if workspace and workspace.inlay_hint and workspace.inlay_hint.refresh_support:
-            spawn(self._refresh(types.WORKSPACE_INLAY_HINT_REFRESH), "refresh")
+            self.refreshing.ask(types.WORKSPACE_INLAY_HINT_REFRESH)
         lens = self.server_options.code_lens
         if lens and workspace and workspace.code_lens and workspace.code_lens.refresh_support:
-            spawn(self._refresh(types.WORKSPACE_CODE_LENS_REFRESH), "refresh")
+            self.refreshing.ask(types.WORKSPACE_CODE_LENS_REFRESH)
 
     async def _refresh(self, method: str) -> None:
         try:
-            await self.protocol.send_request_async(method, None)
-        except JsonRpcException as error:
+            await asyncio.wait_for(self.protocol.send_request_async(method, None), _REFRESH_S)
+        except (JsonRpcException, TimeoutError) as error:
             log.info("The client did not refresh: %s", error)
 
     def show_status(self) -> None:

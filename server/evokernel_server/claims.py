@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import IO
 
+from evokernel_core.domain.errors import StoreError
 from evokernel_core.private import private_folder, private_opener
 
 
@@ -18,9 +19,17 @@ class Claims:
         self.held: dict[str, IO[bytes]] = {}
 
     def take(self, job_id: str) -> bool:
-        """Whether the job is now ours."""
+        """Whether the job is now ours. Raises StoreError where no lock can be made."""
         if job_id in self.held:
             return True
+        try:
+            return self._take(job_id)
+        except OSError as error:
+            raise StoreError(
+                f"A job cannot be locked in {self._folder} ({error.strerror}); check the disk and its rights."
+            ) from error
+
+    def _take(self, job_id: str) -> bool:
         private_folder(self._folder)
         file = open(self._folder / f"{job_id}.lock", "ab", opener=private_opener)  # noqa: SIM115
         try:

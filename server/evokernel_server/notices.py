@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import re
 from collections.abc import Callable, Sequence
 
 from attrs import define
@@ -83,7 +84,7 @@ class Notices:
             original.splitlines(keepends=True), proposed.splitlines(keepends=True),
             f"{name} (installed)", f"{name} (offered)",
         )  # fmt: skip
-        path = paths.cache_dir() / "diffs" / f"{name}.diff"
+        path = paths.cache_dir() / "diffs" / f"{re.sub(r'[^A-Za-z0-9_]', '_', name)[:100]}.diff"
         await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(path.write_text, f"{title}\n" + "".join(lines), "utf-8")
         window = self.server.client_capabilities.window

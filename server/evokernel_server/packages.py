@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ log = logging.getLogger(__name__)
 
 FOLDER = "evokernel_kernels"
 MANIFEST = "kernel.json"
+MOST_BYTES = 16 * 1024**2
+"""A manifest is some kilobytes; that of the largest program some hundred."""
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, EvoKernelError, ExceptionGroup)
 _STAGING_S = 30.0
 """Writing a package takes milliseconds; a hidden folder older than this belongs to nobody."""
 
@@ -64,13 +68,15 @@ def heal(file: Path, now: float) -> tuple[str, ...]:
     the second step is missing, the old one is put back. Staging folders of the dead are removed.
     """
     parent = import_root(file) / FOLDER
+    if parent.is_symlink():
+        return ()
     back = []
     for hidden in sorted(parent.glob(".*-*")) if parent.is_dir() else ():
-        if not hidden.is_dir() or now - hidden.stat().st_mtime < _STAGING_S:
+        if hidden.is_symlink() or not hidden.is_dir() or now - hidden.stat().st_mtime < _STAGING_S:
             continue
         for kept in hidden.iterdir() if "-old-" in hidden.name else ():
             target = parent / kept.name
-            if (kept / MANIFEST).exists() and not target.exists():
+            if not kept.is_symlink() and (kept / MANIFEST).exists() and not target.exists():
                 kept.rename(target)
                 back.append(target.name)
         shutil.rmtree(hidden, ignore_errors=True)
@@ -78,10 +84,13 @@ def heal(file: Path, now: float) -> tuple[str, ...]:
 
 
 def read_installed(file: Path, name: str) -> Installed | None:
-    """The package of a generated call in ``file``; None where it is missing or unreadable."""
+    """The package of a generated call in ``file``; None where it is missing or unreadable, and for what is no
+    name of a package."""
+    if not name.isidentifier():
+        return None
     folder = package_folder(file, name)
     try:
-        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest = read_manifest(folder / MANIFEST)
         check_files(folder, manifest)
         if "vendor" in manifest:
             return _borrowed(name, folder, manifest)
@@ -89,14 +98,31 @@ def read_installed(file: Path, name: str) -> Installed | None:
     except PackageChanged as error:
         log.warning("%s", error)
         return None
-    except (OSError, ValueError, KeyError, TypeError, EvoKernelError, ExceptionGroup):
+    except _UNREADABLE:
         return None
-    if verdict.latency is None:
+    if verdict.latency is None or not _is_sound(verdict.latency):
         return None
     rival = _rival(manifest, verdict.latency.chip)
     return Installed(
         name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier, rival
     )
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """A manifest as JSON. Raises OSError or ValueError for what is none: a pipe that nobody writes to, a
+    device, a file of gigabytes."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+        raise ValueError(f"{path} is no manifest")
+    data = json.loads(path.read_text("utf-8"))
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} is no manifest")
+    return data
+
+
+def _is_sound(latency: Latency) -> bool:
+    """Whether a package's figures are figures: they are divided by."""
+    return all(0 < us < float("inf") for us in (latency.us, latency.baseline_us, latency.roofline_us))
 
 
 def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed | None:
@@ -115,5 +141,5 @@ def _rival(manifest: Mapping[str, Any], chip: str) -> Rival | None:
     """What the kernel has to beat beside the ops one by one; None where the manifest does not tell."""
     try:
         return rival_of(read_task(manifest["task"]), load_chip(chip))
-    except (ValueError, KeyError, TypeError, EvoKernelError, ExceptionGroup):
+    except _UNREADABLE:
         return None

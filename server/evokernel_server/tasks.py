@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
+
+from attrs import define, field
 
 from evokernel_core.domain.errors import EvoKernelError
 
@@ -20,6 +22,31 @@ def spawn(work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
     _kept.add(task)
     task.add_done_callback(_ended)
     return task
+
+
+@define(eq=False)
+class Latest:
+    """Work that is asked for far more often than it is worth doing: for each key one at a time, and once more
+    afterwards where it was asked for meanwhile."""
+
+    work: Callable[[str], Coroutine[Any, Any, None]]
+    name: str
+    _again: dict[str, bool] = field(factory=dict)
+
+    def ask(self, key: str) -> None:
+        if key in self._again:
+            self._again[key] = True
+        else:
+            self._again[key] = True
+            spawn(self._run(key), self.name)
+
+    async def _run(self, key: str) -> None:
+        try:
+            while self._again[key]:
+                self._again[key] = False
+                await self.work(key)
+        finally:
+            del self._again[key]
 
 
 def _ended(task: asyncio.Task[Any]) -> None:

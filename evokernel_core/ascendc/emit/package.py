@@ -96,8 +96,10 @@ def write_package(
 
 def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
     """Write these files as ``root/evokernel_kernels/name``, and what all packages share beside it. Raises
-    OSError."""
+    OSError, UsageError where the folder leads elsewhere."""
     parent = root / ROOT_PACKAGE
+    if parent.is_symlink() or not (parent.is_dir() or not parent.exists()):
+        raise UsageError(f"{parent} is a link or a file: move it, and kernels are written there.")
     parent.mkdir(parents=True, exist_ok=True)
     _update(parent / "__init__.py", _ROOT_INIT)
     _update(parent / "guards.py", render("guards.py"))
@@ -112,10 +114,12 @@ def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
 
 
 def _update(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text() != text:
-        temporary = path.with_name(f".{path.name}-{os.getpid()}")
-        temporary.write_text(text)
-        temporary.replace(path)
+    if path.is_symlink() or not path.exists() or path.read_text() != text:
+        handle, staged = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(staged).chmod(0o644)
+        Path(staged).replace(path)
 
 
 def _swap_in(staging: Path, target: Path) -> Path:
