@@ -31,6 +31,20 @@ _FROM_IMPORT = re.compile(
     r"^[ \t]*from[ \t]+torch(?:\.\w+)*[ \t]+import[ \t]*(\([^)]*\)|[^\n(]+)", re.MULTILINE
 )
 _COMMENT_OR_BRACKET = re.compile(r"#.*|[()\\]")
+_LONG_RUN = 100
+_RUN = re.compile(rb"(?:^[ \t]*(?:#[^\n]*)?\n){%d,}" % _LONG_RUN, re.MULTILINE)
+"""Lines that hold nothing but comments or blanks. tree-sitter's time grows with the square of their number:
+2,500 lines that were commented out take it a second."""
+_KEPT_LINES = 30
+"""At the end of such a run stay the comments that may say the shapes of what follows."""
+_STRING_OR_COMMENT = re.compile(
+    rb'"""(?:[^\\]|\\.)*?"""|'
+    rb"'''(?:[^\\]|\\.)*?'''|"
+    rb'"(?:[^"\\\n]|\\.)*"|'
+    rb"'(?:[^'\\\n]|\\.)*'|"
+    rb"(#[^\n]*)",
+    re.DOTALL,
+)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 INPUTS = frozenset({"get_inputs", "get_input_groups", "get_inputs_dyn_list"})
 """Functions by which a file says what it is called with."""
@@ -56,6 +70,28 @@ def imports_torch(text: str) -> bool:
     return "torch" in text and _TORCH_IMPORT.search(text) is not None
 
 
+def parsable(source: bytes) -> bytes:
+    """The text with blanks in place of comments in long runs of them; all offsets stay."""
+    runs = [found.span() for found in _RUN.finditer(source)]
+    if not runs:
+        return source
+    blank = bytearray(source)
+    ends = [_line_from_the_end(source, *run) for run in runs]
+    for found in _STRING_OR_COMMENT.finditer(source):
+        if found[1] is not None:
+            at = bisect_right(runs, (found.start(), len(source))) - 1
+            if at >= 0 and runs[at][0] <= found.start() < ends[at]:
+                blank[found.start() : found.end()] = b" " * len(found[1])
+    return bytes(blank)
+
+
+def _line_from_the_end(source: bytes, start: int, end: int) -> int:
+    """Where the last lines of a run begin that are kept."""
+    for _ in range(_KEPT_LINES + 1):
+        end = max(start, source.rfind(b"\n", start, end))
+    return end
+
+
 class Document:
     """A text with its syntax tree.
 
@@ -69,7 +105,7 @@ class Document:
         self._starts = line_starts(text)
         self._bytes = text.encode()
         self._byte_starts: list[int] | None = None  # made when a position is asked for
-        self._tree = self._parser.parse(self._bytes)
+        self._tree = self._parser.parse(parsable(self._bytes))
 
     @property
     def text(self) -> str:
@@ -96,7 +132,7 @@ class Document:
         for change in changes:
             self._change(change)
         self._byte_starts = None
-        self._tree = self._parser.parse(self._bytes, self._tree)
+        self._tree = self._parser.parse(parsable(self._bytes), self._tree)
 
     def _change(self, change: TextChange) -> None:
         span = change.span
@@ -129,7 +165,7 @@ def find(document: Document) -> tuple[Definition, ...]:
     if not names:
         return ()
     pattern = re.compile(rb"(?<![\w.])(?:" + b"|".join(sorted(names)) + rb")\b")
-    nodes = list(_definitions(document.tree.root_node, ""))
+    nodes = list(_definitions(document.tree.root_node))
     has_inputs = any(name in INPUTS for _, name in nodes)
     found = []
     for node, qualname in nodes:
@@ -154,9 +190,12 @@ def _torch_names(text: str) -> frozenset[bytes]:
     return frozenset(re.escape(name).encode() for name in names)
 
 
-def _definitions(node: Node, prefix: str) -> Iterator[tuple[Node, str]]:
-    """Classes and functions outside functions and, for classes, inside classes too."""
-    for child in node.named_children:
+def _definitions(root: Node) -> Iterator[tuple[Node, str]]:
+    """Classes and functions outside functions and, for classes, inside classes too; a text may be nested
+    deeper than Python's own calls can be."""
+    waiting: list[tuple[Node, str]] = [(child, "") for child in reversed(root.named_children)]
+    while waiting:
+        child, prefix = waiting.pop()
         inner = child.child_by_field_name("definition") if child.type == "decorated_definition" else child
         if inner is None:
             continue
@@ -165,13 +204,12 @@ def _definitions(node: Node, prefix: str) -> Iterator[tuple[Node, str]]:
             qualname = prefix + _decode(name)
             yield child, qualname
             body = inner.child_by_field_name("body")
-            for node_, inner_name in _definitions(body, qualname + ".") if body else ():
-                if _inner(node_).type == "class_definition":
-                    yield node_, inner_name
+            waiting += [(item, f"{qualname}.") for item in reversed(body.named_children if body else ())]
         elif inner.type == "function_definition" and name is not None:
-            yield child, prefix + _decode(name)
+            if not prefix:
+                yield child, _decode(name)
         elif child.type in _CONTAINERS:
-            yield from _definitions(child, prefix)
+            waiting += [(item, prefix) for item in reversed(child.named_children)]
 
 
 def _inner(node: Node) -> Node:

@@ -88,4 +88,6 @@ def _sources(workspace: Path) -> Iterator[Path]:
 
 
 def _relative(path: Path, workspace: Path) -> str:
-    return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else str(path)
+    """A file that is called like an option is named with its folder."""
+    said = path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else str(path)
+    return f"./{said}" if said.startswith("-") else said

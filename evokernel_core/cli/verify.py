@@ -69,7 +69,9 @@ def _verify(
     from evokernel_core.verifier.confined import ConfinedReferences
     from evokernel_core.verifier.factory import open_verifier
 
-    found = find_interpreter(settings.interpreter, near)
+    # a Python that came with the package is not run: any torch computes its reference
+    here = [near] if trust else [Path.cwd()] if settings.interpreter else []
+    found = find_interpreter(settings.interpreter, *here)
     with ExitStack() as stack:
         path = str(found.path)
         reference: AgentClient | ConfinedReferences = AgentClient(path) if trust else ConfinedReferences(path)

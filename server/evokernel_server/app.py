@@ -63,6 +63,7 @@ class EvoKernelServer(LanguageServer):
         )
         self.options = Options()
         self.own_client = False
+        self.begun = False
         self.granted = Trust()
         self._told: set[str] = set()
         self.documents = Workspace()

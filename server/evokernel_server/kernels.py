@@ -209,7 +209,7 @@ class Kernels:
         """The region that a generated call replaced, from the job that made it."""
         installed = await asyncio.to_thread(read_installed, file, name)
         if installed is not None and installed.region is not None:
-            return installed.region
+            return evolve(installed.region, file=str(file))  # a manifest may name another
         jobs = await self.store(lambda memory: memory.jobs(file=str(file)))
         placed = self.outcomes.find(file, name)
         wanted = placed.task_id if placed else installed.task_id if installed else ""

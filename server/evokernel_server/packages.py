@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from evokernel_core.domain.errors import EvoKernelError, PackageChanged
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
+from evokernel_core.foreign import read_foreign_object
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.vendor.rival import Rival, rival_of
@@ -26,8 +25,6 @@ log = logging.getLogger(__name__)
 
 FOLDER = "evokernel_kernels"
 MANIFEST = "kernel.json"
-MOST_BYTES = 16 * 1024**2
-"""A manifest is some kilobytes; that of the largest program some hundred."""
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, EvoKernelError, ExceptionGroup)
 _STAGING_S = 30.0
 """Writing a package takes milliseconds; a hidden folder older than this belongs to nobody."""
@@ -90,7 +87,7 @@ def read_installed(file: Path, name: str) -> Installed | None:
         return None
     folder = package_folder(file, name)
     try:
-        manifest = read_manifest(folder / MANIFEST)
+        manifest = read_foreign_object(folder / MANIFEST)
         check_files(folder, manifest)
         if "vendor" in manifest:
             return _borrowed(name, folder, manifest)
@@ -106,18 +103,6 @@ def read_installed(file: Path, name: str) -> Installed | None:
     return Installed(
         name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier, rival
     )
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """A manifest as JSON. Raises OSError or ValueError for what is none: a pipe that nobody writes to, a
-    device, a file of gigabytes."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
-        raise ValueError(f"{path} is no manifest")
-    data = json.loads(path.read_text("utf-8"))
-    if not isinstance(data, dict):
-        raise ValueError(f"{path} is no manifest")
-    return data
 
 
 def _is_sound(latency: Latency) -> bool:

@@ -63,7 +63,7 @@ def _open(path: Path) -> Memory:
     """Opens the memory; a new one is made by a child, because the tools for that are large."""
     if not path.exists():
         made = subprocess.run(
-            [sys.executable, "-c", _CREATE, str(path)],
+            [sys.executable, "-P", "-c", _CREATE, str(path)],  # no module of the present folder
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -90,6 +90,10 @@ class Text:
             return types.Position(number, len(before))
         return types.Position(number, sum(units(char, self.encoding) for char in before))
 
+    def line_of(self, offset: int) -> int:
+        """The 0-based line of an offset, without counting along the line."""
+        return bisect_right(self.starts, offset) - 1
+
     def range(self, extent: Extent) -> types.Range:
         return types.Range(self.position(extent.start), self.position(extent.end))
 

@@ -80,8 +80,9 @@ class Cancelled(EvoKernelError):
 
 
 def worker_command() -> list[str]:
+    """``-P``: editors start a server in the workspace, whose modules are not to be taken for ours."""
     given = os.environ.get(COMMAND_VARIABLE)
-    return shlex.split(given) if given else [sys.executable, "-m", "evokernel_core.synthesis.worker"]
+    return shlex.split(given) if given else [sys.executable, "-P", "-m", "evokernel_core.synthesis.worker"]
 
 
 @define

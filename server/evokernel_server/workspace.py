@@ -20,12 +20,14 @@ from evokernel_core.synthesis.offers import Estimate
 from evokernel_server.packages import Installed
 from evokernel_server.text import Edit, Extent, Text, narrow, re_anchor, shift
 
-_IMPORT = re.compile(r"from evokernel_kernels import (?:\(([^)]{0,4000})\)|([^\r\n]{0,4000}))")
+_IMPORT = re.compile(r"from evokernel_kernels import (?:\(([^()]{0,4000})\)|([^\r\n]{0,4000}))")
 """Starts with a literal, which the regular expression engine finds at the speed of a plain search. Bounded: a
 text of a million open parentheses is read in time that grows with its length."""
 _RUN = re.compile(r"\.run\(")
 _NAME_BEFORE = re.compile(r"(?<![\w.])[^\W\d]\w{0,199}\Z")
+_CONTINUES = re.compile(r"[\w.]")
 _LONGEST_NAME = 200
+_FEW_NAMES = 16
 _COMMENT = re.compile(r"#[^\r\n]*")
 MAX_EDITS_KEPT = 2_000
 """Edits remembered while a capture runs; one that lasts longer is simply captured again."""
@@ -75,8 +77,22 @@ class GeneratedCall:
 def find_calls(content: str) -> tuple[GeneratedCall, ...]:
     """The calls of the generated kernels that the text imports."""
     names = _imported_kernels(content)
-    if not names:
-        return ()
+    found = _calls_of_few(content, names) if len(names) <= _FEW_NAMES else _calls_of_many(content, names)
+    return tuple(sorted(found, key=lambda call: call.extent.start))
+
+
+def _calls_of_few(content: str, names: set[str]) -> list[GeneratedCall]:
+    """A plain search for each name, the fastest where they are as few as in a person's file."""
+    return [
+        GeneratedCall(name, Extent(run.start(), run.end() - 1))
+        for name in names
+        for run in re.finditer(rf"{name}\.run\(", content)
+        if not _CONTINUES.search(content[max(0, run.start() - 1) : run.start()])
+    ]
+
+
+def _calls_of_many(content: str, names: set[str]) -> list[GeneratedCall]:
+    """One pass over the text, whatever the number of names."""
     found = []
     for run in _RUN.finditer(content):
         before = content[max(0, run.start() - _LONGEST_NAME - 1) : run.start()]
@@ -84,7 +100,7 @@ def find_calls(content: str) -> tuple[GeneratedCall, ...]:
         if name is not None and name[0] in names:
             start = run.start() - len(name[0])
             found.append(GeneratedCall(name[0], Extent(start, run.end() - 1)))
-    return tuple(found)
+    return found
 
 
 def _imported_kernels(content: str) -> set[str]:

@@ -192,3 +192,18 @@ def test_annotations_parse(values: str, expected: dict[str, object]) -> None:
 def test_malformed_annotations_say_where(values: str) -> None:
     with pytest.raises(ShapesNeeded, match="does not parse at"):
         parse_annotation(values)
+
+
+def test_long_runs_of_comments_change_nothing() -> None:
+    """tree-sitter needs the square of their number: they are blanked for it, but not near a definition."""
+    comments = "# note\n\n" * 400 + "    # more\n" * 400
+    text = (
+        f"import torch\n{comments}S = \"\"\"\n{'# in a string' * 3}\n" + "# in a string\n" * 300 + '# """\n'
+        + comments + "# evokernel: x=f32[4]\ndef f(x):\n    return torch.relu(x)\n" + comments
+    )  # fmt: skip
+    document = Document(text)
+    (found,) = find(document)
+    assert (found.qualname, found.annotation) == ("f", "x=f32[4]")
+    assert found.span.line == text[: text.index("def f")].count("\n") + 1
+    assert document.source == text.encode()
+    assert not document.tree.root_node.has_error

@@ -27,6 +27,7 @@ from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
+from evokernel_core.foreign import read_foreign, read_foreign_object
 
 ROOT_PACKAGE = "evokernel_kernels"
 FORMAT = 3
@@ -202,10 +203,10 @@ def read_package(folder: Path, *, changed: bool = False) -> tuple[KernelTask, Ke
     TaskRefused for a task that is none, and PackageChanged unless ``changed`` says that the files may be
     others than those that were verified."""
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+        manifest = read_foreign_object(folder / MANIFEST)
         source = KernelSource(
-            tiling_h=(folder / "tiling.h").read_text(),
-            op_kernel_cpp=(folder / "op_kernel.cpp").read_text(),
+            tiling_h=read_foreign(folder / "tiling.h"),
+            op_kernel_cpp=read_foreign(folder / "op_kernel.cpp"),
             strategy=from_data(manifest["strategy"], Strategy),
         )
         task = read_task(manifest["task"])

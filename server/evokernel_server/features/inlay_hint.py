@@ -51,10 +51,10 @@ def _all(document: Document) -> Iterator[types.InlayHint]:
     for tracked in document.tracked:
         label = _label(document, tracked)
         if label:
-            line = document.text.position(tracked.extent.start).line
+            line = document.text.line_of(tracked.extent.start)
             yield _hint(document, line, label, evidence(tracked))
     for call in document.calls:
-        line = document.text.position(call.extent.start).line
+        line = document.text.line_of(call.extent.start)
         installed = document.installed.get(call.name)
         if installed is not None:
             yield _hint(document, line, _installed_label(installed), installed_evidence(installed))

@@ -83,7 +83,7 @@ def parameters_of(definition: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The parameters of ``__init__`` and of ``forward``, without ``self``; of a function none and its own."""
     try:
         node = ast.parse(textwrap.dedent(definition)).body[0]
-    except (SyntaxError, IndexError):
+    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return (), ()
     if isinstance(node, ast.ClassDef):
         methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}

@@ -57,7 +57,12 @@ def _path(uri: str) -> Path:
 
 
 def begin(server: EvoKernelServer, params: types.InitializeParams) -> None:
-    """Takes over options and folders; a bad setting is reported and the rest still holds."""
+    """Takes over options and folders; a bad setting is reported and the rest still holds. A client begins
+    once: what it trusts cannot be said again."""
+    if server.begun:
+        log.warning("The client sent initialize again; nothing of it is taken over.")
+        return
+    server.begun = True
     try:
         server.options = read_options(params.initialization_options)
     except UsageError as error:

@@ -1,0 +1,42 @@
+"""Files that somebody else wrote, as those of a package: read as what they should be, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 16 * 1024**2
+"""A manifest is some kilobytes, that of the largest program some hundred; sources are smaller."""
+
+
+def read_foreign(path: Path, most: int = MOST_BYTES) -> str:
+    """The text of a regular file in UTF-8.
+
+    Raises OSError for what is not there and for a link, which could name any file of the reader's;
+    ValueError for a pipe or a device, for more than ``most`` bytes and for other encodings.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError(f"{path} is no regular file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"{path} has more than {most} bytes")
+    return data.decode("utf-8")
+
+
+def read_foreign_object(path: Path) -> dict[str, Any]:
+    """A JSON object. Raises OSError, and ValueError for anything else, also where it is nested so deeply that
+    reading it would take the reader down."""
+    text = read_foreign(path)
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} holds no object")
+    return data

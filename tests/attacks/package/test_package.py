@@ -1,0 +1,282 @@
+"""A kernel package from a stranger wants what it should not get: read, shown, verified or replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from evokernel_server.features.inlay_hint import _all
+from evokernel_server.packages import heal, read_installed
+from evokernel_server.text import Text
+from evokernel_server.workspace import Document
+
+from evokernel_core.ascendc.emit.package import place_package, read_package, render
+from evokernel_core.cli.main import cli
+from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin.chip import load_chip
+from tests.attacks import Attack, each
+
+NAME = "softmax_1"
+SECRET = "PRIVATE KEY of the reader"
+LATENCY: dict[str, Any] = {
+    "us": 2.0, "source": "modelled", "chip": "ascend910b1", "block_dim": 8, "pipes": [], "bottleneck": "mte2",
+    "roofline_us": 1.0, "baseline_us": 9.0,
+}  # fmt: skip
+
+
+def manifest(**latency: Any) -> dict[str, Any]:
+    verdict = {
+        "task_id": "t",
+        "source_id": "s",
+        "gates": [],
+        "latency": {**LATENCY, **latency},
+        "verifier": "twin",
+    }
+    return {"format": 2, "name": NAME, "verdict": verdict, "task": {}, "strategy": {}}
+
+
+def package(root: Path, text: str | bytes | None = None) -> Path:
+    folder = root / "evokernel_kernels" / NAME
+    folder.mkdir(parents=True)
+    for name in ("op_kernel.cpp", "tiling.h"):
+        (folder / name).write_text("// nothing\n")
+    said = json.dumps(manifest()) if text is None else text
+    (folder / "kernel.json").write_bytes(said if isinstance(said, bytes) else said.encode())
+    return folder
+
+
+def look(root: Path) -> Any:
+    """What the editor does with a package that a text calls: it must end soon and not fail."""
+    began = time.monotonic()
+    text = Text(f"import torch\nfrom evokernel_kernels import {NAME}\ny = {NAME}.run(x)\n")
+    document = Document("file:///w/model.py", root / "model.py", 1, text)
+    document.installed = {NAME: read_installed(root / "model.py", NAME)}
+    shown = list(_all(document))
+    assert time.monotonic() - began < 10.0
+    return shown
+
+
+def test_an_honest_manifest_is_shown(tmp_path: Path) -> None:
+    """No attack: the figures of a sound package do appear, so that the others mean something."""
+    package(tmp_path)
+    (hint,) = look(tmp_path)
+    assert "2.0 µs modelled" in hint.label
+
+
+MISSING = "the package counts as damaged"
+MANIFESTS = {
+    "deep": b"[" * 200_000 + b"]" * 200_000,
+    "deep-object": b'{"verdict":' * 100_000 + b"1" + b"}" * 100_000,
+    "giant": b" " * (17 * 1024**2) + b"{}",
+    "no-text": b"\xff\xfe\x00\x01" * 100,
+    "list": b"[]",
+    "number": b"7",
+    "empty": b"",
+    "digits": b'{"verdict": ' + b"9" * 100_000 + b"}",
+    "keys-twice": b'{"verdict": {}, "verdict": 7}',
+}
+
+
+@each([Attack(name, "the reader to fail or hang", MISSING, text) for name, text in MANIFESTS.items()])
+def test_a_manifest_that_is_none(attack: Attack, tmp_path: Path) -> None:
+    folder = package(tmp_path, attack.given)
+    (hint,) = look(tmp_path)
+    assert hint.label == "⚡ kernel package missing"
+    with pytest.raises(UsageError, match="not a kernel package"):
+        read_package(folder)
+
+
+FIGURES: dict[str, dict[str, Any]] = {
+    "zero": {"us": 0.0, "baseline_us": 0.0},
+    "negative": {"us": -5.0},
+    "infinite": {"baseline_us": 1e400},
+    "not-a-number": {"us": float("nan")},
+    "words": {"us": "fast"},
+    "list": {"us": [1]},
+    "chip-elsewhere": {"chip": "../../../../tmp/evil"},
+    "chip-absolute": {"chip": "/etc/passwd"},
+}
+
+
+@each(
+    [
+        Attack(name, "a gain that is none", "no figure is shown that is no figure", f)
+        for name, f in FIGURES.items()
+    ]
+)
+def test_figures_that_are_none(attack: Attack, tmp_path: Path) -> None:
+    package(tmp_path, json.dumps(manifest(**attack.given)))
+    (hint,) = look(tmp_path)
+    if "chip" not in attack.given:
+        assert hint.label == "⚡ kernel package missing"
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../../tmp/evil", "/etc/passwd", "..", ".", "", "a/b", "ascend910b1.toml"]
+)
+def test_a_chip_is_one_of_ours(name: str) -> None:
+    """Wants a table of constants of its own, with which everything is fast."""
+    with pytest.raises(UsageError, match="There is no chip"):
+        load_chip(name)
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc", "..", "", "a/../../b", "a\0b", "a b", "a\nb"])
+def test_a_package_has_a_plain_name(name: str, tmp_path: Path) -> None:
+    """Wants the manifest of another folder to be read."""
+    package(tmp_path)
+    assert read_installed(tmp_path / "model.py", name) is None
+
+
+def as_link(folder: Path, name: str) -> None:
+    secret = folder.parent.parent / "id_rsa"
+    secret.write_text(SECRET)
+    (folder / name).unlink()
+    (folder / name).symlink_to(secret)
+
+
+def as_pipe(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+
+
+def as_device(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+
+
+def as_folder(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).mkdir()
+
+
+REFUSED = "it is refused, in a sentence without its text"
+KINDS: dict[str, Callable[[Path, str], None]] = {
+    "link": as_link, "pipe": as_pipe, "device": as_device, "folder": as_folder,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["op_kernel.cpp", "tiling.h", "kernel.json"])
+@each([Attack(kind, "a file of the reader's, or its time", REFUSED, plant) for kind, plant in KINDS.items()])
+def test_a_file_that_is_no_file(attack: Attack, name: str, tmp_path: Path) -> None:
+    folder = package(tmp_path)
+    attack.given(folder, name)
+    with pytest.raises(UsageError) as refused:
+        read_package(folder)
+    assert SECRET not in str(refused.value)
+    look(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["inside", "beside", "around"])
+def test_a_python_in_the_package_does_not_verify_it(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wants ``evokernel verify FOLDER`` to run the Python that came with the folder."""
+    folder = package(tmp_path)
+    where = {"inside": folder, "beside": folder.parent, "around": tmp_path}[place]
+    python = where / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\ntouch '{tmp_path}/stolen'\nexit 86\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["verify", str(folder)])
+    assert done.exit_code != 0
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_a_staging_folder_that_is_a_link(tmp_path: Path) -> None:
+    """Wants what it points at to be moved into the workspace, and the rest of it removed."""
+    victim = tmp_path / "victim"
+    (victim / NAME).mkdir(parents=True)
+    (victim / NAME / "kernel.json").write_text("{}")
+    (victim / "precious").write_text("x")
+    kernels = tmp_path / "w" / "evokernel_kernels"
+    kernels.mkdir(parents=True)
+    (kernels / f".{NAME}-old-x").symlink_to(victim)
+    assert heal(tmp_path / "w" / "model.py", time.time() + 3600) == ()
+    assert (victim / "precious").exists() and (victim / NAME / "kernel.json").exists()
+
+
+def test_a_kept_package_that_is_a_link(tmp_path: Path) -> None:
+    """Wants a link to take a package's place."""
+    old = tmp_path / "evokernel_kernels" / f".{NAME}-old-x"
+    old.mkdir(parents=True)
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "kernel.json").write_text("{}")
+    (old / NAME).symlink_to(tmp_path / "victim")
+    assert heal(tmp_path / "model.py", time.time() + 3600) == ()
+    assert (tmp_path / "victim" / "kernel.json").exists()
+
+
+def test_kernels_are_not_written_through_a_link(tmp_path: Path) -> None:
+    """Wants kernels to be written over another folder's modules."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "__init__.py").write_text("mine = 1\n")
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "evokernel_kernels").symlink_to(victim)
+    with pytest.raises(UsageError, match="is a link"):
+        place_package(tmp_path / "w", NAME, {"kernel.json": "{}"})
+    assert (victim / "__init__.py").read_text() == "mine = 1\n"
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "guards.py", NAME])
+def test_links_in_the_place_of_ours_are_replaced(name: str, tmp_path: Path) -> None:
+    """Wants a file or a folder elsewhere to be overwritten."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "kernel.json").write_text("mine")
+    (victim / "file").write_text("mine")
+    kernels = tmp_path / "w" / "evokernel_kernels"
+    kernels.mkdir(parents=True)
+    (kernels / name).symlink_to(victim if name == NAME else victim / "file")
+    place_package(tmp_path / "w", NAME, {"kernel.json": "{}"})
+    assert (victim / "file").read_text() == (victim / "kernel.json").read_text() == "mine"
+    assert not (kernels / name).is_symlink()
+
+
+HOSTILE = [
+    Attack(
+        "quote",
+        "code in the package by a file's name",
+        "the name is a string",
+        '";import os;os.system("id")#.py',
+    ),
+    Attack("newline", "a line of code by a file's name", "the name is a string", "a\nimport os\n.py"),
+    Attack("backslash", "to end the string by an escape", "the name is a string", 'a\\";import os#.py'),
+    Attack("triple", "to end the docstring", "the name is a string", '"""\nimport os\n"""'),
+    Attack("template", "to be run by the template engine", "the name is a string", "{{ 7 * 7 }}{% raw %}.py"),
+]
+
+
+@each(HOSTILE)
+def test_a_files_name_in_generated_code(attack: Attack) -> None:
+    import ast
+
+    words = dict.fromkeys(("parameters", "call", "dense", "strided", "symbols", "numbers", "captured"), "x")
+    lists = dict.fromkeys(("guard_lines", "module_names", "kinds", "sizes", "shapes", "update_lines"), ())
+    rest = {
+        "code": {},
+        "original": "x",
+        "expressions": "(x,)",
+        "operands": ["x"],
+        "assigned": "",
+        "default": "",
+    }
+    given = {"file": attack.given, "symbol": "Model.forward", "name": NAME, "results": ""}
+    text = render("call.py", **words, **lists, **rest, **given)
+    values = {
+        node.targets[0].id: node.value.value
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }  # fmt: skip
+    assert values["FILE"] == attack.given
+    imported = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import)]
+    assert [alias.name for node in imported for alias in node.names] == ["torch"]
