@@ -12,20 +12,30 @@ from evokernel_core.domain.errors import UsageError
 from evokernel_core.private import private_folder
 
 
+def data_path() -> Path:
+    """Where the memory database and durable jobs are, whether or not there is such a folder yet."""
+    return Path(os.environ.get("EVOKERNEL_HOME") or platformdirs.user_data_dir("evokernel"))
+
+
+def cache_path() -> Path:
+    """Where compiled twins, kernels and staged packages are, whether or not there is such a folder yet."""
+    home = os.environ.get("EVOKERNEL_HOME")
+    return Path(home) / "cache" if home else Path(platformdirs.user_cache_dir("evokernel"))
+
+
 def data_dir() -> Path:
-    """The folder of the memory database and durable jobs; created on first use."""
-    return _ensure(os.environ.get("EVOKERNEL_HOME") or platformdirs.user_data_dir("evokernel"))
+    """``data_path``, made. Raises UsageError where it cannot be."""
+    return _ensure(data_path())
 
 
 def cache_dir() -> Path:
-    """The folder of compiled twins, kernels and staged packages; safe to delete."""
-    home = os.environ.get("EVOKERNEL_HOME")
-    return _ensure(str(Path(home) / "cache") if home else platformdirs.user_cache_dir("evokernel"))
+    """``cache_path``, made; safe to delete. Raises UsageError where it cannot be made."""
+    return _ensure(cache_path())
 
 
 def memory_path() -> Path:
-    """The memory's SQLite file."""
-    return data_dir() / "memory.db"
+    """The memory's SQLite file; its folder is made with it."""
+    return data_path() / "memory.db"
 
 
 def log_path() -> Path:
@@ -33,8 +43,7 @@ def log_path() -> Path:
     return data_dir() / "evokernel.log"
 
 
-def _ensure(folder: str) -> Path:
-    path = Path(folder)
+def _ensure(path: Path) -> Path:
     try:
         if not (os.environ.get("EVOKERNEL_HOME") and path.is_dir()):
             private_folder(path)  # a folder that the person made and named keeps its mode

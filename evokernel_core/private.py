@@ -8,8 +8,11 @@ from pathlib import Path
 
 
 def private_folder(folder: Path) -> Path:
-    """Makes a folder that nobody else can read, and closes one of ours that others could. Raises OSError."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Makes a folder that nobody else can read, as well as what is missing above it, and closes it where
+    others could. Raises OSError."""
+    for ancestor in reversed(folder.parents):
+        ancestor.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     _close(folder, 0o700)
     return folder
 

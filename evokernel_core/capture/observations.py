@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.serial import from_data, to_data
-from evokernel_core.paths import cache_dir
+from evokernel_core.paths import cache_path
 from evokernel_core.private import private_folder
 
 _VERSION = 1
@@ -57,7 +57,7 @@ class ObservationStore:
     """One JSON file for each observed file, readable by its owner alone."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or cache_dir() / "observations"
+        self.folder = folder or cache_path() / "observations"
 
     def path_of(self, file: Path) -> Path:
         """Where the observations of a file are kept."""

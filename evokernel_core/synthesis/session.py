@@ -38,6 +38,7 @@ from evokernel_core.domain.region import Region, RegionStatus, Span
 from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
+from evokernel_core.memory.candidates import Stored
 from evokernel_core.memory.store import Memory
 from evokernel_core.paths import cache_dir, memory_path
 from evokernel_core.synthesis.agent import SharedAgent
@@ -81,9 +82,9 @@ class Session:
         self.settings = settings
         self.chip: Chip = load_chip(settings.chip)
         self.agent = SharedAgent(settings.interpreter, workspace, evaluation=settings.evaluation)
-        self._own_memory = memory is None
-        self.memory = memory or Memory(memory_path())
-        self._opening = threading.Lock()
+        self._given_memory = memory
+        self._own_memory: Memory | None = None
+        self._opening, self._opening_memory = threading.Lock(), threading.Lock()
         self._verifier: Verifier | None = None
         self._proposer: Proposer | None = None
 
@@ -99,8 +100,19 @@ class Session:
         close = getattr(self._verifier, "close", None)
         if close is not None:
             close()
-        if self._own_memory:
-            self.memory.close()
+        if self._own_memory is not None:
+            self._own_memory.close()
+
+    @property
+    def memory(self) -> Memory:
+        """Opened when it is first needed: regions are found where nothing can be kept, too. Raises
+        StoreError."""
+        with self._opening_memory:
+            if self._given_memory is None and self._own_memory is None:
+                self._own_memory = Memory(memory_path())
+            memory = self._given_memory or self._own_memory
+        assert memory is not None
+        return memory
 
     def verifier(self) -> Verifier:
         """The verifier, asked once who it is. Raises VerifierUnavailable while a remote one is away."""
@@ -254,7 +266,7 @@ class Session:
         task = region.task
         if task is None:
             return None
-        best = self.memory.best(task.task_id, self.settings.chip, LatencySource.MODELLED)
+        best = self._best_known(task)
         if best is not None and best.verdict.latency is not None:
             after = best.verdict.latency.us
         else:
@@ -266,6 +278,14 @@ class Session:
             chip=self.settings.chip,
             rival=self.rival(region),
         )
+
+    def _best_known(self, task: KernelTask) -> Stored | None:
+        """The memory's best kernel; None too where the memory cannot be read, as on a full disk."""
+        try:
+            return self.memory.best(task.task_id, self.settings.chip, LatencySource.MODELLED)
+        except StoreError as error:
+            log.info("A gain is shown as planned: %s", error)
+            return None
 
     def rival(self, region: Region) -> Rival | None:
         """The vendor's operator that the region is, None where it is none."""

@@ -92,7 +92,7 @@ class EvoKernelServer(LanguageServer):
             self.store, lambda: self.server_options.revert_grace_s, lambda: self.server_options.survival_s
         )
         self.jobs = JobQueue(
-            self.store, self.worker, Claims(paths.data_dir() / "claims"),
+            self.store, self.worker, Claims(paths.data_path() / "claims"),
             eligible=self._may_run, finished=self._job_finished, announce=self.show_status,
             retry_s=lambda: self.server_options.retry_s,
         )  # fmt: skip

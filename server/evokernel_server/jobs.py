@@ -169,7 +169,7 @@ class JobQueue:
         return True
 
     async def _work(self) -> None:
-        pause = 0.0
+        pause, told = 0.0, ""
         while True:
             self._wake.clear()
             try:
@@ -181,7 +181,9 @@ class JobQueue:
                         await self._background(job)
                 pause = 0.0
             except EvoKernelError as error:
-                log.error("The job queue met an error: %s", error)
+                if str(error) != told:
+                    log.error("The job queue met an error: %s", error)
+                told = str(error)
                 pause = min(max(2 * pause, self.retry_s()[0]), self.retry_s()[1])
                 await asyncio.sleep(pause)
 

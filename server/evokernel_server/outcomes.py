@@ -163,7 +163,8 @@ class OutcomeLog:
 
     async def _survive(self, placement: Placement) -> None:
         for horizon, seconds in zip(HORIZONS, self.survival_s(), strict=True):
-            await asyncio.sleep(max(0.0, placement.at + seconds - self.clock()))
+            # never longer than the horizon itself, however far the system's clock was set back
+            await asyncio.sleep(min(max(0.0, placement.at + seconds - self.clock()), seconds))
             await self.record(OutcomeKind.SURVIVED, placement, horizon)
 
     async def restore(self, document: Document) -> None:

@@ -71,6 +71,7 @@ def _open(path: Path) -> Memory:
             check=False,
         )
         if made.returncode:
-            last = made.stderr.strip().splitlines()[-1:] or ["no reason given"]
-            raise StoreError(f"The memory {path} could not be created: {last[0]}")
+            last = (made.stderr.strip().splitlines() or ["no reason given"])[-1]
+            _, ours, sentence = last.partition(f"{StoreError.__name__}: ")
+            raise StoreError(sentence if ours else f"The memory {path} could not be created: {last}")
     return Memory(path)

@@ -7,6 +7,7 @@ observed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import warnings
 from collections.abc import Callable
@@ -37,7 +38,8 @@ class Watcher:
     def cover(self, file: Path) -> None:
         """Watches what matters to an open file. Blocks for a moment: call it on a thread."""
         self._watch(file.parent, recursive=False)
-        private_folder(self.observations)
+        with contextlib.suppress(OSError):  # a home that is not written to has no observations to come
+            private_folder(self.observations)
         self._watch(self.observations, recursive=False)
         packages = import_root(file) / FOLDER
         if packages.is_dir():
