@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from enduring.editors import MODEL, SCRIPTED, Place
+from evokernel_core.capture.finder import imports_torch
 from tests.attacks.editor.test_protocol import MESSAGES, URI, said, span
 
 _BATCH = 500
@@ -128,7 +129,9 @@ class Scribe:
         weights = (50, 25, 15, 9, 1)
         for _ in range(count):
             yield self._rng.choices(kinds, weights)[0]()
-        while self.text == MODEL or SOFTMAX not in self.text:  # so that there are hints to compare
+        while (
+            self.text == MODEL or SOFTMAX not in self.text or not imports_torch(self.text)
+        ):  # so that there are hints to compare
             yield self._edit()
 
     def _edit(self) -> bytes:

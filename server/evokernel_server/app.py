@@ -39,7 +39,7 @@ from evokernel_server.protocol import EvoKernelProtocol
 from evokernel_server.states import mode_of, state_of
 from evokernel_server.status import Mode, Status
 from evokernel_server.store import Store
-from evokernel_server.tasks import Latest, spawn
+from evokernel_server.tasks import Latest, cancel_all, spawn
 from evokernel_server.trust import REASON, Trust, sentence
 from evokernel_server.watcher import Watcher
 from evokernel_server.worker import Worker
@@ -334,6 +334,7 @@ class EvoKernelServer(LanguageServer):
 
     def close(self) -> None:
         """Ends our processes and closes the memory; unfinished jobs stay in it."""
+        cancel_all()
         self.jobs.stop()
         pid = self.worker.kill()
         temporary.sweep_after(pid, _WORKER_END_S)

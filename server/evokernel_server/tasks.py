@@ -24,6 +24,12 @@ def spawn(work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
     return task
 
 
+def cancel_all() -> None:
+    """Ends what runs in the background, as before the services that it uses are closed."""
+    for task in list(_kept):
+        task.cancel()
+
+
 @define(eq=False)
 class Latest:
     """Work that is asked for far more often than it is worth doing: for each key one at a time, and once more

@@ -1,0 +1,117 @@
+"""What benchmarks/endurance.py tries at length: memory, a home that cannot be made, a clock set back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from evokernel_server.outcomes import HORIZONS, OutcomeLog, Placement
+from evokernel_server.store import Store
+from evokernel_server.tasks import Latest
+from lsprotocol import types
+
+from evokernel_core.domain.errors import StoreError
+from evokernel_core.domain.settings import Settings
+from evokernel_core.memory.store import Memory
+from evokernel_core.synthesis.session import Session
+
+NOWHERE = Path("/proc/evokernel-has-no-home-here")
+
+
+@pytest.mark.usefixtures("scripted")
+async def test_edits_leave_nothing_in_memory(sessions: Any, workspace: Path) -> None:
+    """Each edit's handler was kept for good: 2 KB, 8 MB for as many as these."""
+    editor = await sessions.start(settings={"pauseS": 3600.0})
+    uri = editor.open(workspace / "model.py")
+    server = psutil.Process(editor.client._server.pid)
+
+    async def type_signs(count: int) -> int:
+        for number in range(count):
+            end = types.Position(1, number % 2)
+            where = types.Range(types.Position(1, 0), end)
+            change = types.TextDocumentContentChangePartial(where, "" if number % 2 else "#")
+            identifier = types.VersionedTextDocumentIdentifier(version=number + 2, uri=uri)
+            params = types.DidChangeTextDocumentParams(identifier, [change])
+            editor.client.text_document_did_change(params)
+            if number % 500 == 0:
+                await editor.hints(uri)
+        await editor.hints(uri)
+        return int(server.memory_info().rss)
+
+    before = await type_signs(2_000)
+    assert await type_signs(4_000) - before < 2 * 1024**2
+
+
+@pytest.mark.usefixtures("scripted")
+async def test_a_home_that_cannot_be_made_is_told_once(
+    sessions: Any, workspace: Path, eventually: Any
+) -> None:
+    editor = await sessions.start(environment={"EVOKERNEL_HOME": str(NOWHERE)})
+    uri = editor.open(workspace / "model.py")
+    assert await eventually(lambda: _offered(editor, uri))
+    action = await editor.action(uri, editor.line_of(uri, "torch.softmax"), "Generate NPU kernel")
+    answer = await editor.run(action)
+    assert answer["status"] == "refused"
+    assert str(NOWHERE) in answer["message"] and "StoreError" not in answer["message"]
+    said = [item.message for item in editor.client.messages if str(NOWHERE) in item.message]
+    assert 1 <= len(said) <= 3, "once for the memory, once for what was asked"
+
+
+async def _offered(editor: Any, uri: str) -> bool:
+    return any("→" in str(hint.label) for hint in await editor.hints(uri))
+
+
+def test_a_session_opens_its_memory_when_it_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOKERNEL_HOME", str(NOWHERE))
+    with Session(Settings(), tmp_path) as session, pytest.raises(StoreError, match="cannot be opened"):
+        _ = session.memory
+    with Memory(tmp_path / "given.db") as given, Session(Settings(), tmp_path, given) as session:
+        assert session.memory is given
+
+
+async def test_a_clock_that_was_set_back_delays_no_survival(tmp_path: Path, eventually: Any) -> None:
+    store = Store(tmp_path / "memory.db")
+    log = OutcomeLog(store, lambda: 0.1, lambda: (0.05, 0.1, 0.15), clock=lambda: -1e9)
+    log.watch(Placement(tmp_path / "model.py", "softmax_1", "r", "t", "s", 1e9))
+
+    async def survived() -> bool:
+        outcomes = await store(lambda memory: memory.outcomes())
+        return [item.detail for item in outcomes] == list(HORIZONS)
+
+    assert await eventually(survived)
+    store.close()
+
+
+async def test_a_store_that_fails_says_so(tmp_path: Path) -> None:
+    said: list[str] = []
+    (tmp_path / "memory.db").write_text("no database " * 100)
+    store = Store(tmp_path / "memory.db", said.append)
+    with pytest.raises(StoreError):
+        await store(lambda memory: memory.counts())
+    store.close()
+    assert len(said) == 1 and "move the file aside" in said[0]
+
+
+async def test_what_is_asked_for_meanwhile_is_done_once_more() -> None:
+    done: list[str] = []
+    gate = asyncio.Event()
+
+    async def work(key: str) -> None:
+        done.append(key)
+        await gate.wait()
+
+    latest = Latest(work, "work")
+    latest.ask("a")
+    latest.ask("b")
+    await asyncio.sleep(0)
+    for _ in range(10):
+        latest.ask("a")
+    gate.set()
+    await asyncio.sleep(0.05)
+    assert sorted(done) == ["a", "a", "b"]
+    latest.ask("a")
+    await asyncio.sleep(0.05)
+    assert done.count("a") == 3
