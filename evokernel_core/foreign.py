@@ -13,10 +13,15 @@ MOST_BYTES = 16 * 1024**2
 
 
 def read_foreign(path: Path, most: int = MOST_BYTES) -> str:
-    """The text of a regular file in UTF-8.
+    """A regular file's text in UTF-8. Raises as ``read_foreign_bytes``, ValueError for other encodings."""
+    return read_foreign_bytes(path, most).decode("utf-8")
+
+
+def read_foreign_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """What a regular file holds.
 
     Raises OSError for what is not there and for a link, which could name any file of the reader's;
-    ValueError for a pipe or a device, for more than ``most`` bytes and for other encodings.
+    ValueError for a pipe or a device and for more than ``most`` bytes.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:
@@ -26,7 +31,7 @@ def read_foreign(path: Path, most: int = MOST_BYTES) -> str:
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"{path} has more than {most} bytes")
-    return data.decode("utf-8")
+    return data
 
 
 def read_foreign_object(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from enduring.editors import MODEL, SCRIPTED, Place
 from evokernel_core.capture.finder import imports_torch
 from tests.attacks.editor.test_protocol import MESSAGES, URI, said, span
 
+_PAUSE_S = 0.2
 _BATCH = 500
 """Messages between two questions that are waited for, so that pipes never fill."""
 SOFTMAX = "torch.softmax(x, dim=-1)"
@@ -39,7 +41,7 @@ class Wire:
         self._answers: dict[str, queue.Queue[Any]] = {}
         self._asked = 0
         threading.Thread(target=self._read, daemon=True).start()
-        options = {"settings": {"pauseS": 0.2}, "trusted": True}
+        options = {"settings": {"pauseS": _PAUSE_S}, "trusted": True}
         self.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {},
                                 "initializationOptions": options})  # fmt: skip
         self.send(said("initialized", {}))
@@ -210,7 +212,11 @@ def random_messages(place: Place, count: int, seed: int = 20) -> dict[str, Any]:
 
 
 def _knowledge(wire: Wire, scribe: Scribe) -> dict[str, Any]:
-    """Everything that can be asked about a document once its capture has ended."""
+    """Everything that can be asked about a document once its capture has ended: it is saved, put in front,
+    and given more than the pause after which a capture begins."""
+    saved = said("textDocument/didSave", {"textDocument": {"uri": scribe.uri}})
+    wire.send(saved + said("evokernel/activeDocument", {"uri": scribe.uri}))
+    time.sleep(5 * _PAUSE_S)
     while wire.status()["mode"] in ("analysing", "busy"):
         pass
     document = {"textDocument": {"uri": scribe.uri}}

@@ -24,6 +24,7 @@ from typing import IO
 
 from attrs import evolve, field, frozen, mutable
 
+from evokernel_core import temporary
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.chip import runner_text
@@ -79,7 +80,7 @@ def judge_kernel(
     confinement = confinement or Confinement()
     if scratch is not None:
         return _run_in(scratch, built, request, limits or KERNEL_LIMITS, confinement)
-    with tempfile.TemporaryDirectory(prefix="evokernel-run-") as folder:
+    with temporary.folder("run") as folder:
         return _run_in(Path(folder), built, request, limits or KERNEL_LIMITS, confinement)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from evokernel_core import temporary
 from evokernel_core.capture import agent
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain import operations
@@ -97,7 +98,7 @@ class ConfinedReferences:
 
     def _open(self) -> tuple[AgentClient, Path]:
         if self._client is None or self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="evokernel-reference-")
+            self._scratch = temporary.folder("reference")
             folder = Path(self._scratch.name)
             self._client = AgentClient(
                 self._interpreter,

@@ -267,7 +267,7 @@ async def _stored(step: Callable[[], Result]) -> Result:
 
 def worker_command(factory: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """What Python is to run for a worker."""
-    return ("-m", "evokernel_core.verifier.service_worker", factory, json.dumps(dict(arguments)))
+    return ("-P", "-m", "evokernel_core.verifier.service_worker", factory, json.dumps(dict(arguments)))
 
 
 class Child:

@@ -15,6 +15,7 @@ from typing import Any
 from evokernel_core.domain.errors import PackageChanged
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.foreign import read_foreign_bytes
 
 MANIFEST = "kernel.json"
 _OWN = "digest"
@@ -56,10 +57,10 @@ def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def digest_of_file(path: Path) -> str:
-    """The same of a file, empty where it cannot be read."""
+    """The same of a file, empty where it cannot be read, or is a link, a pipe or larger than any of ours."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
+        return hashlib.sha256(read_foreign_bytes(path)).hexdigest()
+    except (OSError, ValueError):
         return ""
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core import temporary
+from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.paths import cache_dir
 from evokernel_core.twin.build import OPERATOR_SOURCE, SOURCES, CandidateError, Twin, prepare, run_tool
 from evokernel_core.twin.chip import Chip, runner_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shutil import copytree
@@ -94,7 +93,7 @@ def _kernel_row(
         includes = include_folders((kernel.path,), folder)
         source = ProgramSource((kernel.path,), includes, tuple(type_macros(operator, 0)))
         found = find_kernel(source, read_sources(source), kernel.entry)
-        with tempfile.TemporaryDirectory() as work:
+        with temporary.folder("report") as work:
             launch = launch_of_no_call(found.parameters)
             build_operator(folder, description, operator, 0, launch, Path(work))
     except EvoKernelError as error:

@@ -16,6 +16,7 @@ from evokernel_server.packages import heal, read_installed
 from evokernel_server.text import Text
 from evokernel_server.workspace import Document
 
+from evokernel_core.ascendc.emit.integrity import digest, sealed
 from evokernel_core.ascendc.emit.package import place_package, read_package, render
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
@@ -38,7 +39,13 @@ def manifest(**latency: Any) -> dict[str, Any]:
         "latency": {**LATENCY, **latency},
         "verifier": "twin",
     }
-    return {"format": 2, "name": NAME, "verdict": verdict, "task": {}, "strategy": {}}
+    return {"format": 3, "name": NAME, "verdict": verdict, "task": {}, "strategy": {}}
+
+
+def as_sealed(data: dict[str, Any]) -> str:
+    """With its digests right, as a stranger can make them; JSON's own words for figures that are none."""
+    data = {**data, "files": {}}
+    return json.dumps({**data, "digest": digest(json.dumps(data, sort_keys=True, separators=(",", ":")))})
 
 
 def package(root: Path, text: str | bytes | None = None) -> Path:
@@ -46,7 +53,7 @@ def package(root: Path, text: str | bytes | None = None) -> Path:
     folder.mkdir(parents=True)
     for name in ("op_kernel.cpp", "tiling.h"):
         (folder / name).write_text("// nothing\n")
-    said = json.dumps(manifest()) if text is None else text
+    said = sealed(manifest(), {}) if text is None else text
     (folder / "kernel.json").write_bytes(said if isinstance(said, bytes) else said.encode())
     return folder
 
@@ -111,7 +118,7 @@ FIGURES: dict[str, dict[str, Any]] = {
     ]
 )
 def test_figures_that_are_none(attack: Attack, tmp_path: Path) -> None:
-    package(tmp_path, json.dumps(manifest(**attack.given)))
+    package(tmp_path, as_sealed(manifest(**attack.given)))
     (hint,) = look(tmp_path)
     if "chip" not in attack.given:
         assert hint.label == "⚡ kernel package missing"
@@ -188,6 +195,16 @@ def test_a_python_in_the_package_does_not_verify_it(
     done = CliRunner().invoke(cli, ["verify", str(folder)])
     assert done.exit_code != 0
     assert not (tmp_path / "stolen").exists()
+
+
+@each([Attack(kind, "the reader to wait", REFUSED, plant) for kind, plant in KINDS.items()])
+def test_a_file_to_be_digested_that_is_no_file(attack: Attack, tmp_path: Path) -> None:
+    """The manifest names more files than a package has; their digests are looked at when it is opened."""
+    data = {**manifest(), "files": {"op_kernel.cpp": digest("// nothing\n"), "..": "x", "../id_rsa": "x"}}
+    folder = package(tmp_path, json.dumps({**data, "digest": "x"}))
+    attack.given(folder, "op_kernel.cpp")
+    (hint,) = look(tmp_path)
+    assert hint.label == "⚡ kernel package missing"
 
 
 def test_a_staging_folder_that_is_a_link(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ alike. docs/security.md lists what the rules are for.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from evokernel_core import temporary
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
@@ -50,7 +50,7 @@ def audit(task: KernelTask, source: KernelSource) -> GateResult:
 
 def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateResult:
     eyes = front_end_of(twin)
-    with tempfile.TemporaryDirectory(prefix="evokernel-audit-") as name:
+    with temporary.folder("audit") as name:
         work = Path(name)
         texts = seen.own_texts(twin, files, work)
         found = [item for text in texts for item in (*text.findings, *check_words(text))]

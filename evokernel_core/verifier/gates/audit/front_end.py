@@ -18,6 +18,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError
 from evokernel_core.lifeline import lifeline
 from evokernel_core.twin.build import Twin, header_flags, kernel_flags, run_tool
@@ -50,7 +51,7 @@ class FrontEnd:
 
     def parse(self, text: str) -> Unit:
         """The tree of a candidate's own text. Raises Unreadable where the parser gives up on it."""
-        with tempfile.TemporaryDirectory(prefix="evokernel-audit-") as name:
+        with temporary.folder("audit") as name:
             work = Path(name)
             (work / "unit.cpp").write_text(text)
             options = (*_options(self.twin), "-include-pch", str(self.folder / "header.pch"))
