@@ -56,7 +56,7 @@ ENDED_EARLY = "The candidate's process ended"
 
 
 @frozen
-class Confinement:
+class Sandboxes:
     """The command prefixes (sandboxes) of both processes: the judge reads inputs and writes ``scratch``, the
     candidate reads its library and writes nothing."""
 
@@ -68,7 +68,7 @@ def judge_kernel(
     built: BuiltKernel,
     request: RunRequest,
     limits: Limits | None = None,
-    confinement: Confinement | None = None,
+    sandboxes: Sandboxes | None = None,
     scratch: Path | None = None,
 ) -> RunResult:
     """Runs the kernel as ``run_kernel`` does, with its code out of reach of what it is judged by.
@@ -77,15 +77,15 @@ def judge_kernel(
     ``scratch`` is the folder of the request and the result, a temporary one by default. Raises BuildError
     where a process cannot be confined.
     """
-    confinement = confinement or Confinement()
+    sandboxes = sandboxes or Sandboxes()
     if scratch is not None:
-        return _run_in(scratch, built, request, limits or KERNEL_LIMITS, confinement)
+        return _run_in(scratch, built, request, limits or KERNEL_LIMITS, sandboxes)
     with temporary.folder("run") as folder:
-        return _run_in(Path(folder), built, request, limits or KERNEL_LIMITS, confinement)
+        return _run_in(Path(folder), built, request, limits or KERNEL_LIMITS, sandboxes)
 
 
 def _run_in(
-    folder: Path, built: BuiltKernel, request: RunRequest, limits: Limits, confinement: Confinement
+    folder: Path, built: BuiltKernel, request: RunRequest, limits: Limits, sandboxes: Sandboxes
 ) -> RunResult:
     result_file = folder / "result.json"
     result_file.unlink(missing_ok=True)
@@ -94,14 +94,14 @@ def _run_in(
     twin = built.twin
     judge = (
         *limited(twin, limits),
-        *confinement.judge,
+        *sandboxes.judge,
         str(twin.runner),
         "--judge",
         str(folder / "request.txt"),
     )
     candidate = (
         *limited(twin, _of_candidate(limits)),
-        *confinement.candidate,
+        *sandboxes.candidate,
         str(twin.candidate),
         str(built.library),
     )

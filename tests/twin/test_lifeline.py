@@ -65,9 +65,9 @@ work = lambda: run_kernel(built, request, Limits(wall_s=600, cpu_s=600), prefix,
 JUDGED = (
     RUN
     + """
-from evokernel_core.twin.judge import Confinement, judge_kernel
-confinement = Confinement(prefix, sandbox_prefix(built.twin, [built.library.parent], []))
-work = lambda: judge_kernel(built, request, Limits(wall_s=600, cpu_s=600), confinement, scratch)
+from evokernel_core.twin.judge import Sandboxes, judge_kernel
+sandboxes = Sandboxes(prefix, sandbox_prefix(built.twin, [built.library.parent], []))
+work = lambda: judge_kernel(built, request, Limits(wall_s=600, cpu_s=600), sandboxes, scratch)
 """
 )
 COMPILE = """

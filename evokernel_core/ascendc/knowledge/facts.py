@@ -52,7 +52,7 @@ def parameters(row: ApiRow) -> list[str]:
 def _parameters(signature: str) -> list[str]:
     """``dst`` and ``count`` of ``void F(const LocalTensor<T>& dst, const int32_t& count = 1)``."""
     found, depth, word = [], 0, ""
-    inside = signature.rstrip(" const").rstrip(")").rsplit("(", 1)[1]
+    inside = signature.removesuffix(" const").removesuffix(")").rsplit("(", 1)[1]
     for char in [*inside, ","]:
         depth += (char in "<{[") - (char in ">}]")
         if char == "," and depth == 0:

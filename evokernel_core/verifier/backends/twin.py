@@ -13,7 +13,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource
 from evokernel_core.twin.build import BuiltKernel, CandidateError, build_kernel
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.judge import Confinement, judge_kernel
+from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import (
     KERNEL_LIMITS,
     Limits,
@@ -107,11 +107,11 @@ class TwinBackend:
     def _run(self, built: BuiltKernel, request: RunRequest, limits: Limits, scratch: Path) -> RunResult:
         folders = {tensor.path.parent for tensor in request.inputs if tensor.path is not None}
         quota = sum(tensor.nbytes for tensor in request.outputs) + RESULT_BYTES
-        confinement = Confinement(
+        sandboxes = Sandboxes(
             judge=sandbox_prefix(built.twin, sorted(folders), [scratch], quota=quota),
             candidate=sandbox_prefix(built.twin, [built.library.parent], []),
         )
-        return judge_kernel(built, request, limits, confinement, scratch)
+        return judge_kernel(built, request, limits, sandboxes, scratch)
 
 
 def _timed_inputs(request: TimingRequest, folder: Path) -> tuple[TensorFile, ...]:

@@ -112,7 +112,7 @@ TAKEN_OVER = [
     ("the environment", "env >&2; exit 0", 0),
     ("a home", "cat ~/.bashrc $HOME/.bashrc >&2", 1),
     ("a file of others", "cat {secret} >&2", 1),
-    ("a file in the temporary folder", "echo x > /tmp/evokernel-attack-file", 2),
+    ("a file beside its folder", "echo x > {beside}", 2),
     ("the cache of kernels", "echo x > {home}/cache/forged", 2),
     ("the twin itself", "echo x >> {twin}/libevokernel_twin.so", 2),
     ("another process", "kill -9 {victim}", 1),
@@ -133,11 +133,17 @@ def test_a_compiler_that_was_taken_over(
     (tmp_path / "home" / "cache").mkdir(parents=True)
     victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        words = {"secret": secret, "home": tmp_path / "home", "twin": prepare().folder, "victim": victim.pid}
+        words = {
+            "beside": tmp_path / "beside",
+            "secret": secret,
+            "home": tmp_path / "home",
+            "twin": prepare().folder,
+            "victim": victim.pid,
+        }
         ended, said = shell(command.format(**words), work)
         assert (ended, victim.poll()) == (status, None), said
         assert SECRET not in said
-        assert not Path("/tmp/evokernel-attack-file").exists()
+        assert not (tmp_path / "beside").exists()
     finally:
         victim.kill()
         victim.wait()

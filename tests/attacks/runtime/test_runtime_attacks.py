@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from evokernel_core.domain.verdict import Severity
 from evokernel_core.twin.build import CandidateError, build_files, prepare
 from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.judge import Confinement, judge_kernel
+from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile
 from evokernel_core.verifier.sandbox import sandbox_prefix
 
@@ -281,12 +281,12 @@ def sources(attack: Attack) -> dict[str, str]:
 def run(attack: Attack, folder: Path, limits: Limits) -> RunResult:
     """The judged run, confined as the verifier does it."""
     built = build_files(evolve(prepare(), judged=True), sources(attack))
-    confinement = Confinement(
+    sandboxes = Sandboxes(
         judge=sandbox_prefix(built.twin, [], [folder]),
         candidate=sandbox_prefix(built.twin, [built.library.parent], []),
     )
     request = RunRequest(Mode.CHECK, load_chip(), outputs=(TensorFile(folder / "y.bin", 256),))
-    return judge_kernel(built, request, limits, confinement, folder)
+    return judge_kernel(built, request, limits, sandboxes, folder)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -166,12 +166,3 @@ void LaunchBlocks(const char *name, uint32_t blocks, void *stream, KernelBody bo
 }
 
 }  // namespace evokernel::twin
-
-#if defined(__GLIBC__)
-extern "C" __attribute__((visibility("default"))) void __assert_fail(const char *condition, const char *file,
-                                                                     unsigned int line, const char *) noexcept
-{
-    evokernel::twin::FailAssert(condition, evokernel::twin::At{file, static_cast<int>(line)});
-    std::abort();
-}
-#endif
