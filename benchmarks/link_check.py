@@ -29,8 +29,8 @@ from attrs import frozen
 from linking.toolkit import Toolkit, make_toolkit
 
 from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.emit.package import placed, write_package
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.ascendc.print.package import placed, write_package
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.twin.chip import load_chip

@@ -27,7 +27,7 @@ from typing import Any
 
 from torch_environments import FOLDER, VERSIONS, EnvironmentFailed, environment
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.finder import imports_torch
 from evokernel_core.capture.text import read_python

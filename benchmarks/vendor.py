@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.vendor_rows.texts import HEAD, text_of  # noqa: E402
 from evokernel_core.ascendc import author  # noqa: E402
-from evokernel_core.ascendc.families.registry import covered_ops  # noqa: E402
+from evokernel_core.ascendc.kernels.registry import covered_ops  # noqa: E402
 from evokernel_core.capture.client import AgentClient  # noqa: E402
 from evokernel_core.domain.errors import PlanError  # noqa: E402
 from evokernel_core.domain.region import Region  # noqa: E402

@@ -72,3 +72,26 @@ def test_the_agent_needs_only_the_standard_library_and_torch() -> None:
         for name in imports_of(path):
             own = name.startswith("evokernel_core.capture.agent")
             assert own or name.split(".")[0] in allowed, f"{path}: {name}"
+
+
+FLOORS = ("ops", "shapes", "lowering", "legalization", "rewrites", "kernels", "fusion", "print", "author")
+"""The parts of evokernel_core/ascendc, each of which imports from itself and from those before it."""
+UPWARDS = {
+    ("lowering", "kernels"),
+    ("rewrites", "kernels"),
+    ("fusion", "print"),
+}
+"""Imports against the order that are still there; an entry that nothing needs fails the test."""
+
+
+def test_the_floors_of_the_author_import_downwards() -> None:
+    author = CORE / "ascendc"
+    package = "evokernel_core.ascendc."
+    upwards = set()
+    for path in author.rglob("*.py"):
+        floor = path.relative_to(author).with_suffix("").parts[0]
+        for name in imports_of(path):
+            below = name.removeprefix(package).split(".")[0]
+            if floor in FLOORS and name.startswith(package) and FLOORS.index(below) > FLOORS.index(floor):
+                upwards.add((floor, below))
+    assert upwards == UPWARDS

@@ -16,7 +16,7 @@ from typing import Any
 
 from attrs import evolve
 
-from evokernel_core.ascendc.emit.package import import_root, kernel_name, placed, write_package
+from evokernel_core.ascendc.print.package import import_root, kernel_name, placed, write_package
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.kernel import KernelSource, Strategy

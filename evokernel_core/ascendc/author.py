@@ -8,12 +8,9 @@ from functools import lru_cache
 
 from attrs import evolve
 
-from evokernel_core.ascendc import chunking
-from evokernel_core.ascendc.chunking import Cut
-from evokernel_core.ascendc.emit import files, together
-from evokernel_core.ascendc.families.family import Family, Move, StageText
-from evokernel_core.ascendc.families.registry import family_for
-from evokernel_core.ascendc.program import (
+from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
+from evokernel_core.ascendc.fusion.micro_batch_choice import Cut
+from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
     PROGRAM,
     Program,
@@ -23,6 +20,9 @@ from evokernel_core.ascendc.program import (
     plan_program,
     program_of,
 )
+from evokernel_core.ascendc.kernels.family import Family, Move, StageText
+from evokernel_core.ascendc.kernels.registry import family_for
+from evokernel_core.ascendc.print import files, together
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy

@@ -16,11 +16,11 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc import author
-from evokernel_core.ascendc.emit.package import import_root, kernel_name, placed, write_package
-from evokernel_core.ascendc.emit.vendor import write_vendor_package
-from evokernel_core.ascendc.families.registry import covered_ops
 from evokernel_core.ascendc.features import task_features
-from evokernel_core.ascendc.opset import fused_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.ascendc.lowering.opset import fused_ops
+from evokernel_core.ascendc.print.package import import_root, kernel_name, placed, write_package
+from evokernel_core.ascendc.print.vendor import write_vendor_package
 from evokernel_core.capture.bind import bound, settings_of
 from evokernel_core.capture.client import Way
 from evokernel_core.capture.edit import plan_edit

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.ascendc.emit.integrity import check_files
+from evokernel_core.ascendc.print.integrity import check_files
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, PackageChanged
 from evokernel_core.domain.region import Region

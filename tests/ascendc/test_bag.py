@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.families.bag import BAG, MODES
+from evokernel_core.ascendc.kernels.embedding_bag.family import BAG, MODES
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import TensorSpec

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.families.put import PUT_PARTS
+from evokernel_core.ascendc.kernels.scatter.family import PUT_PARTS
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 

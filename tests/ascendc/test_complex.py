@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.families.paired import FAMILY, PAIRED
+from evokernel_core.ascendc.kernels.complex_multiply.family import FAMILY, PAIRED
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt

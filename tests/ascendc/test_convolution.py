@@ -11,9 +11,9 @@ import pytest
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION
-from evokernel_core.ascendc.families.conv_rows import RowsSchedule
-from evokernel_core.ascendc.families.conv_schedule import ConvolutionSchedule
+from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION
+from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
+from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.kernel import Strategy

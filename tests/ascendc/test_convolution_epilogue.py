@@ -11,10 +11,10 @@ import pytest
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION
-from evokernel_core.ascendc.families.conv_rows import RowsSchedule
-from evokernel_core.ascendc.families.conv_schedule import ConvolutionSchedule
-from evokernel_core.ascendc.program import PROGRAM
+from evokernel_core.ascendc.fusion.program import PROGRAM
+from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION
+from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
+from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule
 from evokernel_core.domain.graph import Node
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.families.windows import DEPTHWISE
+from evokernel_core.ascendc.kernels.pooling.problem import DEPTHWISE
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.task import KernelTask

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.program import plan_program
+from evokernel_core.ascendc.fusion.program import plan_program
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 

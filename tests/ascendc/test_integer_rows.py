@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial
-from evokernel_core.ascendc.families.integer_rows import FOLD
+from evokernel_core.ascendc.kernels.integers.rows import FOLD
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.tensor import TensorSpec
 from tests.ascendc.test_integer_words import draw

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.families.interleave import FAMILY, INTERLEAVE, words_of
-from evokernel_core.ascendc.families.paired import PAIRED
+from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED
+from evokernel_core.ascendc.kernels.interleave.family import FAMILY, INTERLEAVE, words_of
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.families.layout_turn import TurnSchedule, refusal, strategy_of, turn_of
-from evokernel_core.ascendc.layout_boxes import read_layout
-from evokernel_core.ascendc.program import plan_program
+from evokernel_core.ascendc.fusion.program import plan_program
+from evokernel_core.ascendc.kernels.layout.transpose import TurnSchedule, refusal, strategy_of, turn_of
+from evokernel_core.ascendc.shapes.boxes import read_layout
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.families.phases import PHASES
-from evokernel_core.ascendc.families.products import read_product
+from evokernel_core.ascendc.kernels.matmul.problem import read_product
+from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial
-from evokernel_core.ascendc.families.products import SPLIT
+from evokernel_core.ascendc.kernels.matmul.problem import SPLIT
 from evokernel_core.ascendc.rewrites.matmul import split_count
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.ascendc.rewrites.views import rewrite_permutation

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.families.pairs import online_pairs
-from evokernel_core.ascendc.plan import plan
-from evokernel_core.ascendc.schedule import initial
+from evokernel_core.ascendc.kernels.fused.pairs import online_pairs
+from evokernel_core.ascendc.kernels.fused.plan import plan
+from evokernel_core.ascendc.kernels.fused.schedule import initial
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 

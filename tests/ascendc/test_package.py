@@ -15,14 +15,8 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.emit.package import (
-    Placed,
-    import_root,
-    kernel_name,
-    read_package,
-    write_package,
-)
-from evokernel_core.ascendc.schedule import initial
+from evokernel_core.ascendc.kernels.fused.schedule import initial
+from evokernel_core.ascendc.print.package import Placed, import_root, kernel_name, read_package, write_package
 from evokernel_core.capture.agent.guards.code import digest
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.capture.text import span_of

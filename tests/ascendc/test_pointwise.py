@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.plan import plan
-from evokernel_core.ascendc.schedule import moves
+from evokernel_core.ascendc.kernels.fused.plan import plan
+from evokernel_core.ascendc.kernels.fused.schedule import moves
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 Function = Callable[[Any], Any]
@@ -197,7 +197,7 @@ def test_any_broadcast_under_any_schedule(
 
 
 def initial_of(task: Any, on_twin: Any) -> Any:
-    from evokernel_core.ascendc.schedule import initial
+    from evokernel_core.ascendc.kernels.fused.schedule import initial
 
     return initial(task, on_twin.chip)
 

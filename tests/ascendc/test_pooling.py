@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
-from evokernel_core.ascendc.families import windowed
+from evokernel_core.ascendc.kernels.pooling import family as windowed
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy

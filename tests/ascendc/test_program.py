@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
-from evokernel_core.ascendc.program import PROGRAM, parted, plan_program
+from evokernel_core.ascendc.fusion.program import PROGRAM, parted, plan_program
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.serial import dumps

@@ -9,7 +9,7 @@ import pytest
 from attrs import asdict
 
 from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.families.put import PutSchedule
+from evokernel_core.ascendc.kernels.scatter.family import PutSchedule
 from evokernel_core.domain.kernel import Strategy
 
 RANDOM = np.random.default_rng(13)

@@ -9,7 +9,7 @@ import pytest
 from attrs import asdict, evolve
 
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
-from evokernel_core.ascendc.families.recurrent_problem import RecurrentSchedule
+from evokernel_core.ascendc.kernels.recurrent.problem import RecurrentSchedule
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.families.registry import family_for
+from evokernel_core.ascendc.kernels.registry import family_for
 from evokernel_core.domain.errors import PlanError
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.plan import plan
-from evokernel_core.ascendc.schedule import initial, moves
+from evokernel_core.ascendc.kernels.fused.plan import plan
+from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
 from evokernel_core.domain.tensor import TensorSpec
 
 Shape = tuple[int, ...]

@@ -9,8 +9,8 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.families import scan
-from evokernel_core.ascendc.families.scan_problem import SCAN
+from evokernel_core.ascendc.kernels.scan import family as scan
+from evokernel_core.ascendc.kernels.scan.problem import SCAN
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.capture.agent.reference.bounded_products import lengths, near_one
 from evokernel_core.domain.errors import PlanError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.emit.scheduling import WAITS, batched
+from evokernel_core.ascendc.print.scheduling import WAITS, batched
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens

@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.families.matmul_schedule import best, refusal
-from evokernel_core.ascendc.families.products import Product, Side
-from evokernel_core.ascendc.families.strided import Group, behind_views
-from evokernel_core.ascendc.lowering_sizes import Extent
+from evokernel_core.ascendc.kernels.matmul.problem import Product, Side
+from evokernel_core.ascendc.kernels.matmul.schedule import best, refusal
+from evokernel_core.ascendc.kernels.strided import Group, behind_views
+from evokernel_core.ascendc.shapes.sizes import Extent
 from evokernel_core.domain.errors import PlanError
 from tests.ascendc.conftest import GraphBuilder
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.families.transposed_geometry import Axis
-from evokernel_core.ascendc.families.transposed_plan import Schedule
+from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.verdict import GateStatus

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import estimate_us, initial, write
-from evokernel_core.ascendc.families.transposed_geometry import Axis
-from evokernel_core.ascendc.families.transposed_plan import Schedule
-from evokernel_core.ascendc.program import PROGRAM
+from evokernel_core.ascendc.fusion.program import PROGRAM
+from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus

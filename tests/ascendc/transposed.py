@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from evokernel_core.ascendc.families.transposed_geometry import Axis
+from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
 from evokernel_core.domain.task import KernelTask
 
 

@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 

@@ -12,7 +12,7 @@ from types import ModuleType
 
 from attrs import evolve
 
-from evokernel_core.ascendc.emit.package import kernel_name, placed, write_package
+from evokernel_core.ascendc.print.package import kernel_name, placed, write_package
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.region import Region

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import CaptureError

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evokernel_core.ascendc.author import initial, write
-from evokernel_core.ascendc.emit.package import placed, write_package
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.ascendc.print.package import placed, write_package
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.region import Region, RegionStatus

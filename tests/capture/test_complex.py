@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from evokernel_core.ascendc import author
-from evokernel_core.ascendc.families.paired import PAIRED
+from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED
 from evokernel_core.ascendc.rewrites.complexes import COMPLEX, complex_in_parts
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.capture.agent.reference import reference

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 from tests.capture.edited import edited_module, edited_text, runs

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture import agent as package
 from evokernel_core.capture import client
 from evokernel_core.capture.client import AgentClient

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.decompositions import index_put
 from evokernel_core.capture.client import AgentClient, Way
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.reference.integer_inputs import draw_whole, free
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.serial import to_data

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.families.registry import covered_ops
-from evokernel_core.ascendc.opset import fused_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 from tests.capture.edited import edited_module

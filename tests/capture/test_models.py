@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from evokernel_core.ascendc.author import check
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.region import Region
 from evokernel_core.twin.chip import load_chip

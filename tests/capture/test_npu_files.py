@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
 
 HEAD = """

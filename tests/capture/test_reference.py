@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.reference.reference import reference
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.reference import DISTRIBUTIONS, ReferenceCase

@@ -8,7 +8,7 @@ from textwrap import indent
 import pytest
 import torch
 
-from evokernel_core.ascendc.opset import fused_ops
+from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.capture.client import AgentClient
 from tests.capture.edited import edited_module, runs
 

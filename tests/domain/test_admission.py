@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.domain.admission import admit, read_task
 from evokernel_core.domain.errors import TaskRefused
 from evokernel_core.domain.graph import DTypeArg, Graph, GraphInput, Node, SymbolicInt, ValueRef

@@ -20,7 +20,7 @@ from pathlib import Path
 from attrs import evolve
 
 from evokernel_core import paths
-from evokernel_core.ascendc.emit.integrity import sealed
+from evokernel_core.ascendc.print.integrity import sealed
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.experience import Stage
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef

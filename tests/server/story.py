@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define
 
-from evokernel_core.ascendc.emit.package import Placed, read_package, write_package
+from evokernel_core.ascendc.print.package import Placed, read_package, write_package
 from evokernel_core.domain.serial import from_data
 from evokernel_core.memory.store import Memory
 from tests.server.conftest import Database, Editor, eventually

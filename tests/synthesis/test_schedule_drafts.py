@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.estimate import estimate_us
-from evokernel_core.ascendc.families.tile import build
-from evokernel_core.ascendc.plan import plan
-from evokernel_core.ascendc.schedule import initial, moves
-from evokernel_core.ascendc.schedule_settings import Schedule
+from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
+from evokernel_core.ascendc.kernels.fused.plan import plan
+from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
+from evokernel_core.ascendc.kernels.fused.settings import Schedule
+from evokernel_core.ascendc.kernels.fused.tile import build
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from evokernel_core.ascendc.emit.vendor import write_vendor_package
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.ascendc.print.vendor import write_vendor_package
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.errors import UsageError

@@ -15,7 +15,7 @@ import torch
 from attrs import frozen
 from torch.nn import functional
 
-from evokernel_core.ascendc.families.registry import covered_ops
+from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.agent.npu.functions import FILES
 from evokernel_core.capture.agent.npu.table import TABLE as COMPOSITIONS
 from evokernel_core.capture.client import AgentClient

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from evokernel_core.ascendc.emit.package import Placed, write_package
+from evokernel_core.ascendc.print.package import Placed, write_package
 from evokernel_core.cli import doctor
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.call_site import CallSite

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.families.attention import ATTENTION
-from evokernel_core.ascendc.families.strided import EXPANDS
-from evokernel_core.ascendc.lowering_sizes import extent
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.ascendc.kernels.attention.family import ATTENTION
+from evokernel_core.ascendc.kernels.strided import EXPANDS
 from evokernel_core.ascendc.rewrites.wide_attention import in_parts
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
+from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.families.bag import BAG, MODES
-from evokernel_core.ascendc.families.iota import IOTA
-from evokernel_core.ascendc.lowering_sizes import extent
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.ascendc.kernels.embedding_bag.family import BAG, MODES
+from evokernel_core.ascendc.kernels.iota.family import IOTA
 from evokernel_core.ascendc.rewrites.elementwise import cast
 from evokernel_core.ascendc.rewrites.indexing import tensor, times
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg, producer, view
 from evokernel_core.ascendc.rewrites.putting import put
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
+from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask

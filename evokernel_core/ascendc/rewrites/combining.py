@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast
 from evokernel_core.ascendc.rewrites.indexing import places_of
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg, view
 from evokernel_core.ascendc.rewrites.putting import scatter_arguments, scattered, values_of
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.tensor import Dim

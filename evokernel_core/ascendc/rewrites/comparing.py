@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.families.iota import IOTA
-from evokernel_core.ascendc.lowering_integers import INTEGERS
+from evokernel_core.ascendc.kernels.iota.family import IOTA
+from evokernel_core.ascendc.lowering.integers import INTEGERS
 from evokernel_core.ascendc.rewrites.picking import producer
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef

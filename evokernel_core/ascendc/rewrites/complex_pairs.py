@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evokernel_core.ascendc.families.paired import PAIRED, sharing
-from evokernel_core.ascendc.families.strided import EXPANDS, SWAPS
-from evokernel_core.ascendc.layout_boxes import dimension_order
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED, sharing
+from evokernel_core.ascendc.kernels.strided import EXPANDS, SWAPS
 from evokernel_core.ascendc.rewrites.complex_parts import REAL, Complex, size_argument
 from evokernel_core.ascendc.rewrites.layout import viewed
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
+from evokernel_core.ascendc.shapes.boxes import dimension_order
+from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.elementwise import apply
 from evokernel_core.ascendc.rewrites.layout import viewed
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.graph import Arg, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim
 

@@ -11,18 +11,11 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
 from evokernel_core.ascendc.rewrites.complex_pairs import paired, pairs_of
-from evokernel_core.ascendc.rewrites.complex_parts import (
-    REAL,
-    Complex,
-    Part,
-    Parts,
-    separated,
-    side_by_side,
-)
+from evokernel_core.ascendc.rewrites.complex_parts import REAL, Complex, Part, Parts, separated, side_by_side
 from evokernel_core.ascendc.rewrites.elementwise import cast
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, alive
+from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.lowering_views import BROADCASTS, SAME_ORDER
 from evokernel_core.ascendc.rewrites.picking import producer
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
+from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.graph import ValueRef
 
 _MOVES = frozenset((*SAME_ORDER, *BROADCASTS, "aten._to_copy.default", "aten.permute.default"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION
-from evokernel_core.ascendc.families.conv_rows import MOST_INNER
-from evokernel_core.ascendc.families.phases import PHASES, UNIT
+from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION
+from evokernel_core.ascendc.kernels.convolution.rows_schedule import MOST_INNER
+from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES, UNIT
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef, literals
 from evokernel_core.domain.tensor import Dim

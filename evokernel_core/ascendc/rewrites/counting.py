@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.families.iota import IOTA
+from evokernel_core.ascendc.kernels.iota.family import IOTA
 from evokernel_core.ascendc.rewrites.picking import argument
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError

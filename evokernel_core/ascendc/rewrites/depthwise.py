@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 
-from evokernel_core.ascendc.families.windows import CONVOLUTION, DEPTHWISE
+from evokernel_core.ascendc.kernels.pooling.problem import CONVOLUTION, DEPTHWISE
 from evokernel_core.ascendc.rewrites.picking import argument, producer
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, ValueRef, literal

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.graph import Arg, ValueRef
 from evokernel_core.domain.tensor import Dim
 

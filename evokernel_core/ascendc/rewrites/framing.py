@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve
 
-from evokernel_core.ascendc.families.conv_geometry import CONVOLUTION, RELU
-from evokernel_core.ascendc.families.phases import PHASES
-from evokernel_core.ascendc.lowering_pointwise import POINTWISE
-from evokernel_core.ascendc.lowering_views import SAME_ORDER
+from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION, RELU
+from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
+from evokernel_core.ascendc.lowering.pointwise import POINTWISE
 from evokernel_core.ascendc.rewrites.writer import alive
+from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.graph import Graph, Node, literal
 from evokernel_core.domain.task import KernelTask
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.families.take import TAKE
-from evokernel_core.ascendc.lowering_sizes import extent, product
+from evokernel_core.ascendc.kernels.gather.family import TAKE
 from evokernel_core.ascendc.rewrites.picking import as_arg, producer, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.tensor import Dim

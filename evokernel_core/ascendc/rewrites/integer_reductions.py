@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.families.integer_rows import DTYPES, FOLD, RUNNING
-from evokernel_core.ascendc.lowering_sizes import extent, product
+from evokernel_core.ascendc.kernels.integers.rows import DTYPES, FOLD, RUNNING
+from evokernel_core.ascendc.legalization.wide import WIDTHS
 from evokernel_core.ascendc.rewrites.indexing import times
 from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
-from evokernel_core.ascendc.words_whole import WIDTHS
+from evokernel_core.ascendc.shapes.sizes import extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask

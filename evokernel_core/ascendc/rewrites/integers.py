@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.families.iota import IOTA
-from evokernel_core.ascendc.lowering_integers import INTEGERS
-from evokernel_core.ascendc.lowering_sizes import extent
-from evokernel_core.ascendc.lowering_views import BROADCASTS, SAME_ORDER
+from evokernel_core.ascendc.kernels.iota.family import IOTA
+from evokernel_core.ascendc.legalization.wide import WIDTHS
+from evokernel_core.ascendc.lowering.integers import INTEGERS
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
-from evokernel_core.ascendc.words_whole import WIDTHS
+from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 

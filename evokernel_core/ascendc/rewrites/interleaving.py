@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.families.interleave import INTERLEAVE, MOST_TENSORS, words_of
-from evokernel_core.ascendc.lowering_sizes import extent, product
+from evokernel_core.ascendc.kernels.interleave.family import INTERLEAVE, MOST_TENSORS, words_of
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import extent, product
 from evokernel_core.domain.graph import Node, ValueRef
 
 _LEAST_ITEMS = 4096

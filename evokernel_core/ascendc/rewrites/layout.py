@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.families.interleave import INTERLEAVE
-from evokernel_core.ascendc.lowering_sizes import Extent, extent
+from evokernel_core.ascendc.kernels.interleave.family import INTERLEAVE
 from evokernel_core.ascendc.rewrites.interleaving import is_interleaved
 from evokernel_core.ascendc.rewrites.rotating import rotated
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.tensor import Dim

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.picking import argument, one_hot, pick, producer, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from evokernel_core.ascendc.families.recurrent_problem import DTYPES, RECURRENCE
-from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.kernels.recurrent.problem import DTYPES, RECURRENCE
 from evokernel_core.ascendc.rewrites.recurrent import is_zero, projected
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from evokernel_core.ascendc.families.products import QUANT, SPLIT
+from evokernel_core.ascendc.kernels.matmul.problem import QUANT, SPLIT
 from evokernel_core.ascendc.rewrites.pitched import aligned_operands
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.families.iota import IOTA
+from evokernel_core.ascendc.kernels.iota.family import IOTA
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim, TensorSpec

@@ -11,8 +11,8 @@ import math
 
 from attrs import frozen
 
-from evokernel_core.ascendc.families.phases import PHASES
-from evokernel_core.ascendc.families.strided import SWAPS
+from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
+from evokernel_core.ascendc.kernels.strided import SWAPS
 from evokernel_core.ascendc.rewrites.picking import as_arg, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.domain.graph import ValueRef

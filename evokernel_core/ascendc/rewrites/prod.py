@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.lowering_sizes import extent
 from evokernel_core.ascendc.rewrites.layout import flat_size, viewed
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.families.put import LAST, PUT, PUT_PARTS, SUMMED
-from evokernel_core.ascendc.lowering_sizes import extent, product
+from evokernel_core.ascendc.kernels.scatter.family import LAST, PUT, PUT_PARTS, SUMMED
 from evokernel_core.ascendc.rewrites.constants import number_everywhere
 from evokernel_core.ascendc.rewrites.elementwise import cast
 from evokernel_core.ascendc.rewrites.indexing import expanded, permuted, places_of, tensor, times
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim

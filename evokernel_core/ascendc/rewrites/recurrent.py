@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from evokernel_core.ascendc.families.recurrent_problem import GATES, RECURRENCE
-from evokernel_core.ascendc.families.recurrent_schedule import layers_together
+from evokernel_core.ascendc.kernels.recurrent.problem import GATES, RECURRENCE
+from evokernel_core.ascendc.kernels.recurrent.schedule import layers_together
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from evokernel_core.ascendc.families.paired import PAIRED, sharing
-from evokernel_core.ascendc.lowering_sizes import Extent, extent
+from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED, sharing
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
+from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import evolve
 
-from evokernel_core.ascendc.families.scan_problem import SCAN
+from evokernel_core.ascendc.kernels.scan.problem import SCAN
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef

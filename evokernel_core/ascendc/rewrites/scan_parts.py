@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from evokernel_core.ascendc.families.scan_problem import SCAN
+from evokernel_core.ascendc.kernels.scan.problem import SCAN
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim, evaluate_dim

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from evokernel_core.ascendc.families.scan_problem import SCAN
-from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.kernels.scan.problem import SCAN
 from evokernel_core.ascendc.rewrites.scan import SCANS, scan_node
 from evokernel_core.ascendc.rewrites.writer import alive
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec

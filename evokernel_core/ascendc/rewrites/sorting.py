@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.families.sort import MOST_BEST, MOST_WHOLE
-from evokernel_core.ascendc.families.sort_problem import SORT
-from evokernel_core.ascendc.lowering_sizes import extent
+from evokernel_core.ascendc.kernels.sort.family import MOST_BEST, MOST_WHOLE
+from evokernel_core.ascendc.kernels.sort.problem import SORT
 from evokernel_core.ascendc.rewrites.indexing import tensor, times
 from evokernel_core.ascendc.rewrites.picking import argument, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.families.strided import SWAPS
-from evokernel_core.ascendc.layout_boxes import dimension_order
+from evokernel_core.ascendc.kernels.strided import SWAPS
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.boxes import dimension_order
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 
 

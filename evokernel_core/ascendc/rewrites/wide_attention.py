@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from evokernel_core.ascendc.families.attention import attention_arguments
-from evokernel_core.ascendc.lowering_sizes import Extent, extent, product
+from evokernel_core.ascendc.kernels.attention.family import attention_arguments
 from evokernel_core.ascendc.rewrites.layout import flat_size, viewed
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
+from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from attrs import evolve, field, frozen
 
 from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
-from evokernel_core.ascendc.families.family import Move
+from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy

@@ -16,8 +16,8 @@ from evokernel_server.packages import heal, read_installed
 from evokernel_server.text import Text
 from evokernel_server.workspace import Document
 
-from evokernel_core.ascendc.emit.integrity import digest, sealed
-from evokernel_core.ascendc.emit.package import place_package, read_package, render
+from evokernel_core.ascendc.print.integrity import digest, sealed
+from evokernel_core.ascendc.print.package import place_package, read_package, render
 from evokernel_core.cli.main import cli
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.twin.chip import load_chip

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from evokernel_server.packages import read_installed
 
-from evokernel_core.ascendc.emit.integrity import MANIFEST, digest, sealed
-from evokernel_core.ascendc.emit.package import Placed, read_package, write_package
+from evokernel_core.ascendc.print.integrity import MANIFEST, digest, sealed
+from evokernel_core.ascendc.print.package import Placed, read_package, write_package
 from evokernel_core.domain.call_site import CallSite
 from evokernel_core.domain.errors import PackageChanged, TaskRefused, UsageError
 from evokernel_core.domain.verdict import Verdict

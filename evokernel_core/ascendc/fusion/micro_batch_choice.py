@@ -1,0 +1,170 @@
+"""When a program takes its images in chunks, with which kernels, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+from attrs import frozen
+
+from evokernel_core.ascendc.fusion.micro_batches import (
+    Batch,
+    batch_of,
+    chunks_worth,
+    groups_of,
+    of_chunk,
+    unshared,
+)
+from evokernel_core.ascendc.fusion.program import CHUNKS, CUT, Program, Stage, joined
+from evokernel_core.ascendc.kernels.family import Family, StageText
+from evokernel_core.ascendc.print.chunked import Chunked
+from evokernel_core.ascendc.print.together import MOST_TOGETHER, Part, parts_of
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
+
+Texts = Callable[[Program, Sequence[Strategy]], Sequence[StageText]]
+"""The kernels of a program with a strategy for each."""
+_PART_US = 1.5
+"""What a part of a launch costs beside its work: its buffers, first copies and the way to its last ones."""
+_VECTORS = "__vector__"
+_BOUND_BY_MEMORY = 1.4
+"""Up to so many times the microseconds of its reads, they are what a kernel waits for."""
+
+
+@frozen
+class Cut:
+    """About how many ``chunks`` images come in, and how many ``stages`` that depend on them take chunks; no
+    chunks: all at once."""
+
+    chunks: int = 0
+    stages: int = 0
+
+    @staticmethod
+    def of(strategy: Strategy) -> Cut:
+        return Cut(int(strategy.setting(CHUNKS, 0)), int(strategy.setting(CUT, 0)))
+
+
+@lru_cache(maxsize=512)
+def draft(key: ById, family: Family, chip: Chip) -> Strategy:
+    """The first strategy of a kernel of a program, found once."""
+    return family.initial(key.task, chip)
+
+
+@lru_cache(maxsize=512)
+def draft_apart(key: ById, family: Family, chip: Chip) -> Strategy:
+    """The first strategy of a kernel in chunks: where its cores would all wait for each other, the best of
+    the steps from it in which they do not, if there is one."""
+    task, start = key.task, draft(key, family, chip)
+
+    def waits(strategy: Strategy) -> bool:
+        return Part.of(family.text(task, strategy, chip, "kernel")).alone
+
+    if not waits(start):
+        return start
+    apart = (move.strategy for move in family.moves(task, start, chip) if not waits(move.strategy))
+    return min(apart, key=lambda item: family.estimate_us(task, item, chip), default=start)
+
+
+def tasks_of(task: KernelTask, program: Program, cut: Cut) -> tuple[KernelTask, ...]:
+    """The task of each kernel of a program, with the sizes that it has in a chunk."""
+    batch = batch_of(task, program, cut.stages) if cut.chunks else None
+    return tuple(
+        of_chunk(part, batch, cut.chunks) if batch is not None and kind in batch.kinds else part
+        for kind, (part, _) in enumerate(program.kinds)
+    )
+
+
+def chunked(task: KernelTask, program: Program, stages: Sequence[StageText], cut: Cut) -> Chunked:
+    """The program in chunks. Raises PlanError where it cannot be cut."""
+    batch, parts = batch_of(task, program, cut.stages), parts_of(stages)
+    if batch is None or any(part.alone for part in parts) or len(program.stages) > MOST_TOGETHER:
+        raise PlanError("The kernels do not take images in chunks; draft the program anew.")
+    if not any(parts[kind].on_cube for kind in batch.kinds):
+        raise PlanError("No cube core works on the images; draft the program anew.")
+    return Chunked(task, unshared(task, program), parts, batch, cut.chunks)
+
+
+def is_legal(task: KernelTask, program: Program, stages: Sequence[StageText], cut: Cut) -> bool:
+    """Whether kernels take images in chunks: some have all cores wait for each other, and a launch each."""
+    try:
+        chunked(task, program, stages, cut)
+    except PlanError:
+        return False
+    return True
+
+
+def in_chunks(task: KernelTask, program: Program, texts: Texts, chip: Chip) -> Iterator[Strategy]:
+    """Programs whose first stages take images in as many chunks as L2 asks for, each kernel drafted for what
+    it takes."""
+    if len(program.stages) > MOST_TOGETHER:
+        return
+    wholes = tuple(draft_apart(ById(part), family, chip) for part, family in program.kinds)
+    if any(part.alone and _VECTORS not in part.text for part in parts_of(texts(program, wholes))):
+        return  # cube cores that wait for all others do so for every size
+    for stages in range(2, len(program.stages) + 1):
+        batch = batch_of(task, program, stages)
+        for chunks in chunks_worth(task, program, batch) if batch is not None else ():
+            cut = Cut(chunks, stages)
+            drafts = zip(tasks_of(task, program, cut), program.kinds, strict=True)
+            chosen = tuple(draft_apart(ById(part), family, chip) for part, (_, family) in drafts)
+            if is_legal(task, program, texts(program, chosen), cut):
+                yield joined(task, program, chosen, "", chunks=cut.chunks, cut=cut.stages)
+
+
+def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float:
+    """Modelled microseconds: in each step cube cores have one chunk and vector cores behind them another."""
+    program, batch = found.planned, found.batch
+    launch = launch_us(chip)
+    barrier = 2 * chip.constants["sync.sync_all_cycles"] / chip.mhz
+
+    def cost(stage: Stage) -> float:
+        part, family = program.kinds[stage.kind]
+        part = of_chunk(part, batch, found.chunks) if stage.kind in batch.kinds else part
+        alone = max(0.0, family.estimate_us(part, chosen[stage.kind], chip) - launch)
+        return alone - _spared_us(found, stage, alone, chip) + _PART_US + barrier
+
+    groups = groups_of(program, batch, [part.on_cube for part in found.parts])
+    before, first, second, after = (sum(map(cost, stages)) for stages in groups)
+    around = launch + _pushed_us(found, chip) + before + after
+    steps = -(-batch.images // -(-batch.images // found.chunks))
+    if any(found.parts[stage.kind].on_cube and found.parts[stage.kind].on_vectors for stage in groups[1]):
+        return around + steps * (first + second)  # vector cores have a share of the first
+    return around + steps * max(first, second) + min(first, second)
+
+
+def _pushed_us(found: Chunked, chip: Chip) -> float:
+    """Microseconds of what chunks leave for all images together: L2 takes it in once, not for each chunk
+    anew, as the estimates of the kernels have it."""
+    program, batch = found.planned, found.batch
+    chunk = of_chunk(found.task, batch, found.chunks).sizes
+    rings = found.rings()
+    left = sum(
+        stage.piece.task.graph.spec(ref).nbytes(chunk)
+        for stage in program.stages
+        if stage.kind in batch.kinds
+        for ref, place in zip(stage.piece.task.graph.outputs, stage.outputs, strict=True)
+        if not (place.in_workspace and place.index in rings)
+    )
+    pushed = max(0, (found.chunks * min(left, chip.l2_bytes)) - chip.l2_bytes)
+    return pushed * chip.constants["gm.write_back_cost"] / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
+
+
+def _spared_us(found: Chunked, stage: Stage, alone: float, chip: Chip) -> float:
+    """Microseconds that a kernel spares by reading a chunk from L2, where device memory would hold it up."""
+    graph, rings = found.task.graph, found.rings()
+    chunk = of_chunk(found.task, found.batch, found.chunks).sizes
+    read = zip(stage.piece.inputs, stage.inputs, strict=True)
+    held = sum(
+        graph.spec(ref).nbytes(chunk) for ref, place in read if place.in_workspace and place.index in rings
+    )
+    memory, l2 = (held / (chip.constants[f"gm.{name}"] * 1e3) for name in ("hbm_achieved_gbps", "l2_gbps"))
+    return memory - l2 if alone < _BOUND_BY_MEMORY * memory else 0.0
+
+
+def steps(cut: Cut, batch: Batch) -> Iterator[tuple[str, Cut]]:
+    """Other cuts, by name."""
+    yield "more chunks", Cut(min(batch.images, cut.chunks * 2), cut.stages)
+    yield "fewer chunks", Cut(cut.chunks // 2, cut.stages)

@@ -1,0 +1,279 @@
+"""A program: the kernels that together compute a task, and where the values between them lie.
+
+A value that one kernel hands to another lives in a slot of the workspace; slots are used again as
+soon as their value has had its last reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.fusion.partition import Group, Piece, base_of, partition, pieces
+from evokernel_core.ascendc.kernels.family import Family
+from evokernel_core.ascendc.kernels.registry import family_for
+from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Arg, Graph, InputKind, ValueRef
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+
+PROGRAM = "program"
+"""The family of a strategy with several kernels."""
+ONE_LAUNCH = "one_launch"
+"""The setting of a program whose kernels are parts of one launch."""
+CHUNKS, CUT = "chunks", "cut"
+"""Settings of a program: about how many chunks images come in, and how many of the stages that depend on
+their number take chunks; without them all come at once."""
+MOST_KERNELS = 400
+_MOST_TRIES = 12
+
+
+@frozen
+class Place:
+    """Where a tensor is: the task's tensor ``index``, or the slot ``index`` of the workspace."""
+
+    in_workspace: bool
+    index: int
+
+
+@frozen
+class Stage:
+    """One launch. Stages of one ``kind`` are the same kernel on other tensors."""
+
+    piece: Piece
+    kind: int
+    inputs: tuple[Place, ...]
+    outputs: tuple[Place, ...]
+
+
+@frozen
+class Slot:
+    """A part of the workspace: large enough for each of ``values`` (name, bytes an element, elements)."""
+
+    values: tuple[tuple[str, int, Extent], ...]
+
+
+@frozen
+class Program:
+    """``kinds`` are the different kernels, each by the task of its first stage, with its family."""
+
+    groups: tuple[Group, ...]
+    stages: tuple[Stage, ...]
+    kinds: tuple[tuple[KernelTask, Family], ...]
+    slots: tuple[Slot, ...]
+
+    def launches(self, kind: int) -> int:
+        return sum(stage.kind == kind for stage in self.stages)
+
+
+def family_of_task(task: KernelTask, chip: Chip) -> Family | None:
+    """The family that computes the whole task with one kernel, None where it takes several."""
+    try:
+        return family_for(task, chip)
+    except PlanError:
+        return None
+
+
+def plan_program(task: KernelTask, chip: Chip) -> Program:
+    """Cuts a task into kernels. Raises PlanError with the reason where a part is covered by no family."""
+    return _plan_program(ById(task), chip)
+
+
+@lru_cache(maxsize=64)
+def _plan_program(key: ById, chip: Chip) -> Program:
+    task, refused = key.task, frozenset[Group]()
+    for _ in range(_MOST_TRIES):
+        groups = partition(task, lambda part: _check(part, chip), refused)
+        unfit = _without_schedule(task, groups, chip)
+        if not unfit:
+            return assemble(task, groups, chip)
+        refused |= unfit
+    raise PlanError("The operations could not be cut into kernels that fit the unified buffer.")
+
+
+def _check(part: KernelTask, chip: Chip) -> None:
+    family_for(part, chip)
+
+
+def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> frozenset[Group]:
+    """Groups that a family covers but has no legal schedule for. Raises PlanError where one is a
+    single operation, which cannot be cut further."""
+    unfit = set()
+    fit: set[str] = set()
+    for group, part in zip(groups, pieces(task, groups), strict=True):
+        form = _canonical(part.task).task_id
+        if form in fit:
+            continue
+        try:
+            family_for(part.task, chip).initial(part.task, chip)
+        except PlanError:
+            if len(group) == 1:
+                raise
+            unfit.add(group)
+        else:
+            fit.add(form)
+    return frozenset(unfit)
+
+
+def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program:
+    """The program of given groups. Raises PlanError where it cannot be laid out."""
+    if len(groups) > MOST_KERNELS:
+        raise PlanError(f"The region takes {len(groups)} kernels, more than the {MOST_KERNELS} of a program.")
+    parts = pieces(task, groups)
+    places, slots = _places(task, groups, parts)
+    kinds: dict[str, int] = {}
+    first: list[tuple[KernelTask, Family]] = []
+    stages = []
+    for part in parts:
+        form = _canonical(part.task).task_id
+        if form not in kinds:
+            kinds[form] = len(first)
+            first.append((part.task, family_for(part.task, chip)))
+        inputs = tuple(places[ref] for ref in part.inputs)
+        outputs = tuple(places[ref] for ref in part.outputs)
+        stages.append(Stage(part, kinds[form], inputs, outputs))
+    return Program(groups, tuple(stages), tuple(first), slots)
+
+
+def _canonical(task: KernelTask) -> KernelTask:
+    """The task with its names replaced by numbers: equal for kernels that do the same."""
+    names = {item.name: f"i{index}" for index, item in enumerate(task.graph.inputs)}
+    names |= {node.name: f"n{index}" for index, node in enumerate(task.graph.nodes)}
+
+    def argument(arg: Arg) -> Arg:
+        if isinstance(arg, ValueRef):
+            return ValueRef(names[arg.name], arg.index)
+        return tuple(map(argument, arg)) if isinstance(arg, tuple) else arg
+
+    graph = Graph(
+        tuple(evolve(item, name=names[item.name]) for item in task.graph.inputs),
+        tuple(
+            evolve(
+                node,
+                name=names[node.name],
+                args=tuple(map(argument, node.args)),
+                kwargs=tuple((key, argument(value)) for key, value in node.kwargs),
+            )
+            for node in task.graph.nodes
+        ),
+        tuple(ValueRef(names[ref.name], ref.index) for ref in task.graph.outputs),
+    )
+    return evolve(task, graph=graph)
+
+
+def _places(
+    task: KernelTask, groups: tuple[Group, ...], parts: tuple[Piece, ...]
+) -> tuple[Mapping[ValueRef, Place], tuple[Slot, ...]]:
+    tensors = [item.name for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    places = {ValueRef(name): Place(False, index) for index, name in enumerate(tensors)}
+    held = frozenset().union(*groups)
+    for number, ref in enumerate(task.graph.outputs):
+        base = base_of(task.graph, ref, held)
+        if base in places:
+            raise PlanError(f"The region returns {base.name} twice or unchanged, which no kernel writes.")
+        places[base] = Place(False, len(tensors) + number)
+    last = {ref: index for index, part in enumerate(parts) for ref in part.inputs}
+    slots: list[list[tuple[str, int, Extent]]] = []
+    free_after: list[int] = []
+    for index, part in enumerate(parts):
+        for ref in part.outputs:
+            if ref in places:
+                continue
+            spec = task.graph.spec(ref)
+            value = (ref.name, ITEM_SIZE[spec.dtype], product(map(extent, spec.shape)))
+            slot = _free_slot(slots, free_after, index, value, task)
+            slots[slot].append(value)
+            free_after[slot] = last.get(ref, index)
+            places[ref] = Place(True, slot)
+    return places, tuple(Slot(tuple(values)) for values in slots)
+
+
+def _free_slot(
+    slots: list[list[tuple[str, int, Extent]]],
+    free_after: list[int],
+    index: int,
+    value: tuple[str, int, Extent],
+    task: KernelTask,
+) -> int:
+    """The free slot nearest in size, else a new one."""
+
+    def size(item: tuple[str, int, Extent]) -> int:
+        return item[1] * item[2].evaluate(task.sizes)
+
+    free = [slot for slot, after in enumerate(free_after) if after < index]
+    if free:
+        return min(free, key=lambda slot: abs(max(map(size, slots[slot])) - size(value)))
+    slots.append([])
+    free_after.append(-1)
+    return len(slots) - 1
+
+
+# -- strategies -----------------------------------------------------------------------------------
+
+
+def joined(
+    task: KernelTask,
+    program: Program,
+    strategies: tuple[Strategy, ...],
+    move: str,
+    *,
+    one_launch: bool = True,
+    chunks: int = 0,
+    cut: int = 0,
+) -> Strategy:
+    """The strategy of a program: the settings of each kind under its number, the cut, whether the kernels
+    are parts of one launch, and the chunks in which the first ``cut`` take images (0: all at once)."""
+    order = {node.name: index for index, node in enumerate(task.graph.nodes)}
+    groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
+                      for group in program.groups)  # fmt: skip
+    settings: dict[str, bool | int | float | str] = {"groups": groups, ONE_LAUNCH: one_launch}
+    if chunks:
+        settings |= {CHUNKS: chunks, CUT: cut}
+    for kind, strategy in enumerate(strategies):
+        settings[f"{kind}.family"] = strategy.family
+        settings |= {f"{kind}.{key}": value for key, value in strategy.settings}
+    longest = max(strategies, key=lambda item: item.descriptor.algorithm)
+    notes = _notes(program, strategies, one_launch=one_launch)
+    if chunks:
+        notes = (f"Images come in about {chunks} chunks, so that L2 keeps what lies between kernels.", *notes)
+    return Strategy(PROGRAM, settings, notes, longest.descriptor, move)
+
+
+def parted(strategy: Strategy) -> tuple[Strategy, ...]:
+    """The strategies of a program's kinds."""
+    found: dict[int, dict[str, bool | int | float | str]] = {}
+    for key, value in strategy.settings:
+        number, dot, name = key.partition(".")
+        if dot and number.isdigit():
+            found.setdefault(int(number), {})[name] = value
+    return tuple(Strategy(str(settings.pop("family")), settings) for _, settings in sorted(found.items()))
+
+
+def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:
+    """The program that a strategy describes. Raises PlanError where it is not one of this task."""
+    names = [node.name for node in task.graph.nodes]
+    try:
+        groups = tuple(
+            frozenset(names[int(index)] for index in part.split(","))
+            for part in str(strategy.setting("groups")).split("|")
+        )
+    except (KeyError, ValueError, IndexError) as error:
+        raise PlanError("The strategy is not one of this region; draft it anew.") from error
+    return assemble(task, groups, chip)
+
+
+def _notes(program: Program, strategies: tuple[Strategy, ...], *, one_launch: bool) -> tuple[str, ...]:
+    runs, kinds = len(program.stages), len(program.kinds)
+    together = f"{runs} runs of {kinds} kernels together, with barriers between them"
+    first = together if one_launch else f"{runs} launches of {kinds} kernels"
+    notes = [f"{first}; values between them take {len(program.slots)} part(s) of the workspace."]
+    for kind, ((task, family), strategy) in enumerate(zip(program.kinds, strategies, strict=True)):
+        ops = ", ".join(dict.fromkeys(node.op.split(".")[1] for node in task.graph.nodes))
+        first = strategy.notes[0] if strategy.notes else ""
+        notes.append(f"Stage {kind} ({family.name}, {program.launches(kind)}x): {ops}. {first}".rstrip())
+    return tuple(notes)

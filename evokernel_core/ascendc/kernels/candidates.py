@@ -1,0 +1,102 @@
+"""What families share that judge schedules one by one: legal starts, the lowest estimate, named steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, Self, TypeVar
+
+from attrs import Factory, field, frozen
+
+from evokernel_core.ascendc.kernels.family import Move, StageText
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+P = TypeVar("P")
+"""What a task asks for, in the family's own words."""
+S = TypeVar("S", bound=Hashable)
+Sizes = Mapping[str, int]
+"""Of the symbols, in the user's file."""
+
+
+@frozen
+class Settings:
+    """A schedule whose fields are the settings of its strategies."""
+
+    @classmethod
+    def of(cls, strategy: Strategy) -> Self:
+        return cls(**dict(strategy.settings))
+
+
+@frozen
+class SearchingFamily(Generic[P, S]):
+    """A Family (see there) made of what is its own. Schedules are hashable and equal where texts are.
+
+    ``read``: what a task asks for; raises PlanError where the family does not cover it.
+    ``starts``: the schedules to choose the first one from, legal or not.
+    ``steps``: the named changes of a schedule, legal or not; of two names for one change the first counts.
+    ``refusal``: why a schedule breaks a rule of the hardware; None where it is legal.
+    ``cost_us``: modelled microseconds of a legal schedule, its launch included.
+    ``schedule_of`` and ``strategy_of``: a schedule from and into settings and words, the latter with the
+    name of the step that led to it.
+    ``text_of``: the kernel of a schedule under a name in snake case.
+    """
+
+    name: str
+    ops: Mapping[str, str] = field(eq=False)
+    read: Callable[[KernelTask], P]
+    starts: Callable[[P, Sizes, Chip], Iterable[S]]
+    steps: Callable[[P, S, Sizes, Chip], Iterable[tuple[str, S]]]
+    refusal: Callable[[P, S, Sizes, Chip], str | None]
+    cost_us: Callable[[P, S, Sizes, Chip], float]
+    schedule_of: Callable[[Strategy], S]
+    strategy_of: Callable[[P, S, str], Strategy]
+    text_of: Callable[[P, S, KernelTask, str], StageText]
+    too_large: str = "No tile of the kernel fits the unified buffer."
+    """Why a task is refused that has no legal start."""
+    slowest_adapted: float = math.inf
+    """How much slower than the best start, by the estimate, another task's schedule may be to be kept."""
+    strategies: frozenset[str] = Factory(lambda self: frozenset({self.name}), takes_self=True)
+
+    def check(self, task: KernelTask, chip: Chip) -> None:
+        self.read(task)
+
+    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
+        found = self.read(task)
+        return self.strategy_of(found, self._first(found, task.sizes, chip), "")
+
+    def _first(self, found: P, sizes: Sizes, chip: Chip) -> S:
+        starts = self.starts(found, sizes, chip)
+        legal = (item for item in starts if self.refusal(found, item, sizes, chip) is None)
+        best = min(legal, key=lambda item: self.cost_us(found, item, sizes, chip), default=None)
+        if best is None:
+            raise PlanError(self.too_large)
+        return best
+
+    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
+        found, here, sizes = self.read(task), self.schedule_of(strategy), task.sizes
+        names: dict[S, str] = {}
+        for name, item in self.steps(found, here, sizes, chip):
+            if item != here and self.refusal(found, item, sizes, chip) is None:
+                names.setdefault(item, name)
+        return tuple(
+            Move(name, self.strategy_of(found, item, name), self.name) for item, name in names.items()
+        )
+
+    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
+        found, item, sizes = self.read(task), self.schedule_of(strategy), task.sizes
+        if self.refusal(found, item, sizes, chip) is not None:
+            return None
+        if self.slowest_adapted < math.inf:
+            best = self.cost_us(found, self._first(found, sizes, chip), sizes, chip)
+            if self.cost_us(found, item, sizes, chip) > self.slowest_adapted * best:
+                return None
+        return self.strategy_of(found, item, "")
+
+    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
+        return self.cost_us(self.read(task), self.schedule_of(strategy), task.sizes, chip)
+
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+        return self.text_of(self.read(task), self.schedule_of(strategy), task, name)

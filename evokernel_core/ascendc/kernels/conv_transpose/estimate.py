@@ -1,0 +1,164 @@
+"""The modelled time of a transposed convolution's schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from evokernel_core.ascendc.kernels.conv_transpose.geometry import Sizes, Transposed
+from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
+    BLOCK,
+    FRACTAL,
+    Plan,
+    Schedule,
+    fractals_of,
+    plan,
+    turned_outputs,
+    whole,
+)
+from evokernel_core.ascendc.kernels.epilogue.cost import Cost
+from evokernel_core.ascendc.kernels.machine import LANES
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+
+_LOAD_CYCLES = 9
+"""Of one copy from L1 to L0 before its first byte (twin/chips, cube)."""
+_PRODUCT_CYCLES = 10
+_STEP_CYCLES = 70
+"""From the last cycle of a product until the next step may be loaded in its place."""
+_VECTOR_CYCLES = 60
+"""Of one vector instruction that the next one waits for."""
+_HANDOVER_CYCLES = 250
+"""From the last product of a result to its first byte outside, where no other result is at work."""
+_RAGGED_STORE = 256
+"""Bytes that a run at any address moves over its own: copies go by 512 bytes."""
+_RAGGED = {False: 0, True: 200}
+"""The same for what goes back from L2 to device memory, turned or not; fitted to modelled kernels."""
+_LEAST_COPY, _PART_CYCLES, _BARRIER_CYCLES = 21, 800, 1000
+"""Of a copy, of one part of the weights that is laid out, and of a barrier among all cores."""
+_ALIGNED = 128
+_RAGGED_READ = 512
+"""Bytes that a row at any address moves over its own, unless it begins at a multiple of ``_ALIGNED``."""
+
+
+def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds: the slowest of the pipes of the busiest core and of device memory."""
+    planned = plan(found, item, symbols)
+    if planned is None:
+        return math.inf
+    sizes, constants = found.sizes(symbols), chip.constants
+    width = ITEM_SIZE[found.dtype]
+    tiles = -(-planned.tiles // min(chip.aic, planned.tiles))
+    cube = _cube_cycles(found, planned, sizes, item, width)
+    cost = found.behind.cost(chip) if found.behind is not None else None
+    vector = _vector_cycles(found, planned, sizes, item, width, cost)
+    cycles = max(cube, vector) * tiles + min(cube, vector)
+    read = _read_bytes(found, planned, sizes, item, width)
+    outputs = sizes.images * sizes.results * math.prod(sizes.outputs)
+    written = outputs * (width if cost is None else cost.written)
+    read += 0 if cost is None else outputs * cost.read
+    back = max(0, read + written - chip.l2_bytes) * written / (read + written)
+    back *= constants["gm.write_back_cost"] * (
+        1 + _RAGGED[item.turned] / (_run(found, planned, item, width) * width)
+    )
+    # Turned results pass through the cores that load the input; else cube cores store what they compute.
+    moved = (read + back if item.turned else max(read, back)) / (constants["gm.hbm_achieved_gbps"] * 1e3)
+    busy = cycles / chip.mhz
+    packing = _packing_cycles(found, planned, sizes, min(chip.aic, planned.tiles), item) / chip.mhz
+    exposed = 1.0 if item.c_slots == 1 and not item.turned else 0.1  # nothing is computed while one is stored
+    return float(max(busy, moved) + exposed * min(busy, moved) + packing + chip.launch_us + 6)
+
+
+def _packing_cycles(found: Transposed, planned: Plan, sizes: Sizes, cubes: int, item: Schedule) -> float:
+    """Until all weights lie in blocks, and cores have waited for those of others."""
+    blocks = found.groups * planned.blocks * math.prod(sizes.kernel)
+    rows = planned.tiles_m * planned.tile_m
+    each = _LEAST_COPY + 2 * rows
+    parts = found.groups * planned.blocks * planned.tiles_m
+    cycles = (blocks * each + parts * _PART_CYCLES) / 2
+    return cycles if item.own_weights else cycles / cubes + _BARRIER_CYCLES
+
+
+def _read_bytes(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
+    """Bytes that device memory moves for the input: rows of neighbouring sweeps come anew, and rows that
+    begin at any address are moved in whole pieces."""
+    spread = 1 if item.turned else found.axes[2].stride
+    columns = min(-(-planned.slab[2] // spread), sizes.inputs[2])
+    row = columns * width
+    is_aligned = columns == sizes.inputs[2] and row % _ALIGNED == 0
+    inside = min(1.0, sizes.inputs[1] / planned.slab[1])
+    rows = planned.tiles * planned.rows * inside * sizes.channels
+    return rows * (row + (0 if is_aligned else _RAGGED_READ))
+
+
+def _run(found: Transposed, planned: Plan, item: Schedule, width: int) -> int:
+    """Outputs that are stored together."""
+    _, height, columns = planned.tile
+    run = height * columns if planned.is_flat else columns
+    phases = item.phases_w(found)
+    if not item.turned:
+        return run
+    held = turned_outputs(found) // phases // FRACTAL * FRACTAL
+    return min(run, whole(-(-run // -(-run // held)))) * phases
+
+
+def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
+    """Cycles of one tile on the cube core, all phases and tiles of channels."""
+    axis_d, axis_h, _ = found.axes
+    rows = planned.tile_m // FRACTAL
+    fractals = fractals_of(planned.tile, planned.slab[2], planned.is_flat or planned.is_dense)
+    runs = 1 if planned.is_flat else planned.tile[0] * (1 if planned.is_dense else planned.tile[1])
+    taps = math.prod(sizes.kernel)
+    phases = axis_d.stride * axis_h.stride * item.phases_w(found)
+    # Taps whose planes are padding are left out, the others are of all phases together.
+    planes = sizes.inputs[0] + planned.tile[0] - 1
+    products = taps * planned.blocks * min(1.0, planes * axis_d.stride / sizes.outputs[0])
+    steps = products / planned.step_blocks + phases
+    matrix = products * rows * fractals * (2 if width == 4 else 1) + steps * _PRODUCT_CYCLES
+    cycles = (2, 4) if item.turned else (4, 2)  # of a fractal of pixels, and of weights
+    held = item.step_fractals // rows // planned.step_blocks if item.turned else 1
+    groups = steps / held  # of weights
+    loads = products * (runs * _LOAD_CYCLES + fractals * cycles[0] + rows * cycles[1]) + groups * _LOAD_CYCLES
+    slab = planned.blocks * planned.plane * BLOCK / 110
+    axes = found.axes if item.turned else found.axes[:2]
+    used = math.prod(min(axis.tap_step, taps) for axis, taps in zip(axes, sizes.kernel, strict=False))
+    reloads = 1 if planned.chunks == 1 else used * planned.tiles_m
+    weights = 0.0 if planned.is_resident else products * planned.tile_m * BLOCK / 110 * planned.tiles_m
+    burst = planned.tile_m * FRACTAL * fractals * width if item.turned else planned.tile[2] * width
+    ragged = 1 if item.turned else 1 + _RAGGED_STORE / burst
+    stored = phases * fractals * planned.tile_m * FRACTAL * max(width / 76, 1 / 32) * planned.tiles_m * ragged
+    in_turn = (matrix + loads + steps * _STEP_CYCLES) / item.step_slots
+    work = max(matrix, loads, in_turn) * planned.tiles_m
+    if item.c_slots == 1:
+        work += stored + phases * planned.tiles_m * _HANDOVER_CYCLES
+    else:  # nothing is multiplied while results are stored that no tap reaches
+        work += stored * max(0.0, 1 - used / phases)
+    return max(work, slab * reloads + weights, stored) + phases * 50
+
+
+def _vector_cycles(
+    found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int, cost: Cost | None
+) -> float:
+    """Cycles of one tile on one of the two vector cores of a cube core."""
+    spread = 1 if item.turned else found.axes[2].stride
+    rows = planned.rows * planned.blocks / 2
+    stored = rows * planned.slab[2] * BLOCK / 32
+    channels = BLOCK // width
+    loaded = rows * channels * (planned.slab[2] / spread * width + _RAGGED_STORE) / 32
+    batches = math.ceil(rows / planned.row_batch)
+    turned = rows * (22 + planned.slab[2] * 2 / FRACTAL / spread) + stored / 4
+    laid_out = max(stored, loaded, turned) + batches * _VECTOR_CYCLES * 4 + 500
+    if not item.turned:
+        return laid_out
+    outputs = math.prod(planned.tile) * math.prod(axis.stride for axis in found.axes)
+    run = _run(found, planned, item, width)
+    pieces = outputs / run * planned.tiles_m * planned.tile_m / FRACTAL / 2
+    most = min(FRACTAL, sizes.results)
+    stored = most * (run * width + _RAGGED_STORE) / 32
+    turn = FRACTAL * run * width / 70 + 2 * _VECTOR_CYCLES
+    if cost is None:
+        return laid_out + pieces * (max(stored, turn) + _VECTOR_CYCLES)
+    steps = FRACTAL * run * cost.each + cost.tile + math.ceil(run / LANES) * cost.slab
+    loaded = most * sum(run * size + _RAGGED_STORE for size in cost.beside) / 32
+    stored = most * sum(run * size + _RAGGED_STORE for size in cost.made) / 32
+    return laid_out + pieces * (max(stored, loaded, turn / 2 + steps) + turn / 2)

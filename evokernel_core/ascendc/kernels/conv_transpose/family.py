@@ -1,0 +1,181 @@
+"""Family transposed: transposed convolution in one launch of cube and vector cores.
+
+The vector cores lay the input out in blocks of channels, with zeros where the padding is and between the
+columns of a stride; the cube core multiplies the weights of each tap by that slab, shifted. Strides along
+depth and height are phases (``transposed_geometry``): no product with a zero, and rows of the result are
+stored at the stride's distance.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from attrs import asdict, evolve
+
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.conv_transpose.epilogue import write
+from evokernel_core.ascendc.kernels.conv_transpose.estimate import estimate_us
+from evokernel_core.ascendc.kernels.conv_transpose.geometry import CONVOLUTION, Transposed, read_transposed
+from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule, memory_of, plan, turned_outputs
+from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.rendering import (
+    addresses,
+    class_name,
+    kernel_text,
+    symbols_in,
+    tensors_of,
+)
+from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.lowering.program import camel
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+
+_QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
+_MOST_TURNED = 16
+"""Outputs along W that alternate in one turn of results."""
+_LEAST_TURNED = 16
+"""Outputs of each phase along W in a turn of results."""
+_L1_BYTES = 512 * 1024 - 256
+_STEP_SLOTS = (2, 3)
+"""Steps in L0: each takes two of the six events from the matrix unit to its loads."""
+_CONSTANT_BYTES = 8 * 1024
+"""L1 for a block of biases and one of ones."""
+
+
+def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) -> StageText:
+    given = {found.x: "xAddress", found.weight: "weightAddress", found.bias: "biasAddress"}
+    names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
+    epilogue = None
+    if found.behind is not None:
+        names = {item: camel(item) for item in names}  # the class behind takes tensors by these
+        epilogue = write(found.behind, class_name(name, "Steps"), "tiling_.volume")
+    outputs = epilogue.outputs if epilogue is not None else ("outputAddress",)
+    row_bytes, turn_bytes = memory_of(found, schedule)
+    single = {key: getattr(found, key).cpp() for key in ("batch", "channels", "results")}
+    several = {key: [item.cpp() for item in getattr(found, key)] for key in ("inputs", "kernel")}
+    is_wide = found.dtype == "float32"
+    return kernel_text(
+        "conv_transpose",
+        name,
+        s=schedule,
+        groups=found.groups,
+        axes=list(zip(found.axes, "DHW", strict=True)),
+        symbols=symbols_in(
+            task,
+            [
+                *single.values(),
+                *several["inputs"],
+                *several["kernel"],
+                *(epilogue.assignments if epilogue is not None else ()),
+            ],
+        ),
+        element=CPP_TYPE[found.dtype],
+        width=ITEM_SIZE[found.dtype],
+        moved="float" if is_wide else "half",
+        wide=not is_wide,
+        lanes="0x0101010101010101" if is_wide else "0x0001000100010001",
+        quant=_QUANT[found.dtype],
+        constant=found.needs_constant,
+        sweeps_depth=found.sweeps_depth,
+        turns=found.axes[2].stride // math.gcd(16, found.axes[2].stride),
+        parameters=addresses(*names.values(), *outputs),
+        output=outputs[0],
+        epilogue=epilogue,
+        ahead=found.behind is not None and found.behind.buffers > 1,
+        row_bytes=row_bytes,
+        turn_bytes=turn_bytes,
+        x=names[found.x],
+        weight=names[found.weight],
+        bias=names[found.bias] if found.bias is not None else "",
+        **single,
+        **several,
+    )
+
+
+# -- schedules ------------------------------------------------------------------------------------
+
+
+def _starts(found: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+    for most_m in (128, 64):
+        for most_n in (128, 256, 512, 1024):
+            for c_slots in (1, 2):
+                for slab_kb, panel_kb in ((160, 80), (120, 120), (200, 40)):
+                    for own, steps in itertools.product((False, True), _STEP_SLOTS):
+                        tile = (most_m, most_n, c_slots, slab_kb, panel_kb)
+                        yield Schedule(*tile, own_weights=own, step_slots=steps)
+                        yield Schedule(*tile, 3, True, own, steps)
+
+
+def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+    broken = _broken_rule(item)
+    if broken is not None:
+        return broken
+    if found.behind is not None and not item.turned:
+        return "What follows the convolution is done to results that are turned."
+    most = min(_MOST_TURNED, turned_outputs(found) // _LEAST_TURNED)
+    if item.turned and found.axes[2].stride > most:
+        return "Too many outputs along W alternate in one turn of results."
+    return "The taps do not fit a slab." if plan(found, item, sizes) is None else None
+
+
+def _broken_rule(item: Schedule) -> str | None:
+    """Why no convolution can be computed with a schedule."""
+    if min(item.most_m, item.most_n) < 16 or item.most_m % 16 or item.most_n % 16:
+        return "Tiles are whole fractals."
+    if item.step_slots not in _STEP_SLOTS or item.c_slots not in (1, 2):
+        return "L0 holds two or three steps, and L0C one or two results."
+    if item.most_m > 256 or item.most_n > 1024 or item.c_slots * item.most_m * 16 * 4 > 128 * 1024:
+        return "A block of one operand does not fit L0, or the results L0C."
+    if 2 * (item.slab_kb + item.panel_kb) * 1024 + _CONSTANT_BYTES > _L1_BYTES:
+        return "Two slabs and two panels do not fit L1."
+    if min(item.slab_kb, item.panel_kb) < 16 or not 2 + item.turned <= item.ring <= 4:
+        return "Slabs and panels hold several fractals, and at least one slab lies ahead."
+    return None
+
+
+def _steps(found: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+    yield "taller tile", evolve(here, most_m=here.most_m * 2)
+    yield "lower tile", evolve(here, most_m=here.most_m // 2)
+    yield "wider tile", evolve(here, most_n=here.most_n * 2)
+    yield "somewhat wider tile", evolve(here, most_n=here.most_n * 5 // 64 * 16)
+    yield "somewhat narrower tile", evolve(here, most_n=here.most_n * 3 // 64 * 16)
+    yield "narrower tile", evolve(here, most_n=here.most_n // 2)
+    yield "two results in L0C", evolve(here, c_slots=2)
+    yield "one result in L0C", evolve(here, c_slots=1)
+    yield "more of L1 for pixels", evolve(here, slab_kb=here.slab_kb + 40, panel_kb=here.panel_kb - 40)
+    yield "more of L1 for weights", evolve(here, slab_kb=here.slab_kb - 40, panel_kb=here.panel_kb + 40)
+    yield "results turned", evolve(here, turned=True, ring=3)
+    yield "results stored as they are", evolve(here, turned=False, ring=2)
+    yield "weights for each core alone", evolve(here, own_weights=True)
+    yield "weights for all cores", evolve(here, own_weights=False)
+    yield "another step in L0", evolve(here, step_slots=here.step_slots + 1)
+    yield "one step in L0 less", evolve(here, step_slots=here.step_slots - 1)
+    yield "another slab ahead", evolve(here, ring=here.ring + 1)
+    yield "one slab ahead less", evolve(here, ring=here.ring - 1)
+
+
+def _strategy(found: Transposed, item: Schedule, move: str) -> Strategy:
+    notes = (
+        f"Tiles of at most {item.most_m} channels by {item.most_n} pixels.",
+        "Vector cores lay the input of the next tile out while the cube core multiplies.",
+    )
+    return Strategy("transposed", asdict(item), notes, Descriptor(3, 1, 2), move)
+
+
+FAMILY = SearchingFamily(
+    name="transposed",
+    ops={CONVOLUTION: "kernel"},
+    read=read_transposed,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=estimate_us,
+    schedule_of=Schedule.of,
+    strategy_of=_strategy,
+    text_of=_text,
+    too_large="The taps of the convolution lie too far apart for L1 and the unified buffer.",
+)

@@ -1,0 +1,187 @@
+"""What a transposed convolution is asked to do, and the arithmetic of its phases.
+
+Along one dimension, output ``o`` sums the inputs ``i`` and taps ``t`` with ``o + padding = i * stride +
+t * dilation``. Outputs of one phase ``o = stride * j + q`` share their taps, and each tap reads the input
+at a constant distance from ``j``: a phase is a convolution of stride 1 over the input as it lies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.kernels.conv_transpose.epilogue import Behind, fitted
+from evokernel_core.ascendc.kernels.epilogue.tiles import read_epilogue
+from evokernel_core.ascendc.kernels.reading import below_views, input_below
+from evokernel_core.ascendc.shapes.sizes import Extent, extent
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import Node, ValueRef, literal, literals
+from evokernel_core.domain.task import KernelTask
+
+CONVOLUTION = "aten.convolution.default"
+_T = TypeVar("_T")
+_TYPES = frozenset(("float32", "float16", "bfloat16"))
+
+
+@frozen
+class Axis:
+    """One spatial dimension."""
+
+    stride: int = 1
+    padding: int = 0
+    dilation: int = 1
+    output_padding: int = 0
+
+    @property
+    def tap_step(self) -> int:
+        """Taps of one phase are this far apart."""
+        return self.stride // math.gcd(self.stride, self.dilation)
+
+    def may_miss(self, kernel: Extent) -> bool:
+        """Whether some phase may have no tap at all."""
+        taps = kernel.constant
+        if math.gcd(self.stride, self.dilation) > 1:
+            return True
+        return self.stride > 1 and (taps is None or taps < self.stride)
+
+    def taps(self, phase: int, kernel: int) -> Iterator[tuple[int, int]]:
+        """The taps of a phase, each with the input's distance from ``j``."""
+        for tap in range(kernel):
+            distance, rest = divmod(phase + self.padding - tap * self.dilation, self.stride)
+            if rest == 0:
+                yield tap, distance
+
+    def lowest(self, kernel: int) -> int:
+        """No tap of any phase reads further below ``j`` than this."""
+        return -(((kernel - 1) * self.dilation - self.padding) // self.stride)
+
+    @property
+    def highest(self) -> int:
+        """No tap of any phase reads further above ``j`` than this."""
+        return -(-self.padding // self.stride)
+
+    def outputs(self, length: int, kernel: int) -> int:
+        """Outputs along the dimension."""
+        return (
+            (length - 1) * self.stride
+            - 2 * self.padding
+            + self.dilation * (kernel - 1)
+            + self.output_padding
+            + 1
+        )
+
+
+@frozen
+class Sizes:
+    """Numbers for one binding of the symbols; depth, height, width from the outside in."""
+
+    images: int
+    channels: int
+    results: int
+    inputs: tuple[int, int, int]
+    kernel: tuple[int, int, int]
+    outputs: tuple[int, int, int]
+
+
+@frozen
+class Transposed:
+    """A transposed convolution of ``x`` with ``weight``, three spatial dimensions whatever its rank.
+
+    ``channels`` and ``results`` are those of one of ``groups`` groups.
+    """
+
+    x: str
+    weight: str
+    bias: str | None
+    batch: Extent
+    channels: Extent
+    results: Extent
+    inputs: tuple[Extent, Extent, Extent]
+    kernel: tuple[Extent, Extent, Extent]
+    axes: tuple[Axis, Axis, Axis]
+    groups: int
+    dtype: str
+    behind: Behind | None = None
+    """What the vector cores do to the results."""
+
+    @property
+    def sweeps_depth(self) -> bool:
+        """Whether tiles follow one another along the depth, else along the height."""
+        return self.inputs[0].constant != 1 or self.kernel[0].constant != 1 or self.axes[0] != Axis()
+
+    @property
+    def needs_constant(self) -> bool:
+        """Whether a product with ones is added: the bias, or a zero where no tap reaches."""
+        phases = zip(self.axes, self.kernel, strict=True)
+        return self.bias is not None or any(axis.may_miss(kernel) for axis, kernel in phases)
+
+    def sizes(self, symbols: Mapping[str, int]) -> Sizes:
+        inputs, kernel = (
+            tuple(item.evaluate(symbols) for item in items) for items in (self.inputs, self.kernel)
+        )
+        outputs = tuple(axis.outputs(n, k) for axis, n, k in zip(self.axes, inputs, kernel, strict=True))
+        return Sizes(
+            self.batch.evaluate(symbols) * self.groups,
+            self.channels.evaluate(symbols),
+            self.results.evaluate(symbols),
+            inputs,  # type: ignore[arg-type]
+            kernel,  # type: ignore[arg-type]
+            outputs,  # type: ignore[arg-type]
+        )
+
+
+def read_transposed(task: KernelTask) -> Transposed:
+    """The one transposed convolution of a task and what follows it element by element. Raises PlanError
+    where the task is anything else."""
+    graph = task.graph
+    found = [node for node in graph.nodes if node.op == CONVOLUTION]
+    if len(found) != 1:
+        raise PlanError("The kernel has not exactly one convolution.")
+    node = found[0]
+    convolution = _read_convolution(task, node)
+    if len(graph.outputs) == 1 and below_views(graph, graph.outputs[0]).name == node.name:
+        return convolution
+    shape = node.outputs[0].shape
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:2], shape[2:])
+    return evolve(convolution, behind=fitted(epilogue, convolution.dtype))
+
+
+def _read_convolution(task: KernelTask, node: Node) -> Transposed:
+    graph = task.graph
+    x, weight, bias, strides, paddings, dilations, transposed, output_paddings, groups = node.args[:9]
+    if transposed is not True:
+        raise PlanError("The convolution is not transposed.")
+    assert isinstance(x, ValueRef) and isinstance(weight, ValueRef)
+    groups = literal(groups)
+    shape, kernel = graph.spec(x).shape, graph.spec(weight).shape
+    dtype = node.outputs[0].dtype
+    if dtype not in _TYPES:
+        raise PlanError(f"A convolution in {dtype} is not covered.")
+    channels = extent(shape[1]).divided_by(Extent(groups))
+    if channels is None:
+        raise PlanError("The channels do not divide into the groups for every size.")
+    rank = len(shape) - 2
+    numbers = [literals(item, rank) for item in (strides, paddings, dilations, output_paddings)]
+    axes = [Axis(*values) for values in zip(*numbers, strict=True)]
+    missing = 3 - rank
+    return Transposed(
+        input_below(graph, x, "a convolution"),
+        input_below(graph, weight, "a convolution"),
+        input_below(graph, bias, "a convolution") if isinstance(bias, ValueRef) else None,
+        extent(shape[0]),
+        channels,
+        extent(kernel[1]),
+        _three(missing, [extent(dim) for dim in shape[2:]], Extent()),
+        _three(missing, [extent(dim) for dim in kernel[2:]], Extent()),
+        _three(missing, axes, Axis()),
+        groups,
+        dtype,
+    )
+
+
+def _three(missing: int, items: list[_T], filler: _T) -> tuple[_T, _T, _T]:
+    first, second, third = [filler] * missing + items
+    return first, second, third

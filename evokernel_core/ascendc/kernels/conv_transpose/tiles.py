@@ -1,0 +1,234 @@
+"""How a schedule tiles a transposed convolution.
+
+``plan`` repeats the arithmetic of the template ``transposed_tiling`` for the sizes in the user's file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.kernels.candidates import Settings
+from evokernel_core.ascendc.kernels.conv_transpose.epilogue import ROW_BYTES
+from evokernel_core.ascendc.kernels.conv_transpose.geometry import Sizes, Transposed
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
+
+FRACTAL, BLOCK = 16, 32
+_ROW_BYTES = 88 * 1024
+_L0_BYTES, _L0C_BYTES = 64 * 1024, 128 * 1024
+_MOST_ROW = most_of("LoadData2D", "repeatTimes") * FRACTAL
+_TURN_BYTES = 22 * 1024
+"""Results in the unified buffer, one of two slots, before they are turned and after."""
+_CORES = 24
+"""Cube cores among which sweeps are cut, at most."""
+
+
+@frozen
+class Schedule(Settings):
+    """Most output channels and pixels of a tile, results in L0C at a time, kilobytes of L1 for one of two
+    slabs and one of two panels of weights, and slabs in the ring of a cube core. ``turned``: pixels are
+    the rows of the product, and the vector cores turn the result into rows of outputs. ``own_weights``:
+    the vector cores of each cube core lay weights out for it alone, and no core waits for all others.
+    ``step_slots``: steps of weights and pixels in L0."""
+
+    most_m: int
+    most_n: int
+    c_slots: int = 1
+    slab_kb: int = 160
+    panel_kb: int = 80
+    ring: int = 2
+    turned: bool = False
+    own_weights: bool = False
+    step_slots: int = 2
+
+    @property
+    def step_fractals(self) -> int:
+        """What a step in L0 holds of each operand."""
+        return _L0_BYTES // self.step_slots // (FRACTAL * BLOCK)
+
+    def phases_w(self, found: Transposed) -> int:
+        """Outputs along W that are computed apart from one another."""
+        return found.axes[2].stride if self.turned else 1
+
+
+@frozen
+class Plan:
+    """Tiles of one binding of the symbols; see ``OpTiling`` in the template. ``rows``: of a slab that are
+    laid out for each tile, on average: the others are those of the slab before."""
+
+    tile_m: int
+    tiles_m: int
+    tile: tuple[int, int, int]
+    slab: tuple[int, int, int]
+    plane: int
+    tiles: int
+    is_flat: bool
+    is_dense: bool
+    blocks: int
+    chunks: int
+    is_resident: bool
+    step_blocks: int
+    row_batch: int
+    rows: float
+
+
+def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan | None:
+    """The tiles, None where no tile fits the buffers or the sizes leave no output."""
+    sizes = found.sizes(symbols)
+    if min(*sizes.outputs, sizes.images, sizes.channels, sizes.results) < 1:
+        return None
+    blocks = -(-sizes.channels // (BLOCK // ITEM_SIZE[found.dtype]))
+    padded = whole(sizes.results)
+    tile_m = whole(-(-padded // -(-padded // item.most_m)))
+    tile, is_flat, is_dense = _first_tile(found, item, sizes, tile_m)
+    while True:
+        slab, plane = _slab(found, item, sizes, tile, is_flat)
+        if plane * BLOCK <= item.slab_kb * 1024:
+            break
+        smaller = _halved(tile, is_flat)
+        if smaller is None:
+            return None
+        tile = smaller
+    spread = 1 if item.turned else found.axes[2].stride
+    pitch = slab[2] + FRACTAL * spread
+    load = whole(-(-slab[2] // spread))
+    held = min(memory_of(found, item)[0] // ((pitch + load) * BLOCK), slab[0] * slab[1])
+    if held < 1 or load > _MOST_ROW:
+        return None
+    new_rows = tile[0] * slab[1] if found.sweeps_depth else tile[1]
+    shared = new_rows if blocks % 2 == 0 else -(-new_rows // 2)
+    panel = item.panel_kb * 1024 // (tile_m * BLOCK)
+    most = min(blocks, item.slab_kb * 1024 // (plane * BLOCK), panel)
+    chunk = -(-blocks // -(-blocks // most))
+    chunks = -(-blocks // chunk)
+    taps = math.prod(sizes.kernel)
+    rows = -(-padded // tile_m)
+    steps = [-(-out // axis.stride) for out, axis in zip(sizes.outputs[:2], found.axes[:2], strict=True)]
+    steps.append(-(-sizes.outputs[2] // item.phases_w(found)))
+    counts = [-(-length // part) for length, part in zip(steps, tile, strict=True)]
+    tiles = sizes.images * math.prod(counts)
+    # A sweep begins anew where the core before leaves off.
+    sweeps = max(tiles / counts[0 if found.sweeps_depth else 1], _CORES)
+    anew = min(1.0, sweeps / tiles)
+    fractals = fractals_of(tile, slab[2], is_flat or is_dense)
+    return Plan(
+        tile_m,
+        rows,
+        tile,
+        slab,
+        plane,
+        tiles,
+        is_flat,
+        is_dense,
+        blocks,
+        chunks,
+        chunks == 1 and rows == 1 and taps * blocks <= 2 * panel,
+        item.step_fractals // max(fractals, tile_m // FRACTAL),
+        -(-shared // -(-shared // held)),
+        anew * slab[0] * slab[1] + (1 - anew) * new_rows,
+    )
+
+
+def memory_of(found: Transposed, item: Schedule) -> tuple[int, int]:
+    """Bytes of the unified buffer: of one slot of the input's rows and of one of turned results."""
+    if found.behind is not None:
+        return ROW_BYTES, found.behind.turn_bytes
+    return (_ROW_BYTES // 2, _TURN_BYTES) if item.turned else (_ROW_BYTES, 0)
+
+
+def turned_outputs(found: Transposed) -> int:
+    """Outputs of 16 channels that vector cores turn at a time, at most."""
+    if found.behind is not None:
+        return found.behind.outputs
+    return _TURN_BYTES // (FRACTAL * ITEM_SIZE[found.dtype])
+
+
+def whole(value: int, unit: int = FRACTAL) -> int:
+    return -(-value // unit) * unit
+
+
+def fractals_of(tile: tuple[int, int, int], pitch: int, is_dense: bool) -> int:
+    """Of pixels in a tile, whose rows lie ``pitch`` apart in the slab and, where it is dense, in L0."""
+    depth, height, width = tile
+    plane = whole((height - 1) * pitch + width) if is_dense else height * whole(width)
+    return depth * plane // FRACTAL
+
+
+def _first_tile(
+    found: Transposed, item: Schedule, sizes: Sizes, tile_m: int
+) -> tuple[tuple[int, int, int], bool, bool]:
+    """The largest tile, whether it is flat and whether it is dense."""
+    held = _L0C_BYTES // (item.c_slots * tile_m * 4) // FRACTAL * FRACTAL
+    most = min(item.most_n, held, item.step_fractals * FRACTAL)
+    out_d, out_h, out_w = sizes.outputs
+    axis_d, axis_h, axis_w = found.axes
+    depths, heights = -(-out_d // axis_d.stride), -(-out_h // axis_h.stride)
+    shares_zeros = axis_w.padding == axis_w.output_padding == 0
+    phases = item.phases_w(found)
+    is_flat = shares_zeros and axis_h.stride == phases == 1 and out_w * 2 <= most
+    is_dense = is_flat and item.turned
+    if is_flat:
+        width = out_w
+    elif item.turned:
+        halo = axis_w.highest - axis_w.lowest(sizes.kernel[2])
+        width, is_dense = _turned_width(-(-out_w // phases), heights, most, halo)
+    else:
+        width = _width(out_w, heights, most)
+    pitch = width + halo if is_dense and not is_flat else width
+    rows = (most - width) // pitch + 1
+    height = -(-heights // -(-heights // min(rows, heights)))
+    plane = fractals_of((1, height, width), pitch, is_dense) * FRACTAL
+    planes = 1 if is_flat else min(most // plane, depths)
+    return (-(-depths // -(-depths // planes)), height, width), is_flat, is_dense
+
+
+def _width(out_w: int, heights: int, most: int) -> int:
+    fewest = -(-out_w // most)
+
+    def waste(count: int) -> int:
+        width = whole(-(-out_w // count))
+        pixels = min(most // width, heights) * width
+        return count * (width + 32) * (pixels + 64) * 64 // pixels
+
+    return whole(-(-out_w // min(range(fewest, 2 * fewest + 8), key=waste)))
+
+
+def _turned_width(columns: int, heights: int, most: int, halo: int) -> tuple[int, bool]:
+    """The width that wastes least, and whether rows are dense."""
+    fewest = -(-columns // most)
+
+    def waste(item: tuple[int, bool]) -> int:
+        count, dense = item
+        width = -(-columns // count) if dense else whole(-(-columns // count))
+        pitch = width + halo if dense else width
+        rows = min((most - width) // pitch + 1, heights)
+        pixels = whole((rows - 1) * pitch + width)
+        return count * -(-heights // rows) * (pixels + rows * (32 if dense else 48) + 64)
+
+    options = [(count, dense) for count in range(fewest, 2 * fewest + 8) for dense in (False, True)]
+    count, is_dense = min(options, key=waste)
+    return -(-columns // count) if is_dense else whole(-(-columns // count)), is_dense
+
+
+def _slab(
+    found: Transposed, item: Schedule, sizes: Sizes, tile: tuple[int, int, int], is_flat: bool
+) -> tuple[tuple[int, int, int], int]:
+    axis = found.axes[2] if item.turned else evolve(found.axes[2], stride=1)
+    halo = axis.highest - axis.lowest(sizes.kernel[2])
+    depth, height = (
+        tile[i] + found.axes[i].highest - found.axes[i].lowest(sizes.kernel[i]) for i in range(2)
+    )
+    width = sizes.outputs[2] if is_flat else tile[2] + halo
+    return (depth, height, width), depth * height * width + halo + FRACTAL
+
+
+def _halved(tile: tuple[int, int, int], is_flat: bool) -> tuple[int, int, int] | None:
+    depth, height, width = tile
+    if depth > 1:
+        return -(-depth // 2), height, width
+    if height > 1:
+        return depth, -(-height // 2), width
+    return None if is_flat or width <= FRACTAL else (depth, height, whole(-(-width // 2)))

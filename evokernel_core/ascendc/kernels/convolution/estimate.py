@@ -1,0 +1,258 @@
+"""What a convolution on the cube cores costs in the time model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
+from evokernel_core.ascendc.kernels.convolution.padding import framed_sizes, framing_of
+from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule, halo, tiles_of
+from evokernel_core.ascendc.kernels.convolution.schedule import FRACTAL, ConvolutionSchedule, whole
+from evokernel_core.ascendc.kernels.epilogue.cost import Cost
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+
+_DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16}
+"""Depth of one cycle of the matrix unit (hardware.md: fp32 K = 4, half K = 16)."""
+_PIECE = 512
+"""Bytes of one request of the copy engine; copies from other addresses than multiples of 128 move such
+pieces whole."""
+_ALIGNED = 128
+_MEETING = 1.15
+"""Requests of cores that meet at one address take longer: some of them do."""
+_FRICTION = 0.02
+"""Pipes that are busy at a time stand in each other's way (fitted to timings of the twin)."""
+_START_US = 3.5
+"""A launch on all cube cores before the first instruction."""
+
+
+@frozen
+class _Sizes:
+    """Sizes of the task, ``depth`` of the product, bytes of an element and of the tensors; ``beside_bytes``:
+    what is read beside the results."""
+
+    batch: int
+    channels: int
+    outputs: int
+    read: tuple[int, ...]
+    made: tuple[int, ...]
+    depth: int
+    size: int
+    x_bytes: int
+    y_bytes: int
+    weight_bytes: int
+    beside_bytes: int = 0
+
+
+def _sizes(found: Convolution, sizes: Mapping[str, int]) -> _Sizes:
+    batch, channels, outputs = (each.evaluate(sizes) for each in (found.batch, found.channels, found.outputs))
+    read = tuple(each.evaluate(sizes) for each in found.read)
+    made = tuple(each.evaluate(sizes) for each in found.made)
+    depth, size = channels * math.prod(found.kernel), ITEM_SIZE[found.dtype]
+    x_bytes = batch * found.groups * channels * math.prod(read) * size
+    if found.frame is not None:
+        read = framed_sizes(found, made)
+    else:
+        x_bytes *= found.phases
+    y_bytes = batch * found.groups * outputs * math.prod(made) * size
+    weight_bytes = found.groups * outputs * depth * size
+    return _Sizes(batch, channels, outputs, read, made, depth, size, x_bytes, y_bytes, weight_bytes)
+
+
+@frozen
+class _Tile:
+    """Of one tile: output channels, columns of pixels and of its parts, rows and their width; steps in L0;
+    cycles of copies that find their data in L2, and requests of theirs; the share of its work that is
+    fetched ahead, and the part of the input that is read anew for other output channels."""
+
+    count: int
+    outputs: int
+    columns: int
+    parts: int
+    rows: int
+    width: int
+    steps: int
+    depth: int
+    copied: float
+    asked: float
+    ahead: float
+    again: int
+
+
+def estimate_us(
+    found: Convolution,
+    item: ConvolutionSchedule | RowsSchedule,
+    sizes: Mapping[str, int],
+    chip: Chip,
+    behind: Cost | None = None,
+) -> float:
+    """Modelled microseconds: the slowest pipe of the busiest core, or the chip's memory. ``behind``: what
+    vector cores do to the results."""
+    table, known = chip.constants, _sizes(found, sizes)
+    if behind is not None:
+        elements = known.y_bytes // known.size
+        known = evolve(
+            known, y_bytes=int(elements * behind.written), beside_bytes=int(elements * behind.read)
+        )
+    make = _tile_of_rows if isinstance(item, RowsSchedule) else _tile_of_panels
+    tile = make(found, item, known, chip)  # type: ignore[arg-type]
+    mine = math.ceil(tile.count / chip.aic)
+    multiplied = tile.outputs * tile.columns / 256 * tile.depth / _DEPTH_A_CYCLE[found.dtype]
+    multiplied += table["cube.mmad_overhead_cycles"] * tile.steps
+    if found.bias is not None:  # one more product
+        multiplied += tile.parts * table["cube.mmad_overhead_cycles"]
+        multiplied += (
+            tile.outputs * tile.columns / 256 * (table["cube.mmad_float_cycles"] if known.size == 4 else 1)
+        )
+    loaded = tile.depth * known.size * tile.outputs * tile.parts / table["cube.l1_l0a_bytes_per_cycle"]
+    loaded += tile.depth * known.size * tile.columns / table["cube.l1_l0b_bytes_per_cycle"]
+    loaded += 2 * table["cube.load_overhead_cycles"] * tile.steps
+
+    # Memory: what is read once is missed once; results push each other out of L2.
+    total = known.x_bytes + known.y_bytes
+    back = max(0, total - chip.l2_bytes) / total * known.y_bytes * table["gm.write_back_cost"]
+    device = table["gm.hbm_achieved_gbps"] * 1e3 / chip.mhz / chip.aic
+    # Images that vector cores frame are in L2 when they are read.
+    from_memory = known.x_bytes * tile.again if found.frame is None else 0
+    missed = (from_memory + known.beside_bytes) / tile.count
+    pushed = back / tile.count / device
+    copied = tile.copied + missed / table["mte.load_bytes_per_cycle"]
+    row_bytes = _moved(tile.width * known.size, False)
+    stored = tile.outputs * tile.rows * row_bytes / table["cube.fixpipe_gm_bytes_per_cycle"]
+    stored += table["cube.fixpipe_overhead_cycles"] * tile.rows
+    asked = tile.asked + tile.outputs * tile.rows * _requests(tile.width * known.size, False)
+    asked *= _MEETING * chip.aic / table["gm.requests_per_cycle"]  # requests of all cores pass one by one
+
+    # What is fetched ahead hides that copies wait behind results on their way to memory.
+    waits = max(0.0, pushed - multiplied * tile.ahead)
+    if item.parts == 1:
+        waits = max(waits, stored)
+    else:  # the other part's work hides that a part waits for its last result
+        waits = max(waits, stored / tile.parts - multiplied * min(1.0, tile.ahead) / tile.parts)
+    taken = 0.0
+    if behind is not None:  # vector cores load the results and store them
+        waits = stored if item.parts == 1 else 0.0
+        taken = behind.cycles(tile.outputs, math.ceil(tile.columns / tile.parts)) * tile.parts
+    busy = max(taken, multiplied + waits, copied, loaded, stored, missed / device + pushed, asked)
+    busy += _FRICTION * (multiplied + copied + loaded + stored + asked)
+    read = known.x_bytes * tile.again + known.beside_bytes + known.weight_bytes
+    memory = (read + back) / (table["gm.hbm_achieved_gbps"] * 1e3)
+    first = copied * min(1.0, tile.ahead) + stored + taken / tile.parts
+    first += known.weight_bytes / found.groups / table["mte.load_bytes_per_cycle"]
+    if found.frame is None or isinstance(item, RowsSchedule):
+        return float(chip.launch_us + _START_US + max((mine * busy + first) / chip.mhz, memory))
+    framing = framing_of(
+        found, known.batch, found.groups * known.channels, known.made, known.size, item.chunk_kib * 1024, chip
+    )
+    products_us = (mine * busy + first) / chip.mhz
+    taken_us = max(products_us, memory + framing.between_us, framing.busy_us) + _FRICTION * products_us
+    return float(chip.launch_us + _START_US + taken_us + framing.busy_us / framing.chunks)
+
+
+def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes, chip: Chip) -> _Tile:
+    """The tiles that ComputeTiles of the kernel makes, each panel read anew."""
+    height, width = known.made[1:]
+    of_outputs = math.ceil(known.outputs / item.base_m)
+    outputs = whole(math.ceil(known.outputs / of_outputs))
+    if width > item.part_n:
+        across = math.ceil(width / item.base_n)
+        width = pitch = whole(math.ceil(width / across))
+        rows, of_plane, run = 1, height * math.ceil(known.made[2] / width), True
+    else:
+        pitch = known.read[2]
+        run = item.flat and pitch % FRACTAL == 0 and pitch <= item.part_n
+        pitch = pitch if run else whole(width)
+        most = min(height, item.parts * (item.part_n // pitch))
+        rows = math.ceil(height / math.ceil(height / most))
+        of_plane, run = math.ceil(height / rows), run or rows == 1
+    columns = whole((rows - 1) * pitch + width)
+    parts = math.ceil(columns / item.part_n)
+    a_tap, asked = _copy(found, known, chip, rows, width, (rows - 1) * pitch + width if run else 0)
+    copied, asked = a_tap * known.depth, asked * known.depth
+    panels = math.ceil(known.depth / item.panel_k)
+    if not item.stay:
+        burst, hit = (
+            chip.constants[f"mte.{name}"] for name in ("min_burst_cycles", "cube_load_hit_bytes_per_cycle")
+        )
+        nbytes, aligned = item.panel_k * known.size, known.depth * known.size % _ALIGNED == 0
+        copied += outputs * panels * max(burst, _moved(nbytes, aligned) / hit)
+        asked += outputs * panels * _requests(nbytes, aligned)
+    return _Tile(
+        count=known.batch * known.made[0] * of_plane * of_outputs * found.groups,
+        outputs=outputs,
+        columns=columns,
+        parts=parts,
+        rows=rows,
+        width=width,
+        steps=math.ceil(known.depth / item.base_k) * parts,
+        depth=whole(known.depth, _DEPTH_A_CYCLE[found.dtype]),
+        copied=copied,
+        asked=asked,
+        ahead=min(1.0, (item.slots - 1) * item.panel_k / known.depth),
+        again=of_outputs
+        if not item.outputs_first and known.x_bytes > chip.l2_bytes and found.frame is None
+        else 1,
+    )
+
+
+def _tile_of_rows(found: Convolution, item: RowsSchedule, known: _Sizes, chip: Chip) -> _Tile:
+    """Tiles below each other share rows; the first of a strip reads those below it too."""
+    tiles = tiles_of(found, item, known.outputs, known.read[2] * found.phases, known.made)
+    columns = whole((tiles.rows - 1) * tiles.pitch + tiles.width)
+    parts = math.ceil(columns / item.part_n)
+    length = (tiles.rows - 1) * tiles.pitch + tiles.width if tiles.run else 0
+    a_tap, asked = _copy(found, known, chip, tiles.rows, tiles.width, length)
+    more = 1 + halo(found) * tiles.strips / tiles.of_plane / tiles.rows
+    inner = found.inner
+    each = whole(inner, 2 * _DEPTH_A_CYCLE[found.dtype] if known.size == 4 else FRACTAL)
+    return _Tile(
+        count=known.batch * known.made[0] * tiles.of_plane * tiles.of_outputs * found.groups,
+        outputs=tiles.outputs,
+        columns=columns,
+        parts=parts,
+        rows=tiles.rows,
+        width=tiles.width,
+        steps=found.kernel[1] * math.ceil(inner / item.base_k) * parts,
+        depth=found.kernel[1] * each,
+        copied=a_tap * inner * more,
+        asked=asked * inner * more,
+        ahead=1.0,
+        again=tiles.of_outputs if known.x_bytes > chip.l2_bytes else 1,
+    )
+
+
+def _copy(
+    found: Convolution, known: _Sizes, chip: Chip, rows: int, width: int, length: int
+) -> tuple[float, float]:
+    """Cycles and requests of the copies of one channel's tap: one run of ``length`` pixels, or rows."""
+    hit, shortest, burst = (
+        chip.constants[f"mte.{name}"]
+        for name in ("cube_load_hit_bytes_per_cycle", "min_copy_cycles", "min_burst_cycles")
+    )
+    if not length:
+        nbytes = width * known.size
+        return max(rows * max(burst, _moved(nbytes, False) / hit), shortest), rows * _requests(nbytes, False)
+    aligned = found.kernel[2] == 1 and known.read[2] * known.size % _ALIGNED == 0
+    nbytes = length * known.size
+    cycles = max(_moved(nbytes, aligned) / hit, shortest / _run(found, known.channels))
+    return cycles, _requests(nbytes, aligned)
+
+
+def _moved(nbytes: int, aligned: bool) -> int:
+    """Bytes that a copy of one row moves; rows that begin anywhere move pieces whole."""
+    return nbytes if aligned else nbytes + _PIECE
+
+
+def _requests(nbytes: int, aligned: bool) -> float:
+    """Pieces that a copy of one row touches, on average over where it begins."""
+    return -(-nbytes // _PIECE) if aligned else nbytes / _PIECE + 1
+
+
+def _run(found: Convolution, channels: int) -> int:
+    """Taps along the innermost dimension that has several, which one copy fetches."""
+    if found.phases > 1:
+        return 1
+    return next((taps for taps in reversed(found.kernel) if taps > 1), channels)

@@ -1,0 +1,196 @@
+"""Family convolution: implicit matrix products on the cube cores, without a copy of the unfolded input.
+
+Rows of the product are output channels, columns are output pixels, and the depth runs over channels and
+taps. A row of the right operand is a piece of the input shifted by a tap, so that it is read where it lies,
+and the result lands where it belongs: nothing is transposed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from attrs import asdict, field, frozen
+
+from evokernel_core.ascendc.kernels.convolution import rows_schedule as conv_rows
+from evokernel_core.ascendc.kernels.convolution import schedule as conv_schedule
+from evokernel_core.ascendc.kernels.convolution.epilogue import (
+    MOST_OUTPUTS,
+    MOST_PIXELS,
+    Layer,
+    epilogue_text,
+    read_layer,
+)
+from evokernel_core.ascendc.kernels.convolution.estimate import estimate_us
+from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION, Convolution
+from evokernel_core.ascendc.kernels.convolution.padding import FRAME_TILE_BYTES, is_cut_across
+from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
+from evokernel_core.ascendc.kernels.convolution.schedule import RING, ConvolutionSchedule, depth_of, whole
+from evokernel_core.ascendc.kernels.family import Move, StageText
+from evokernel_core.ascendc.kernels.rendering import render
+from evokernel_core.ascendc.kernels.space_to_depth.family import BITS, FIXED_PATTERNS
+from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.lowering.program import camel
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+
+_QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
+
+
+_PANELS, _ROWS = "convolution", "convolution_rows"
+_Schedule = ConvolutionSchedule | RowsSchedule
+
+
+@frozen
+class ConvolutionFamily:
+    """Convolutions of one to three dimensions with any kernel, step, distance of taps and groups."""
+
+    name: str = field(default="convolution", init=False)
+    strategies: frozenset[str] = field(default=frozenset({_PANELS, _ROWS}), init=False)
+
+    @property
+    def ops(self) -> Mapping[str, str]:
+        return {CONVOLUTION: "kernel"}
+
+    def check(self, task: KernelTask, chip: Chip) -> None:
+        read_layer(task, chip)
+
+    def initial(self, task: KernelTask, chip: Chip) -> Strategy:
+        layer = read_layer(task, chip)
+        kinds = [_best(layer, starts, task, chip) for starts in (conv_schedule.starts, conv_rows.starts)]
+        legal = [item for item in kinds if item is not None]
+        return _strategy(min(legal, key=lambda item: _cost(layer, item, task, chip)), "")
+
+    def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
+        layer, here = read_layer(task, chip), _schedule(strategy)
+        return tuple(
+            Move(name, _strategy(item, name), self.name)
+            for name, item in _steps(layer, here, task, chip)
+            if item != here and _refusal(layer, item) is None
+        )
+
+    def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
+        schedule = _schedule(strategy)
+        return _strategy(schedule, "") if _refusal(read_layer(task, chip), schedule) is None else None
+
+    def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
+        return _cost(read_layer(task, chip), _schedule(strategy), task, chip)
+
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+        schedule = _schedule(strategy)
+        context = _context(task, read_layer(task, chip), schedule, name, chip)
+        form = "convolution/rows_" if schedule.keeps_rows else "convolution/"
+        tiling, kernel = render(f"{form}tiling", **context), render(f"{form}kernel", **context)
+        return StageText(tiling, kernel, f"{name}_kernel")
+
+
+def _schedule(strategy: Strategy) -> _Schedule:
+    return (RowsSchedule if strategy.family == _ROWS else ConvolutionSchedule).of(strategy)
+
+
+def _refusal(layer: Layer, item: _Schedule) -> str | None:
+    if layer.epilogue is not None and (item.base_m > MOST_OUTPUTS or item.part_n > MOST_PIXELS):
+        return "The vector cores take smaller results."
+    if isinstance(item, RowsSchedule):
+        return conv_rows.refusal(layer.convolution, item)
+    return conv_schedule.refusal(layer.convolution, item)
+
+
+def _cost(layer: Layer, item: _Schedule, task: KernelTask, chip: Chip) -> float:
+    return estimate_us(layer.convolution, item, task.sizes, chip, layer.cost)
+
+
+def _best(
+    layer: Layer, starts: Callable[[Convolution], Iterator[_Schedule]], task: KernelTask, chip: Chip
+) -> _Schedule | None:
+    legal = (item for item in starts(layer.convolution) if _refusal(layer, item) is None)
+    return min(legal, key=lambda item: _cost(layer, item, task, chip), default=None)
+
+
+def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, _Schedule]]:
+    """Steps from a schedule, and the best one of the other kind."""
+    found = layer.convolution
+    if isinstance(here, RowsSchedule):
+        yield from conv_rows.steps(found, here)
+        name, other = "rows come anew for each tap", _best(layer, conv_schedule.starts, task, chip)
+    else:
+        yield from conv_schedule.steps(found, here)
+        name, other = "rows stay in L1", _best(layer, conv_rows.starts, task, chip)
+    if other is not None:
+        yield name, other
+
+
+def _context(
+    task: KernelTask, layer: Layer, schedule: _Schedule, name: str, chip: Chip
+) -> Mapping[str, object]:
+    found, stem = layer.convolution, "".join(part.capitalize() for part in name.split("_") if part)
+    epilogue = epilogue_text(
+        layer, schedule.base_m, schedule.part_n, chip, f"{stem}Epilogue", keeps_rows=schedule.keeps_rows
+    )
+    tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    tensors += epilogue.outputs if epilogue is not None else ["output"]
+    sizes = {
+        "batch": found.batch.cpp(),
+        "channels": found.channels.cpp(),
+        "outputs": found.outputs.cpp(),
+        "read": [each.cpp() for each in found.read],
+        "made": [each.cpp() for each in found.made],
+        "dilation": [each.cpp() for each in found.dilation],
+    }
+    flat = [each for value in sizes.values() for each in ([value] if isinstance(value, str) else value)]
+    flat += epilogue.assignments if epilogue is not None else ()
+    words = set(re.findall(r"\w+", " ".join(flat)))
+    return {
+        "s": schedule,
+        "c": found,
+        "inner": found.inner,
+        "weight_depth": whole(depth_of(found)),
+        "x": camel(found.x),
+        "weight": camel(found.weight),
+        "bias": camel(found.bias) if found.bias is not None else "",
+        "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
+        "type": CPP_TYPE[found.dtype],
+        "quant": _QUANT[found.dtype],
+        "name": name,
+        "class_name": f"{stem}{'Product' if epilogue is not None or found.frame is not None else 'Kernel'}",
+        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in tensors),
+        "epilogue": epilogue,
+        "size": ITEM_SIZE[found.dtype],
+        **sizes,
+        **(_frame_context(found, stem) if found.frame is not None else {}),
+    }
+
+
+def _frame_context(found: Convolution, stem: str) -> Mapping[str, object]:
+    """What the vector cores need to frame images; a result of one dimension is cut across."""
+    return {
+        "f": found,
+        "ring": RING,
+        "frame_tile_bytes": FRAME_TILE_BYTES,
+        "bits": BITS[ITEM_SIZE[found.dtype]],
+        "fixed_pattern": FIXED_PATTERNS.get(found.phases, 0),
+        "across": is_cut_across(found),
+        "beside": True,
+        "piece": "FramePiece",
+        "framer": f"{stem}Frame",
+        "tiling_struct": "FrameTiling",
+    }
+
+
+def _strategy(item: _Schedule, move: str) -> Strategy:
+    if isinstance(item, RowsSchedule):
+        family, held = _ROWS, f"{item.ring_n} pixels of rows and the weights stay in L1"
+    else:
+        weights = "stay in L1" if item.stay else "come in panels"
+        family, held = _PANELS, f"{item.slots} * {item.panel_k} in L1; weights {weights}"
+    if isinstance(item, ConvolutionSchedule) and item.chunk_kib:
+        held += f"; vector cores frame {item.chunk_kib} KiB of images ahead"
+    tile = f"{item.base_m} output channels x {item.parts} * {item.part_n} pixels"
+    notes = (
+        f"Tiles of {tile}, {item.base_k} deep in L0; {held}.",
+        "Copies, loads, products and stores overlap.",
+    )
+    return Strategy(family, asdict(item), notes, Descriptor(3, 1, 2), move)

@@ -1,0 +1,162 @@
+"""Schedules of convolutions on the cube cores: which are legal, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+from attrs import evolve, frozen
+
+from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
+
+FRACTAL = 16
+L1_BYTES, L0_BYTES, L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
+BLOCK_BYTES = 32
+MOST_SLOTS = 4
+RING = 3
+"""Chunks of framed images in L2: one is read while others are framed."""
+MOST_CHUNK_KIB = 32 * 1024
+_MOST_REPEATED_WEIGHTS = most_of("DataCopyNd2Nz", "srcDValue")
+"""Depth of the largest matrix in L1 that one instruction addresses."""
+
+
+@frozen
+class ConvolutionSchedule:
+    """A tile of the result is ``base_m`` output channels by ``parts`` times ``part_n`` pixels; each part
+    has its own result in L0C. ``base_k`` is the depth of a step in L0 and ``panel_k`` that of one of
+    ``slots`` panels in L1. Weights ``stay`` in L1 or come in panels. ``flat``: rows are read in one run
+    where they begin on fractals in memory. ``outputs_first``: neighbouring tiles are other output channels
+    of the same pixels. ``chunk_kib``: what vector cores frame before cube cores read it, 0 where x is read
+    as it lies in memory."""
+
+    base_m: int
+    part_n: int
+    parts: int
+    base_k: int
+    panel_k: int
+    slots: int = 2
+    stay: bool = False
+    flat: bool = False
+    outputs_first: bool = False
+    chunk_kib: int = 0
+
+    @property
+    def keeps_rows(self) -> bool:
+        return False
+
+    @property
+    def base_n(self) -> int:
+        return self.parts * self.part_n
+
+    @staticmethod
+    def of(strategy: Strategy) -> ConvolutionSchedule:
+        return ConvolutionSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
+
+
+def starts(found: Convolution) -> Iterator[ConvolutionSchedule]:
+    """Schedules among which a draft chooses."""
+    outputs, depth = found.outputs.constant, depth_of(found)
+    widest = whole(min(outputs, 128)) if outputs else 128
+    panels = {32, 64, 96, 128, 192, 256}
+    chunks = (0,) if found.frame is None else (8 * 1024, 32 * 1024)
+    panels |= {whole(math.ceil(depth / count)) for count in (1, 2, 3, 4)} if depth else set()
+    for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
+        orders = (False, True) if outputs is None or outputs > base_m else (False,)
+        for part_n, parts in ((512, 1), (256, 2), (256, 1), (128, 2), (128, 1), (64, 2), (32, 2)):
+            for panel_k, slots in product(sorted(panels), (2, 3, 4)):
+                base_k = step_depth(found, base_m, part_n, panel_k)
+                for stay, order, flat, chunk in product(
+                    (False, True), orders, (False, True)[: 1 + _has_rows(found)], chunks
+                ):
+                    yield ConvolutionSchedule(
+                        base_m, part_n, parts, base_k, panel_k, slots, stay, flat, order, chunk
+                    )
+
+
+def step_depth(found: Convolution, base_m: int, part_n: int, panel_k: int) -> int:
+    """The depth of equal steps through a panel, as deep as L0 holds two of."""
+    deepest = L0_BYTES // 2 // ITEM_SIZE[found.dtype] // max(base_m, part_n)
+    return whole(math.ceil(panel_k / math.ceil(panel_k / deepest)))
+
+
+def _has_rows(found: Convolution) -> bool:
+    """Whether neighbouring rows of the result can lie in one run of the input."""
+    return found.phases == 1 and found.stride[1] == 1 and not found.made[1].is_one
+
+
+def depth_of(found: Convolution) -> int:
+    """Channels times taps, 0 where it is not known before the kernel runs."""
+    return (found.channels.constant or 0) * math.prod(found.kernel)
+
+
+def steps(found: Convolution, here: ConvolutionSchedule) -> Iterator[tuple[str, ConvolutionSchedule]]:
+    """What one named step away is, legal or not."""
+    yield "more output channels a tile", evolve(here, base_m=here.base_m * 2)
+    yield "fewer output channels a tile", evolve(here, base_m=whole(here.base_m // 2))
+    yield "more pixels a part", evolve(here, part_n=here.part_n * 2)
+    yield "fewer pixels a part", evolve(here, part_n=here.part_n // 2)
+    yield "two parts a tile", evolve(here, parts=2)
+    yield "one part a tile", evolve(here, parts=1)
+    yield "two parts of half the pixels", evolve(here, parts=2, part_n=here.part_n // 2)
+    for name, panel_k in (
+        ("deeper panels in L1", here.panel_k * 2),
+        ("shallower panels in L1", whole(here.panel_k // 2)),
+        ("the whole depth in one panel", whole(depth_of(found))),
+    ):
+        yield (
+            name,
+            evolve(
+                here, panel_k=panel_k, base_k=step_depth(found, here.base_m, here.part_n, max(panel_k, 1))
+            ),
+        )
+    yield "one more panel in L1", evolve(here, slots=here.slots + 1)
+    yield "one panel less in L1", evolve(here, slots=here.slots - 1)
+    yield "deeper step in L0", evolve(here, base_k=here.base_k * 2)
+    yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
+    yield "weights come in panels" if here.stay else "weights stay in L1", evolve(here, stay=not here.stay)
+    yield "rows one by one" if here.flat else "rows in one run", evolve(here, flat=not here.flat)
+    yield "tiles in the other order", evolve(here, outputs_first=not here.outputs_first)
+    yield "larger chunks in L2", evolve(here, chunk_kib=here.chunk_kib * 2)
+    yield "smaller chunks in L2", evolve(here, chunk_kib=here.chunk_kib // 2)
+
+
+def refusal(found: Convolution, item: ConvolutionSchedule) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    lengths = (item.base_m, item.part_n, item.base_k)
+    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths):
+        return "Tiles are whole fractals."
+    if item.panel_k < item.base_k or item.panel_k % FRACTAL or not 2 <= item.slots <= MOST_SLOTS:
+        return "Panels hold a step, and there are two to four of them."
+    if item.flat and not _has_rows(found):
+        return "Rows of the result do not follow each other in the input."
+    if (item.chunk_kib > 0) != (found.frame is not None) or item.chunk_kib > MOST_CHUNK_KIB:
+        return "Chunks are for images that the kernel frames, and L2 holds several."
+    return _too_large(found, item)
+
+
+def _too_large(found: Convolution, item: ConvolutionSchedule) -> str | None:
+    size, depth = ITEM_SIZE[found.dtype], depth_of(found)
+    if 2 * max(item.base_m, item.part_n) * item.base_k * size > L0_BYTES:
+        return "Two steps of an operand do not fit L0."
+    if item.parts * item.base_m * item.part_n * 4 > L0C_BYTES:
+        return "The results do not fit L0C."
+    if item.stay and not 0 < depth <= _MOST_REPEATED_WEIGHTS:
+        return "Weights of a depth that is not known do not stay in L1."
+    weights = item.base_m * (whole(depth) if item.stay else item.slots * item.panel_k)
+    biases = item.slots * bias_bytes(found, item.base_m)
+    if (weights + item.slots * item.base_n * item.panel_k) * size + biases > L1_BYTES:
+        return "The panels do not fit L1."
+    return None
+
+
+def bias_bytes(found: Convolution, base_m: int) -> int:
+    """Bytes in L1 of a column of biases, a block for each output channel."""
+    return 0 if found.bias is None else base_m * BLOCK_BYTES
+
+
+def whole(length: int, unit: int = FRACTAL) -> int:
+    return -(-length // unit) * unit

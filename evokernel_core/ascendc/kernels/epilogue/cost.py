@@ -1,0 +1,100 @@
+"""What the vector cores' part of a fused kernel costs, from the instructions of its tile."""
+
+from __future__ import annotations
+
+import math
+
+from attrs import frozen
+
+from evokernel_core.ascendc.kernels.fused.base import Kernel
+from evokernel_core.ascendc.kernels.machine import LANES
+from evokernel_core.ascendc.lowering.values import Domain
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+
+_BYTES_PER_CYCLE = 32.0
+_READ_START, _WRITE_START = 149.0, 39.0
+_PIECE_BYTES, _ALIGNED_BYTES = 512, 128
+"""What one request moves at most, and where it must begin to move no more than asked."""
+_SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
+
+
+@frozen
+class Cost:
+    """Cycles of one vector core: ``each`` an element, ``tile`` a tile, and ``slab`` for each 64 columns
+    of a tile; bytes an element of each tensor that is read from device memory beside the result
+    (``beside``), of the result (``handed``) and of each tensor that is written (``made``).
+    ``requests``: pieces of memory a cycle that all cores may ask for."""
+
+    each: float
+    tile: float
+    slab: float
+    beside: tuple[int, ...]
+    handed: int
+    made: tuple[int, ...]
+    tile_elements: int
+    requests: float
+
+    @property
+    def read(self) -> int:
+        """Bytes an element from device memory."""
+        return sum(self.beside)
+
+    @property
+    def written(self) -> int:
+        """Bytes an element to device memory."""
+        return sum(self.made)
+
+    def cycles(self, rows: int, columns: int, pitch: int | None = None, cores: int = 0) -> float:
+        """Of a region of a result: the slowest pipe of one of its two vector cores. ``pitch``: elements
+        from row to row of the whole result, where a region has not whole rows; ``cores`` at work."""
+        mine = math.ceil(rows / 2)
+        elements = mine * columns
+        tiles = math.ceil(elements / self.tile_elements)
+        vector = elements * self.each + tiles * (self.tile + math.ceil(columns / LANES) * self.slab)
+        apart = [
+            mine * (0.0 if pitch is None else self._row(columns * size, pitch * size, cores))
+            for size in (*self.beside, *self.made)
+        ]
+        flat = [elements * size / _BYTES_PER_CYCLE for size in (*self.beside, *self.made)]
+        copies = list(map(max, apart, flat))
+        loaded = sum(copies[: len(self.beside)]) + elements * self.handed / _BYTES_PER_CYCLE
+        stored = sum(copies[len(self.beside) :])
+        return max(vector, loaded + tiles * _READ_START, stored + tiles * _WRITE_START)
+
+    def _row(self, run: int, pitch: int, cores: int) -> float:
+        """Cycles in which memory takes ``run`` bytes of a row, with rows ``pitch`` bytes apart."""
+        if run == pitch:
+            return 0.0
+        aligned = run % _ALIGNED_BYTES == 0 and pitch % _ALIGNED_BYTES == 0
+        pieces = run / _PIECE_BYTES + (0.0 if aligned and run % _PIECE_BYTES == 0 else 0.75 if aligned else 1)
+        return pieces * cores / self.requests
+
+
+def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
+    """The cost of an epilogue from the instructions of its tile."""
+    each = tile = slab = 0.0
+    for item in kernel.programs[0].body:
+        start = chip.constants["vector.startup_cycles"] + chip.constants["vector.counter_tail_cycles"]
+        if item.op in _SLOW:
+            start = chip.constants["vector.startup_transcendental_cycles"]
+        if item.domain is not Domain.FULL:
+            tile += start + 1
+            continue
+        twice = 2 if item.op == "rounded" else 1
+        each += (2 if item.op in _SLOW else 1) * twice / LANES
+        if item.op.startswith("expand_") or item.op.endswith(("Rows", "Columns")):
+            slab += start
+        else:
+            tile += start * twice
+    inputs = [item for item in kernel.queued if item.domain is Domain.FULL]
+    return Cost(
+        each,
+        tile,
+        slab,
+        tuple(ITEM_SIZE[item.dtype] for item in inputs if item.source != source),
+        sum(ITEM_SIZE[item.dtype] for item in inputs if item.source == source),
+        tuple(ITEM_SIZE[item.dtype] for item in kernel.plan.outputs),
+        kernel.schedule.tile,
+        chip.constants["gm.requests_per_cycle"],
+    )

@@ -1,0 +1,31 @@
+"""From a plan and a schedule to a kernel of tiles, before and as text."""
+
+from __future__ import annotations
+
+from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.fused import columnwise, piecewise, pointwise, rowwise, shared, steps
+from evokernel_core.ascendc.kernels.fused.base import Kernel
+from evokernel_core.ascendc.kernels.fused.plan import Plan
+from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.ascendc.kernels.fused.tiling import tiling_text
+
+
+def build(planned: Plan, schedule: Schedule) -> Kernel:
+    """The kernel of a plan under a schedule, before it becomes text."""
+    if schedule.form is Form.SHARED:
+        return shared.build(planned, schedule)
+    if schedule.form is Form.STEPS:
+        return steps.build(planned, schedule)
+    if planned.family == "piecewise":
+        return piecewise.build(planned, schedule)
+    if planned.family == "columnwise":
+        return columnwise.build(planned, schedule)
+    if planned.family == "rowwise":
+        return rowwise.build(planned, schedule)
+    return pointwise.build(planned, schedule)
+
+
+def stage_text(planned: Plan, schedule: Schedule, name: str) -> StageText:
+    """The kernel as text."""
+    kernel = build(planned, schedule)
+    return StageText(tiling_text(kernel), kernel.text(name), f"{name}_kernel")

@@ -1,0 +1,179 @@
+"""Layout, method copy: boxes whose rows lie together on both sides go through the unified buffer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from attrs import asdict, evolve, frozen
+
+from evokernel_core.ascendc.kernels.candidates import Settings
+from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.layout.traffic import Burst, Tile, grain_of, kernel_us
+from evokernel_core.ascendc.kernels.rendering import (
+    RAW,
+    addresses,
+    kernel_text,
+    parameter,
+    parameters_of,
+    symbols_in,
+)
+from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES, Axis, Box, Layout
+from evokernel_core.ascendc.shapes.sizes import ONE
+from evokernel_core.ascendc.shapes.sums import UNIT, ZERO
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.api import most_of
+from evokernel_core.twin.chip import Chip
+
+FAMILY = "layout_copy"
+_FILL_BYTES = 8192
+_LEAST_AXES = 3
+_TILES = (4096, 8192, 16384, 24576, 32768, 49152, 65536)
+_LINE_BYTES, _MOST_ROWS = 512, most_of("DataCopyPadIn", "blockCount")
+
+
+@frozen
+class CopySchedule(Settings):
+    """Bytes of a tile, and how many are in flight."""
+
+    tile_bytes: int = 32768
+    buffers: int = 2
+
+
+def starts() -> Iterator[CopySchedule]:
+    for tile in _TILES:
+        yield CopySchedule(tile, 2)
+        yield CopySchedule(tile, 4)
+
+
+def steps(here: CopySchedule) -> Iterator[tuple[str, CopySchedule]]:
+    place = min(range(len(_TILES)), key=lambda i: abs(_TILES[i] - here.tile_bytes))
+    if place + 1 < len(_TILES):
+        yield "larger tile", evolve(here, tile_bytes=_TILES[place + 1])
+    if place > 0:
+        yield "smaller tile", evolve(here, tile_bytes=_TILES[place - 1])
+    if here.buffers < 4:
+        yield "one more tile in flight", evolve(here, buffers=here.buffers + 1)
+    if here.buffers > 1:
+        yield "one tile in flight less", evolve(here, buffers=here.buffers - 1)
+
+
+def refusal(layout: Layout, item: CopySchedule, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    used = item.tile_bytes * item.buffers + len(_fills(layout)) * _FILL_BYTES
+    return "The tiles do not fit the unified buffer." if used > chip.ub_bytes else None
+
+
+def _fills(layout: Layout) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(box.fill for box in layout.boxes if box.is_fill))
+
+
+def loops(box: Box) -> tuple[Axis, ...]:
+    """The axes of a box with one that is dense on both sides last."""
+    last = box.axes[-1] if box.axes else None
+    dense = last is not None and last.to_stride == UNIT and (box.is_fill or last.from_stride == UNIT)
+    return box.axes if dense else (*box.axes, Axis(ONE, UNIT, UNIT))
+
+
+# -- cost -----------------------------------------------------------------------------------------
+
+
+def estimate_us(layout: Layout, item: CopySchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds of a schedule."""
+    tiles, held = [], 0.0
+    for box in layout.boxes:
+        number, tile = _tile(box, layout.width, item, sizes)
+        tiles.append((number, tile))
+        held += number * sum(burst.bytes for burst in (*tile.loads, *tile.stores))
+    return kernel_us(tiles, held, (item.buffers, item.buffers), chip)
+
+
+def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) -> tuple[float, Tile]:
+    axes = [
+        (a.size.evaluate(sizes), a.from_stride.evaluate(sizes), a.to_stride.evaluate(sizes))
+        for a in loops(box)
+    ]
+    axes = [(1, 0, 0)] * (_LEAST_AXES - len(axes)) + axes
+    (planes, _, _), (rows, from_stride, to_stride), (run, _, _) = axes[-3:]
+    pads = (box.left + box.right) * width
+    most = _FILL_BYTES if box.is_fill else item.tile_bytes
+    part = min(run, max((most - pads) // _LINE_BYTES * _LINE_BYTES // width, 1))
+    parts = math.ceil(run / max(part, 1)) or 1
+    length = run * width / parts
+    pitch = math.ceil((length + pads) / BLOCK_BYTES) * BLOCK_BYTES or BLOCK_BYTES
+    height = min(rows, max(1, min(most // pitch, _MOST_ROWS))) or 1
+    depth = min(planes, max(1, most // (pitch * height))) or 1
+    number = math.prod(size for size, _, _ in axes[:-3]) * parts * (rows / height) * (planes / depth)
+    starts = [box.from_start.evaluate(sizes), *(step for _, step, _ in axes[:-1])]
+    ends = [box.to_start.evaluate(sizes) - box.left, *(step for _, _, step in axes[:-1])]
+
+    def burst(stride: int, length: float, places: list[int]) -> Burst:
+        grain = grain_of(place * width for place in places)
+        if stride * width == length and length % BLOCK_BYTES == 0:
+            return Burst(depth, 1, height * length, grain)
+        if stride * width < length:
+            return Burst(depth * height, 1, length, grain)
+        return Burst(depth, height, length, grain)
+
+    loads = () if box.is_fill else (burst(from_stride, length, starts),)
+    return number, Tile(loads, (burst(to_stride, length + pads, ends),), bound=True)
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def strategy_of(item: CopySchedule, move: str) -> Strategy:
+    notes = (
+        f"Rows that lie together on both sides are copied in tiles of {item.tile_bytes} bytes.",
+        f"{item.buffers} tiles are in flight.",
+    )
+    return Strategy(FAMILY, asdict(item), notes, Descriptor(1, item.buffers, 1), move)
+
+
+def text(layout: Layout, item: CopySchedule, task: KernelTask, name: str) -> StageText:
+    fills = _fills(layout)
+    padded = any(box.left or box.right for box in layout.boxes)
+    count = max(_LEAST_AXES, *(len(loops(box)) for box in layout.boxes))
+    boxes = [_described(box, i, layout, count, fills, padded) for i, box in enumerate(layout.boxes)]
+    sources = [parameter(source) for source in layout.inputs]
+    return kernel_text(
+        "layout/copy",
+        name,
+        s=item,
+        axes=count,
+        boxes=boxes,
+        fills=fills,
+        fill_bytes=_FILL_BYTES,
+        padded=padded,
+        width=layout.width,
+        type=RAW[layout.width],
+        symbols=symbols_in(task, [str(box) for box in boxes]),
+        sources=sources,
+        declared=addresses(*sources, "output"),
+        arguments=", ".join((*sources, "output")),
+        parameters=parameters_of(task),
+    )
+
+
+def _described(
+    box: Box, number: int, layout: Layout, count: int, fills: tuple[int, ...], padded: bool
+) -> dict[str, object]:
+    """What the template needs of a box: C++ expressions of its fields and axes."""
+    axes = loops(box)
+    whole = (*[Axis(ONE, ZERO, ZERO)] * (count - len(axes)), *axes)
+    fields: list[tuple[str, object]] = []
+    if box.is_fill:
+        fields += [("isFill", "true"), ("number", fills.index(box.fill))]
+    else:
+        fields.append(("source", layout.inputs.index(box.source)))
+        if padded and (box.left or box.right):
+            fields += [("left", box.left), ("right", box.right), ("padding", box.fill)]
+    return {
+        "name": f"box{number}",
+        "start": box.from_start.cpp(),
+        "to": box.to_start.cpp(),
+        "fields": fields,
+        "is_fill": box.is_fill,
+        "loops": [f"{a.size.cpp()}, {a.from_stride.cpp()}, {a.to_stride.cpp()}" for a in whole],
+    }

@@ -1,0 +1,322 @@
+"""Schedules of a matrix product: what is legal, what one step changes, and what each is thought to cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+
+from attrs import asdict, evolve, frozen
+
+from evokernel_core.ascendc.kernels.epilogue.cost import Cost
+from evokernel_core.ascendc.kernels.matmul.problem import Product, Side, Triangle
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.api import most_of
+from evokernel_core.twin.chip import Chip
+
+_L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
+_MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
+_FRACTAL = 16
+_WHOLE_HEIGHT = 65536
+"""A strip that no product is higher than."""
+_OVERLAP = 5
+"""Pipes that are equally busy stand in each other's way: of what exponent their sum is the time of both
+(fitted to timings of the twin)."""
+_SPREAD = 0.05
+"""How much longer loads take where no core reads what another one reads (fitted likewise)."""
+MOST_HANDED = 256
+"""Rows and columns of a result that vector cores take up."""
+_HANDOVER = 400.0
+"""Cycles from a cube core's store to the first load of its vector cores."""
+_STRIPS = (1, 2, 4, 8, _WHOLE_HEIGHT)
+_BASES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256)
+
+
+@frozen
+class MatmulSchedule:
+    """A tile of the result is ``parts`` results of ``base_m`` x ``base_n`` beside each other. Steps are
+    ``base_k`` deep in L0 and ``panel_k`` in L1, ``results`` fit L0C at a time. Tiles go down a strip of
+    ``strip`` tiles and then to the right."""
+
+    base_m: int
+    base_n: int
+    base_k: int
+    panel_k: int
+    parts: int = 1
+    results: int = 1
+    strip: int = 1
+
+    @staticmethod
+    def of(strategy: Strategy) -> MatmulSchedule:
+        return MatmulSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
+
+
+def strategy_of(item: MatmulSchedule, move: str) -> Strategy:
+    tile = f"{item.base_m} x {item.base_n * item.parts}"
+    notes = (
+        f"Tiles of {tile}, {item.base_k} deep in L0 and {item.panel_k} in L1.",
+        "One result is stored while the next is computed." if item.results > 1 else "One result in L0C.",
+    )
+    return Strategy("matmul", asdict(item), notes, Descriptor(3, 1, 2), move)
+
+
+def refusal(found: Product, item: MatmulSchedule, behind: Cost | None = None) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    size = ITEM_SIZE[found.dtype]
+    bases = (item.base_m, item.base_n, item.base_k)
+    if min(*bases, item.panel_k) < _FRACTAL or item.strip < 1:
+        return "A tile has at least one fractal in each direction."
+    rules = (
+        (any(length % _FRACTAL for length in bases), "Tiles are whole fractals."),
+        (item.panel_k % item.base_k, "Panels are whole steps."),
+        (2 * max(bases[:2]) * item.base_k * size > _L0_BYTES, "Two steps of an operand do not fit L0."),
+        (_l1_bytes(item, size) > _L1_BYTES, "Two panels of each operand do not fit L1."),
+        (item.parts > item.results, "The results of a tile are in L0C together."),
+        (item.results * item.base_m * item.base_n * 4 > _L0C_BYTES, "The results do not fit L0C."),
+        (behind is not None and max(bases[:2]) > MOST_HANDED, "The vector cores take smaller results."),
+    )
+    return next((reason for broken, reason in rules if broken), None)
+
+
+def _l1_bytes(item: MatmulSchedule, size: int) -> int:
+    return 2 * (item.base_m + item.parts * item.base_n) * item.panel_k * size
+
+
+def best(found: Product, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None) -> MatmulSchedule:
+    """The legal schedule of the lowest estimate; ``behind``: what vector cores do to the results."""
+    return _best(found, tuple(sizes.items()), chip, behind)
+
+
+@lru_cache(maxsize=256)
+def _best(
+    found: Product, sizes: tuple[tuple[str, int], ...], chip: Chip, behind: Cost | None
+) -> MatmulSchedule:
+    legal = [item for item in starts(found) if refusal(found, item, behind) is None]
+    return min(legal, key=lambda item: estimate_us(found, item, dict(sizes), chip, behind))
+
+
+def starts(found: Product) -> Iterator[MatmulSchedule]:
+    """Legal schedules of every shape of tile."""
+    size = ITEM_SIZE[found.dtype]
+    ways = ((1, 1), (1, 2), (2, 2))
+    for base_m, base_n, (parts, results) in product(_BASES, _BASES, ways):
+        if results * base_m * base_n * 4 > _L0C_BYTES:
+            continue
+        deepest = min(512 // size, _L0_BYTES // 2 // size // max(base_m, base_n) // _FRACTAL * _FRACTAL)
+        for base_k in {deepest, deepest // 2 // _FRACTAL * _FRACTAL} - {0}:
+            most = _L1_BYTES // 2 // size // (base_m + parts * base_n) // base_k
+            panels = {most, min(most, 1024 // size // base_k), min(most, 2)} - {0}
+            for count, strip in product(panels, _STRIPS):
+                yield MatmulSchedule(base_m, base_n, base_k, count * base_k, parts, results, strip)
+
+
+def steps(here: MatmulSchedule) -> Iterator[tuple[str, MatmulSchedule]]:
+    """The named changes of a schedule, legal or not."""
+    yield "taller tile", evolve(here, base_m=here.base_m * 2)
+    yield "lower tile", evolve(here, base_m=here.base_m // 2)
+    yield "wider results", evolve(here, base_n=here.base_n * 2)
+    yield "narrower results", evolve(here, base_n=here.base_n // 2)
+    if here.parts == 1:
+        yield "tile of two results", evolve(here, parts=2, results=2)
+        shallow = evolve(here, parts=2, results=2, panel_k=here.panel_k // 2)
+        yield "tile of two results in shallower panels", shallow
+        yield "two results in L0C", evolve(here, results=2)
+        yield "one result in L0C", evolve(here, results=1)
+    else:
+        yield "tile of one result", evolve(here, parts=1)
+        together = evolve(here, base_n=here.base_n * 2, base_k=here.base_k // 2, parts=1, results=1)
+        yield "tile of one wide result", together
+    yield "tile turned", evolve(here, base_m=here.base_n, base_n=here.base_m)
+    yield "one row of fractals more", evolve(here, base_m=here.base_m + _FRACTAL)
+    yield "one row of fractals less", evolve(here, base_m=here.base_m - _FRACTAL)
+    yield "deeper panel in L1", evolve(here, panel_k=here.panel_k * 2)
+    yield "shallower panel in L1", evolve(here, panel_k=here.panel_k // 2)
+    yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
+    deeper = here.base_k * 2
+    yield "deeper step in L0", evolve(here, base_k=deeper, panel_k=max(here.panel_k, deeper))
+    for strip in _STRIPS:
+        words = "whole columns" if strip == _WHOLE_HEIGHT else f"strips of {strip}"
+        yield f"tiles in {words}", evolve(here, strip=strip)
+
+
+# -- what it costs --------------------------------------------------------------------------------
+
+
+@frozen
+class _Cut:
+    """The tiles that a schedule cuts a product into, in numbers."""
+
+    tile_m: int
+    tile_n: int
+    part_n: int
+    parts: int
+    tiles_m: int
+    tiles_n: int
+    tiles: int
+    depth: int
+    cores: int
+
+
+def _cut(found: Product, item: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> _Cut:
+    batch, m, n, k = found.evaluate(sizes)
+    tile_m, tile_n = _equal(m, item.base_m), _equal(n, item.parts * item.base_n)
+    part_n = _equal(tile_n, item.base_n)
+    tiles_m, tiles_n = math.ceil(m / tile_m), math.ceil(n / tile_n)
+    sums = max(found.splits, 1)
+    tiles = batch * sums * _full_tiles(found.triangle, (m, n), (tile_m, tile_n))
+    return _Cut(tile_m, tile_n, part_n, math.ceil(tile_n / part_n), tiles_m, tiles_n, tiles,
+                math.ceil(k / sums), min(tiles, chip.aic))  # fmt: skip
+
+
+def _full_tiles(triangle: Triangle | None, shape: tuple[int, int], tile: tuple[int, int]) -> int:
+    """Tiles of a matrix of which something is kept, at least one."""
+    (m, n), (tile_m, tile_n) = shape, tile
+    columns = math.ceil(n / tile_n)
+    if triangle is None:
+        return math.ceil(m / tile_m) * columns
+    count = 0
+    for row in range(0, m, tile_m):
+        if triangle.upper:  # of the columns from row + diagonal on
+            count += columns - min(columns, max(0, row + triangle.diagonal) // tile_n)
+        else:  # up to the column of the last row
+            last = min(row + tile_m, m) - 1 + triangle.diagonal
+            count += min(columns, last // tile_n + 1) if last >= 0 else 0
+    return max(count, 1)
+
+
+def _equal(length: int, most: int) -> int:
+    """Equal tiles in whole fractals, as ComputeTiling cuts them."""
+    return math.ceil(math.ceil(length / math.ceil(length / most)) / _FRACTAL) * _FRACTAL
+
+
+def estimate_us(
+    found: Product,
+    item: MatmulSchedule,
+    sizes: Mapping[str, int],
+    chip: Chip,
+    behind: Cost | None = None,
+) -> float:
+    """Modelled microseconds: the slowest pipe of the busiest core, or the device's memory."""
+    cut = _cut(found, item, sizes, chip)
+    moved = _memory_bytes(found, item, cut, sizes, chip)
+    missed = min(1.0, moved / (cut.tiles * _tile_bytes(found, cut)))
+    sides = (found.a, found.b)
+    loads = sum(_load_cycles(found, side, item, cut, sizes, missed, chip) for side in sides)
+    loads *= 1 + _SPREAD * _spread(item, cut)
+    store = _store_cycles(found, cut, chip)
+    pipes = (_matrix_cycles(found, item, cut, chip), _step_cycles(found, item, cut, chip), loads, store)
+    vector = 0.0
+    if behind is not None:
+        vector = behind.cycles(cut.tile_m, cut.part_n, found.n.evaluate(sizes), 2 * cut.cores)
+    tile = _together(*pipes, vector * cut.parts) + (store if item.results == 1 else 0.0)
+    first = (cut.tile_m + cut.tile_n) * min(item.panel_k, cut.depth) * ITEM_SIZE[found.dtype]
+    fill = first / chip.constants["mte.load_bytes_per_cycle"] + chip.constants["mte.load_latency_cycles"]
+    cycles = math.ceil(cut.tiles / cut.cores) * tile + fill + store / cut.parts
+    if behind is not None:
+        cycles += vector + _HANDOVER
+        moved += math.prod(found.evaluate(sizes)[:3]) * behind.read
+    written = _written_bytes(found, behind.written if behind is not None else 0, sizes, chip)
+    memory = (moved + written) / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
+    launch = chip.launch_us + chip.constants["launch.per_block_us"] * cut.cores
+    return _together(cycles / chip.mhz, memory) + launch + chip.constants["launch.start_us"]
+
+
+def _spread(item: MatmulSchedule, cut: _Cut) -> float:
+    """The share of what the cores read at a time that no two of them share."""
+    down = min(item.strip, cut.tiles_m, cut.cores)
+    right = min(math.ceil(cut.cores / down), cut.tiles_n)
+    return (down * cut.tile_m + right * cut.tile_n) / (down * right) / (cut.tile_m + cut.tile_n)
+
+
+def _together(*times: float) -> float:
+    return float(sum(time**_OVERLAP for time in times) ** (1 / _OVERLAP))
+
+
+def _tile_bytes(found: Product, cut: _Cut) -> int:
+    return (cut.tile_m + cut.tile_n) * cut.depth * ITEM_SIZE[found.dtype]
+
+
+def _matrix_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
+    size = ITEM_SIZE[found.dtype]
+    fractals = cut.tile_m // _FRACTAL * (cut.part_n // _FRACTAL)
+    a_fractal = chip.constants["cube.mmad_float_cycles"] if size == 4 else 1.0
+    start = chip.constants["cube.mmad_overhead_cycles" if fractals >= 10 else "cube.mmad_latency_cycles"]
+    count = math.ceil(cut.depth / item.base_k)
+    return cut.parts * (fractals * math.ceil(cut.depth * size / 32) * a_fractal + start * count)
+
+
+def _step_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
+    """From L1 to L0."""
+    nbytes = cut.depth * ITEM_SIZE[found.dtype]
+    left = cut.tile_m * nbytes / chip.constants["cube.l1_l0a_bytes_per_cycle"]
+    right = cut.part_n * nbytes / chip.constants["cube.l1_l0b_bytes_per_cycle"]
+    count = math.ceil(cut.depth / item.base_k)
+    return cut.parts * (left + right + 2 * count * chip.constants["cube.load_overhead_cycles"])
+
+
+def _load_cycles(
+    found: Product,
+    side: Side,
+    item: MatmulSchedule,
+    cut: _Cut,
+    sizes: Mapping[str, int],
+    missed: float,
+    chip: Chip,
+) -> float:
+    """From device memory or L2 to L1, for one tile."""
+    table, size = chip.constants, ITEM_SIZE[found.dtype]
+    length, depth = cut.tile_m if side is found.a else cut.tile_n, min(item.panel_k, cut.depth)
+    along_k = side.transposed is (side is found.b)
+    bursts, run = (length, depth * size) if along_k else (depth, length * size)
+    pitch = side.pitch.evaluate(sizes)
+    steps_by = (pitch * size, (item.panel_k if along_k else length) * size)
+    aligned = all(step % table["mte.aligned_bytes"] == 0 for step in steps_by)
+    cut_short = 0.0 if run % 512 == 0 else 0.75
+    requests = bursts * (run / 512 + (cut_short if aligned else 1.0))
+    wire = bursts * run if aligned else max(bursts * run, requests * 512)
+    hit, miss = table["mte.cube_load_hit_bytes_per_cycle"], table["mte.load_bytes_per_cycle"]
+    # Cores that meet at one address take turns, and most of them do.
+    asked = requests * table["gm.same_address_cost"] * cut.cores / table["gm.requests_per_cycle"]
+    pieces = bursts * table["mte.min_copy_cycles"] if pitch > _MOST_PITCH else 0.0
+    own = max(wire * ((1 - missed) / hit + missed / miss), bursts * table["mte.min_burst_cycles"], pieces)
+    share = table["gm.l2_gbps"] * 1e3 / chip.mhz / cut.cores
+    return float(max(own, asked, wire / share) * cut.depth / depth)
+
+
+def _store_cycles(found: Product, cut: _Cut, chip: Chip) -> float:
+    table, size = chip.constants, ITEM_SIZE[found.out_dtype]
+    elements = cut.tile_m * cut.tile_n
+    rate = table[
+        "cube.fixpipe_b32_elements_per_cycle" if size == 4 else "cube.fixpipe_b16_elements_per_cycle"
+    ]
+    return float(max(elements / rate, elements * size / table["cube.fixpipe_gm_bytes_per_cycle"]))
+
+
+def _memory_bytes(
+    found: Product, item: MatmulSchedule, cut: _Cut, sizes: Mapping[str, int], chip: Chip
+) -> float:
+    """Bytes that the operands take from device memory: what is read again is in L2 or not."""
+    batch, m, n, k = found.evaluate(sizes)
+    size = ITEM_SIZE[found.dtype]
+    left, right = m * k * size, k * n * size
+    height = min(item.strip, cut.tiles_m)
+    strips = math.ceil(cut.tiles_m / height)
+    again = strips if right + height * cut.tile_m * k * size > chip.l2_bytes else 1
+    columns_at_once = max(1, cut.cores // height)
+    rows = math.ceil(cut.tiles_n / columns_at_once) if left / strips > chip.l2_bytes // 2 else 1
+    each = (left * (batch if found.a.loops else 1), right * (batch if found.b.loops else 1))
+    return each[0] * rows + each[1] * again
+
+
+def _written_bytes(found: Product, behind: float, sizes: Mapping[str, int], chip: Chip) -> float:
+    """What falls out of L2 unwritten, in bytes that take as long to read; ``behind``: bytes an element
+    that vector cores write instead of the product."""
+    batch, m, n, k = found.evaluate(sizes)
+    out = batch * max(found.splits, 1) * m * n * (behind or ITEM_SIZE[found.out_dtype])
+    inputs = (m * k * (batch if found.a.loops else 1) + k * n * (batch if found.b.loops else 1)) * ITEM_SIZE[
+        found.dtype
+    ]
+    spilled = max(0.0, out + inputs - chip.l2_bytes) * out / (out + inputs)
+    return spilled * chip.constants["gm.write_back_cost"]

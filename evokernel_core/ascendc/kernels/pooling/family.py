@@ -1,0 +1,123 @@
+"""Family windowed: pooling and depthwise convolution on the vector cores.
+
+Neighbours along a row of memory do not start on 32 bytes, which vector instructions need. Sixteen rows
+or sixteen planes at a time are therefore turned, so that the values of eight of them fill one block, and
+any distance along a row or within a plane is a distance in blocks; what they combine to is turned back.
+
+Lanes are ``rows`` where planes are large: rows of a window are combined as they lie, before 16 results
+are turned. Lanes are ``planes`` where rows are short: what a tile reads of a plane is then one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import asdict
+
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
+from evokernel_core.ascendc.kernels.pooling import rows_schedule as rows
+from evokernel_core.ascendc.kernels.pooling.planes_schedule import PlaneSchedule
+from evokernel_core.ascendc.kernels.pooling.problem import (
+    AVERAGE_POOLS,
+    CONVOLUTIONS,
+    MAX_POOLS,
+    Window,
+    read_window,
+)
+from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
+from evokernel_core.ascendc.kernels.pooling.text import planes_context, rows_context
+from evokernel_core.ascendc.kernels.rendering import kernel_text
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+_OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
+Schedule = WindowSchedule | PlaneSchedule
+
+
+def _read(task: KernelTask) -> Window:
+    return read_window(task, _OPS)
+
+
+def schedule_of(strategy: Strategy) -> Schedule:
+    """The schedule that a strategy describes."""
+    settings = dict(strategy.settings)
+    form = settings.pop("lanes", "rows")
+    return PlaneSchedule(**settings) if form == "planes" else WindowSchedule(**settings)  # type: ignore[arg-type]
+
+
+def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
+    cell = Descriptor(3 if item.buffers > 1 else 2, 0, 2)
+    if isinstance(item, PlaneSchedule):
+        notes = [
+            f"Tiles of {item.positions} elements of the result of sixteen planes.",
+            "Sixteen planes at a time are turned, so that neighbours lie blocks apart.",
+        ]
+        return Strategy("windowed", {"lanes": "planes", **asdict(item)}, tuple(notes), cell, move)
+    notes = [
+        f"Tiles of {item.rows} rows and {item.columns} columns of the result.",
+        "Rows of a window are combined as they lie in memory.",
+    ]
+    if window.is_across:
+        notes.append("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
+    return Strategy("windowed", {"lanes": "rows", **asdict(item)}, tuple(notes), cell, move)
+
+
+def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+    if not window.finds:
+        yield from rows.starts(window)
+    if planes.applies(window):
+        yield from planes.starts()
+
+
+def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, Schedule]]:
+    """Named steps; a change of lanes goes to the best schedule of the others."""
+    if isinstance(here, PlaneSchedule):
+        yield from planes.steps(here)
+        others: Iterator[Schedule] = iter(()) if window.finds else rows.starts(window)
+        name = "rows in lanes"
+    else:
+        yield from rows.steps(here, window)
+        others = planes.starts() if planes.applies(window) else iter(())
+        name = "planes in lanes"
+    legal = [item for item in others if _refusal(window, item, sizes, chip) is None]
+    if legal:
+        yield name, min(legal, key=lambda item: _cost_us(window, item, sizes, chip))
+
+
+def _refusal(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+    if isinstance(item, PlaneSchedule):
+        is_legal = planes.applies(window) and planes.is_legal(planes.as_planes(window), item, sizes, chip)
+    else:
+        is_legal = not window.finds and rows.is_legal(window, item, chip)
+    return None if is_legal else "The lanes do not suit the window, or the tiles do not fit."
+
+
+def _cost_us(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> float:
+    if isinstance(item, PlaneSchedule):
+        return planes.estimate_us(planes.as_planes(window), item, sizes, chip)
+    return rows.estimate_us(window, item, sizes, chip)
+
+
+def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageText:
+    if isinstance(item, PlaneSchedule):
+        return kernel_text("pooling/plane", name, **planes_context(task, planes.as_planes(window), item))
+    return kernel_text("pooling/window", name, **rows_context(task, window, item))
+
+
+FAMILY = SearchingFamily(
+    name="windowed",
+    ops=dict.fromkeys(sorted(_OPS), "kernel"),
+    read=_read,
+    starts=_starts,
+    steps=_steps,
+    refusal=_refusal,
+    cost_us=_cost_us,
+    schedule_of=schedule_of,
+    strategy_of=_strategy,
+    text_of=_text,
+    too_large="A window's rows do not fit the unified buffer.",
+    slowest_adapted=1.02,
+)

@@ -1,0 +1,109 @@
+"""What the steps of a recurrence cost: they follow each other, so that every latency counts in each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from evokernel_core.ascendc.kernels.machine import STORE_START, VECTOR_START
+from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
+
+LAG = 2
+"""Steps that a layer is behind the one below: while one of them runs, the products of its inputs are made."""
+_FLOAT = 4
+_LANES = 64
+_DEPTH_A_CYCLE = {2: 16, 4: 4}
+"""16 x 16 results of a cycle are this deep, by bytes of an element ("Cube instruction theoretical
+performance")."""
+_L0A_BYTES, _L0B_BYTES, _L2_BYTES, _STORE_BYTES = 256.0, 128.0, 110.0, 76.0
+"""Bytes a cycle from L1 into L0A and L0B, from L2 into L1, and out of L0C."""
+_BURST = 5.0
+"""Cycles of a row of weights that comes from L2, however short."""
+_LOAD_HIT = 80.0
+"""Cycles until the first byte of a copy from L2."""
+_PRODUCT_LATENCY = 62.0
+"""Cycles until a product is seen by another pipe, or by the next product where it is small."""
+_STORE_START = 60.0
+"""Cycles of the smallest store of a product until it is in memory."""
+_FLAGS = 130.0
+"""Cycles of a step for flags, queues and the scalar unit, on both kinds of cores."""
+_INSTRUCTIONS: Mapping[str, int] = {"lstm": 15, "gru": 15, "rnn_tanh": 6, "rnn_relu": 3}
+_TRANSCENDENTAL: Mapping[str, int] = {"lstm": 10, "gru": 6, "rnn_tanh": 2, "rnn_relu": 0}
+"""Exponentials and quotients of a hidden unit, of 32 a cycle."""
+
+
+@frozen
+class _Tick:
+    """Cycles of one unit: what waits for its states, what does not, and both on the vector cores."""
+
+    product: float
+    inputs: float
+    gates: float
+    beside: float
+
+
+def estimate_us(found: Recurrence, item: RecurrentSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
+    """Modelled microseconds of a schedule."""
+    length, batch, hidden = (size.evaluate(sizes) for size in (found.steps, found.batch, found.hidden))
+    units = found.chains * math.ceil(batch / item.batch) * math.ceil(hidden / item.hidden)
+    cores = min(units, chip.aic)
+    rounds = math.ceil(units / cores)
+    tick = _tick(found, item, hidden, rounds, cores, chip)
+    hop = chip.constants["sync.cross_core_cycles"]
+    waits = hop * (3 if cores > 1 else 2) + _FLAGS
+    cube, vector = tick.product + tick.inputs, tick.gates + tick.beside
+    first = waits + tick.product + tick.gates + (rounds - 1) * max(tick.product, vector)
+    busy = rounds * cube + hop * (cores > 1), rounds * vector
+    ticks = length + (LAG * (found.chains - 1) if found.stacked else 0)
+    return ticks * max(first, *busy) / chip.mhz + launch_us(chip, cores)
+
+
+def _tick(
+    found: Recurrence, item: RecurrentSchedule, hidden: int, rounds: int, cores: int, chip: Chip
+) -> _Tick:
+    size = ITEM_SIZE[found.dtype]
+    rows = found.gates * min(item.hidden, -(-hidden // 16) * 16)
+    panels = math.ceil(hidden / item.panel_k)
+    needed = panels * (2 if found.stacked else 1)
+    resident = 0 if rounds > 1 else needed if needed <= item.panels + item.kept else item.panels - 2
+    share = min(_L2_BYTES, chip.constants["gm.l2_gbps"] * 1e3 / chip.mhz / cores)
+    panel = rows * max(item.panel_k * size / share, _BURST)
+    product = _product(item, rows, hidden, size, share, max(0, panels - resident) * panel)
+    inputs = 0.0
+    if found.stacked:
+        inputs = _product(item, rows, hidden, size, share, min(panels, needed - resident) * panel)
+    tile = item.hidden * item.batch // 2
+    work = tile * (_TRANSCENDENTAL[found.kind] / 32 + (_INSTRUCTIONS[found.kind] + found.gates) / _LANES)
+    start = VECTOR_START + 3
+    gates = _LOAD_HIT + found.gates * tile * _FLOAT / 70 + _INSTRUCTIONS[found.kind] * start
+    gates += work + 40 + STORE_START + tile * size / 32
+    if size < _FLOAT:
+        gates += 4 * start
+    beside = (
+        4 * start + 3 * found.gates * tile / _LANES + found.gates * item.batch / 16 * start + 2 * _LOAD_HIT
+    )
+    return _Tick(product, inputs, gates, beside)
+
+
+def _product(
+    item: RecurrentSchedule, rows: int, hidden: int, size: int, share: float, streamed: float
+) -> float:
+    """``streamed``: cycles to load weights that L1 does not hold."""
+    columns = item.batch
+    steps = math.ceil(hidden / item.base_k)
+    small = rows // 16 * (columns // 16) < 10
+    macs = rows * columns * hidden / 256 / _DEPTH_A_CYCLE[size]
+    macs += steps * (_PRODUCT_LATENCY if small else 10.0)
+    fetched = min(steps, 2) * rows * item.base_k * size / _L0A_BYTES
+    turned = hidden * size * (rows / _L0A_BYTES + columns / _L0B_BYTES) + steps * 18.0 - fetched
+    states = columns * hidden * size / share
+    stored = rows * columns * _FLOAT / _STORE_BYTES
+    first = columns * item.base_k * size / _L0B_BYTES
+    return (
+        _LOAD_HIT + max(macs + first + states, turned + states, streamed) + _PRODUCT_LATENCY + 60.0 + stored
+    )

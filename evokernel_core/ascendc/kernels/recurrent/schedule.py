@@ -1,0 +1,163 @@
+"""Schedules of recurrences: tiles of hidden units and sequences, and what fits the memories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from attrs import asdict, evolve
+
+from evokernel_core.ascendc.kernels.recurrent.estimate import estimate_us
+from evokernel_core.ascendc.kernels.recurrent.problem import GATES, Recurrence, RecurrentSchedule
+from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.twin.roofline import launch_us
+
+_L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024 - 256, 64 * 1024, 128 * 1024
+_FLOAT = 4
+_CHIP = "ascend910b1"
+"""The chip by which rewrites choose. The choice is right, if not the best, on every chip."""
+_MACS_A_US = {2: 60e6, 4: 20e6}
+"""Multiply-adds a microsecond of all cube cores in a large product, by bytes of an element."""
+_MOST_BATCH = 128
+"""Sequences of a tile: strides of the instructions that turn rows into columns hold them."""
+_STATES_BYTES = 64 * 1024
+"""Of states that are in L1 at a time, twice."""
+
+
+def of(strategy: Strategy) -> RecurrentSchedule:
+    return RecurrentSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
+
+
+def best(found: Recurrence, sizes: Mapping[str, int], chip: Chip) -> RecurrentSchedule:
+    """The legal schedule of the lowest estimate."""
+    legal = [item for item in _starts(found, sizes) if refusal(found, item, chip) is None]
+    if not legal:
+        raise PlanError("The tiles of this recurrence do not fit the memories of a core.")
+    return min(legal, key=lambda item: estimate_us(found, item, sizes, chip))
+
+
+@lru_cache(maxsize=256)
+def layers_together(kind: str, layers: int, steps: int, batch: int, hidden: int, dtype: str) -> int:
+    """How many of ``layers`` above each other one kernel best computes, by its estimate on the largest chip.
+    What is the lowest one's input takes a product of all steps in front of the kernel."""
+    chip = load_chip(_CHIP)
+    product = launch_us(chip) + steps * batch * GATES[kind] * hidden**2 / _MACS_A_US[ITEM_SIZE[dtype]]
+
+    def cost(count: int) -> float:
+        names = tuple(map(str, range(count)))
+        lengths = (extent(steps), extent(batch), extent(hidden))
+        found = Recurrence(
+            kind, ("x",), names, names, names, "h", "c", 0, False, *lengths, (0,), names[1:], dtype
+        )
+        return product + estimate_us(found, best(found, {}, chip), {}, chip)
+
+    least = {count: cost(count) for count in range(1, layers + 1)}
+    return min(
+        least, key=lambda count: layers // count * least[count] + least.get(layers % count, 0.0)
+    )  # fmt: skip
+
+
+def refusal(found: Recurrence, item: RecurrentSchedule, chip: Chip) -> str | None:
+    """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    fractal = 32 // ITEM_SIZE[found.dtype]
+    if min(item.batch, item.hidden, item.base_k) < 16 or any(
+        length % 16 for length in (item.batch, item.hidden, item.base_k)
+    ):
+        return "Tiles are whole fractals."
+    if item.hidden % (2 * fractal) or item.batch > _MOST_BATCH:
+        return "Each vector core turns whole fractals."
+    if item.panel_k % item.base_k or item.states_k % item.panel_k or item.panels < 3:
+        return "Panels are whole steps, and two of weights are in flight."
+    if _buffer_bytes(found, item) > chip.ub_bytes:
+        return "The gates of a unit do not fit the unified buffer."
+    return _cube_refusal(item, found.gates * item.hidden, ITEM_SIZE[found.dtype])
+
+
+def _cube_refusal(item: RecurrentSchedule, sums: int, size: int) -> str | None:
+    """``sums``: rows of one product; ``size``: bytes of an element."""
+    kept = item.kept * item.panel_k * sums * size
+    if max(2 * item.batch * item.base_k * size, 2 * sums * item.base_k * size + kept) > _L0_BYTES:
+        return "Two steps of an operand do not fit L0."
+    if item.batch * sums * _FLOAT > _L0C_BYTES:
+        return "The results do not fit L0C."
+    if (2 * item.batch * item.states_k + item.panels * sums * item.panel_k) * size > _L1_BYTES:
+        return "The panels do not fit L1."
+    return None
+
+
+def _buffer_bytes(found: Recurrence, item: RecurrentSchedule) -> int:
+    """Bytes of the unified buffer: rows and sums of both products, dividends, biases, states."""
+    size = ITEM_SIZE[found.dtype]
+    wide = (4 if found.stacked else 3) * found.gates + found.gates + 1 + 2
+    narrow = 2 * found.gates + 2
+    return (wide * _FLOAT + narrow * size) * item.batch * item.hidden // 2 + 16 * found.gates * item.hidden
+
+
+def _starts(found: Recurrence, sizes: Mapping[str, int]) -> Iterator[RecurrentSchedule]:
+    hidden, batch = found.hidden.evaluate(sizes), found.batch.evaluate(sizes)
+    tiles = {-(-batch // count // 16) * 16 for count in range(1, -(-batch // 16) + 1)}
+    wanted = sorted({size for size in tiles if size <= _MOST_BATCH}, reverse=True)[:4]
+    for rows in {*wanted, min(_MOST_BATCH, max(tiles))}:
+        for wide in (16, 32, 48, 64, 96, 128):
+            for base_k in (128, 64, 32, 16):
+                for factor in (4, 2, 1):
+                    yield _filled(found, RecurrentSchedule(rows, wide, base_k, base_k * factor, 0, 0), hidden)
+
+
+def _filled(found: Recurrence, item: RecurrentSchedule, hidden: int) -> RecurrentSchedule:
+    """As deep panels of states as they are deep or fit, and as many panels of weights as L1 holds beside.
+    Shallower ones, and a panel of weights in L0, where all weights then stay in the core."""
+    size, sums = ITEM_SIZE[found.dtype], found.gates * item.hidden
+    most = max(1, _STATES_BYTES // (item.batch * item.panel_k * size))
+    deepest = min(math.ceil(hidden / item.panel_k), most)
+    needed = math.ceil(hidden / item.panel_k) * (2 if found.stacked else 1)
+    kept = int((2 * item.base_k + item.panel_k) * sums * size <= _L0_BYTES)
+
+    def fit(depth: int) -> int:
+        left = _L1_BYTES - 2 * item.batch * depth * item.panel_k * size
+        return left // (sums * item.panel_k * size)
+
+    whole = [depth for depth in range(deepest, 0, -1) if fit(depth) + kept >= needed]
+    depth = whole[0] if whole else deepest
+    panels = max(3, min(fit(depth), needed))
+    kept = int(bool(whole) and panels < needed)
+    return evolve(item, states_k=depth * item.panel_k, panels=panels, kept=kept)
+
+
+def steps(
+    found: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int]
+) -> Iterator[tuple[str, RecurrentSchedule]]:
+    """Named schedules one step away, legal or not."""
+    unit = max(16, 64 // ITEM_SIZE[found.dtype])
+    changes = {
+        "more hidden units a core": {"hidden": here.hidden + unit},
+        "fewer hidden units a core": {"hidden": here.hidden - unit},
+        "more sequences a core": {"batch": here.batch * 2},
+        "fewer sequences a core": {"batch": here.batch // 32 * 16},
+        "deeper step in L0": {"base_k": here.base_k * 2, "panel_k": max(here.panel_k, here.base_k * 2)},
+        "shallower step in L0": {"base_k": here.base_k // 2},
+        "deeper panel in L1": {"panel_k": here.panel_k * 2},
+        "shallower panel in L1": {"panel_k": here.panel_k // 2},
+    }
+    hidden = found.hidden.evaluate(sizes)
+    for name, change in changes.items():
+        item = evolve(here, **change)
+        if min(item.batch, item.hidden, item.base_k, item.panel_k) > 0:
+            yield name, _filled(found, item, hidden)
+
+
+def strategy_of(found: Recurrence, item: RecurrentSchedule, move: str) -> Strategy:
+    notes = [
+        f"Units of {item.hidden} hidden units and {item.batch} sequences; all cores meet once a step.",
+        f"Steps of {item.base_k} in L0; L1 holds {item.panels} panel(s) of weights, {item.panel_k} deep.",
+    ]
+    if item.kept:
+        notes.append("One panel of weights more stays in L0.")
+    if found.stacked:
+        notes.append(f"{found.chains} layers side by side, each two steps behind the one below.")
+    return Strategy("recurrent", asdict(item), tuple(notes), Descriptor(3, 3, 3), move)

@@ -1,0 +1,64 @@
+"""What a scan is: one operation that combines each element with all before it along one dimension."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from evokernel_core.ascendc.kernels.reading import input_below, only_node
+from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.task import KernelTask
+
+SCAN = "evokernel.scan.default"
+"""Arguments: x, the dimension, the operation, whether from the end, whether without the element itself,
+and a mask (truth values of x's shape, or None) that x is multiplied with."""
+
+OPERATIONS = frozenset({"sum", "prod", "max", "min", "logaddexp"})
+_DTYPES = frozenset({"float32", "float16", "bfloat16"})
+
+
+@frozen
+class Scan:
+    """Scans of ``length`` elements: ``outer`` groups of ``inner`` that lie side by side."""
+
+    input: str
+    mask: str
+    op: str
+    reverse: bool
+    exclusive: bool
+    outer: Extent
+    length: Extent
+    inner: Extent
+    dtype: str
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether the elements of a scan are neighbours in memory."""
+        return self.inner.is_one
+
+
+def read_scan(task: KernelTask) -> Scan:
+    """The one scan of a task. Raises PlanError where the task is anything else."""
+    graph = task.graph
+    node = only_node(task, {SCAN}, "The kernel is not exactly one scan with one result.")
+    x, dim, op, reverse, exclusive, mask = node.args
+    if not isinstance(x, ValueRef) or not isinstance(dim, int) or op not in OPERATIONS:
+        raise PlanError("The scan has arguments that are not covered.")
+    spec = graph.spec(x)
+    if spec.dtype not in _DTYPES or node.outputs[0].dtype != spec.dtype:
+        raise PlanError(f"A scan of {spec.dtype} into {node.outputs[0].dtype} is not covered.")
+    if mask is not None and (spec.dtype == "bfloat16" or op != "sum"):
+        raise PlanError("Only sums in float32 and float16 take a mask.")
+    dim %= spec.rank
+    return Scan(
+        input_below(graph, x, "a scan"),
+        input_below(graph, mask, "a scan") if isinstance(mask, ValueRef) else "",
+        str(op),
+        bool(reverse),
+        bool(exclusive),
+        product(map(extent, spec.shape[:dim])),
+        extent(spec.shape[dim]),
+        product(map(extent, spec.shape[dim + 1 :])),
+        spec.dtype,
+    )

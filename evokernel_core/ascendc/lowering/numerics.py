@@ -1,0 +1,222 @@
+"""Numerics: functions that the vector unit lacks, in terms of those it has.
+
+Every function stays finite where the true result is, and its error is far inside 1e-6 of
+max(1, |result|). Rsqrt and Reciprocal of the hardware are avoided: they are low precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from evokernel_core.ascendc.lowering.values import Builder, Operand, Value
+from evokernel_core.domain.errors import PlanError
+
+_EXP_CAP = 80.0
+"""exp(80) is about 5e34: still finite in float32, and x / exp(80) is zero for every use below."""
+
+_NORMAL_LOGIT = (
+    1.59576853700137,
+    0.072668297673969,
+    -6.605298228526963e-05,
+    -1.1054689896774803e-04,
+    7.948158642046203e-06,
+    -2.6756745445118923e-07,
+    3.6278781963109452e-09,
+)
+"""ln(P / (1 - P)) / x in powers of x * x for the normal distribution function P(x): a least-squares fit
+that leaves an error of 7e-8 in x * P(x) and 2.3e-7 in erf, and grows without bound in both tails."""
+
+_SHORT_NORMAL_LOGIT = (
+    1.595656272256367,
+    0.07293758069172723,
+    -2.497224334102872e-04,
+    -6.116218414138288e-05,
+    2.2381745097542343e-06,
+)
+"""The same with an error of 3.4e-6 in x * P(x), far below the resolution of the 16-bit types."""
+
+_SIN_COEFFICIENTS = (9.99999996e-01, -1.66666580e-01, 8.33305106e-03, -1.98090753e-04, 2.60522491e-06)
+"""sin(r) / r in powers of r * r for |r| <= pi / 2, a least-squares fit to 5e-9."""
+
+_EXPM1_COEFFICIENTS = (1.0, 5.00000043e-01, 1.66666684e-01, 4.16653039e-02, 8.33305214e-03, 1.39977830e-03)
+"""(exp(r) - 1) / r in powers of r for |r| <= 1 / 2."""
+
+_PI_PARTS = (3.140625, 9.675025939941406e-04, 1.5099580252808664e-07)
+"""pi in three parts, the first two with few bits, so that k * part is exact for k up to 2**13."""
+
+
+def reciprocal(b: Builder, x: Operand) -> Operand:
+    return b.div(1.0, x)
+
+
+def rsqrt(b: Builder, x: Operand) -> Operand:
+    return b.div(1.0, b.sqrt(x))
+
+
+def polynomial(b: Builder, x: Operand, coefficients: Sequence[float]) -> Operand:
+    """Horner's scheme, ``coefficients`` from the constant term up."""
+    *lower, top = coefficients
+    result: Operand = top
+    for coefficient in reversed(lower):
+        result = b.add(b.mul(result, x), coefficient)
+    return result
+
+
+def logistic_quotient(b: Builder, numerator: Operand, x: Operand) -> Operand:
+    """numerator / (1 + exp(-x)), with the exponential capped so that it cannot overflow."""
+    exponential = b.exp(b.min(b.neg(x), _EXP_CAP))
+    return b.div(numerator, b.add(exponential, 1.0))
+
+
+def sigmoid(b: Builder, x: Operand) -> Operand:
+    return logistic_quotient(b, 1.0, x)
+
+
+def silu(b: Builder, x: Operand) -> Operand:
+    return logistic_quotient(b, x, x)
+
+
+def tanh(b: Builder, x: Operand) -> Operand:
+    """1 - 2 / (1 + exp(2 x)); beyond 15 the result is 1 in float32."""
+    exponential = b.exp(b.mul(b.min(x, 15.0), 2.0))
+    return b.add(b.div(-2.0, b.add(exponential, 1.0)), 1.0)
+
+
+def erf(b: Builder, x: Operand) -> Operand:
+    """1 - 2 / (1 + exp(l)), with l the logit of the normal distribution at sqrt(2) * x."""
+    scaled = [c * 2.0 ** (power + 0.5) for power, c in enumerate(_NORMAL_LOGIT)]
+    logit = b.mul(polynomial(b, b.mul(x, x), scaled), x)
+    return b.add(b.div(-2.0, b.add(b.exp(b.min(logit, _EXP_CAP)), 1.0)), 1.0)
+
+
+def gelu(b: Builder, x: Operand, half: bool = False) -> Operand:
+    """x / (1 + exp(-l)), with l the logit of the normal distribution at x; ``half`` results are
+    rounded to 16 bits."""
+    coefficients = _SHORT_NORMAL_LOGIT if half else _NORMAL_LOGIT
+    logit = b.mul(polynomial(b, b.mul(x, x), [-c for c in coefficients]), x)
+    return b.div(x, b.add(b.exp(b.min(logit, _EXP_CAP)), 1.0))
+
+
+def gelu_tanh(b: Builder, x: Operand) -> Operand:
+    """x * sigmoid(2 u) with u = sqrt(2 / pi) * (x + 0.044715 x**3), equal to the tanh form."""
+    scale = 2.0 * math.sqrt(2.0 / math.pi)
+    u = b.mul(b.add(b.mul(b.mul(x, x), scale * 0.044715), scale), x)
+    return logistic_quotient(b, x, u)
+
+
+def expm1(b: Builder, x: Operand) -> Operand:
+    """exp(x - r) * (exp(r) - 1) + (exp(x - r) - 1) with r the part of x in [-1/2, 1/2]."""
+    small = b.max(b.min(x, 0.5), -0.5)
+    series = b.mul(polynomial(b, small, _EXPM1_COEFFICIENTS), small)
+    rest = b.exp(b.sub(x, small))
+    return b.add(b.mul(rest, series), b.add(rest, -1.0))
+
+
+def log1p(b: Builder, x: Operand) -> Operand:
+    """ln(1 + x) less what the rounding of 1 + x added, which matters for small x only.
+
+    ln(1 + exp(z)) becomes max(z, 0) + ln(1 + exp(-|z|)), whose exponential cannot overflow.
+    """
+    if isinstance(x, Value) and x.op == "exp":
+        z = x.args[0]
+        return b.add(b.relu(z), _log1p_small(b, b.exp(b.neg(b.abs(z)))))
+    return _log1p_small(b, x)
+
+
+def _log1p_small(b: Builder, x: Operand) -> Operand:
+    small = b.min(x, 1.0)
+    lost = b.sub(b.add(b.add(small, 1.0), -1.0), small)
+    return b.sub(b.ln(b.add(x, 1.0)), lost)
+
+
+def softplus(b: Builder, x: Operand, beta: float, threshold: float) -> Operand:
+    """(max(z, 0) + log1p(exp(-|z|))) / beta with z = beta * x; x itself where z > threshold."""
+    z = b.mul(x, beta)
+    smooth = log1p(b, b.exp(z))
+    result = b.mul(smooth, 1.0 / beta)
+    if threshold >= 20.0:  # there exp(-z) is below float32's resolution of z
+        return result
+    return b.select(b.compare("GT", z, threshold), x, result)
+
+
+def mish(b: Builder, x: Operand) -> Operand:
+    """x * tanh(ln(1 + e)) with e = exp(x), which is x * n / (n + 2) with n = e * (e + 2): no digits cancel
+    where e is small. Beyond 20 the quotient is 1 in float32."""
+    exponential = b.exp(b.min(x, 20.0))
+    n = b.mul(b.add(exponential, 2.0), exponential)
+    return b.mul(b.div(n, b.add(n, 2.0)), x)
+
+
+def elu(b: Builder, x: Operand, alpha: float, scale: float, input_scale: float) -> Operand:
+    exponential = b.add(b.exp(b.mul(b.min(x, 0.0), input_scale)), -1.0)
+    return b.add(b.mul(b.relu(x), scale), b.mul(exponential, scale * alpha))
+
+
+def sign(b: Builder, x: Operand) -> Operand:
+    positive = b.as_number(b.compare("GT", x, 0.0))
+    negative = b.as_number(b.compare("LT", x, 0.0))
+    return b.sub(positive, negative)
+
+
+def _sine(b: Builder, x: Operand, shift: float) -> Operand:
+    """sin(x + shift * pi) for a shift of 0 or 1/2, by reduction to [-pi/2, pi/2]."""
+    turns = b.round(b.add(b.mul(x, 1.0 / math.pi), -shift), "CAST_RINT")
+    centre = b.add(turns, shift)
+    rest = x
+    for part in _PI_PARTS:
+        rest = b.sub(rest, b.mul(centre, part))
+    sine = b.mul(polynomial(b, b.mul(rest, rest), _SIN_COEFFICIENTS), rest)
+    halves = b.round(b.mul(turns, 0.5), "CAST_FLOOR")
+    odd = b.sub(turns, b.mul(halves, 2.0))
+    turn = -1.0 if shift else 1.0
+    return b.mul(sine, b.add(b.mul(odd, -2.0 * turn), turn))
+
+
+def sin(b: Builder, x: Operand) -> Operand:
+    return _sine(b, x, 0.0)
+
+
+def cos(b: Builder, x: Operand) -> Operand:
+    return _sine(b, x, 0.5)
+
+
+def power(b: Builder, x: Operand, exponent: float) -> Operand:
+    """x ** exponent: products for whole exponents, else exp(exponent * ln x), NaN for x < 0."""
+    if exponent == int(exponent) and abs(exponent) <= 64:
+        whole = _whole_power(b, x, abs(int(exponent)))
+        return whole if exponent >= 0 else reciprocal(b, whole)
+    if abs(exponent) == 0.5:
+        return b.sqrt(x) if exponent > 0 else rsqrt(b, x)
+    if exponent == int(exponent):
+        raise PlanError(f"pow with exponent {exponent:g} is not covered: whole exponents end at 64.")
+    return b.exp(b.mul(b.ln(x), exponent))
+
+
+def power_of(b: Builder, x: Operand, exponent: Operand) -> Operand:
+    """x ** exponent of two tensors: exp(exponent * ln |x|), negative for negative x and odd exponents.
+
+    Beside whole exponents ln x itself gives the NaN of negative x; 0 * infinity never decides, since
+    1 ** y and x ** 0 are 1. The zero of negative sign counts as 0.
+    """
+    whole = b.compare("EQ", b.round(exponent, "CAST_FLOOR"), exponent)
+    base = b.select(whole, b.abs(x), x)
+    magnitude = b.exp(b.mul(b.ln(base), exponent))
+    one = b.logical("or", b.compare("EQ", base, 1.0), b.compare("EQ", exponent, 0.0))
+    magnitude = b.select(one, 1.0, magnitude)
+    half = b.mul(exponent, 0.5)
+    odd = b.logical("and", whole, b.compare("NE", b.round(half, "CAST_FLOOR"), half))
+    negative = b.logical("and", odd, b.compare("LT", x, 0.0))
+    return b.select(negative, b.neg(magnitude), magnitude)
+
+
+def _whole_power(b: Builder, x: Operand, exponent: int) -> Operand:
+    result: Operand | None = None
+    square = x
+    while exponent:
+        if exponent & 1:
+            result = square if result is None else b.mul(result, square)
+        exponent >>= 1
+        if exponent:
+            square = b.mul(square, square)
+    return 1.0 if result is None else result

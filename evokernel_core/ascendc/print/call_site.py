@@ -1,0 +1,157 @@
+"""The Python side of a kernel's call: its guards, its contract and its operands, as text."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evokernel_core.ascendc.print.reference import python_name, symbol_sources
+from evokernel_core.domain.arguments import takes_lists
+from evokernel_core.domain.call_site import CallSite, Guard
+from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Update
+from evokernel_core.domain.task import KernelTask
+
+_LINE = 60
+"""Characters of arguments that stand on one line."""
+_LOCAL = re.compile(r"\W+")
+
+
+def context(task: KernelTask, site: CallSite, limits: Iterable[str] = ()) -> Mapping[str, Any]:
+    """The variables of call.py.jinja. ``limits``: more conditions on operands."""
+    graph = task.graph
+    given = [item for item in graph.inputs if is_operand(item)]
+    names = {item.name: python_name(item.name) for item in given}
+    results = [f"result_{index}" for index in range(graph.returned)]
+    written = [f"new_{python_name(item.name)}" for item in graph.updates if item.output is not None]
+    return {
+        "parameters": ", ".join(site.parameters),
+        "module_names": site.module_names,
+        "original": site.original,
+        "code": dict(site.code),
+        "guard_lines": list(_guard_lines(site)),
+        "operands": list(names.values()),
+        "expressions": _tuple(item.expression or names[item.name] for item in given),
+        **_contract(task, given, limits),
+        "default": "" if site.default_dtype == "float32" else f", torch.{site.default_dtype}",
+        "call": _call(graph),
+        "results": ", ".join(results),
+        "assigned": ", ".join([*results, *written]) + " = " * bool(results or written),
+        "update_lines": [_update(item) for item in graph.updates],
+    }
+
+
+def is_operand(item: GraphInput) -> bool:
+    """Whether an input is what a variable holds, rather than a draw or a table that the call makes."""
+    if not item.expression:
+        return True
+    tree = ast.parse(item.expression, mode="eval").body
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return all(ast.unparse(node.func).endswith(("view_as_real", "resolve_conj", "getattr")) for node in calls)
+
+
+def _guard_lines(site: CallSite) -> Iterable[str]:
+    """Statements that end the function where a guard fails. An object below another is reached once."""
+    known = {name: name for name in (*site.parameters, *site.module_names)}
+    taken = set(known)
+    asked: list[str] = []
+    for guard in site.guards:
+        if guard.owner and guard.owner not in known:
+            yield from _refuse_unless(asked)
+            asked = []
+            local = _local_name(guard.owner, taken)
+            yield f"{local} = {_through(guard.owner, known)}"
+            known[guard.owner] = local
+        asked.append(_text(guard, known))
+    yield from _refuse_unless(asked)
+
+
+def _refuse_unless(conditions: list[str]) -> Iterable[str]:
+    """A statement that returns False unless all conditions hold."""
+    if len(conditions) == 1:
+        yield from (f"if not ({conditions[0]}):", "    return False")
+    elif conditions:
+        first, *others = conditions
+        yield from ("if not (", f"    {first}")
+        yield from (f"    and {item}" for item in others)
+        yield from ("):", "    return False")
+
+
+def _text(guard: Guard, known: Mapping[str, str]) -> str:
+    return guard.text.replace("{}", known[guard.owner], 1) if guard.owner else guard.text
+
+
+def _local_name(path: str, taken: set[str]) -> str:
+    name = _LOCAL.sub("_", path.removeprefix("self.")).strip("_").lower()
+    name = name if name[:1].isalpha() else f"part_{name}"
+    unique, number = name, 1
+    while unique in taken or unique in ("torch", "guards"):
+        number += 1
+        unique = f"{name}_{number}"
+    taken.add(unique)
+    return unique
+
+
+def _through(path: str, known: Mapping[str, str]) -> str:
+    """A path from the longest part of it that has a name."""
+    for end in range(len(path) - 1, 0, -1):
+        if path[:end] in known and path[end] in ".[":
+            return known[path[:end]] + path[end:]
+    return path
+
+
+def _contract(task: KernelTask, given: list[GraphInput], limits: Iterable[str]) -> dict[str, Any]:
+    """What a call must be given: ranks and dtypes, then sizes on the names of symbols."""
+    tensors = [item for item in given if item.kind is not InputKind.SCALAR]
+    sources = symbol_sources(task)
+    names = [(python_name(item.name), item.spec) for item in tensors]
+    kinds = [f"{name}.dtype is torch.{spec.dtype} and {name}.dim() == {spec.rank}" for name, spec in names]
+    numbers = [f"type({python_name(item.name)}) is float" for item in given if item.kind is InputKind.SCALAR]
+    owned = set(sources.values())
+    shapes = [
+        f"{name}.shape == {_tuple(map(str, spec.shape))}"
+        for name, spec in names
+        if not all((name, axis) in owned for axis in range(spec.rank))
+    ]
+    least = [f"{symbol.name} >= {symbol.minimum}" for symbol in task.symbols]
+    return {
+        "dense": _tuple(python_name(item.name) for item in tensors if item.spec.contiguous),
+        "strided": _tuple(python_name(item.name) for item in tensors if not item.spec.contiguous),
+        "kinds": list(_refuse_unless([*numbers, *kinds])),
+        "sizes": [(symbol, f"{name}.shape[{axis}]") for symbol, (name, axis) in sources.items()],
+        "shapes": list(_refuse_unless([*shapes, *least, *limits])),
+        "symbols": _tuple(symbol.name for symbol in task.symbols),
+        "captured": _tuple(str(symbol.size) for symbol in task.symbols),
+        "numbers": _tuple(python_name(item.name) for item in given if item.kind is InputKind.SCALAR),
+    }
+
+
+def _tuple(items: Iterable[str]) -> str:
+    found = list(items)
+    return f"({', '.join(found)}{',' * (len(found) == 1)})"
+
+
+def _call(graph: Graph) -> str:
+    """The operator's arguments: operands, and what the call makes, in the order of the code."""
+    texts = {item.name: item.expression or python_name(item.name) for item in graph.inputs}
+    if not takes_lists(graph):
+        return _wrapped(texts.values(), "    ")
+    tensors = [texts[item.name] for item in graph.inputs if item.kind is not InputKind.SCALAR]
+    numbers = [texts[item.name] for item in graph.inputs if item.kind is InputKind.SCALAR]
+    return _wrapped([f"[{_wrapped(tensors, '        ')}]", *numbers], "    ")
+
+
+def _wrapped(texts: Iterable[str], indent: str) -> str:
+    """On one line if that is short, else a text a line."""
+    found = list(texts)
+    joined = ", ".join(found)
+    if len(joined) <= _LINE:
+        return joined
+    return "".join(f"\n{indent}    {text}," for text in found) + f"\n{indent}"
+
+
+def _update(item: Update) -> str:
+    if item.output is None:
+        return f"{item.expression}.add_({item.step})"
+    return f"{item.expression}.copy_(new_{python_name(item.name)})"
