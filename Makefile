@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
 
-.PHONY: setup demo test attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels vendor-operators vsix clean
+.PHONY: setup demo test thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels vendor-operators vsix clean
 
 setup: $(STAMP)
 
@@ -27,6 +27,10 @@ test: $(STAMP) lint
 # Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
 attacks: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/attacks
+
+# What make test leaves out because it takes many seconds. Minutes.
+thorough: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/e2e -m thorough
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -123,6 +123,7 @@ def test_a_program_that_cannot_go_on_says_what_to_do(
     assert not (tmp_path / "made.txt").exists()
 
 
+@pytest.mark.thorough
 def test_an_endless_program_without_a_model_ends(
     agent: AgentClient, tmp_path: Path, fusible: dict[str, str]
 ) -> None:

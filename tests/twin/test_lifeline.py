@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -110,7 +111,11 @@ def working_in(folder: Path) -> list[psutil.Process]:
 
 
 def names(folder: Path) -> list[str]:
-    return [process.name() for process in working_in(folder)]
+    found = []
+    for process in working_in(folder):
+        with suppress(psutil.NoSuchProcess):  # it ended since it was listed
+            found.append(process.name())
+    return found
 
 
 def eventually(reached: object, seconds: float) -> bool:

@@ -105,6 +105,7 @@ class Attack:
     prelude: str = ""
     says: str = "unwritten"
     status: Status | None = None
+    wall_s: float = 20.0
 
 
 ATTACKS = {
@@ -154,7 +155,7 @@ ATTACKS = {
         status=Status.CRASH,
     ),
     "it never answers": Attack(
-        body="for (;;) { usleep(1000); }", says="did not finish", status=Status.TIMEOUT
+        body="for (;;) { usleep(1000); }", says="did not finish", status=Status.TIMEOUT, wall_s=5.0
     ),
     "it computes for ever": Attack(
         body="for (volatile int i = 0;; i = i + 1) { }", says="did not finish", status=Status.TIMEOUT
@@ -299,7 +300,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_the_run_fails_with_a_true_sentence(name: str, tmp_path: Path) -> None:
     attack = ATTACKS[name]
-    result = run(attack, tmp_path, Limits(wall_s=20.0, cpu_s=4.0))
+    result = run(attack, tmp_path, Limits(wall_s=attack.wall_s, cpu_s=4.0))
     errors = [hazard.message for hazard in result.hazards if hazard.severity is Severity.ERROR]
     sentence = " ".join([result.message, *errors])
     assert result.status is not Status.OK or errors, name

@@ -108,6 +108,7 @@ def test_a_lost_host_and_a_killed_service_lose_no_job(
     assert [event for event, name, _ in server.journal if name == "last"] == ["start", "start", "end"]
 
 
+@pytest.mark.thorough
 def test_without_a_cluster_jobs_wait_for_it(
     make_server: Callable[..., Any], make_kernel: Kernel, cluster: Cluster
 ) -> None:
