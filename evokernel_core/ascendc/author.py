@@ -23,6 +23,7 @@ from evokernel_core.ascendc.fusion.program import (
 from evokernel_core.ascendc.kernels.family import Family, Move, StageText
 from evokernel_core.ascendc.kernels.registry import family_for
 from evokernel_core.ascendc.print import files, together
+from evokernel_core.ascendc.print.stage import text_of
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
@@ -142,7 +143,7 @@ def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
     """tiling.h and op_kernel.cpp. Raises PlanError where the task cannot be planned."""
     name, task = _identifier(task.name), legalised(task)
     if strategy.family != PROGRAM:
-        stage = family_for(task, chip).text(task, strategy, chip, name)
+        stage = text_of(family_for(task, chip), task, strategy, chip, name)
         tensors = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
         return KernelSource(*files.single(stage, tensors + len(task.graph.outputs)), strategy)
     program, cut = program_of(task, strategy, chip), Cut.of(strategy)
@@ -171,7 +172,7 @@ def _texts(task: KernelTask, chip: Chip) -> chunking.Texts:
 @lru_cache(maxsize=512)
 def _text(key: ById, strategy: Strategy, name: str, family: Family, chip: Chip) -> StageText:
     """A kernel of a program, made once."""
-    return family.text(key.task, strategy, chip, name)
+    return text_of(family, key.task, strategy, chip, name)
 
 
 def _identifier(name: str) -> str:

@@ -18,6 +18,7 @@ from evokernel_core.ascendc.fusion.micro_batches import (
 from evokernel_core.ascendc.fusion.program import CHUNKS, CUT, Program, Stage, joined
 from evokernel_core.ascendc.kernels.family import Family, StageText
 from evokernel_core.ascendc.print.chunked import Chunked
+from evokernel_core.ascendc.print.stage import text_of
 from evokernel_core.ascendc.print.together import MOST_TOGETHER, Part, parts_of
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
@@ -60,7 +61,7 @@ def draft_apart(key: ById, family: Family, chip: Chip) -> Strategy:
     task, start = key.task, draft(key, family, chip)
 
     def waits(strategy: Strategy) -> bool:
-        return Part.of(family.text(task, strategy, chip, "kernel")).alone
+        return Part.of(text_of(family, task, strategy, chip, "kernel")).alone
 
     if not waits(start):
         return start

@@ -8,6 +8,7 @@ from typing import Generic, Self, TypeVar
 
 from attrs import Factory, field, frozen
 
+from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.family import Move, StageText
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
@@ -53,7 +54,7 @@ class SearchingFamily(Generic[P, S]):
     cost_us: Callable[[P, S, Sizes, Chip], float]
     schedule_of: Callable[[Strategy], S]
     strategy_of: Callable[[P, S, str], Strategy]
-    text_of: Callable[[P, S, KernelTask, str], StageText]
+    text_of: Callable[[P, S, KernelTask, str], StageText | Kernel]
     too_large: str = "No tile of the kernel fits the unified buffer."
     """Why a task is refused that has no legal start."""
     slowest_adapted: float = math.inf
@@ -98,5 +99,5 @@ class SearchingFamily(Generic[P, S]):
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return self.cost_us(self.read(task), self.schedule_of(strategy), task.sizes, chip)
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText | Kernel:
         return self.text_of(self.read(task), self.schedule_of(strategy), task, name)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -69,5 +70,5 @@ class Family(Protocol):
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         """Modelled microseconds of the schedule, its launch included."""
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        """The kernel; ``name`` is a C++ identifier in snake case."""
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText | Kernel:
+        """The kernel, in the IR or as text; ``name`` is a C++ identifier in snake case."""

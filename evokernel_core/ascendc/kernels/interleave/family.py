@@ -5,23 +5,31 @@ Long runs of every tensor come into the unified buffer, where two transpositions
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from attrs import asdict, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
-from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.machine import LOAD_START, TILE_FLAGS, VECTOR_START
-from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import (
-    RAW,
-    addresses,
-    kernel_text,
-    parameter,
-    parameters_of,
-    symbols_in,
+from evokernel_core.ascendc.ir.builder import Builder, at
+from evokernel_core.ascendc.ir.expr import (
+    U64,
+    Choice,
+    Constant,
+    Expr,
+    Function,
+    Index,
+    Int,
+    Size,
+    Var,
+    binary,
+    ceil_div,
+    expr,
+    least,
 )
+from evokernel_core.ascendc.ir.nodes import Buffer, Fields, Kernel, Slice, SliceList
+from evokernel_core.ascendc.kernels.built import Design, family_of
+from evokernel_core.ascendc.kernels.candidates import Settings
+from evokernel_core.ascendc.kernels.reading import input_below, only_node
+from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
@@ -30,7 +38,6 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 from evokernel_core.twin.api import most_of
-from evokernel_core.twin.chip import Chip
 
 INTERLEAVE = "evokernel.interleave.default"
 """``(tensors, dim)``: tensors of one shape joined along ``dim``, as ``aten.cat`` does."""
@@ -38,8 +45,6 @@ MOST_TENSORS = 16
 _UNIT_BYTES = 512
 """What one repeat of a transposition takes: 16 blocks."""
 _MOST_REPEATS = most_of("TransDataTo5HD", "repeatTimes")
-_BLOCK_CYCLES = 2.0
-"""Cycles of a transposition of 16 blocks (table of vector instructions)."""
 
 
 @frozen
@@ -87,79 +92,142 @@ def read_interleave(task: KernelTask) -> Interleave:
     return Interleave(sources, words, width, item)
 
 
-def _starts(found: Interleave, sizes: Sizes, chip: Chip) -> Iterator[InterleaveSchedule]:
-    yield from (InterleaveSchedule(repeats, 2) for repeats in (1, 2, 4, 8, 16, 24, 32, 48, 64))
-
-
-def _steps(
-    found: Interleave, here: InterleaveSchedule, sizes: Sizes, chip: Chip
-) -> Iterator[tuple[str, InterleaveSchedule]]:
+def _neighbours(problem: Interleave, here: InterleaveSchedule) -> Iterator[tuple[str, InterleaveSchedule]]:
     yield "larger tiles", InterleaveSchedule(here.repeats * 2, here.buffers)
     yield "smaller tiles", InterleaveSchedule(here.repeats // 2, here.buffers)
     yield "one more tile under way", InterleaveSchedule(here.repeats, here.buffers + 1)
     yield "one tile less under way", InterleaveSchedule(here.repeats, here.buffers - 1)
 
 
-def _refusal(found: Interleave, item: InterleaveSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    if not 1 <= item.repeats <= _MOST_REPEATS or not 1 <= item.buffers <= 4:
-        return f"A transposition repeats at most {_MOST_REPEATS} times, and at most four tiles are under way."
-    tile = len(found.sources) * item.repeats * _UNIT_BYTES
-    if (2 * item.buffers + 1) * tile > chip.ub_bytes - 4096:
-        return "The tiles do not fit the unified buffer."
+def _why_illegal(problem: Interleave, schedule: InterleaveSchedule) -> str | None:
+    if not 1 <= schedule.repeats <= _MOST_REPEATS:
+        return f"A transposition repeats from 1 to {_MOST_REPEATS} times."
     return None
 
 
-def _cost_us(found: Interleave, item: InterleaveSchedule, sizes: Sizes, chip: Chip) -> float:
-    """Modelled microseconds: memory, or the busiest core's transpositions and copies."""
-    count, held = len(found.sources), found.words.evaluate(sizes) * found.width
-    tile_bytes = item.repeats * _UNIT_BYTES
-    tiles = math.ceil(held / tile_bytes)
-    computed = 2 * count * (VECTOR_START + _BLOCK_CYCLES * item.repeats)
-    moved = count * (tile_bytes / BLOCK_BYTES + VECTOR_START) + LOAD_START
-    tile = max(computed, moved) if item.buffers > 1 else computed + 2 * moved
-    busy = math.ceil(tiles / chip.aiv) * (tile + 3 * TILE_FLAGS) + 3 * LOAD_START
-    memory = 2 * count * held / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
-    return float(chip.launch_us + 4 + max(busy / chip.mhz, memory))
-
-
-def _strategy(found: Interleave, item: InterleaveSchedule, move: str) -> Strategy:
+def _strategy(problem: Interleave, schedule: InterleaveSchedule, move: str) -> Strategy:
     notes = (
-        f"Runs of {item.repeats * _UNIT_BYTES} bytes of every tensor, {item.buffers} under way.",
+        f"Runs of {schedule.repeats * _UNIT_BYTES} bytes of every tensor, {schedule.buffers} under way.",
         "Two transpositions in the unified buffer interleave the runs.",
     )
-    return Strategy("interleave", asdict(item), notes, Descriptor(2, item.buffers, 1), move)
+    return Strategy("interleave", asdict(schedule), notes, Descriptor(2, schedule.buffers, 1), move)
 
 
-def _text(found: Interleave, item: InterleaveSchedule, task: KernelTask, name: str) -> StageText:
-    """A stack of the parts of numbers."""
-    words = found.words.cpp()
-    places = [f"source{index}" for index in range(len(found.sources))]
-    return kernel_text(
-        "interleave",
-        name,
-        s=item,
-        places=places,
-        declared=addresses(*places, "output"),
-        arguments=", ".join((*map(parameter, found.sources), "output")),
-        type=RAW[found.width],
-        width=found.width,
-        item=found.item,
-        unit=_UNIT_BYTES // found.width,
-        words=words,
-        symbols=symbols_in(task, [words]),
-        parameters=parameters_of(task),
+_NOTE = """\
+Interleaves tensors item by item. Transposed squares of each tensor hold in row j word j of every block; taken
+in the order of the result and transposed back, rows of all tensors give blocks of the result."""
+_BLOCKS = Constant("BLOCKS", 16, "that one transposition takes")
+
+
+def build(problem: Interleave, schedule: InterleaveSchedule) -> Kernel:
+    """The kernel of a legal schedule."""
+    width, ctype = problem.width, RAW[problem.width]
+    tensors = Constant("TENSORS", len(problem.sources))
+    unit = Constant("UNIT", _UNIT_BYTES // width, "words of one repeat of a transposition")
+    tile_words = Constant("TILE", schedule.repeats * unit.value, "most words of each tensor in a tile")
+    k = Builder(_NOTE)
+    sources = k.inputs("sources", [parameter(name) for name in problem.sources], ctype, width)
+    joined = k.output("joined", "output", ctype, width)
+    words = k.param("words", Size(problem.words), "of each tensor")
+    k.require(words, ">=", 1)
+    tiles = k.param("tiles", ceil_div(words, tile_words))
+    x, y, squares = (
+        Buffer(name, ctype, width, tensors * tile_words, stages)
+        for name, stages in (("x", schedule.buffers), ("y", schedule.buffers), ("squares", 1))
     )
+    with k.cores("tile", tiles) as tile:
+        start = k.let("start", tile * tile_words, U64)
+        left = k.let("left", words - start, U64)
+        count = k.let("count", least(left, tile_words))
+        with k.loop("tensor", tensors) as tensor:
+            k.load(at(x, tensor * tile_words), sources, start, count, index=tensor)
+        # What lies behind the words of the last tile is interleaved too, and not stored.
+        repeats = k.let("repeats", ceil_div(count, unit))
+        squared = _Squares(k, problem, tensors, tile_words, repeats)
+        with k.loop("tensor", tensors) as tensor, k.section("MakeSquares", squared.square_note):
+            squared.make_squares(x, squares, tensor * tile_words)
+        with k.loop("block", tensors) as block, k.section("MakeBlocks", _BLOCKS_NOTE):
+            squared.make_blocks(squares, y, block)
+        k.store(joined, start * tensors, y, count * tensors)
+    return k.kernel()
 
 
-FAMILY = SearchingFamily(
-    name="interleave",
-    ops={INTERLEAVE: "kernel"},
-    read=read_interleave,
-    starts=_starts,
-    steps=_steps,
-    refusal=_refusal,
-    cost_us=_cost_us,
-    schedule_of=InterleaveSchedule.of,
-    strategy_of=_strategy,
-    text_of=_text,
+_BLOCKS_NOTE = "Of each TENSORS blocks of the result the one at `block`."
+
+
+class _Squares:
+    """The two transpositions of a tile: blocks to rows of squares, and rows of all tensors to blocks.
+
+    A transposition of words of four bytes takes two squares of 8 blocks, whose rows alternate in its result.
+    """
+
+    def __init__(
+        self, k: Builder, problem: Interleave, tensors: Constant, tile_words: Constant, repeats: Expr
+    ) -> None:
+        self._k, self._tensors, self._repeats = k, tensors, repeats
+        self._ctype, self._pairs = RAW[problem.width], problem.width == 4
+        self._side = Constant("SIDE", BLOCK_BYTES // problem.width, "words of a block, and rows of a square")
+        self._row_of = _row_of(problem, tensors, tile_words, self._side)
+
+    @property
+    def square_note(self) -> str:
+        if self._pairs:
+            return (
+                "A transposition gives for word j of a block the row of the first square, then of the second."
+            )
+        return "A transposition takes the blocks of one square, and gives a row for each word of a block."
+
+    def make_squares(self, source: Buffer, target: Buffer, start: Expr) -> None:
+        k, side = Var("k"), self._side
+        made = at(target, start + self._interleaved(k) * side)
+        self._transpose(k, made, at(source, start + k * side), _BLOCKS)
+
+    def make_blocks(self, source: Buffer, target: Buffer, block: Expr) -> None:
+        k, side = Var("k"), self._side
+        word = block * side + (k % side if self._pairs else k)
+        row = self._row_of(word) + (k // side * side * side if self._pairs else 0)
+        made = at(target, (self._interleaved(k) * self._tensors + block) * side)
+        self._transpose(k, made, at(source, row), _BLOCKS * self._tensors)
+
+    def _interleaved(self, k: Expr) -> Expr:
+        """Where the k-th row of a transposition goes: of two squares they alternate."""
+        return k % 2 * self._side + k // 2 if self._pairs else k
+
+    def _transpose(self, k: Var, made: Slice, taken: Slice, step: Index) -> None:
+        """Steps count blocks; one repeat alone has none."""
+        steps = {"dstRepStride": expr(step), "srcRepStride": _BLOCKS}
+        values: dict[str, Expr] = {"repeatTimes": self._repeats}
+        values |= {name: Choice(self._repeats, ">", Int(1), value, Int(0)) for name, value in steps.items()}
+        types = {"repeatTimes": "uint8_t", **dict.fromkeys(steps, "uint16_t")}
+        self._k.call(
+            "TransDataTo5HD",
+            SliceList("made", k, _BLOCKS, made),
+            SliceList("taken", k, _BLOCKS, taken),
+            Fields("TransDataTo5HDParams", values, types),
+            repeats=self._repeats,
+            template=self._ctype,
+        )
+
+
+def _row_of(problem: Interleave, tensors: Constant, tile_words: Constant, side: Constant) -> Function:
+    """The place of the row that has a word of the result."""
+    word, item = Var("word"), Constant("ITEM", problem.item, "words of one tensor that stay together")
+    whole = word // item
+    row = binary("*", whole // tensors, item) + word % item
+    note = "Where the row of a word of the result lies; words count from the first of SIDE * TENSORS."
+    return Function("RowOf", (word,), whole % tensors * tile_words + row * side, note)
+
+
+FAMILY = family_of(
+    Design(
+        name="interleave",
+        ops={INTERLEAVE: "kernel"},
+        read=read_interleave,
+        schedule=InterleaveSchedule,
+        schedules=tuple(InterleaveSchedule(repeats, 2) for repeats in (1, 2, 4, 8, 16, 24, 32, 48, 64)),
+        neighbours=_neighbours,
+        why_illegal=_why_illegal,
+        build=build,
+        strategy_of=_strategy,
+    )
 )

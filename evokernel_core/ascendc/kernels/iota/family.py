@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.ir.builder import Builder
+from evokernel_core.ascendc.ir.expr import U64, Constant, Int, Size, ceil_div, least
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel
+from evokernel_core.ascendc.kernels.built import Design, family_of
+from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.reading import only_node
-from evokernel_core.ascendc.kernels.rendering import kernel_text, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node
+from evokernel_core.domain.graph import Node, literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.roofline import launch_us
 
 IOTA = "evokernel.iota.default"
 """``iota(start, step, most=2**31 - 1)``: the elements of its one dimension are start, start + step, and so
@@ -27,6 +26,9 @@ on; a kernel refuses sizes for which they go beyond ``most``."""
 _MOST = (1 << 31) - 1
 _TILES = (512, 1024, 2048, 4096, 8192)
 _DTYPES = frozenset({"float32", "int32", "int64"})
+_ROUNDING = {"float": "CAST_RINT", "int64_t": "CAST_NONE"}
+_NUMBERS_PER_REPEAT = 64
+"""int32 elements of one repeat of a vector instruction."""
 
 
 @frozen
@@ -45,61 +47,68 @@ def _read(task: KernelTask) -> Node:
     return node
 
 
-def _refusal(node: Node, item: IotaSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    return None if item.tile in _TILES else "The tile has another size."
-
-
-def _cost_us(node: Node, item: IotaSchedule, sizes: Sizes, chip: Chip) -> float:
-    """Modelled microseconds: the tiles of the busiest core, and the launch of all."""
-    count = extent(node.outputs[0].shape[0]).evaluate(sizes)
-    tiles = math.ceil(count / item.tile)
-    cores = min(tiles, chip.aiv)
-    elements = min(item.tile, count)
-    cycles = 150.0 + elements * (3 / 64 + ITEM_SIZE[node.outputs[0].dtype] / 32)
-    return math.ceil(tiles / cores) * cycles / chip.mhz + launch_us(chip, cores)
-
-
-def _starts(node: Node, sizes: Sizes, chip: Chip) -> Iterator[IotaSchedule]:
-    return map(IotaSchedule, _TILES)
-
-
-def _steps(node: Node, here: IotaSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, IotaSchedule]]:
+def _neighbours(node: Node, here: IotaSchedule) -> Iterator[tuple[str, IotaSchedule]]:
     yield "double tile", IotaSchedule(here.tile * 2)
     yield "halve tile", IotaSchedule(here.tile // 2)
 
 
-def _strategy(node: Node, item: IotaSchedule, move: str) -> Strategy:
-    return Strategy("iota", {"tile": item.tile}, ("Tiles round-robin.",), Descriptor(1, 0, 2), move)
+def _why_illegal(node: Node, schedule: IotaSchedule) -> str | None:
+    return None if schedule.tile in _TILES else "The tile has another size."
 
 
-def _text(node: Node, item: IotaSchedule, task: KernelTask, name: str) -> StageText:
-    """One store for each tile; the numbers are made where they are stored from."""
+def _strategy(node: Node, schedule: IotaSchedule, move: str) -> Strategy:
+    return Strategy("iota", {"tile": schedule.tile}, ("Tiles round-robin.",), Descriptor(1, 0, 2), move)
+
+
+def build(node: Node, schedule: IotaSchedule) -> Kernel:
+    """The kernel of a legal schedule: one store for each tile, of numbers made in 32 bits."""
     spec = node.outputs[0]
-    count = extent(spec.shape[0]).cpp()
-    return kernel_text(
-        "iota",
-        name,
-        tile=item.tile,
-        ub_bytes=item.tile * (ITEM_SIZE[spec.dtype] + (4 if spec.dtype != "int32" else 0)),
-        start=node.args[0],
-        step=node.args[1],
-        most=node.args[2] if len(node.args) > 2 else _MOST,
-        count=count,
-        type=CPP_TYPE[spec.dtype],
-        symbols=symbols_in(task, [count]),
-        parameters=parameters_of(task),
+    ctype, width = CPP_TYPE[spec.dtype], ITEM_SIZE[spec.dtype]
+    start, step = (literal(item) for item in node.args[:2])
+    most = literal(node.args[2]) if len(node.args) > 2 else _MOST
+    tile = Constant("TILE_ELEMENTS", schedule.tile)
+    k = Builder("Whole numbers in equal steps.")
+    output = k.output("result", "output", ctype, width)
+    count = k.param("count", Size(extent(spec.shape[0])))
+    k.require(count, ">=", 1)
+    k.require(count, "<=", _most_count(start, step, most), "beyond it numbers are not exact")
+    made = Buffer("made", ctype, width, tile)
+    numbers = made if ctype == "int32_t" else Buffer("numbers", "int32_t", 4, tile)
+    with k.cores("tile", k.param("tiles", ceil_div(count, tile))) as index:
+        first = k.let("first", index * tile, U64)
+        left = k.let("left", count - first, U64)
+        length = k.let("length", least(left, tile))
+        repeats = ceil_div(length, _NUMBERS_PER_REPEAT)
+        k.call("CreateVecIndex", numbers, Converted(first, "int32_t"), length, repeats=repeats)
+        if step != 1:
+            k.call("Muls", numbers, numbers, Converted(Int(step), "int32_t"), length, repeats=repeats)
+        if start != 0:
+            k.call("Adds", numbers, numbers, Converted(Int(start), "int32_t"), length, repeats=repeats)
+        if numbers is not made:
+            rounding = Enumerator(f"RoundMode::{_ROUNDING[ctype]}")
+            k.call("Cast", made, numbers, rounding, length, repeats=repeats)
+        k.store(output, first, made, length)
+    return k.kernel()
+
+
+def _most_count(start: int, step: int, most: int) -> int:
+    """The most elements whose numbers, and the count itself, lie between -most and most."""
+    if step == 0:
+        return most
+    room = most - start if step > 0 else most + start
+    return min(most, max(0, room // abs(step)))
+
+
+FAMILY = family_of(
+    Design(
+        name="iota",
+        ops={IOTA: "kernel"},
+        read=_read,
+        schedule=IotaSchedule,
+        schedules=tuple(map(IotaSchedule, _TILES)),
+        neighbours=_neighbours,
+        why_illegal=_why_illegal,
+        build=build,
+        strategy_of=_strategy,
     )
-
-
-FAMILY = SearchingFamily(
-    name="iota",
-    ops={IOTA: "kernel"},
-    read=_read,
-    starts=_starts,
-    steps=_steps,
-    refusal=_refusal,
-    cost_us=_cost_us,
-    schedule_of=IotaSchedule.of,
-    strategy_of=_strategy,
-    text_of=_text,
 )

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from attrs import asdict, evolve, frozen
 
+from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.layout.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.ascendc.kernels.rendering import (
     RAW,
     addresses,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.layout.traffic import Burst, Tile, grain_of
+from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of
 from evokernel_core.ascendc.kernels.machine import VECTOR_START
 from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES, Box
 from evokernel_core.twin.api import most_of

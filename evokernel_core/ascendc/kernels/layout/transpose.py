@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from attrs import asdict, evolve, frozen
 
+from evokernel_core.ascendc.ir.traffic import kernel_us
 from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.layout.tiles import (
@@ -19,7 +20,6 @@ from evokernel_core.ascendc.kernels.layout.tiles import (
     squares,
     transposed,
 )
-from evokernel_core.ascendc.kernels.layout.traffic import kernel_us
 from evokernel_core.ascendc.kernels.machine import RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES, Layout

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from attrs import asdict, frozen
 
+from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.layout import copy as copying
 from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
-from evokernel_core.ascendc.kernels.layout.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product

@@ -1,0 +1,292 @@
+"""Integer expressions of a kernel: sizes that the host knows, fields of the tiling, loop variables.
+
+One expression serves three readers: ``cpp`` writes it for the host or the device, ``evaluate`` computes it
+for a cost or a limit, and ``walk`` finds what it is made of, from which tiling and constants are derived.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+
+from attrs import field, frozen
+
+from evokernel_core.ascendc.shapes.sizes import Extent
+
+U32 = "uint32_t"
+U64 = "uint64_t"
+
+
+class Side(Enum):
+    """Where an expression is written: ComputeTiling on the host, or the kernel."""
+
+    HOST = "tiling."
+    DEVICE = "tiling_."
+
+
+class Expr:
+    """An integer; operators with integers and other expressions give expressions."""
+
+    def __add__(self, other: Index) -> Expr:
+        return binary("+", self, other)
+
+    def __radd__(self, other: Index) -> Expr:
+        return binary("+", other, self)
+
+    def __sub__(self, other: Index) -> Expr:
+        return binary("-", self, other)
+
+    def __mul__(self, other: Index) -> Expr:
+        return binary("*", self, other)
+
+    def __rmul__(self, other: Index) -> Expr:
+        return binary("*", other, self)
+
+    def __floordiv__(self, other: Index) -> Expr:
+        return binary("/", self, other)
+
+    def __mod__(self, other: Index) -> Expr:
+        return binary("%", self, other)
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        """C++ text, in parentheses where operators around it bind more tightly than ``tightness``."""
+        raise NotImplementedError
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The value, given those of symbols and variables by name. Raises KeyError for one not given."""
+        raise NotImplementedError
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """The expressions that this one is made of."""
+        return ()
+
+    def walk(self) -> Iterator[Expr]:
+        """This expression and all below it, the deepest first."""
+        for part in self.parts:
+            yield from part.walk()
+        yield self
+
+
+Index = Expr | int
+
+
+@frozen
+class Int(Expr):
+    """A number."""
+
+    value: int
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return str(self.value)
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return self.value
+
+
+@frozen
+class Constant(Expr):
+    """A named number of the schedule: ``constexpr`` in tiling.h."""
+
+    name: str
+    value: int
+    note: str = ""
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return self.name
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return self.value
+
+
+@frozen
+class Size(Expr):
+    """A size of the task, exact in its symbols; only the host knows it."""
+
+    extent: Extent
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return f"static_cast<uint64_t>({self.extent.cpp()})"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return self.extent.evaluate(values)
+
+
+@frozen
+class Param(Expr):
+    """A field of OpTiling, which ComputeTiling computes."""
+
+    name: str
+    value: Expr
+    note: str = ""
+    ctype: str = U64
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return f"{side.value}{self.name}"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return self.value.evaluate(values)
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.value,)
+
+
+@frozen
+class Var(Expr):
+    """A loop variable, or a local constant of the kernel."""
+
+    name: str
+    ctype: str = U32
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return self.name
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return values[self.name]
+
+
+_TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
+_COMPUTED: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+    "%": operator.mod,
+    "min": min,
+    "max": max,
+}
+_COMPARED: dict[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+@frozen
+class Binary(Expr):
+    """``left op right`` of non-negative integers; ``/`` rounds down, ``min`` and ``max`` are written as a
+    choice."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        mine = _TIGHTNESS.get(self.op, 0)
+        if not mine:
+            left, right = self.left.cpp(side), self.right.cpp(side)
+            sign = "<" if self.op == "min" else ">"
+            text = f"{left} {sign} {right} ? {left} : {right}"
+            return f"({text})" if tightness else text
+        # What is right of an operator is evaluated before it only if it binds more tightly.
+        text = f"{self.left.cpp(side, mine)} {self.op} {self.right.cpp(side, mine + 1)}"
+        return f"({text})" if mine < tightness else text
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return int(_COMPUTED[self.op](self.left.evaluate(values), self.right.evaluate(values)))
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.left, self.right)
+
+
+@frozen
+class Choice(Expr):
+    """``then`` where ``left sign right`` holds, else ``otherwise``."""
+
+    left: Expr
+    sign: str
+    right: Expr
+    then: Expr
+    otherwise: Expr
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        condition = f"{self.left.cpp(side, 1)} {self.sign} {self.right.cpp(side, 1)}"
+        text = f"{condition} ? {self.then.cpp(side, 1)} : {self.otherwise.cpp(side, 1)}"
+        return f"({text})" if tightness else text
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        holds = _COMPARED[self.sign](self.left.evaluate(values), self.right.evaluate(values))
+        return (self.then if holds else self.otherwise).evaluate(values)
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.left, self.right, self.then, self.otherwise)
+
+
+@frozen
+class Function:
+    """An integer function of the kernel, written as a method."""
+
+    name: str
+    parameters: tuple[Var, ...]
+    result: Expr
+    note: str = ""
+
+    def __call__(self, *arguments: Index) -> Expr:
+        return Call(self, tuple(map(expr, arguments)))
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The named numbers that the function mentions."""
+        return tuple(item for item in self.result.walk() if isinstance(item, Constant))
+
+
+@frozen
+class Call(Expr):
+    """A function's value for arguments."""
+
+    function: Function
+    arguments: tuple[Expr, ...] = field()
+
+    @arguments.validator
+    def _as_many_as_parameters(self, _: object, value: tuple[Expr, ...]) -> None:
+        if len(value) != len(self.function.parameters):
+            raise TypeError(f"{self.function.name} takes {len(self.function.parameters)} arguments.")
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return f"{self.function.name}({', '.join(item.cpp(side) for item in self.arguments)})"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        given = (item.evaluate(values) for item in self.arguments)
+        names = (item.name for item in self.function.parameters)
+        return self.function.result.evaluate(dict(zip(names, given, strict=True)))
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (*self.arguments, *self.function.constants)
+
+
+def expr(value: Index) -> Expr:
+    """The expression of a number or an expression."""
+    return Int(value) if isinstance(value, int) else value
+
+
+def binary(op: str, left: Index, right: Index) -> Expr:
+    """``left op right``; numbers are folded, neutral elements dropped, names of constants kept."""
+    left, right = expr(left), expr(right)
+    if isinstance(left, Int) and isinstance(right, Int):
+        return Int(int(_COMPUTED[op](left.value, right.value)))
+    zero, one = Int(0), Int(1)
+    if (op in "+-" and right == zero) or (op in "*/" and right == one):
+        return left
+    if (op == "+" and left == zero) or (op == "*" and left == one):
+        return right
+    if (op == "*" and zero in (left, right)) or (op == "%" and right == one):
+        return zero
+    return Binary(op, left, right)
+
+
+def least(left: Index, right: Index) -> Expr:
+    """The smaller of two."""
+    return binary("min", left, right)
+
+
+def ceil_div(value: Index, divisor: Index) -> Expr:
+    """The quotient, rounded up."""
+    return (expr(value) + divisor - 1) // divisor

@@ -1,0 +1,100 @@
+"""Why a kernel is illegal on a chip, by name of the rule and the place: what can be known before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import frozen
+
+from evokernel_core.ascendc.ir import allocation
+from evokernel_core.ascendc.ir.allocation import Use
+from evokernel_core.ascendc.ir.nodes import Copy, Fields, For, Instruction, Kernel, Slice, accesses
+from evokernel_core.ascendc.ir.tile import nodes_of_tile
+from evokernel_core.twin.api import TypeRule, api_row
+from evokernel_core.twin.chip import Chip
+
+BLOCK_BYTES = 32
+"""The unified buffer is addressed in blocks of so many bytes (hardware specification)."""
+_MOST_STAGES = 4
+"""Tiles under way: a load, a computation and a store of one tile each, and one to spare."""
+
+
+@frozen
+class Broken:
+    """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-stages``, ``unwritten-buffer``,
+    ``unread-buffer``, ``type``, ``parameter-limit``, ``alignment`` or ``no-tiles``."""
+
+    rule: str
+    place: str
+    reason: str
+
+
+def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
+    """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols."""
+    yield from _buffers(kernel)
+    used = allocation.bytes_of(kernel)
+    if used > chip.ub_bytes:
+        reason = f"The buffers take {used} bytes of the {chip.ub_bytes} of the unified buffer."
+        yield Broken("ub-capacity", "kernel", reason)
+    if not any(isinstance(node, For) and node.cores for node, _ in kernel.walk()):
+        yield Broken("no-tiles", "kernel", "No loop is dealt to cores.")
+        return
+    for met in nodes_of_tile(kernel, sizes):
+        if isinstance(met.node, Instruction):
+            yield from _types(met.node)
+            yield from _parameters(met.node, met.values)
+            aligned = api_row(met.node.key).alignment.get("all", 1)
+            for _, item in met.node.slices():
+                yield from _alignment(met.node.key, item, aligned, met.values)
+        elif isinstance(met.node, Copy):
+            yield from _alignment("DataCopyPad", met.node.slice, BLOCK_BYTES, met.values)
+
+
+def _buffers(kernel: Kernel) -> Iterator[Broken]:
+    written = allocation.written(kernel)
+    read = {item.buffer for node, _ in kernel.walk() for writes, item in accesses(node) if not writes}
+    for buffer, use in allocation.uses(kernel).items():
+        if buffer.stages > _MOST_STAGES or buffer.stages < 1 or (use is Use.SCRATCH and buffer.stages > 1):
+            reason = f"{buffer.stages} stages are not from 1 to {_MOST_STAGES}, or nothing copies the buffer."
+            yield Broken("queue-stages", buffer.name, reason)
+        if buffer not in written:
+            yield Broken("unwritten-buffer", buffer.name, "Nothing writes what is read.")
+        if buffer not in read:
+            yield Broken("unread-buffer", buffer.name, "Nothing reads what is written.")
+        if buffer.bytes % BLOCK_BYTES or buffer.bytes < BLOCK_BYTES:
+            yield Broken("alignment", buffer.name, f"{buffer.bytes} bytes are no whole blocks.")
+
+
+def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken]:
+    """Parameters by name against the limits of the API table."""
+    limits = {item.parameter: item for item in api_row(node.key).limits}
+    for operand in node.operands:
+        if not isinstance(operand, Fields):
+            continue
+        for name, value in operand.values.items():
+            limit, given = limits.get(name), value.evaluate(values)
+            if limit is not None and not limit.low <= given <= limit.high:
+                reason = f"{name} is {given}, and takes {limit.low} to {limit.high}."
+                yield Broken("parameter-limit", node.key, reason)
+
+
+def _types(node: Instruction) -> Iterator[Broken]:
+    """Types of the operands against those that the API table lets go together."""
+    rules = api_row(node.key).types
+    target, *sources = (item.buffer.ctype for _, item in node.slices())
+    if rules and not any(_matches(rule, target, sources) for rule in rules):
+        reason = f"It takes no {' and '.join(sources) or 'numbers'} for a result of {target}."
+        yield Broken("type", node.key, reason)
+
+
+def _matches(rule: TypeRule, target: str, sources: list[str]) -> bool:
+    wanted = list(rule.sources) or [target] * len(sources)
+    return rule.dst == target and sources == wanted[: len(sources)]
+
+
+def _alignment(place: str, item: Slice, aligned: int, values: Mapping[str, int]) -> Iterator[Broken]:
+    """Slices begin at whole blocks of the unified buffer, for copies and where the API table says so."""
+    start = item.offset.evaluate(values) * item.buffer.item_bytes
+    if start % aligned:
+        reason = f"It begins {start} bytes into {item.buffer.name}, which is no multiple of {aligned}."
+        yield Broken("alignment", place, reason)

@@ -1,0 +1,303 @@
+"""The nodes of the kernel IR: tensors, buffers, copies, instructions and loops of one vector kernel.
+
+A kernel is what one core does: ``setup`` once, then ``body`` for each tile. Memories are said by where a
+buffer stands; queues, events, the unified buffer's size, ComputeTiling and the modelled cost are derived
+from the nodes (allocation.py, cost.py, and the printer), never said twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+
+from attrs import field, frozen
+
+from evokernel_core.ascendc.ir.expr import Constant, Expr, Param, Var
+
+
+class Role(Enum):
+    """What a tensor in device memory is to the task."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+@frozen
+class Tensor:
+    """A tensor in device memory. ``name`` is the kernel's own, ``address`` that of its address among the
+    parameters, ``ctype`` the C++ type of its elements, ``item_bytes`` their size."""
+
+    name: str
+    address: str
+    ctype: str
+    item_bytes: int
+    role: Role
+
+
+@frozen
+class TensorList:
+    """Tensors of one type that a loop chooses among."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+
+    @property
+    def ctype(self) -> str:
+        return self.tensors[0].ctype
+
+    @property
+    def item_bytes(self) -> int:
+        return self.tensors[0].item_bytes
+
+    @property
+    def role(self) -> Role:
+        return self.tensors[0].role
+
+
+@frozen
+class Region:
+    """The place in device memory that is ``offset`` elements into a tensor, or into the one that ``index``
+    chooses from a list."""
+
+    tensor: Tensor | TensorList
+    offset: Expr
+    index: Expr | None = None
+
+
+@frozen
+class Buffer:
+    """Memory of the unified buffer, of which ``stages`` copies let as many tiles be under way. Whether it is
+    a queue follows from who writes and reads it."""
+
+    name: str
+    ctype: str
+    item_bytes: int
+    elements: Expr
+    stages: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """Of one stage."""
+        return self.elements.evaluate({}) * self.item_bytes
+
+
+@frozen
+class Slice:
+    """What lies in a buffer from element ``offset`` on."""
+
+    buffer: Buffer
+    offset: Expr
+
+
+@frozen
+class SliceList:
+    """``count`` slices, one for each value of ``var``: the operand of instructions that take addresses."""
+
+    name: str
+    var: Var
+    count: Constant
+    slice: Slice
+
+
+@frozen
+class Converted:
+    """An integer passed to an instruction as another type, such as ``int32_t``."""
+
+    value: Expr
+    ctype: str
+
+
+@frozen
+class Enumerator:
+    """A named constant of the interface, such as a rounding mode."""
+
+    name: str
+
+
+@frozen
+class Fields:
+    """A parameter structure of the interface, set field by field. ``types``: what values are converted to."""
+
+    struct: str
+    values: Mapping[str, Expr] = field(hash=False)
+    types: Mapping[str, str] = field(factory=dict, hash=False)
+
+
+Operand = Slice | SliceList | Converted | Enumerator | Fields | Expr
+
+
+@frozen
+class Let:
+    """A local constant."""
+
+    var: Var
+    value: Expr
+
+
+@frozen
+class Copy:
+    """``count`` consecutive elements between device memory and the unified buffer."""
+
+    source: Region | Slice
+    target: Region | Slice
+    count: Expr
+
+    @property
+    def is_load(self) -> bool:
+        return isinstance(self.source, Region)
+
+    @property
+    def region(self) -> Region:
+        """The side in device memory."""
+        side = self.source if isinstance(self.source, Region) else self.target
+        assert isinstance(side, Region)
+        return side
+
+    @property
+    def slice(self) -> Slice:
+        """The side in the unified buffer."""
+        side = self.source if isinstance(self.source, Slice) else self.target
+        assert isinstance(side, Slice)
+        return side
+
+
+@frozen
+class Instruction:
+    """A vector instruction, a row of the API table by its ``key``. The first operand is written, other slices
+    are read. ``repeats``: how many times the vector unit works on 256 bytes, or on a group of blocks.
+    ``template``: the element type where calls must say it."""
+
+    key: str
+    operands: tuple[Operand, ...]
+    repeats: Expr
+    template: str = ""
+
+    def slices(self) -> Iterator[tuple[bool, Slice]]:
+        """Every slice with whether it is written."""
+        for place, item in enumerate(self.operands):
+            if isinstance(item, SliceList):
+                yield place == 0, item.slice
+            elif isinstance(item, Slice):
+                yield place == 0, item
+
+
+@frozen
+class For:
+    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores in turn."""
+
+    var: Var
+    end: Expr
+    body: tuple[Node, ...]
+    cores: bool = False
+
+
+@frozen
+class Section:
+    """Nodes that read as one step: a method of their own in the printed class."""
+
+    name: str
+    body: tuple[Node, ...]
+    note: str = ""
+
+
+Node = Let | Copy | Instruction | For | Section
+
+
+@frozen
+class Require:
+    """What must hold for a call to be taken, which ComputeTiling checks: ``left sign right``, ``sign`` being
+    one of C++'s comparisons."""
+
+    left: Expr
+    sign: str
+    right: Expr
+    note: str = ""
+
+
+@frozen
+class Kernel:
+    """A kernel of vector cores. ``note`` says what it computes and why so; ComputeTiling has ``params`` in
+    their order."""
+
+    note: str
+    tensors: tuple[Tensor | TensorList, ...]
+    params: tuple[Param | Require, ...]
+    body: tuple[Node, ...]
+
+    def walk(self) -> Iterator[tuple[Node, tuple[For, ...]]]:
+        """Every node with the loops around it, outermost first."""
+        yield from _walk(self.body, ())
+
+    @property
+    def tiles(self) -> For:
+        """The loop that cores share. Raises StopIteration where there is none, which no builder makes."""
+        return next(node for node, _ in self.walk() if isinstance(node, For) and node.cores)
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """In the order of their first use."""
+        found = (item.buffer for node, _ in self.walk() for _, item in accesses(node))
+        return tuple(dict.fromkeys(found))
+
+    def variables(self) -> tuple[Var, ...]:
+        """Loop variables and local constants in the order of their definition."""
+        return tuple(node.var for node, _ in self.walk() if isinstance(node, (For, Let)))
+
+    def expressions(self) -> Iterator[Expr]:
+        """Every expression of the kernel and of its tiling, with what it is made of."""
+        for item in self.params:
+            whole = (item,) if isinstance(item, Param) else (item.left, item.right)
+            yield from (part for one in whole for part in one.walk())
+        for node, _ in self.walk():
+            yield from (part for one in expressions_of(node) for part in one.walk())
+        for buffer in self.buffers():
+            yield from buffer.elements.walk()
+
+
+def _walk(nodes: tuple[Node, ...], loops: tuple[For, ...]) -> Iterator[tuple[Node, tuple[For, ...]]]:
+    for node in nodes:
+        yield node, loops
+        if isinstance(node, For):
+            yield from _walk(node.body, (*loops, node))
+        elif isinstance(node, Section):
+            yield from _walk(node.body, loops)
+
+
+def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
+    """The slices that a node itself writes (True) and reads (False)."""
+    if isinstance(node, Copy):
+        yield node.is_load, node.slice
+    elif isinstance(node, Instruction):
+        yield from node.slices()
+
+
+def expressions_of(node: Node) -> Iterator[Expr]:
+    """The expressions that stand in a node itself."""
+    match node:
+        case Let():
+            yield node.value
+        case For():
+            yield node.end
+        case Copy():
+            yield from (node.count, node.region.offset, node.slice.offset)
+            if node.region.index is not None:
+                yield node.region.index
+        case Instruction():
+            yield node.repeats
+            for operand in node.operands:
+                yield from _operand_expressions(operand)
+
+
+def _operand_expressions(operand: Operand) -> Iterator[Expr]:
+    match operand:
+        case Slice():
+            yield operand.offset
+        case SliceList():
+            yield from (operand.count, operand.slice.offset)
+        case Converted():
+            yield operand.value
+        case Fields():
+            yield from operand.values.values()
+        case Enumerator():
+            return
+        case _:
+            yield operand

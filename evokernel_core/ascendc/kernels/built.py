@@ -1,0 +1,69 @@
+"""Families whose kernels are built in the IR: legality, cost and text follow from the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+from attrs import frozen
+
+from evokernel_core.ascendc.ir.cost import estimate_us
+from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.ir.nodes import Kernel
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+P = TypeVar("P")
+S = TypeVar("S", bound=Settings)
+
+
+@frozen
+class Design(Generic[P, S]):
+    """What is a family's own.
+
+    ``read``: the problem of a task; raises PlanError where the family does not cover it. ``schedules``: those
+    to choose the first one from. ``neighbours``: the named changes of a schedule. ``why_illegal``: why a
+    schedule makes no kernel at all, None where ``build`` may be asked. ``build``: the kernel; what is wrong
+    with it on a chip the rules of the IR say.
+    """
+
+    name: str
+    ops: Mapping[str, str]
+    read: Callable[[KernelTask], P]
+    schedule: type[S]
+    schedules: tuple[S, ...]
+    neighbours: Callable[[P, S], Iterable[tuple[str, S]]]
+    why_illegal: Callable[[P, S], str | None]
+    build: Callable[[P, S], Kernel]
+    strategy_of: Callable[[P, S, str], Strategy]
+
+
+def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
+    """The family of a design: legality, cost and text are those of the kernels that it builds."""
+
+    def cost_us(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> float:
+        return estimate_us(design.build(problem, schedule), sizes, chip)
+
+    def refusal(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
+        reason = design.why_illegal(problem, schedule)
+        if reason is not None:
+            return reason
+        broken = next(broken_rules(design.build(problem, schedule), chip, sizes), None)
+        return None if broken is None else f"{broken.rule} of {broken.place}: {broken.reason}"
+
+    return SearchingFamily(
+        name=design.name,
+        ops=design.ops,
+        read=design.read,
+        starts=lambda problem, sizes, chip: design.schedules,
+        steps=lambda problem, schedule, sizes, chip: design.neighbours(problem, schedule),
+        refusal=refusal,
+        cost_us=lambda problem, schedule, sizes, chip: estimate_us(
+            design.build(problem, schedule), sizes, chip
+        ),
+        schedule_of=design.schedule.of,
+        strategy_of=design.strategy_of,
+        text_of=lambda problem, schedule, task, name: design.build(problem, schedule),
+    )

@@ -1,0 +1,16 @@
+"""The text of a family's kernel, whichever way the family makes it."""
+
+from __future__ import annotations
+
+from evokernel_core.ascendc.ir.nodes import Kernel
+from evokernel_core.ascendc.kernels.family import Family, StageText
+from evokernel_core.ascendc.print.vector_kernel import stage_text
+from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+
+
+def text_of(family: Family, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+    """The kernel under a name in snake case: printed from the IR, or what the family's templates give."""
+    made = family.text(task, strategy, chip, name)
+    return stage_text(made, task, name) if isinstance(made, Kernel) else made

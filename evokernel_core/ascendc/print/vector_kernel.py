@@ -1,0 +1,470 @@
+"""AscendC from the kernel IR: a class with Init, Process, CopyIn, Compute and CopyOut, and its tiling.
+
+Queues follow from who writes and reads a buffer; a tile's consecutive loads, instructions and stores become
+methods, whose parameters are what they use and do not define.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from textwrap import indent
+
+from attrs import frozen
+
+from evokernel_core.ascendc.ir import allocation
+from evokernel_core.ascendc.ir.allocation import Use
+from evokernel_core.ascendc.ir.expr import Call, Constant, Expr, Function, Param, Side, Size, Var
+from evokernel_core.ascendc.ir.nodes import (
+    Buffer,
+    Copy,
+    Enumerator,
+    Fields,
+    For,
+    Instruction,
+    Kernel,
+    Let,
+    Node,
+    Operand,
+    Region,
+    Require,
+    Section,
+    Slice,
+    SliceList,
+    Tensor,
+    TensorList,
+    accesses,
+    expressions_of,
+)
+from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.api import api_row
+
+_STEP = "    "
+_WIDTH = 96
+"""Characters of a statement, indented by up to 24."""
+
+
+def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
+    """The kernel's two texts under a name in snake case; its tensors are the task's."""
+    return StageText(_tiling_text(kernel, task), _Printer(kernel, name).text(task), f"{name}_kernel")
+
+
+# -- tiling.h -----------------------------------------------------------------------------------
+
+
+def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
+    expressions = list(kernel.expressions())
+    constants = [
+        f"constexpr uint32_t {item.name} = {item.value};{_comment(item.note)}"
+        for item in dict.fromkeys(part for part in expressions if isinstance(part, Constant))
+    ]
+    needed = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
+    fields = [
+        f"{_STEP}{item.ctype} {item.name};{_comment(item.note)}"
+        for item in kernel.params
+        if isinstance(item, Param)
+    ]
+    body = [*_symbols(expressions, task), "tiling = {};", *_refusal("ubBytes < UB_BYTES_NEEDED", "")]
+    for item in kernel.params:
+        body += [_field(item)] if isinstance(item, Param) else _requirement(item)
+    tiles = kernel.tiles.end.cpp(Side.HOST)
+    body += [
+        f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);",
+        "return true;",
+    ]
+    return "\n".join(
+        [
+            *constants,
+            needed,
+            "",
+            "struct OpTiling {",
+            f"{_STEP}uint32_t blockDim;",
+            f"{_STEP}uint64_t workspaceBytes;",
+            *fields,
+            "};",
+            "",
+            "inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum,",
+            "                          uint64_t ubBytes, OpTiling &tiling)",
+            "{",
+            *(f"{_STEP}{line}" for line in body),
+            "}",
+            "",
+        ]
+    )
+
+
+def _symbols(expressions: Iterable[Expr], task: KernelTask) -> list[str]:
+    """The symbols that sizes mention, from their places among the task's."""
+    factors = {factor for item in expressions if isinstance(item, Size) for factor in item.extent.factors}
+    names = {
+        node.id for factor in factors for node in ast.walk(ast.parse(factor)) if isinstance(node, ast.Name)
+    }
+    return [
+        f"const int64_t {symbol.name} = sizes[{place}];"
+        for place, symbol in enumerate(task.symbols)
+        if symbol.name in names
+    ]
+
+
+def _field(item: Param) -> str:
+    text = item.value.cpp(Side.HOST)
+    converted = text if item.ctype == "uint64_t" else f"static_cast<{item.ctype}>({text})"
+    return f"tiling.{item.name} = {converted};"
+
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def _requirement(item: Require) -> list[str]:
+    condition = f"{item.left.cpp(Side.HOST, 1)} {_OPPOSITE[item.sign]} {item.right.cpp(Side.HOST, 1)}"
+    return _refusal(condition, item.note)
+
+
+def _refusal(condition: str, note: str) -> list[str]:
+    return [f"if ({condition}) {{{_comment(note)}", f"{_STEP}return false;", "}"]
+
+
+def _comment(note: str) -> str:
+    return f" // {note}" if note else ""
+
+
+# -- op_kernel.cpp ------------------------------------------------------------------------------
+
+
+@frozen
+class _Phase:
+    """A step of a tile or of the setup that becomes a method; ``transfers``: whether it owns what queues
+    hand over, which a section inside another step does not."""
+
+    name: str
+    body: tuple[Node, ...]
+    note: str = ""
+    transfers: bool = True
+
+
+class _Printer:
+    """The class of one kernel."""
+
+    def __init__(self, kernel: Kernel, name: str) -> None:
+        self._kernel = kernel
+        self._name = name
+        self._uses = allocation.uses(kernel)
+        self._order = {var: place for place, var in enumerate(kernel.variables())}
+        self._methods: list[str] = []
+
+    def text(self, task: KernelTask) -> str:
+        """The class and the global function."""
+        process = self._process()
+        functions = [_function(item) for item in self._functions()]
+        name = class_name(self._name)
+        arguments = ", ".join(address for _, address in self._addresses())
+        parameters = parameters_of(task)
+        return f"""\
+// {_wrapped(self._kernel.note, "// ")}
+class {name} {{
+public:
+    __aicore__ inline {name}() {{}}
+{indent(self._init(), _STEP)}
+{indent(process, _STEP)}
+private:
+{indent(chr(10).join([*self._methods, *functions]), _STEP)}
+{indent(self._members(), _STEP)}}};
+
+extern "C" __global__ __vector__ void {self._name}_kernel(
+    {parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    TPipe pipe;
+    {name} op;
+    op.Init({arguments}, tiling, &pipe);
+    op.Process();
+}}
+"""
+
+    # -- Init and members -----------------------------------------------------------------------
+
+    def _addresses(self) -> Iterator[tuple[str, str]]:
+        """Init's parameter for each address, and what the global function passes."""
+        for item in self._kernel.tensors:
+            tensors = item.tensors if isinstance(item, TensorList) else (item,)
+            yield from ((one.name, one.address) for one in tensors)
+
+    def _init(self) -> str:
+        lines = ["tiling_ = tiling;"]
+        for item in self._kernel.tensors:
+            if isinstance(item, TensorList):
+                pairs = [(f"{item.name}[{place}]", one.name) for place, one in enumerate(item.tensors)]
+            else:
+                pairs = [(_global(item), item.name)]
+            lines += [
+                f"{place}.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({address}));"
+                for place, address in pairs
+            ]
+        for buffer, use in self._uses.items():
+            size = f"{buffer.elements.cpp(Side.DEVICE, 2)} * sizeof({buffer.ctype})"
+            if use is Use.SCRATCH:
+                lines.append(f"pipe->InitBuffer({buffer.name}Buffer, {size});")
+                lines.append(f"{buffer.name} = {buffer.name}Buffer.Get<{buffer.ctype}>();")
+            else:
+                lines.append(f"pipe->InitBuffer({buffer.name}Queue, {buffer.stages}, {size});")
+        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in self._addresses())
+        return _method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
+
+    def _members(self) -> str:
+        lines = ["OpTiling tiling_;"]
+        for buffer, use in self._uses.items():
+            suffix = "Buffer" if use is Use.SCRATCH else "Queue"
+            lines.append(f"{use.value} {buffer.name}{suffix};")
+        for item in self._kernel.tensors:
+            many = f"{item.name}[{len(item.tensors)}]" if isinstance(item, TensorList) else _global(item)
+            lines.append(f"GlobalTensor<{item.ctype}> {many};")
+        lines += [
+            f"LocalTensor<{buffer.ctype}> {buffer.name};"
+            for buffer, use in self._uses.items()
+            if use is Use.SCRATCH
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _functions(self) -> list[Function]:
+        found = dict.fromkeys(item.function for item in self._kernel.expressions() if isinstance(item, Call))
+        return list(found)
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def _process(self) -> str:
+        """Process: the setup, and the tiles of a core."""
+        lines: list[str] = []
+        setup = tuple(node for node in self._kernel.body if not _is_tiles(node))
+        if setup:
+            lines += self._steps(setup, {"": "Prepare"})
+        tiles = self._kernel.tiles
+        name, end = tiles.var.name, tiles.end.cpp()
+        inner = self._steps(tiles.body, {"load": "CopyIn", "compute": "Compute", "store": "CopyOut"})
+        head = f"for ({tiles.var.ctype} {name} = GetBlockIdx(); {name} < {end}; {name} += GetBlockNum()) {{"
+        lines += [head, *(f"{_STEP}{line}" for line in inner), "}"]
+        return _method("void", "Process", "", lines)
+
+    def _steps(self, nodes: Sequence[Node], names: dict[str, str]) -> list[str]:
+        """Consecutive nodes of one kind as calls of methods; local constants stay where they are."""
+        lines: list[str] = []
+        used: dict[str, int] = {}
+        for kind, run in groupby(nodes, _kind):
+            body = tuple(run)
+            if kind == "let":
+                lines += [line for node in body for line in self._lines(node)]
+                continue
+            name = names.get(kind, names.get("", "Compute"))
+            used[name] = used.get(name, 0) + 1
+            name += str(used[name]) if used[name] > 1 else ""
+            lines.append(self._called(_Phase(name, body)))
+        return lines
+
+    def _called(self, phase: _Phase) -> str:
+        """The call of a step, whose method is kept."""
+        free = sorted(_free_variables(phase.body), key=self._order.__getitem__)
+        place = len(self._methods)  # what it calls is written behind it
+        lines = [line for node in phase.body for line in self._lines(node)]
+        parameters = [f"{var.ctype} {var.name}" for var in free]
+        arguments = [var.name for var in free]
+        queued = [item for item in _buffers_of(phase.body) if self._uses[item] is not Use.SCRATCH]
+        if phase.transfers:
+            lines = [*self._taken(phase.body, queued), *lines, *self._given(phase.body, queued)]
+        else:
+            parameters = [f"LocalTensor<{item.ctype}> {item.name}" for item in queued] + parameters
+            arguments = [item.name for item in queued] + arguments
+        note = f"// {_wrapped(phase.note, '// ')}\n" if phase.note else ""
+        self._methods.insert(place, note + _method("void", phase.name, ", ".join(parameters), lines))
+        return f"{phase.name}({', '.join(arguments)});"
+
+    def _taken(self, body: Sequence[Node], queued: Iterable[Buffer]) -> list[str]:
+        """Buffers at the beginning of a step: new ones that it fills, others as the step before left them."""
+        return [
+            f"LocalTensor<{item.ctype}> {item.name} = {item.name}Queue."
+            f"{'AllocTensor' if self._fills(body, item) else 'DeQue'}<{item.ctype}>();"
+            for item in queued
+        ]
+
+    def _given(self, body: Sequence[Node], queued: Iterable[Buffer]) -> list[str]:
+        """Buffers at the end of a step: what it filled goes on, what it used up becomes free."""
+        return [
+            f"{item.name}Queue.{'EnQue' if self._fills(body, item) else 'FreeTensor'}({item.name});"
+            for item in queued
+        ]
+
+    def _fills(self, body: Sequence[Node], buffer: Buffer) -> bool:
+        """Whether a step makes a queue's tensor: loads for one that they fill, instructions for others."""
+        by_load = self._uses[buffer] in (Use.INPUT, Use.THROUGH)
+        return any(
+            writes and item.buffer == buffer and isinstance(node, Copy) is by_load
+            for node in _flat(body)
+            for writes, item in accesses(node)
+        )
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def _lines(self, node: Node) -> list[str]:
+        match node:
+            case Let():
+                return [f"const {node.var.ctype} {node.var.name} = {_as(node.value, node.var.ctype)};"]
+            case For():
+                var = node.var
+                head = f"for ({var.ctype} {var.name} = 0; {var.name} < {node.end.cpp()}; ++{var.name}) {{"
+                return [head, *(f"{_STEP}{line}" for one in node.body for line in self._lines(one)), "}"]
+            case Section():
+                return [self._called(_Phase(node.name, node.body, node.note, transfers=False))]
+            case Copy():
+                return _copy(node)
+            case Instruction():
+                return _instruction(node)
+        raise TypeError(f"The printer knows no {type(node).__name__}.")
+
+
+def _kind(node: Node) -> str:
+    """``let``, ``load``, ``store`` or ``compute``: what a step of a tile consists of."""
+    inner = [item for item in _flat([node]) if isinstance(item, (Copy, Instruction))]
+    if isinstance(node, Let):
+        return "let"
+    if all(isinstance(item, Copy) for item in inner):
+        loads = {item.is_load for item in inner if isinstance(item, Copy)}
+        if len(loads) == 1:
+            return "load" if loads.pop() else "store"
+    return "compute"
+
+
+def _is_tiles(node: Node) -> bool:
+    return isinstance(node, For) and node.cores
+
+
+def _flat(nodes: Iterable[Node]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        if isinstance(node, (For, Section)):
+            yield from _flat(node.body)
+
+
+def _buffers_of(nodes: Iterable[Node]) -> list[Buffer]:
+    found = (item.buffer for node in _flat(nodes) for _, item in accesses(node))
+    return list(dict.fromkeys(found))
+
+
+def _free_variables(nodes: Sequence[Node]) -> list[Var]:
+    """What nodes use and do not define."""
+    used: dict[Var, None] = {}
+    defined: set[Var] = set()
+    for node in _flat(nodes):
+        for item in expressions_of(node):
+            used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
+        if isinstance(node, (Let, For)):
+            defined.add(node.var)
+        elif isinstance(node, Instruction):
+            defined.update(item.var for item in node.operands if isinstance(item, SliceList))
+    return [var for var in used if var not in defined]
+
+
+def _method(result: str, name: str, parameters: str, lines: Iterable[str]) -> str:
+    body = "".join(f"{_STEP}{line}\n" for line in lines)
+    return f"__aicore__ inline {result} {name}({parameters})\n{{\n{body}}}\n"
+
+
+def _function(item: Function) -> str:
+    parameters = ", ".join(f"{var.ctype} {var.name}" for var in item.parameters)
+    note = f"// {_wrapped(item.note, '// ')}\n" if item.note else ""
+    return note + _method("uint32_t", item.name, parameters, [f"return {item.result.cpp()};"])
+
+
+def _copy(node: Copy) -> list[str]:
+    """DataCopyPad takes any length; what it pads behind the last block is never used."""
+    ctype = node.slice.buffer.ctype
+    length = f"static_cast<uint32_t>({node.count.cpp(Side.DEVICE, 2)} * sizeof({ctype}))"
+    arguments = [f"DataCopyExtParams{{1, {length}, 0, 0, 0}}"]
+    region, place = _region(node.region), _slice(node.slice)
+    if not node.is_load:
+        return _call_lines("DataCopyPad", [f"{region}, {place}", *arguments])
+    padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
+    return _call_lines("DataCopyPad", [f"{place}, {region}", *arguments, padding])
+
+
+def _call_lines(name: str, arguments: Sequence[str]) -> list[str]:
+    """A call, on as many lines as it has groups of arguments where one line is too short."""
+    call = f"{name}({', '.join(arguments)});"
+    if len(call) <= _WIDTH:
+        return [call]
+    *first, last = arguments
+    return [f"{name}({first[0]},", *(f"{_STEP}{item}," for item in first[1:]), f"{_STEP}{last});"]
+
+
+def _instruction(node: Instruction) -> list[str]:
+    lists = [item for item in node.operands if isinstance(item, SliceList)]
+    structures = [item for item in node.operands if isinstance(item, Fields)]
+    template = f"<{node.template}>" if node.template else ""
+    operands = ", ".join(map(_operand, node.operands))
+    call = f"{api_row(node.key).name}{template}({operands});"
+    return [*_lists(lists), *(line for item in structures for line in _fields(item)), call]
+
+
+def _lists(lists: Sequence[SliceList]) -> list[str]:
+    """Arrays of slices; those over the same numbers are filled together."""
+    lines = [f"LocalTensor<{item.slice.buffer.ctype}> {item.name}[{item.count.cpp()}];" for item in lists]
+    for (var, count), run in groupby(lists, lambda item: (item.var, item.count)):
+        filled = [f"{_STEP}{item.name}[{var.name}] = {_slice(item.slice)};" for item in run]
+        head = f"for ({var.ctype} {var.name} = 0; {var.name} < {count.cpp()}; ++{var.name}) {{"
+        lines += [head, *filled, "}"]
+    return lines
+
+
+def _fields(item: Fields) -> list[str]:
+    name = _structure(item)
+    assigned = [
+        f"{name}.{key} = {_as(value, item.types[key])};"
+        if key in item.types
+        else f"{name}.{key} = {value.cpp()};"
+        for key, value in item.values.items()
+    ]
+    return [f"{item.struct} {name};", *assigned]
+
+
+def _structure(item: Fields) -> str:
+    return "params"
+
+
+def _operand(item: Operand) -> str:
+    match item:
+        case Slice():
+            return _slice(item)
+        case SliceList():
+            return item.name
+        case Enumerator():
+            return item.name
+        case Fields():
+            return _structure(item)
+        case Expr():
+            return item.cpp()
+    return _as(item.value, item.ctype)
+
+
+def _as(value: Expr, ctype: str) -> str:
+    """The value in a type; 64 bits need no conversion."""
+    return value.cpp() if ctype == "uint64_t" else f"static_cast<{ctype}>({value.cpp()})"
+
+
+def _slice(item: Slice) -> str:
+    offset = item.offset.cpp()
+    return item.buffer.name if offset == "0" else f"{item.buffer.name}[{offset}]"
+
+
+def _region(item: Region) -> str:
+    tensor = item.tensor
+    if isinstance(tensor, TensorList):
+        assert item.index is not None
+        return f"{tensor.name}[{item.index.cpp()}][{item.offset.cpp()}]"
+    return f"{_global(tensor)}[{item.offset.cpp()}]"
+
+
+def _global(tensor: Tensor) -> str:
+    return f"{tensor.name}Global"
+
+
+def _wrapped(note: str, prefix: str) -> str:
+    return note.replace("\n", f"\n{prefix}")

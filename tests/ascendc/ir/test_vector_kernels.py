@@ -1,0 +1,234 @@
+"""Small kernels built in the IR: what is derived of them, what is refused, and what the twin computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evokernel_core.ascendc.ir import allocation
+from evokernel_core.ascendc.ir.allocation import Use
+from evokernel_core.ascendc.ir.builder import Builder, at
+from evokernel_core.ascendc.ir.cost import estimate_us
+from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, ceil_div, expr, least
+from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel
+from evokernel_core.ascendc.print import files
+from evokernel_core.ascendc.print.vector_kernel import stage_text
+from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.domain.kernel import KernelSource, Strategy
+from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
+
+TILE = Constant("TILE", 256, "elements")
+
+
+def affine(tile: Constant = TILE, stages: int = 2, in_place: bool = False) -> Kernel:
+    """y = 3 * x + y0 with y0 = 1, over n elements."""
+    k = Builder("Three times each element, plus one.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    count = k.param("count", Size(extent("n")))
+    k.require(count, ">=", 1)
+    source = Buffer("source", "float", 4, tile, stages)
+    scaled = source if in_place else Buffer("scaled", "float", 4, tile)
+    result = Buffer("result", "float", 4, tile, stages)
+    with k.cores("tile", k.param("tiles", ceil_div(count, tile))) as index:
+        start = k.let("start", index * tile, U64)
+        left = k.let("left", count - start, U64)
+        length = k.let("length", least(left, tile))
+        k.load(source, x, start, length)
+        repeats = ceil_div(length, 64)
+        k.call("Muls", scaled, source, Converted(Int(3), "float"), length, repeats=repeats)
+        k.call("Adds", result, scaled, Converted(Int(1), "float"), length, repeats=repeats)
+        k.store(y, start, result, length)
+    return k.kernel()
+
+
+def copied(stages: int = 2) -> Kernel:
+    """y = x, through one buffer that a load fills and a store empties."""
+    k = Builder("A copy.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    count = k.param("count", Size(extent("n")))
+    k.require(count, ">=", 1)
+    run = Buffer("run", "float", 4, TILE, stages)
+    with k.cores("tile", k.param("tiles", ceil_div(count, TILE))) as index:
+        start = k.let("start", index * TILE, U64)
+        left = k.let("left", count - start, U64)
+        length = k.let("length", least(left, TILE))
+        k.load(run, x, start, length)
+        k.store(y, start, run, length)
+    return k.kernel()
+
+
+def halves() -> Kernel:
+    """y = x, each tile in two loads of a loop; a table that the setup makes is added and taken off."""
+    half = Constant("HALF", 128)
+    k = Builder("Two halves.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    count = k.param("count", Size(extent("n * 256")))
+    k.require(count, ">=", 1)
+    source, result = Buffer("source", "float", 4, half * 2, 2), Buffer("result", "float", 4, half * 2, 2)
+    ones = Buffer("ones", "float", 4, half * 2)
+    k.call("Duplicate", ones, Converted(Int(1), "float"), half * 2, repeats=4)
+    with k.cores("tile", k.param("tiles", ceil_div(count, half * 2))) as index:
+        start = k.let("start", index * half * 2, U64)
+        with k.loop("part", 2) as part:
+            k.load(at(source, part * half), x, start + part * half, half)
+        with k.section("Shift", "There and back."):
+            k.call("Add", result, source, ones, half * 2, repeats=4)
+            k.call("Sub", result, result, ones, half * 2, repeats=4)
+        k.store(y, start, result, half * 2)
+    return k.kernel()
+
+
+def run(kernel: Kernel, values: Any, graph: Any, chip: Any, folder: Any) -> Any:
+    """The output on the twin in checked mode; any hazard fails the test."""
+    task = graph.task(graph.call("relu.default", graph.input("x", ("n",)), shape=("n",)), symbols={"n": 4})
+    text = files.single(stage_text(kernel, task, "built"), 2)
+    built = build_kernel(KernelSource(*text, Strategy("built")))
+    (folder / "x.bin").write_bytes(values.astype(np.float32).tobytes())
+    size = values.size if kernel.note != "Two halves." else values.size // 256
+    request = RunRequest(
+        Mode.CHECK,
+        chip,
+        sizes=(size,),
+        inputs=(TensorFile(folder / "x.bin", values.nbytes),),
+        outputs=(TensorFile(folder / "y.bin", values.nbytes),),
+        repeat=2,
+    )
+    result = run_kernel(built, request)
+    assert result.status is Status.OK, result.message
+    assert not result.hazards
+    return np.fromfile(folder / "y.bin", np.float32)
+
+
+@given(st.integers(1, 40_000), st.integers(1, 3), st.booleans())
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_tiles_of_any_length(
+    builder: Any, chip: Any, tmp_path_factory: Any, count: int, stages: int, in_place: bool
+) -> None:
+    values = np.arange(count, dtype=np.float32) % 1000
+    result = run(
+        affine(stages=stages, in_place=in_place), values, builder(), chip, tmp_path_factory.mktemp("r")
+    )
+    np.testing.assert_array_equal(result, values * 3 + 1)
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 100_000])
+def test_a_copy_through_one_queue(count: int, builder: Any, chip: Any, tmp_path: Any) -> None:
+    values = np.arange(count, dtype=np.float32)
+    np.testing.assert_array_equal(run(copied(), values, builder(), chip, tmp_path), values)
+
+
+def test_loops_sections_and_a_setup(builder: Any, chip: Any, tmp_path: Any) -> None:
+    values = np.arange(256 * 70, dtype=np.float32)
+    np.testing.assert_array_equal(run(halves(), values, builder(), chip, tmp_path), values)
+
+
+def test_queues_follow_from_who_writes_and_reads() -> None:
+    found = {buffer.name: use for buffer, use in allocation.uses(affine()).items()}
+    assert found == {"source": Use.INPUT, "scaled": Use.SCRATCH, "result": Use.OUTPUT}
+    assert list(allocation.uses(copied()).values()) == [Use.THROUGH]
+    assert allocation.bytes_of(affine()) == (2 + 1 + 2) * 256 * 4
+
+
+def test_larger_tiles_and_more_stages_cost_less_where_bytes_are_few(chip: Any) -> None:
+    sizes = {"n": 1 << 20}
+    slow, quick = (affine(Constant("TILE", tile), 2) for tile in (64, 2048))
+    assert estimate_us(quick, sizes, chip) < estimate_us(slow, sizes, chip)
+    assert estimate_us(affine(stages=2), sizes, chip) < estimate_us(affine(stages=1), sizes, chip)
+    assert estimate_us(affine(), {"n": 1 << 24}, chip) > 8 * (1 << 24) / chip.hbm_gbps / 1e3
+
+
+def changed(kernel: Kernel, **of_first_buffer: Any) -> Kernel:
+    """The kernel with another first buffer."""
+    first = kernel.buffers()[0]
+    return _replaced(kernel, first, evolve(first, **of_first_buffer))
+
+
+def _replaced(item: Any, old: Any, new: Any) -> Any:
+    if item == old:
+        return new
+    if isinstance(item, tuple):
+        return tuple(_replaced(part, old, new) for part in item)
+    if hasattr(item, "__attrs_attrs__") and not isinstance(item, Expr):
+        fields = {one.name: getattr(item, one.name) for one in item.__attrs_attrs__}
+        return evolve(item, **{name: _replaced(value, old, new) for name, value in fields.items()})
+    return item
+
+
+def _with_parameter(value: int) -> Kernel:
+    k = Builder("Repeats.")
+    y = k.output("y", "output", "float", 4)
+    made, taken = Buffer("made", "float", 4, expr(64)), Buffer("taken", "float", 4, expr(64))
+    with k.cores("tile", 1):
+        k.call("Duplicate", taken, Converted(Int(0), "float"), 64, repeats=1)
+        fields = Fields("TransDataTo5HDParams", {"repeatTimes": Int(value)})
+        k.call("TransDataTo5HD", made, taken, fields, repeats=value)
+        k.store(y, 0, made, 64)
+    return k.kernel()
+
+
+def _without_writer() -> Kernel:
+    k = Builder("Reads what nothing wrote.")
+    y = k.output("y", "output", "float", 4)
+    made, taken = Buffer("made", "float", 4, expr(64)), Buffer("taken", "float", 4, expr(64))
+    with k.cores("tile", 1):
+        k.call("Exp", made, taken, 64, repeats=1)
+        k.store(y, 0, made, 64)
+    return k.kernel()
+
+
+def _without_reader() -> Kernel:
+    k = Builder("Writes what nothing reads.")
+    x = k.input("x", "x", "float", 4)
+    with k.cores("tile", 1):
+        k.load(Buffer("made", "float", 4, expr(64)), x, 0, 64)
+    return k.kernel()
+
+
+def _typed(source: str, target: str) -> Kernel:
+    k = Builder("Converts.")
+    x, y = k.input("x", "x", source, 4), k.output("y", "output", target, 4)
+    taken, made = Buffer("taken", source, 4, expr(64), 2), Buffer("made", target, 4, expr(64), 2)
+    with k.cores("tile", 1):
+        k.load(taken, x, 0, 64)
+        k.call("Cast", made, taken, Enumerator("RoundMode::CAST_RINT"), 64, repeats=1)
+        k.store(y, 0, made, 64)
+    return k.kernel()
+
+
+def _off_block(offset: int) -> Kernel:
+    k = Builder("Begins inside a block.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    run = Buffer("run", "float", 4, expr(128), 2)
+    with k.cores("tile", 1):
+        k.load(at(run, offset), x, 0, 64)
+        k.store(y, 0, at(run, offset), 64)
+    return k.kernel()
+
+
+@pytest.mark.parametrize(
+    ("legal", "illegal", "rule"),
+    [
+        (affine(), affine(Constant("TILE", 40_000)), "ub-capacity"),
+        (affine(stages=4), affine(stages=5), "queue-stages"),
+        (affine(), changed(affine(), elements=Int(252 + 3)), "alignment"),
+        (_off_block(8), _off_block(4), "alignment"),
+        (_with_parameter(255), _with_parameter(256), "parameter-limit"),
+        (affine(), _without_writer(), "unwritten-buffer"),
+        (affine(), _without_reader(), "unread-buffer"),
+        (_typed("float", "int32_t"), _typed("uint32_t", "int32_t"), "type"),
+        (affine(), evolve(affine(), body=affine().tiles.body), "no-tiles"),
+    ],
+)
+def test_a_broken_rule_is_named_with_its_place(legal: Kernel, illegal: Kernel, rule: str, chip: Any) -> None:
+    sizes = {"n": 1000}
+    assert not list(broken_rules(legal, chip, sizes))
+    found = list(broken_rules(illegal, chip, sizes))
+    assert rule in {item.rule for item in found}
+    assert all(item.place and item.reason.endswith(".") for item in found)
