@@ -8,7 +8,7 @@ from attrs import frozen
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.nodes import Copy, Fields, For, Instruction, Kernel, Slice, accesses
+from evokernel_core.ascendc.ir.nodes import Copy, Fields, For, Instruction, Kernel, Slice, SliceList, accesses
 from evokernel_core.ascendc.ir.tile import nodes_of_tile
 from evokernel_core.twin.api import TypeRule, api_row
 from evokernel_core.twin.chip import Chip
@@ -44,8 +44,8 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
             yield from _types(met.node)
             yield from _parameters(met.node, met.values)
             aligned = api_row(met.node.key).alignment.get("all", 1)
-            for _, item in met.node.slices():
-                yield from _alignment(met.node.key, item, aligned, met.values)
+            for item, values in _places(met.node, met.values):
+                yield from _alignment(met.node.key, item, aligned, values)
         elif isinstance(met.node, Copy):
             yield from _alignment("DataCopyPad", met.node.slice, BLOCK_BYTES, met.values)
 
@@ -90,6 +90,16 @@ def _types(node: Instruction) -> Iterator[Broken]:
 def _matches(rule: TypeRule, target: str, sources: list[str]) -> bool:
     wanted = list(rule.sources) or [target] * len(sources)
     return rule.dst == target and sources == wanted[: len(sources)]
+
+
+def _places(node: Instruction, values: Mapping[str, int]) -> Iterator[tuple[Slice, Mapping[str, int]]]:
+    """Every slice that an instruction is given, with the values at which it stands."""
+    for operand in node.operands:
+        if isinstance(operand, SliceList):
+            for turn in range(operand.count.value):
+                yield operand.slice, {**values, operand.var.name: turn}
+        elif isinstance(operand, Slice):
+            yield operand, values
 
 
 def _alignment(place: str, item: Slice, aligned: int, values: Mapping[str, int]) -> Iterator[Broken]:
