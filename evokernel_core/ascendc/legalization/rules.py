@@ -100,6 +100,8 @@ def _binary(name: str) -> Rule:
     """A method of Arithmetic for two operands."""
 
     def rule(call: WordCall) -> Value:
+        if call.dtype == "bool" and name in _TRUTHS:
+            return _of_truths(call, _TRUTHS[name])
         a, b = (call.whole(call.node.args[i], call.dtype) for i in range(2))
         result: Whole = getattr(call.arithmetic(call.dtype), name)(a, b)
         return call.result(result)
@@ -107,10 +109,22 @@ def _binary(name: str) -> Rule:
     return rule
 
 
+_TRUTHS = {"mul": "both", "min": "both", "max": "either", "add": "either"}
+"""What arithmetic on two truth values is in PyTorch, as methods of Words."""
+
+
+def _of_truths(call: WordCall, method: str) -> Value:
+    a, b = (call.truth(call.node.args[i]) for i in range(2))
+    result: Operand = getattr(call.words, method)(a, b)
+    return Truth(result)
+
+
 def _sum(name: str, first: int = 0) -> Rule:
     """``name`` of the operand ``first`` and ``alpha`` times the other one."""
 
     def rule(call: WordCall) -> Value:
+        if call.dtype == "bool" and name == "add" and call.argument(2, "alpha", 1) == 1:
+            return _of_truths(call, _TRUTHS[name])
         numbers = call.arithmetic(call.dtype)
         scale = numbers.number(call.whole_number(call.argument(2, "alpha", 1)))
         pair = [call.whole(call.node.args[i], call.dtype) for i in range(2)]
@@ -119,12 +133,6 @@ def _sum(name: str, first: int = 0) -> Rule:
         return call.result(result)
 
     return rule
-
-
-def _product(call: WordCall) -> Value:
-    if call.dtype == "bool":
-        return Truth(call.words.both(call.truth(call.node.args[0]), call.truth(call.node.args[1])))
-    return _binary("mul")(call)
 
 
 def _unary(compute: Callable[[Arithmetic, Whole], Whole]) -> Rule:
@@ -302,7 +310,7 @@ RULES: Mapping[str, Rule] = {
     **_for("add", _BOTH, _sum("add")),
     **_for("sub", _BOTH, _sum("sub")),
     **_for("rsub", _BOTH, _sum("sub", first=1)),
-    **_for("mul", _BOTH, _product),
+    **_for("mul", _BOTH, _binary("mul")),
     **_for("neg", "default", _unary(Arithmetic.neg)),
     **_for("abs", "default", _unary(_abs)),
     **_for("sign", "default", _unary(_sign)),

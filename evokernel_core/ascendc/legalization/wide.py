@@ -8,6 +8,7 @@ from __future__ import annotations
 from attrs import define, frozen
 
 from evokernel_core.ascendc.legalization.limbs import BITS, Operand, Words, wrapped
+from evokernel_core.domain.errors import PlanError
 
 WIDTHS = {"int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8}
 """Bits of what this module computes with."""
@@ -188,7 +189,9 @@ class Arithmetic:
 
 
 def narrowed(words: Words, a: Whole, dtype: str) -> Whole:
-    """The integer as ``dtype`` has it."""
+    """The integer as ``dtype`` has it. Raises PlanError for truth values, which are none."""
+    if dtype not in WIDTHS:
+        raise PlanError(f"Arithmetic on {dtype} tensors is not covered.")
     bits = WIDTHS[dtype]
     if bits >= BITS:
         return Arithmetic(words, bits).widened(a)

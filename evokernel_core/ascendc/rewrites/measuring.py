@@ -92,6 +92,8 @@ def _places(node: Node, writer: GraphWriter, bounds: ValueRef, x: ValueRef) -> t
     keywords = dict(node.kwargs)
     right = bool(keywords.get("right", False)) or keywords.get("side") == "right"
     shape, limits = writer.shape(x), writer.shape(bounds)
+    if not limits or len(limits) not in (1, len(shape)):
+        raise PlanError("Boundaries are a tensor of one dimension, or of as many as the elements.")
     if "int" in writer.spec(bounds).dtype or "int" in writer.spec(x).dtype:
         raise PlanError("Places of integers between boundaries are not covered: convert them to float32.")
     wide = (*shape, limits[-1])

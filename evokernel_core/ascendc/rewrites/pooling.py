@@ -85,6 +85,8 @@ def _adapted(node: Node, writer: GraphWriter, kind: Kind) -> ValueRef:
     x = next(iter(node.operands()))
     shape, results = writer.shape(x), node.outputs[0].shape
     rank = 3 if "3d" in node.op else 2
+    if len(shape) != len(results) or len(shape) < rank:
+        raise PlanError(f"{node.op} of a tensor of {len(shape)} dimensions is not covered.")
     dims = range(len(shape) - rank, len(shape))
     if whole := [dim for dim in dims if results[dim] == 1 and shape[dim] != 1]:
         x = kind.reduced(writer, x, whole)

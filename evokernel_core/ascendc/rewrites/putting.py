@@ -241,6 +241,8 @@ def _index_put(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if any(writer.spec(index).dtype == "bool" for index in indices):
         raise PlanError("A mask chooses elements: how many is not known before it runs; use where.")
     shape = writer.shape(x)
+    if not dims or dims[-1] >= len(shape):
+        raise PlanError(f"{node.op} has indices of dimensions that a tensor of {len(shape)} lacks.")
     first, behind = dims[0], dims[-1] + 1
     if dims != list(range(first, behind)):
         raise PlanError(f"{node.op} with indices of dimensions that are not neighbours is not covered.")

@@ -34,6 +34,7 @@ from evokernel_core.ascendc.rewrites import (
     views,
 )
 from evokernel_core.ascendc.rewrites.depthwise import trimmed_depthwise
+from evokernel_core.ascendc.rewrites.dimensions import checked_dimensions
 from evokernel_core.ascendc.rewrites.framing import framed_beside
 from evokernel_core.ascendc.rewrites.lstm_cells import recognise_lstm_cells
 from evokernel_core.ascendc.rewrites.recurrent_cells import recognise_cells
@@ -46,6 +47,7 @@ from evokernel_core.domain.task import ById, KernelTask
 Pass = Callable[[KernelTask], KernelTask]
 
 PASSES: tuple[Pass, ...] = (
+    checked_dimensions,
     complexes.complex_in_parts,
     integers.integers_in_float32,
     integer_reductions.integer_reductions,

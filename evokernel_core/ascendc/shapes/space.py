@@ -131,6 +131,9 @@ def flatten(access: Access) -> tuple[int, ...]:
 
 
 def broadcast(access: Access, result: Sequence[Dim], operand: Sequence[Dim]) -> Access:
-    """The access of an operand of an element-wise operation, by right alignment."""
+    """The access of an operand of an element-wise operation, by right alignment. Raises PlanError where the
+    operand has more dimensions than the result."""
     offset = len(result) - len(operand)
+    if offset < 0:
+        raise _mismatch("an operand with more dimensions than the result")
     return tuple(() if extent(dim).is_one else access[offset + i] for i, dim in enumerate(operand))
