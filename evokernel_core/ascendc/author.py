@@ -25,6 +25,7 @@ from evokernel_core.ascendc.kernels.registry import family_for
 from evokernel_core.ascendc.print import files, together
 from evokernel_core.ascendc.print.stage import text_of
 from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
@@ -108,13 +109,42 @@ def _other_cuts(
 
 
 def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-    """Another task's strategy cut to fit this one, None where a rule refuses it. Raises PlanError
-    where the task cannot be planned."""
+    """Another task's strategy cut to fit this one, None where a rule refuses it or another version wrote
+    what this one cannot read. Raises PlanError where the task cannot be planned."""
     task = legalised(task)
     family = family_of_task(task, chip)
     if family is None or strategy.family not in family.strategies:
         return None
-    return family.adapt(task, strategy, chip)
+    try:
+        return family.adapt(task, strategy, chip)
+    except StrategyError:
+        return None
+
+
+def require_legal(task: KernelTask, strategy: Strategy, chip: Chip) -> None:
+    """Raises StrategyError where a stored strategy is not one of this task and chip, and PlanError where the
+    task cannot be planned. Strategies of other origin than this module go through here before anything else
+    is asked of them."""
+    task = legalised(task)
+    if strategy.family != PROGRAM:
+        _require_legal(family_for(task, chip), task, strategy, chip)
+        return
+    program, cut = program_of(task, strategy, chip), Cut.of(strategy)
+    tasks = chunking.tasks_of(task, program, cut)
+    for part, (_, family), chosen in zip(tasks, program.kinds, parted(strategy), strict=True):
+        _require_legal(family, part, chosen, chip)
+    if cut.chunks and not chunking.is_legal(
+        task, program, _texts(task, chip)(program, parted(strategy)), cut
+    ):
+        raise StrategyError("The kernels do not take images in the strategy's chunks; draft it anew.")
+
+
+def _require_legal(family: Family, task: KernelTask, strategy: Strategy, chip: Chip) -> None:
+    if strategy.family not in family.strategies:
+        raise StrategyError(f"The strategy is for {strategy.family} kernels, the task for {family.name}.")
+    reason = family.why_illegal(task, strategy, chip)
+    if reason is not None:
+        raise StrategyError(f"The strategy does not fit the task: {reason}")
 
 
 def estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:

@@ -88,6 +88,10 @@ class PlanError(EvoKernelError):
     """A graph or schedule for which no kernel can be written."""
 
 
+class StrategyError(PlanError):
+    """A stored strategy that is no schedule of this version: the task can be drafted anew."""
+
+
 class BuildError(EvoKernelError):
     """The C++ tool chain is missing or failed outside the candidate's code."""
 

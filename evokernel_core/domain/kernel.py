@@ -8,6 +8,9 @@ from functools import cached_property
 from attrs import define, field, frozen
 
 Setting = bool | int | float | str
+STRATEGY_VERSION = 1
+"""Of what settings mean; it grows when one comes to mean something else. Stored strategies without a
+version are of the first one."""
 
 
 def _sorted_settings(settings: object) -> tuple[tuple[str, Setting], ...]:
@@ -35,6 +38,7 @@ class Strategy:
 
     ``family`` names the schedule family, or ``model`` for what a language model wrote.
     ``move`` is the named refinement step that made it from its parent, empty for a draft.
+    ``version`` is that of the settings' meaning.
     """
 
     family: str
@@ -42,6 +46,7 @@ class Strategy:
     notes: tuple[str, ...] = ()
     descriptor: Descriptor = Descriptor(0, 0, 0)
     move: str = ""
+    version: int = STRATEGY_VERSION
 
     def setting(self, name: str, default: Setting | None = None) -> Setting:
         """The value of a setting. Raises KeyError where it is absent and no default was given."""

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from attrs import asdict, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily
 from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 

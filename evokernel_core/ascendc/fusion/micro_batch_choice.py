@@ -20,7 +20,7 @@ from evokernel_core.ascendc.kernels.family import Family, StageText
 from evokernel_core.ascendc.print.chunked import Chunked
 from evokernel_core.ascendc.print.stage import text_of
 from evokernel_core.ascendc.print.together import MOST_TOGETHER, Part, parts_of
-from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
@@ -45,7 +45,11 @@ class Cut:
 
     @staticmethod
     def of(strategy: Strategy) -> Cut:
-        return Cut(int(strategy.setting(CHUNKS, 0)), int(strategy.setting(CUT, 0)))
+        """Raises StrategyError where they are no numbers."""
+        numbers = [strategy.setting(name, 0) for name in (CHUNKS, CUT)]
+        if not all(isinstance(item, int) and item >= 0 for item in numbers):
+            raise StrategyError(f"A program's strategy has {numbers} for its chunks; draft it anew.")
+        return Cut(*map(int, numbers))
 
 
 @lru_cache(maxsize=512)

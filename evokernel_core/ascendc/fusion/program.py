@@ -14,10 +14,11 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.fusion.partition import Group, Piece, base_of, partition, pieces
 from evokernel_core.ascendc.kernels.family import Family
 from evokernel_core.ascendc.kernels.registry import family_for
+from evokernel_core.ascendc.kernels.settings import require_known
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
-from evokernel_core.domain.errors import PlanError
+from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.graph import Arg, Graph, InputKind, ValueRef
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.kernel import Setting, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
@@ -30,6 +31,7 @@ CHUNKS, CUT = "chunks", "cut"
 """Settings of a program: about how many chunks images come in, and how many of the stages that depend on
 their number take chunks; without them all come at once."""
 MOST_KERNELS = 400
+_FOREIGN = "The strategy is not one of this region; draft it anew."
 _MOST_TRIES = 12
 
 
@@ -121,7 +123,8 @@ def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -
 
 
 def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program:
-    """The program of given groups. Raises PlanError where it cannot be laid out."""
+    """The program of given groups. Raises PlanError where it cannot be laid out, StrategyError where one
+    reads what none makes."""
     if len(groups) > MOST_KERNELS:
         raise PlanError(f"The region takes {len(groups)} kernels, more than the {MOST_KERNELS} of a program.")
     parts = pieces(task, groups)
@@ -134,6 +137,8 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
         if form not in kinds:
             kinds[form] = len(first)
             first.append((part.task, family_for(part.task, chip)))
+        if not places.keys() >= set(part.inputs):
+            raise StrategyError(_FOREIGN)
         inputs = tuple(places[ref] for ref in part.inputs)
         outputs = tuple(places[ref] for ref in part.outputs)
         stages.append(Stage(part, kinds[form], inputs, outputs))
@@ -231,7 +236,7 @@ def joined(
     order = {node.name: index for index, node in enumerate(task.graph.nodes)}
     groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
                       for group in program.groups)  # fmt: skip
-    settings: dict[str, bool | int | float | str] = {"groups": groups, ONE_LAUNCH: one_launch}
+    settings: dict[str, Setting] = {"groups": groups, ONE_LAUNCH: one_launch}
     if chunks:
         settings |= {CHUNKS: chunks, CUT: cut}
     for kind, strategy in enumerate(strategies):
@@ -245,26 +250,43 @@ def joined(
 
 
 def parted(strategy: Strategy) -> tuple[Strategy, ...]:
-    """The strategies of a program's kinds."""
-    found: dict[int, dict[str, bool | int | float | str]] = {}
+    """The strategies of a program's kinds. Raises StrategyError where one has no family."""
+    require_known(strategy)
+    found: dict[int, dict[str, Setting]] = {}
     for key, value in strategy.settings:
         number, dot, name = key.partition(".")
         if dot and number.isdigit():
             found.setdefault(int(number), {})[name] = value
-    return tuple(Strategy(str(settings.pop("family")), settings) for _, settings in sorted(found.items()))
+    if not all("family" in settings for settings in found.values()):
+        raise StrategyError("A program's strategy has a kernel of no family; draft it anew.")
+    return tuple(
+        Strategy(str(settings.pop("family")), settings, version=strategy.version)
+        for _, settings in sorted(found.items())
+    )
 
 
 def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:
     """The program that a strategy describes. Raises PlanError where it is not one of this task."""
+    families = [item.family for item in parted(strategy)]
+    program = assemble(task, _groups(task, strategy), chip)
+    fitting = [name in family.strategies for name, (_, family) in zip(families, program.kinds, strict=False)]
+    if len(families) != len(program.kinds) or not all(fitting):
+        raise StrategyError(_FOREIGN)
+    return program
+
+
+def _groups(task: KernelTask, strategy: Strategy) -> tuple[Group, ...]:
+    """The nodes of each kernel. Raises StrategyError where the task lacks one, or one comes twice."""
     names = [node.name for node in task.graph.nodes]
     try:
-        groups = tuple(
-            frozenset(names[int(index)] for index in part.split(","))
-            for part in str(strategy.setting("groups")).split("|")
-        )
-    except (KeyError, ValueError, IndexError) as error:
-        raise PlanError("The strategy is not one of this region; draft it anew.") from error
-    return assemble(task, groups, chip)
+        text = str(strategy.setting("groups"))
+        groups = [[int(index) for index in part.split(",")] for part in text.split("|")]
+    except (KeyError, ValueError) as error:
+        raise StrategyError(_FOREIGN) from error
+    indices = [index for group in groups for index in group]
+    if len(set(indices)) < len(indices) or not all(0 <= index < len(names) for index in indices):
+        raise StrategyError(_FOREIGN)
+    return tuple(frozenset(names[index] for index in group) for group in groups)
 
 
 def _notes(program: Program, strategies: tuple[Strategy, ...], *, one_launch: bool) -> tuple[str, ...]:

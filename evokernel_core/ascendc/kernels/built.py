@@ -10,7 +10,8 @@ from attrs import frozen
 from evokernel_core.ascendc.ir.cost import estimate_us
 from evokernel_core.ascendc.ir.legality import broken_rules
 from evokernel_core.ascendc.ir.nodes import Kernel
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from attrs import Factory, field, frozen
 
@@ -20,15 +20,6 @@ P = TypeVar("P")
 S = TypeVar("S", bound=Hashable)
 Sizes = Mapping[str, int]
 """Of the symbols, in the user's file."""
-
-
-@frozen
-class Settings:
-    """A schedule whose fields are the settings of its strategies."""
-
-    @classmethod
-    def of(cls, strategy: Strategy) -> Self:
-        return cls(**dict(strategy.settings))
 
 
 @frozen
@@ -86,10 +77,13 @@ class SearchingFamily(Generic[P, S]):
             Move(name, self.strategy_of(found, item, name), self.name) for item, name in names.items()
         )
 
+    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
+        return self.refusal(self.read(task), self.schedule_of(strategy), task.sizes, chip)
+
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        found, item, sizes = self.read(task), self.schedule_of(strategy), task.sizes
-        if self.refusal(found, item, sizes, chip) is not None:
+        if self.why_illegal(task, strategy, chip) is not None:
             return None
+        found, item, sizes = self.read(task), self.schedule_of(strategy), task.sizes
         if self.slowest_adapted < math.inf:
             best = self.cost_us(found, self._first(found, sizes, chip), sizes, chip)
             if self.cost_us(found, item, sizes, chip) > self.slowest_adapted * best:

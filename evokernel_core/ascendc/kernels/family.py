@@ -64,6 +64,10 @@ class Family(Protocol):
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
         """Every legal schedule that is one named step away and gives another text."""
 
+    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
+        """Why a strategy of this family makes no kernel for the task; None where it makes one. Raises
+        StrategyError where it cannot be read."""
+
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         """Another task's schedule, cut to fit this one; None where a rule refuses it."""
 

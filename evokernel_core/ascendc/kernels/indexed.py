@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.machine import RESERVED_BYTES
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
 from evokernel_core.twin.api import most_of

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 from attrs import evolve, field, frozen
 
-from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
+from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, require_legal, write
 from evokernel_core.ascendc.kernels.family import Move
-from evokernel_core.domain.errors import PlanError, ProposalsExhausted
+from evokernel_core.domain.errors import PlanError, ProposalsExhausted, StrategyError
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import from_data
@@ -113,11 +114,14 @@ class ScheduleProposer:
 
     def _steps(self, task: KernelTask, strategy: Strategy) -> Iterator[Move]:
         """Legal next strategies; a kernel that did not begin from the analytic one may turn to it.
-        What a language model wrote has no schedule to step from, only that turn."""
+        What a language model wrote, or another version of EvoKernel, has no schedule to step from, only
+        that turn."""
         try:
             analytic = initial(task, self.chip)
             if strategy.family == analytic.family:
-                yield from moves(task, strategy, self.chip)
+                with suppress(StrategyError):
+                    require_legal(task, strategy, self.chip)
+                    yield from moves(task, strategy, self.chip)
             yield Move(ANALYTIC, analytic, analytic.family)
         except PlanError as error:
             raise ProposalsExhausted(str(error)) from error

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attrs import asdict
-
 from evokernel_core.ascendc.kernels.argmax import lanes as arg_lanes
 from evokernel_core.ascendc.kernels.argmax import rows as arg_rows
 from evokernel_core.ascendc.kernels.argmax.lanes import LanesSchedule
@@ -18,6 +16,7 @@ from evokernel_core.ascendc.kernels.argmax.rows import LongSchedule, ShortSchedu
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.settings import chosen
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -38,8 +37,8 @@ def _form(item: Schedule) -> str:
 
 
 def _schedule(strategy: Strategy) -> Schedule:
-    settings = dict(strategy.settings)
-    return _FORMS[str(settings.pop("form"))](**settings)  # type: ignore[arg-type]
+    kind: type[Schedule] = chosen(strategy, "form", _FORMS)
+    return kind.of(strategy)
 
 
 def _strategy(found: ArgReduction, item: Schedule, move: str) -> Strategy:
@@ -47,7 +46,7 @@ def _strategy(found: ArgReduction, item: Schedule, move: str) -> Strategy:
     notes = (_NOTES[form], f"{item.buffers} buffer(s) of the input.")
     parallelism = 3 if form == "lanes" else 1
     descriptor = Descriptor(3 if item.buffers > 1 else 2, 1, parallelism)
-    return Strategy("arg", {"form": form, **asdict(item)}, notes, descriptor, move)
+    return Strategy("arg", {"form": form, **item.settings()}, notes, descriptor, move)
 
 
 def _has_lanes(found: ArgReduction) -> bool:

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.argmax.problem import ArgReduction
 from evokernel_core.ascendc.kernels.machine import COPY_BYTES, LANES, RESERVED_BYTES, TILE_START, VECTOR_START
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
@@ -34,7 +35,7 @@ _MOST_ELEMENTS = 8192
 
 
 @frozen
-class LanesSchedule:
+class LanesSchedule(Settings):
     """``lanes`` of a chunk, ``steps`` that travel together, ``buffers`` of the input queue."""
 
     lanes: int

@@ -16,6 +16,7 @@ from evokernel_core.ascendc.kernels.machine import (
     TILE_START,
     VECTOR_START,
 )
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
@@ -33,7 +34,7 @@ MOST_SHORT = most_of("Compare", "src0RepStride") * 8 // LANES * LANES
 
 
 @frozen
-class ShortSchedule:
+class ShortSchedule(Settings):
     """Tiles of at most ``rows`` rows and ``elements``, padded to whole repeats; where ``chunked``, all of
     the rows and a piece of each."""
 
@@ -44,7 +45,7 @@ class ShortSchedule:
 
 
 @frozen
-class LongSchedule:
+class LongSchedule(Settings):
     """``elements`` of a row at a time."""
 
     elements: int

@@ -11,15 +11,16 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import VECTOR_START
 from evokernel_core.ascendc.kernels.matmul.family import side_context
 from evokernel_core.ascendc.kernels.matmul.problem import QUANT, Side, loops_of
 from evokernel_core.ascendc.kernels.reading import below_views
 from evokernel_core.ascendc.kernels.rendering import class_name, kernel_text, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.strided import NOWHERE, behind_views, expanded
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
@@ -359,7 +360,7 @@ def _strategy(found: Attention, item: AttentionSchedule, move: str) -> Strategy:
         f"Steps of {item.queries} queries and {item.keys} keys; scores stay in L2.",
         f"Tiles {item.base_n} wide, {item.base_k} deep in L0; {item.chunk} rows in UB at a time.",
     )
-    return Strategy("attention", asdict(item), notes, Descriptor(3, 3, 3), move)
+    return Strategy("attention", item.settings(), notes, Descriptor(3, 3, 3), move)
 
 
 FAMILY = SearchingFamily(

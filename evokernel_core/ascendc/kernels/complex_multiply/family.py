@@ -11,11 +11,12 @@ from itertools import groupby
 
 from attrs import asdict, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import LANES, LOAD_START, TILE_FLAGS, VECTOR_START
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -134,7 +135,7 @@ def _strategy(found: Paired, item: PairedSchedule, move: str) -> Strategy:
         f"Tiles of {item.tile} elements, {item.buffers} under way.",
         "The parts of a number stay together; transpositions let them change places.",
     )
-    return Strategy("paired", asdict(item), notes, Descriptor(2, item.buffers, 1), move)
+    return Strategy("paired", item.settings(), notes, Descriptor(2, item.buffers, 1), move)
 
 
 def _text(found: Paired, item: PairedSchedule, task: KernelTask, name: str) -> StageText:

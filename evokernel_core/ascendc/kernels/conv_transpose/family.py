@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from attrs import asdict, evolve
+from attrs import evolve
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.conv_transpose.epilogue import write
@@ -163,7 +163,7 @@ def _strategy(found: Transposed, item: Schedule, move: str) -> Strategy:
         f"Tiles of at most {item.most_m} channels by {item.most_n} pixels.",
         "Vector cores lay the input of the next tile out while the cube core multiplies.",
     )
-    return Strategy("transposed", asdict(item), notes, Descriptor(3, 1, 2), move)
+    return Strategy("transposed", item.settings(), notes, Descriptor(3, 1, 2), move)
 
 
 FAMILY = SearchingFamily(

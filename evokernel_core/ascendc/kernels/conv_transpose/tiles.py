@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.conv_transpose.epilogue import ROW_BYTES
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Sizes, Transposed
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 

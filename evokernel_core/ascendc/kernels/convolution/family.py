@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from attrs import asdict, field, frozen
+from attrs import field, frozen
 
 from evokernel_core.ascendc.kernels.convolution import rows_schedule as conv_rows
 from evokernel_core.ascendc.kernels.convolution import schedule as conv_schedule
@@ -72,9 +72,12 @@ class ConvolutionFamily:
             if item != here and _refusal(layer, item) is None
         )
 
+    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
+        return _refusal(read_layer(task, chip), _schedule(strategy))
+
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        schedule = _schedule(strategy)
-        return _strategy(schedule, "") if _refusal(read_layer(task, chip), schedule) is None else None
+        legal = self.why_illegal(task, strategy, chip) is None
+        return _strategy(_schedule(strategy), "") if legal else None
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return _cost(read_layer(task, chip), _schedule(strategy), task, chip)
@@ -193,4 +196,4 @@ def _strategy(item: _Schedule, move: str) -> Strategy:
         f"Tiles of {tile}, {item.base_k} deep in L0; {held}.",
         "Copies, loads, products and stores overlap.",
     )
-    return Strategy(family, asdict(item), notes, Descriptor(3, 1, 2), move)
+    return Strategy(family, item.settings(), notes, Descriptor(3, 1, 2), move)

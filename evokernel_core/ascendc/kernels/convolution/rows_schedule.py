@@ -17,7 +17,7 @@ from evokernel_core.ascendc.kernels.convolution.schedule import (
     step_depth,
     whole,
 )
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 MOST_INNER = 128
@@ -25,7 +25,7 @@ MOST_INNER = 128
 
 
 @frozen
-class RowsSchedule:
+class RowsSchedule(Settings):
     """A tile of the result is ``base_m`` output channels by ``parts`` times ``part_n`` pixels. L1 holds
     ``ring_n`` pixels of the input for each channel and tap of one row: the rows of two tiles, and those
     below that their taps reach. Weights stay in L1."""
@@ -43,10 +43,6 @@ class RowsSchedule:
     @property
     def keeps_rows(self) -> bool:
         return True
-
-    @staticmethod
-    def of(strategy: Strategy) -> RowsSchedule:
-        return RowsSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
 
 
 def halo(found: Convolution) -> int:
@@ -93,7 +89,7 @@ def refusal(found: Convolution, item: RowsSchedule) -> str | None:
     ):
         return "The rows of the kernel do not meet the same rows of the input."
     lengths = (item.base_m, item.part_n, item.base_k, item.ring_n)
-    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths):
+    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or item.parts < 1:
         return "Tiles are whole fractals."
     return _too_large(found, item)
 

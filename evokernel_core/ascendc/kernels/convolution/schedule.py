@@ -9,7 +9,7 @@ from itertools import product
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
-from evokernel_core.domain.kernel import Strategy
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 
@@ -25,7 +25,7 @@ _MOST_REPEATED_WEIGHTS = most_of("DataCopyNd2Nz", "srcDValue")
 
 
 @frozen
-class ConvolutionSchedule:
+class ConvolutionSchedule(Settings):
     """A tile of the result is ``base_m`` output channels by ``parts`` times ``part_n`` pixels; each part
     has its own result in L0C. ``base_k`` is the depth of a step in L0 and ``panel_k`` that of one of
     ``slots`` panels in L1. Weights ``stay`` in L1 or come in panels. ``flat``: rows are read in one run
@@ -51,10 +51,6 @@ class ConvolutionSchedule:
     @property
     def base_n(self) -> int:
         return self.parts * self.part_n
-
-    @staticmethod
-    def of(strategy: Strategy) -> ConvolutionSchedule:
-        return ConvolutionSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
 
 
 def starts(found: Convolution) -> Iterator[ConvolutionSchedule]:
@@ -127,7 +123,7 @@ def steps(found: Convolution, here: ConvolutionSchedule) -> Iterator[tuple[str, 
 def refusal(found: Convolution, item: ConvolutionSchedule) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     lengths = (item.base_m, item.part_n, item.base_k)
-    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths):
+    if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or item.parts < 1:
         return "Tiles are whole fractals."
     if item.panel_k < item.base_k or item.panel_k % FRACTAL or not 2 <= item.slots <= MOST_SLOTS:
         return "Panels hold a step, and there are two to four of them."

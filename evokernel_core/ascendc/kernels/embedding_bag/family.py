@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
@@ -144,7 +144,7 @@ def _steps(
 
 def _strategy(found: Bag, item: IndexedSchedule, move: str) -> Strategy:
     notes = (f"Tiles of {item.bytes} bytes of rows, {item.runs} indices at a time.", "Halves are combined.")
-    return Strategy("bag", asdict(item), notes, Descriptor(2, 1, 2), move)
+    return Strategy("bag", item.settings(), notes, Descriptor(2, 1, 2), move)
 
 
 def _text(found: Bag, item: IndexedSchedule, task: KernelTask, name: str) -> StageText:

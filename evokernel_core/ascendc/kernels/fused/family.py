@@ -49,6 +49,12 @@ class FusedFamily:
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
         return stage_text(plan(task, chip.hbm_bytes), Schedule.of(strategy), name)
 
+    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
+        planned = plan(task, chip.hbm_bytes)
+        if strategy.family != planned.family:
+            return f"The task takes a {planned.family} kernel, and no {strategy.family} one."
+        return schedules.refusal(planned, Schedule.of(strategy), task, chip)
+
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         """The same form, buffering and method, its tile cut to what fits."""
         planned = plan(task, chip.hbm_bytes)

@@ -48,8 +48,7 @@ __aicore__ inline void {name}Row(const LocalTensor<float> &dst, const LocalTenso
 
 def reduce_rows(name: str, schedule: Schedule) -> str:
     """Every row of a packed tile."""
-    by_method = {"fold": _reduce_rows_folded, "tile": _reduce_rows_of_tile, "block": _reduce_rows_by_row}
-    return by_method[schedule.reduction](name)
+    return METHODS[schedule.reduction](name)
 
 
 def _reduce_rows_of_tile(name: str) -> str:
@@ -117,6 +116,10 @@ __aicore__ inline void {name}Rows(const LocalTensor<float> &dst, const LocalTens
     WholeReduce{name}(dst, fold, LANES, rows, 1, 1, BLOCKS_PER_REPEAT{_ONLY_VALUE[name]});
 }}
 """
+
+
+METHODS = {"fold": _reduce_rows_folded, "tile": _reduce_rows_of_tile, "block": _reduce_rows_by_row}
+"""How the rows of a packed tile are reduced, by the name that a schedule gives it."""
 
 
 def spread_rows(schedule: Schedule) -> str:

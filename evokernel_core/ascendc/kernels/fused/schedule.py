@@ -13,6 +13,7 @@ from evokernel_core.ascendc.kernels.fused import steps
 from evokernel_core.ascendc.kernels.fused.access import invariant_columns
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
+from evokernel_core.ascendc.kernels.fused.helpers import METHODS
 from evokernel_core.ascendc.kernels.fused.pairs import online_pairs, passes, row_length
 from evokernel_core.ascendc.kernels.fused.plan import MAX_QUEUES, Plan, plan
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
@@ -87,6 +88,8 @@ def _text(planned: Plan, schedule: Schedule) -> StageText:
 def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware or of its family; None where it is legal."""
     columns = row_room(planned, task)
+    if schedule.reduction not in METHODS or schedule.spread not in ("rows", "columns"):
+        return f"Rows are reduced by no {schedule.reduction}, or spread over no {schedule.spread}."
     if schedule.tile < _TILE_STEP or schedule.tile % _TILE_STEP:
         return f"A tile of {schedule.tile} elements is not a whole number of {_TILE_STEP}."
     if planned.reductions and schedule.tile > _MOST_TILE:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from attrs import asdict, frozen
+from attrs import frozen
 
-from evokernel_core.domain.kernel import Setting, Strategy
+from evokernel_core.ascendc.kernels.settings import Settings
 
 
 class Form(StrEnum):
@@ -41,7 +41,7 @@ IN_LANES = frozenset({Form.LANES, Form.STEPS})
 
 
 @frozen
-class Schedule:
+class Schedule(Settings):
     """``tile``: float32 elements of one tile register. ``buffers``: of each queue, 1 or 2.
     ``rows``: most rows of a packed tile. ``reduction``: how a packed tile's rows are reduced: row by
     row (``block``), all rows at once where they are whole repeats (``tile``), or by folding columns
@@ -80,12 +80,3 @@ class Schedule:
         """Whether a tile is fetched before the one in front of it is computed, which needs two
         buffers: the scalar unit, which starts copies, may wait for vector instructions."""
         return self.buffers > 1
-
-    def settings(self) -> dict[str, Setting]:
-        return {key: str(value) if isinstance(value, Form) else value for key, value in asdict(self).items()}
-
-    @staticmethod
-    def of(strategy: Strategy) -> Schedule:
-        values = dict(strategy.settings)
-        values["form"] = Form(str(values["form"]))
-        return Schedule(**values)  # type: ignore[arg-type]

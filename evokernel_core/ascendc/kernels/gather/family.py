@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
@@ -145,7 +145,7 @@ def _strategy(found: Take, item: TakeSchedule, move: str) -> Strategy:
             f"{item.runs} elements at a time are picked from {item.bytes} bytes of rows.",
             "Vector unit.",
         )
-    return Strategy("take", asdict(item), notes, Descriptor(3, 0, 2), move)
+    return Strategy("take", item.settings(), notes, Descriptor(3, 0, 2), move)
 
 
 def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> StageText:

@@ -10,12 +10,13 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import LANES, RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.legalization.division import MOST_BY_DIGITS
 from evokernel_core.ascendc.legalization.graph import Read, WordPlan, plan_words, results_of
@@ -154,7 +155,7 @@ def _strategy(found: Integers, item: IntegerSchedule, move: str) -> Strategy:
         f"Tiles of {item.tile} elements; {found.program.words} registers of 32-bit words.",
         f"{item.buffers} buffer(s) a tensor.",
     )
-    return Strategy("integers", asdict(item), notes, Descriptor(1 + item.buffers, 0, 2), move)
+    return Strategy("integers", item.settings(), notes, Descriptor(1 + item.buffers, 0, 2), move)
 
 
 def _row_index(found: Integers, item: Read) -> str:

@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import LANES, RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import class_name, parameter, parameters_of, render, symbols_in
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.legalization.graph import Read, WordPlan, Written
 from evokernel_core.ascendc.legalization.limbs import BITS, Words
@@ -156,7 +157,7 @@ def _steps(
 def _strategy(found: IntegerRows, item: RowsSchedule, move: str) -> Strategy:
     way = "Element after element, on scalar units." if item.scalar else "Lanes, then halves of them."
     notes = (way, f"Tiles of {item.tile} elements, {item.buffers} buffer(s).")
-    return Strategy("integer_rows", asdict(item), notes, Descriptor(1 + item.buffers, 1, 1), move)
+    return Strategy("integer_rows", item.settings(), notes, Descriptor(1 + item.buffers, 1, 1), move)
 
 
 def _combined(kind: str, dtype: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attrs import asdict, frozen
+from attrs import frozen
 
 from evokernel_core.ascendc.ir.builder import Builder, at
 from evokernel_core.ascendc.ir.expr import (
@@ -27,9 +27,9 @@ from evokernel_core.ascendc.ir.expr import (
 )
 from evokernel_core.ascendc.ir.nodes import Buffer, Fields, Kernel, Slice, SliceList
 from evokernel_core.ascendc.kernels.built import Design, family_of
-from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
@@ -110,7 +110,7 @@ def _strategy(problem: Interleave, schedule: InterleaveSchedule, move: str) -> S
         f"Runs of {schedule.repeats * _UNIT_BYTES} bytes of every tensor, {schedule.buffers} under way.",
         "Two transpositions in the unified buffer interleave the runs.",
     )
-    return Strategy("interleave", asdict(schedule), notes, Descriptor(2, schedule.buffers, 1), move)
+    return Strategy("interleave", schedule.settings(), notes, Descriptor(2, schedule.buffers, 1), move)
 
 
 _NOTE = """\

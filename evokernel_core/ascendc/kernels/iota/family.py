@@ -10,8 +10,8 @@ from evokernel_core.ascendc.ir.builder import Builder
 from evokernel_core.ascendc.ir.expr import U64, Constant, Int, Size, ceil_div, least
 from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel
 from evokernel_core.ascendc.kernels.built import Design, family_of
-from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.reading import only_node
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError

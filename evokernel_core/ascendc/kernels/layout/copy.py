@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
-from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.rendering import (
     RAW,
@@ -18,6 +17,7 @@ from evokernel_core.ascendc.kernels.rendering import (
     parameters_of,
     symbols_in,
 )
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES, Axis, Box, Layout
 from evokernel_core.ascendc.shapes.sizes import ONE
 from evokernel_core.ascendc.shapes.sums import UNIT, ZERO
@@ -61,6 +61,8 @@ def steps(here: CopySchedule) -> Iterator[tuple[str, CopySchedule]]:
 
 def refusal(layout: Layout, item: CopySchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
+    if item.tile_bytes < BLOCK_BYTES or item.tile_bytes % BLOCK_BYTES:
+        return f"A tile of {item.tile_bytes} bytes is no whole blocks."
     used = item.tile_bytes * item.buffers + len(_fills(layout)) * _FILL_BYTES
     return "The tiles do not fit the unified buffer." if used > chip.ub_bytes else None
 
@@ -128,7 +130,7 @@ def strategy_of(item: CopySchedule, move: str) -> Strategy:
         f"Rows that lie together on both sides are copied in tiles of {item.tile_bytes} bytes.",
         f"{item.buffers} tiles are in flight.",
     )
-    return Strategy(FAMILY, asdict(item), notes, Descriptor(1, item.buffers, 1), move)
+    return Strategy(FAMILY, item.settings(), notes, Descriptor(1, item.buffers, 1), move)
 
 
 def text(layout: Layout, item: CopySchedule, task: KernelTask, name: str) -> StageText:

@@ -45,6 +45,12 @@ class LayoutFamily:
         found.pop(strategy.settings, None)
         return tuple(found.values())
 
+    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
+        layout = read_layout(task)
+        if strategy.family == copying.FAMILY:
+            return copying.refusal(layout, CopySchedule.of(strategy), chip)
+        return turning.refusal(_turn(layout, task), TurnSchedule.of(strategy), chip)
+
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         layout = read_layout(task)
         if strategy.family == copying.FAMILY:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.ir.traffic import kernel_us
-from evokernel_core.ascendc.kernels.candidates import Settings
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.layout.tiles import (
     Extents,
@@ -22,8 +21,10 @@ from evokernel_core.ascendc.kernels.layout.tiles import (
 )
 from evokernel_core.ascendc.kernels.machine import RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES, Layout
 from evokernel_core.ascendc.shapes.sums import ZERO
+from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
@@ -46,7 +47,11 @@ class TurnSchedule(Settings):
 
     @property
     def most(self) -> tuple[int, ...]:
-        return tuple(map(int, self.tile.split(",")))
+        """Raises StrategyError where the tile is not numbers joined by commas."""
+        try:
+            return tuple(map(int, self.tile.split(",")))
+        except ValueError as error:
+            raise StrategyError(f"A strategy has tile {self.tile!r}; draft it anew.") from error
 
     def with_most(self, most: tuple[int, ...]) -> TurnSchedule:
         return evolve(self, tile=",".join(map(str, most)))
@@ -183,7 +188,7 @@ def strategy_of(item: TurnSchedule, move: str) -> Strategy:
         if item.transposes
         else "A table made once says which element goes where.",
     )
-    return Strategy(FAMILY, asdict(item), notes, Descriptor(2, item.from_buffers, 1), move)
+    return Strategy(FAMILY, item.settings(), notes, Descriptor(2, item.from_buffers, 1), move)
 
 
 def text(layout: Layout, turn: Turn, item: TurnSchedule, task: KernelTask, name: str) -> StageText:

@@ -104,9 +104,12 @@ class MatmulFamily:
         ranked = sorted(legal, key=lambda item: found.estimate_us(item, task.sizes, chip))
         return tuple(Move(legal[item], strategy_of(item, legal[item]), self.name) for item in ranked)
 
+    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
+        return read_matmul(task, chip).refusal(MatmulSchedule.of(strategy))
+
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        schedule = MatmulSchedule.of(strategy)
-        return strategy_of(schedule, "") if read_matmul(task, chip).refusal(schedule) is None else None
+        legal = self.why_illegal(task, strategy, chip) is None
+        return strategy_of(MatmulSchedule.of(strategy), "") if legal else None
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return read_matmul(task, chip).estimate_us(MatmulSchedule.of(strategy), task.sizes, chip)

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import product
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.ascendc.kernels.matmul.problem import Product, Side, Triangle
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
@@ -35,7 +36,7 @@ _BASES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256)
 
 
 @frozen
-class MatmulSchedule:
+class MatmulSchedule(Settings):
     """A tile of the result is ``parts`` results of ``base_m`` x ``base_n`` beside each other. Steps are
     ``base_k`` deep in L0 and ``panel_k`` in L1, ``results`` fit L0C at a time. Tiles go down a strip of
     ``strip`` tiles and then to the right."""
@@ -48,10 +49,6 @@ class MatmulSchedule:
     results: int = 1
     strip: int = 1
 
-    @staticmethod
-    def of(strategy: Strategy) -> MatmulSchedule:
-        return MatmulSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
-
 
 def strategy_of(item: MatmulSchedule, move: str) -> Strategy:
     tile = f"{item.base_m} x {item.base_n * item.parts}"
@@ -59,14 +56,14 @@ def strategy_of(item: MatmulSchedule, move: str) -> Strategy:
         f"Tiles of {tile}, {item.base_k} deep in L0 and {item.panel_k} in L1.",
         "One result is stored while the next is computed." if item.results > 1 else "One result in L0C.",
     )
-    return Strategy("matmul", asdict(item), notes, Descriptor(3, 1, 2), move)
+    return Strategy("matmul", item.settings(), notes, Descriptor(3, 1, 2), move)
 
 
 def refusal(found: Product, item: MatmulSchedule, behind: Cost | None = None) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     size = ITEM_SIZE[found.dtype]
     bases = (item.base_m, item.base_n, item.base_k)
-    if min(*bases, item.panel_k) < _FRACTAL or item.strip < 1:
+    if min(*bases, item.panel_k) < _FRACTAL or min(item.strip, item.parts, item.results) < 1:
         return "A tile has at least one fractal in each direction."
     rules = (
         (any(length % _FRACTAL for length in bases), "Tiles are whole fractals."),

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attrs import asdict
-
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
@@ -29,12 +27,14 @@ from evokernel_core.ascendc.kernels.pooling.problem import (
 from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
 from evokernel_core.ascendc.kernels.pooling.text import planes_context, rows_context
 from evokernel_core.ascendc.kernels.rendering import kernel_text
+from evokernel_core.ascendc.kernels.settings import chosen
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
 Schedule = WindowSchedule | PlaneSchedule
+_KINDS: dict[str, type[Schedule]] = {"rows": WindowSchedule, "planes": PlaneSchedule}
 
 
 def _read(task: KernelTask) -> Window:
@@ -43,9 +43,8 @@ def _read(task: KernelTask) -> Window:
 
 def schedule_of(strategy: Strategy) -> Schedule:
     """The schedule that a strategy describes."""
-    settings = dict(strategy.settings)
-    form = settings.pop("lanes", "rows")
-    return PlaneSchedule(**settings) if form == "planes" else WindowSchedule(**settings)  # type: ignore[arg-type]
+    kind: type[Schedule] = chosen(strategy, "lanes", _KINDS)
+    return kind.of(strategy)
 
 
 def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
@@ -55,14 +54,14 @@ def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
             f"Tiles of {item.positions} elements of the result of sixteen planes.",
             "Sixteen planes at a time are turned, so that neighbours lie blocks apart.",
         ]
-        return Strategy("windowed", {"lanes": "planes", **asdict(item)}, tuple(notes), cell, move)
+        return Strategy("windowed", {"lanes": "planes", **item.settings()}, tuple(notes), cell, move)
     notes = [
         f"Tiles of {item.rows} rows and {item.columns} columns of the result.",
         "Rows of a window are combined as they lie in memory.",
     ]
     if window.is_across:
         notes.append("Sixteen rows at a time are turned, so that columns of a window lie blocks apart.")
-    return Strategy("windowed", {"lanes": "rows", **asdict(item)}, tuple(notes), cell, move)
+    return Strategy("windowed", {"lanes": "rows", **item.settings()}, tuple(notes), cell, move)
 
 
 def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:

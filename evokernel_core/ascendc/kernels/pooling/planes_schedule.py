@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.machine import LANES, VECTOR_START
 from evokernel_core.ascendc.kernels.pooling.buffers import Buffer
 from evokernel_core.ascendc.kernels.pooling.problem import Axis, Combine, Window
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
@@ -31,7 +32,7 @@ _SHARES = (32, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 10
 
 
 @frozen
-class PlaneSchedule:
+class PlaneSchedule(Settings):
     """Tiles of at most ``positions`` elements of a plane's result, in ``buffers`` buffers of the input."""
 
     positions: int
@@ -159,6 +160,8 @@ def _finding(line: int) -> Iterator[Buffer]:
 
 
 def is_legal(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], chip: Chip) -> bool:
+    if item.positions not in _SHARES:
+        return False
     small = in_positions(window, item, sizes) <= 4 * _MOST_POSITIONS
     return small and sum(buffer.total for buffer in buffers(window, item, sizes, "")) <= chip.ub_bytes
 

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.machine import LANES, VECTOR_START
 from evokernel_core.ascendc.kernels.pooling.buffers import Buffer
 from evokernel_core.ascendc.kernels.pooling.problem import Combine, Window
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
@@ -34,7 +35,7 @@ _PLAIN_COLUMNS = (*_COLUMNS, 4096, 8192)
 
 
 @frozen
-class WindowSchedule:
+class WindowSchedule(Settings):
     """A tile of ``rows`` x ``columns`` of the result, in ``buffers`` buffers of each queue. Where
     ``whole_turns``, rows lie whole turns over the memory banks apart, so that none that an instruction
     reads together with the result meets it in a bank."""
@@ -215,7 +216,7 @@ def _weighing(window: Window, item: WindowSchedule) -> float:
 def is_legal(window: Window, item: WindowSchedule, chip: Chip) -> bool:
     """Whether the tile fits the unified buffer and the limits of instructions."""
     copied = slab_rows(window, item) <= most_of("DataCopyPadIn", "blockCount")
-    few = copied and item.rows <= most_of("Max", "repeatTime")
+    few = copied and 1 <= item.rows <= most_of("Max", "repeatTime") and item.columns >= 1
     return few and sum(buffer.total for buffer in buffers(window, item, "")) <= chip.ub_bytes
 
 

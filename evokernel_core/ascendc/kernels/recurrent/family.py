@@ -59,7 +59,7 @@ class RecurrentFamily:
         return strategy_of(found, schedules.best(found, task.sizes, chip), "")
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here = read_recurrence(task), schedules.of(strategy)
+        found, here = read_recurrence(task), RecurrentSchedule.of(strategy)
         legal: dict[RecurrentSchedule, str] = {}
         for name, item in schedules.steps(found, here, task.sizes):
             if item != here and refusal(found, item, chip) is None:
@@ -67,15 +67,18 @@ class RecurrentFamily:
         ranked = sorted(legal, key=lambda item: estimate_us(found, item, task.sizes, chip))
         return tuple(Move(legal[item], strategy_of(found, item, legal[item]), self.name) for item in ranked)
 
+    def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
+        return refusal(read_recurrence(task), RecurrentSchedule.of(strategy), chip)
+
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
-        found, schedule = read_recurrence(task), schedules.of(strategy)
+        found, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
         return strategy_of(found, schedule, "") if refusal(found, schedule, chip) is None else None
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return estimate_us(read_recurrence(task), schedules.of(strategy), task.sizes, chip)
+        return estimate_us(read_recurrence(task), RecurrentSchedule.of(strategy), task.sizes, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        found, schedule = read_recurrence(task), schedules.of(strategy)
+        found, schedule = read_recurrence(task), RecurrentSchedule.of(strategy)
         if refusal(found, schedule, chip) is not None:
             raise PlanError("The strategy does not fit the memories of a core; draft it anew.")
         context = {

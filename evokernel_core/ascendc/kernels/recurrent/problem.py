@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
@@ -71,7 +72,7 @@ class Recurrence:
 
 
 @frozen
-class RecurrentSchedule:
+class RecurrentSchedule(Settings):
     """Units of ``batch`` sequences and ``hidden`` hidden units; steps of ``base_k`` in L0; L1 holds
     ``panels`` panels of weights, ``panel_k`` deep, and two of states, ``states_k`` deep; ``kept`` panels
     of weights more stay in L0."""

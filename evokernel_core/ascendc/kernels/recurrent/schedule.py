@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from attrs import asdict, evolve
+from attrs import evolve
 
 from evokernel_core.ascendc.kernels.recurrent.estimate import estimate_us
 from evokernel_core.ascendc.kernels.recurrent.problem import GATES, Recurrence, RecurrentSchedule
@@ -27,10 +27,6 @@ _MOST_BATCH = 128
 """Sequences of a tile: strides of the instructions that turn rows into columns hold them."""
 _STATES_BYTES = 64 * 1024
 """Of states that are in L1 at a time, twice."""
-
-
-def of(strategy: Strategy) -> RecurrentSchedule:
-    return RecurrentSchedule(**dict(strategy.settings))  # type: ignore[arg-type]
 
 
 def best(found: Recurrence, sizes: Mapping[str, int], chip: Chip) -> RecurrentSchedule:
@@ -160,4 +156,4 @@ def strategy_of(found: Recurrence, item: RecurrentSchedule, move: str) -> Strate
         notes.append("One panel of weights more stays in L0.")
     if found.stacked:
         notes.append(f"{found.chains} layers side by side, each two steps behind the one below.")
-    return Strategy("recurrent", asdict(item), tuple(notes), Descriptor(3, 3, 3), move)
+    return Strategy("recurrent", item.settings(), tuple(notes), Descriptor(3, 3, 3), move)

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, symbols_in, tensors_of
 from evokernel_core.ascendc.kernels.scan.problem import SCAN, Scan, read_scan
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
@@ -223,7 +223,7 @@ def _strategy(found: Put, item: PutSchedule, move: str) -> Strategy:
         "Writes in the order of indices.",
         *dealt,
     )
-    return Strategy("put", asdict(item), notes, Descriptor(2, 1, 2), move)
+    return Strategy("put", item.settings(), notes, Descriptor(2, 1, 2), move)
 
 
 def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageText:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import asdict, evolve, frozen
+from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import RESERVED_BYTES, TILE_START, VECTOR_START
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, parameter, symbols_in, tensors_of
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.sort.problem import SORT, Sort, read_sort
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -53,7 +54,7 @@ def _strategy(found: Sort, item: SortSchedule, move: str) -> Strategy:
     form = "Sorted tiles are merged in the workspace." if item.merges else form
     notes = (f"Tiles of {item.elements} elements, {item.buffers} buffer(s) of the input.", form)
     descriptor = Descriptor(3 if item.buffers > 1 else 2, 3, 1)
-    return Strategy("sort", asdict(item), notes, descriptor, move)
+    return Strategy("sort", item.settings(), notes, descriptor, move)
 
 
 def _is_long(item: SortSchedule) -> bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import asdict, frozen
+from attrs import frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Settings, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -104,7 +105,7 @@ def _refusal(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> s
 
 def _strategy(found: Framed, item: PhasesSchedule, move: str) -> Strategy:
     notes = (f"Tiles of at most {item.tile_bytes} bytes, two under way.",)
-    return Strategy("phases", asdict(item), notes, Descriptor(3, 0, 2), move)
+    return Strategy("phases", item.settings(), notes, Descriptor(3, 0, 2), move)
 
 
 def _cost_us(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> float:

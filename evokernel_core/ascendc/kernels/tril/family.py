@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from attrs import asdict, frozen
+from attrs import frozen
 
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
@@ -83,7 +83,7 @@ def _strategy(found: Triangle, item: CopySchedule, move: str) -> Strategy:
         f"The kept part of each row is copied in tiles of {item.tile_bytes} bytes, the rest is zeros.",
         f"{item.buffers} tiles are in flight.",
     )
-    return Strategy("triangle", asdict(item), notes, Descriptor(1, item.buffers, 1), move)
+    return Strategy("triangle", item.settings(), notes, Descriptor(1, item.buffers, 1), move)
 
 
 def _text(found: Triangle, item: CopySchedule, task: KernelTask, name: str) -> StageText:

@@ -1,0 +1,154 @@
+"""Strategies that other versions or other people stored: read, or refused with a sentence, never a crash."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from evokernel_core.ascendc import author
+from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.domain.errors import StrategyError
+from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
+from evokernel_core.domain.serial import from_data, to_data
+from evokernel_core.domain.tensor import TensorSpec
+
+Graphs = Callable[[Any], ValueRef]
+
+
+def _softmax(b: Any) -> ValueRef:
+    return b.call("_softmax.default", b.input("x", (64, 4096)), -1, False, shape=(64, 4096))
+
+
+def _product(b: Any) -> ValueRef:
+    return b.call("mm.default", b.input("x", (256, 512)), b.input("y", (512, 384)), shape=(256, 384))
+
+
+def _convolution(b: Any) -> ValueRef:
+    x, w = b.input("x", (4, 16, 32, 32)), b.input("w", (32, 16, 3, 3))
+    rest = ((1, 1), (1, 1), (1, 1), False, (0, 0), 1)
+    return b.call("convolution.default", x, w, None, *rest, shape=(4, 32, 32, 32))
+
+
+def _pooled(b: Any) -> ValueRef:
+    x = b.input("x", (4, 16, 32, 32))
+    return b.call("avg_pool2d.default", x, (2, 2), (2, 2), shape=(4, 16, 16, 16))
+
+
+def _argmax(b: Any) -> ValueRef:
+    return b.call("argmax.default", b.input("x", (64, 512)), 1, False, shape=(64,), dtype="int64")
+
+
+def _turned(b: Any) -> ValueRef:
+    turned = b.call("permute.default", b.input("x", (64, 512)), (1, 0), shape=(512, 64))
+    return b.call("clone.default", turned, shape=(512, 64))
+
+
+def _summed(b: Any) -> ValueRef:
+    return b.call("cumsum.default", b.input("x", (64, 512)), 1, shape=(64, 512))
+
+
+def _sorted(b: Any) -> ValueRef:
+    x = b.input("x", (64, 512))
+    outputs = [TensorSpec((64, 512), "float32"), TensorSpec((64, 512), "int64")]
+    return b.calls("sort.default", x, 1, outputs=outputs)
+
+
+def _chain(b: Any) -> ValueRef:
+    """A program: a product, and the softmax of its rows."""
+    made = _product(b)
+    return b.call("_softmax.default", made, -1, False, shape=(256, 384))
+
+
+GRAPHS: list[Graphs] = [
+    _softmax, _product, _convolution, _pooled, _argmax, _turned, _summed, _sorted, _chain,
+]  # fmt: skip
+VALUES: tuple[Setting, ...] = (
+    0, 1, 2, 3, 16, 64, 1000, 65_536, -1, 1 << 31, 1 << 70, True, False, 0.5, "", "rows", "matmul",
+)  # fmt: skip
+
+
+def _changed(rng: random.Random, strategy: Strategy) -> Strategy:
+    """The strategy with a few settings changed, added or left out."""
+    settings = dict(strategy.settings)
+    for _ in range(rng.randint(1, 3)):
+        name = rng.choice([*settings, "unknown", "0.unknown", "9.family", "chunks", "cut"])
+        if rng.random() < 0.2:
+            settings.pop(name, None)
+        else:
+            settings[name] = rng.choice(VALUES)
+    return evolve(strategy, settings=settings)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in range(1, 12))])
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda item: item.__name__.strip("_"))
+def test_a_changed_strategy_is_read_or_refused(graph: Graphs, seed: int, builder: Any, chip: Any) -> None:
+    b, rng = builder(), random.Random(f"{graph.__name__} {seed}")
+    task = b.task(graph(b))
+    start = author.initial(task, chip)
+    for _ in range(40):
+        strategy = _changed(rng, start)
+        author.adapt(task, strategy, chip)
+        try:
+            author.require_legal(task, strategy, chip)
+        except StrategyError as error:
+            assert str(error).endswith(".")
+            continue
+        author.moves(task, strategy, chip)
+        assert author.estimate_us(task, strategy, chip) > 0
+        author.write(task, strategy, chip)
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda item: item.__name__.strip("_"))
+def test_every_strategy_of_the_author_is_legal(graph: Graphs, builder: Any, chip: Any) -> None:
+    b = builder()
+    task = b.task(graph(b))
+    start = author.initial(task, chip)
+    author.require_legal(task, start, chip)
+    for move in author.moves(task, start, chip):
+        author.require_legal(task, move.strategy, chip)
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda item: item.__name__.strip("_"))
+def test_settings_that_this_version_does_not_know_are_left_out(
+    graph: Graphs, builder: Any, chip: Any
+) -> None:
+    b = builder()
+    task = b.task(graph(b))
+    start = author.initial(task, chip)
+    prefix = "0." if start.family == "program" else ""
+    other = evolve(start, settings={**dict(start.settings), f"{prefix}colour": "blue"})
+    assert author.write(task, other, chip).op_kernel_cpp == author.write(task, start, chip).op_kernel_cpp
+
+
+def test_a_strategy_of_a_newer_version_is_no_schedule_of_this_one(builder: Any, chip: Any) -> None:
+    b = builder()
+    task = b.task(_softmax(b))
+    newer = evolve(author.initial(task, chip), version=STRATEGY_VERSION + 1)
+    assert author.adapt(task, newer, chip) is None
+    with pytest.raises(StrategyError, match=f"version {STRATEGY_VERSION + 1}"):
+        author.write(task, newer, chip)
+
+
+def test_what_was_stored_without_a_version_is_of_the_first_one() -> None:
+    data = to_data(Strategy("matmul", {"base_m": 16}))
+    del data["version"]
+    assert from_data(data, Strategy).version == 1
+
+
+def test_a_schedule_lacks_no_setting_and_has_each_of_its_type() -> None:
+    from attrs import frozen
+
+    @frozen
+    class Tiles(Settings):
+        tile: int
+        fast: bool = False
+
+    assert Tiles.of(Strategy("x", {"tile": 4, "more": 1})) == Tiles(4)
+    for settings in ({}, {"tile": 4.0}, {"tile": True}, {"tile": -1}, {"tile": 4, "fast": 1}):
+        with pytest.raises(StrategyError, match="draft it anew"):
+            Tiles.of(Strategy("x", settings))
