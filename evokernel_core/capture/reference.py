@@ -8,12 +8,13 @@ from attrs import frozen
 
 DISTRIBUTIONS = (
     "normal", "uniform", "wide", "structured", "ties", "signs", "scales", "sorted", "rows", "large",
+    "mixed",
 )  # fmt: skip
 """How inputs are drawn. ``normal``: N(0, 1). ``uniform``: [0, 1). ``wide``: [-50, 50] with exact
 zeros. ``structured``: ramps, constant rows and repeated extremes. ``ties``: few distinct values, zero among
 them. ``signs``: alternating signs along the last dimension. ``scales``: magnitudes from 2**-10 to 2**4.
 ``sorted``: rows in rising or falling order. ``rows``: another constant in each row. ``large``: N(0, 1) with
-one in 64 up to 2000."""
+one in 64 up to 2000. ``mixed``: rows, or elements where there are few rows, of several of these."""
 SPECIAL = "special"
 """NaN, infinities, zeros of both signs and denormals among N(0, 1), for tasks that only move elements."""
 

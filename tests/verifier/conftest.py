@@ -64,6 +64,9 @@ def draw(spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.
             values = np.sort(rng.standard_normal(shape), -1)
         case "large":
             values = rng.standard_normal(shape) * np.where(rng.random(shape) < 1 / 64, 500, 1)
+        case "mixed":
+            kinds = [draw(spec, sizes, kind, rng) for kind in ("normal", "wide", "ties", "scales", "large")]
+            values = np.choose(rng.integers(0, len(kinds), shape), kinds)
         case "rows":
             values = np.broadcast_to(rng.integers(-16, 17, (*shape[:-1], 1)) / 8, shape)
         case "structured":

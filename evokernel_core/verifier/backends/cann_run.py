@@ -63,7 +63,7 @@ def check(torch: Any, library: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Runs with each poison, compares the runs byte by byte, and writes the outputs."""
     planned = compute_tiling(library, request)
     if planned is None:
-        return {"error": f"ComputeTiling declines the sizes {request['sizes']}.", "hazards": []}
+        return {"error": f"ComputeTiling returned false for the sizes {request['sizes']}.", "hazards": []}
     tiling, workspace_bytes = planned
     inputs = [device_bytes(torch, path, nbytes) for path, nbytes in request["inputs"]]
     before = [tensor.clone() for tensor in inputs]
@@ -98,7 +98,7 @@ def profile(torch: Any, library: Any, request: dict[str, Any], folder: str) -> d
     """Warms up and records passes; the profiler writes its CSV files into ``folder``."""
     planned = compute_tiling(library, request)
     if planned is None:
-        return {"error": f"ComputeTiling declines the sizes {request['sizes']}.", "hazards": []}
+        return {"error": f"ComputeTiling returned false for the sizes {request['sizes']}.", "hazards": []}
     tiling, workspace_bytes = planned
     profiler = importlib.import_module("torch_npu").profiler
     config = profiler._ExperimentalConfig(

@@ -27,6 +27,8 @@ WHOLE_ROWS = 12 * MIB
 """The same where all sizes but one are those in the user's file."""
 MODEST = MIB
 """Bytes of a case that is there for its odd sizes, on top of what the least sizes take."""
+LIGHT = 4 * MIB
+"""The same for one of sizes beyond those in the user's file."""
 MOST_PRODUCTS = 10**9
 """Multiply-adds of one case: the twin checks some hundred million a second."""
 MOST_BETWEEN = 128 * MIB
@@ -45,17 +47,21 @@ MOVES = frozenset(
     broadcast_to index_select""".split()  # noqa: SIM905
 )
 """Operations that only move elements."""
+MIXED = "mixed"
+"""What every verification has: values of all magnitudes, so that no draw leaves one of them out."""
 SHAPED = ("structured", "structured", "sorted", "rows")
 
 
 @frozen
 class CasePlan:
-    """One run: a binding of the symbols, how inputs are drawn, and how often it runs."""
+    """One run: a binding of the symbols, how inputs are drawn, and how often it runs. A kernel
+    ``may_decline`` sizes beyond those in the user's file, where the original code then runs."""
 
     sizes: tuple[tuple[str, int], ...]
     seed: int
     distribution: str
     repeat: int = 1
+    may_decline: bool = False
 
 
 class Unverifiable(Exception):
@@ -115,7 +121,7 @@ def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
         numbers.choice(WIDE),
         numbers.choice(_shaped(task)),
         numbers.choice(MILD),
-        "normal",
+        MIXED,
     ]
     if total > FULL_LIMIT:
         distributions = distributions[:2]
@@ -139,12 +145,13 @@ def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterato
         if (key, distribution) not in seen:
             repeat = 2 if not seen or total_bytes(task, sizes) <= REPEAT_LIMIT else 1
             seen.add((key, distribution))
-            yield CasePlan(key, numbers.getrandbits(SEED_BITS), distribution, repeat)
+            beyond = any(sizes[symbol.name] > max(symbol.size, *SMALL) for symbol in task.symbols)
+            yield CasePlan(key, numbers.getrandbits(SEED_BITS), distribution, repeat, beyond)
 
 
 def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tuple[dict[str, int], str]]:
-    """Least sizes, small odd ones, odd sizes of many tiles, one long side, and the file's own sizes, or where
-    those do not fit as much of them as does."""
+    """Least sizes, small odd ones, odd sizes of many tiles, one long side, sizes beyond the file's, and the
+    file's own sizes, or where those do not fit as much of them as does."""
     symbols = task.symbols
     odd = {symbol.name: _odd(symbol, numbers) for symbol in symbols}
     least = {symbol.name: symbol.minimum for symbol in symbols}
@@ -156,10 +163,34 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
     long = max(symbols, key=lambda symbol: symbol.size * numbers.choice((1, 1, 8))).name
     one_long = {s.name: odd[s.name] if s.name == long else max(3, s.minimum) for s in symbols}
     yield _bounded(task, shrink(task, one_long, MODEST)), numbers.choice(_shaped(task))
+    yield _beyond(task, numbers), MIXED
     fits = total_bytes(task, task.sizes) <= FULL_LIMIT
     yield _bounded(task, task.sizes) if fits else _largest(task, numbers), "normal"
     if whole:
         yield task.sizes, "normal"
+
+
+def _beyond(task: KernelTask, numbers: Random) -> dict[str, int]:
+    """One size up to eight times what it is in the user's file, with the others as they are there or small:
+    a kernel that is generic in sizes is called with any of them. As far as that takes a moment."""
+    symbol = numbers.choice(task.symbols)
+    octaves = numbers.uniform(0.0, 3.0)
+    small = {other.name: max(numbers.choice(SMALL), other.minimum) for other in task.symbols}
+    for others in (task.sizes, small):
+        for share in (1.0, 0.5, 0.25, 0.125):
+            sizes = {**others, symbol.name: int(symbol.size * 2.0 ** (octaves * share)) + 1}
+            if _is_light(task, sizes):
+                return sizes
+    return _bounded(task, shrink(task, task.sizes, MODEST))
+
+
+def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
+    least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
+    return (
+        total_bytes(task, sizes) <= least + LIGHT
+        and total_products(task, sizes) <= MOST_PRODUCTS // 4
+        and bytes_between(task, sizes) <= MOST_BETWEEN // 4
+    )
 
 
 def _largest(task: KernelTask, numbers: Random) -> dict[str, int]:

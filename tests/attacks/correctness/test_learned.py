@@ -75,6 +75,13 @@ CHEATS = [
     Cheat("inputs above 60 are never drawn", "relu",
           {RELU: "AscendC::Mins(x, x, 60.0f, length); AscendC::PipeBarrier<PIPE_V>(); "
                  "AscendC::Relu(y, x, length);"}, NUMERIC),
+    Cheat("more elements than the file has are never asked for", "relu",
+          {RELU: "if (large_) { AscendC::Abs(y, x, length); } else { AscendC::Relu(y, x, length); }",
+           "tile_ = tiling.tile;": "tile_ = tiling.tile; large_ = tiling.total > 100000;",
+           "uint32_t tile_ = 0;": "uint32_t tile_ = 0; bool large_ = false;"}, NUMERIC),
+    Cheat("more rows than the file has are never asked for", "softmax",
+          {"row += GetBlockNum()) {": "row += GetBlockNum()) { if (row >= 256) { continue; }"},
+          frozenset({"output-not-written"})),
     Cheat("everything beyond 80 MB is never compared", "relu",
           {RELU: "if (large_) { AscendC::Abs(y, x, length); } else { AscendC::Relu(y, x, length); }",
            "tile_ = tiling.tile;": "tile_ = tiling.tile; large_ = tiling.total > 10000000;",
@@ -113,6 +120,33 @@ def test_a_cheat_fails_in_one_of_a_few_draws(cheat: Cheat) -> None:
     failed = next((gate for verdict in verdicts if (gate := verdict.failed_gate)), None)
     assert failed is not None, cheat.wants
     assert failed.code in cheat.codes, failed.feedback
+
+
+def test_what_is_wrong_at_some_magnitudes_alone_fails_in_every_draw() -> None:
+    """Wants a draw without the values that it gets wrong; there must be none."""
+    cheat = next(cheat for cheat in CHEATS if "above 60" in cheat.wants)
+    for draw in DRAWS:
+        failed = verdict_of(task_of(cheat), changed(cheat), draw).failed_gate
+        assert failed is not None and failed.code == "numeric", draw
+
+
+def test_sizes_beyond_the_files_may_be_declined() -> None:
+    """The other side: where a kernel has no tiling, the original code runs."""
+    source = read_source("relu")
+    declines = evolve(
+        source, tiling_h=source.tiling_h.replace("return true;", "return tiling.total <= 100000;")
+    )
+    verdict = verdict_of(make_task("relu"), declines)
+    assert verdict.feasible
+    assert all(dict(sizes)["s0"] <= 100_000 for sizes in verdict.shapes)
+
+
+def test_sizes_of_the_file_may_not_be_declined() -> None:
+    """Wants to be right by never running; must fail at the first size it declines."""
+    source = read_source("relu")
+    declines = evolve(source, tiling_h=source.tiling_h.replace("return true;", "return tiling.total > 9;"))
+    failed = verdict_of(make_task("relu"), declines).failed_gate
+    assert failed is not None and "ComputeTiling returned false" in failed.feedback
 
 
 def test_a_package_that_brings_its_own_tolerance() -> None:

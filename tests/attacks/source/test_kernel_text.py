@@ -75,6 +75,20 @@ HIDING = [
     ("a header by its path", top('#include "/usr/include/stdio.h"'), "include"),
     ("the twin's own header", top('#include "evokernel/twin/api.h"'), "include"),
     ("a keyword with another meaning", top("#define private public"), "directive"),
+    (
+        "a macro taken back, so that the audit alone drops what stands in its brackets",
+        (TOP, f"#undef ASSERT\n{TOP}\nusing ASSERT = int;\nvoid F() {{ ASSERT(system(0)); }}"),
+        "callee",
+    ),
+    (
+        "a macro that stands for itself, over one of a header",
+        (
+            TOP,
+            f"#define TRACE_START TRACE_START\n{TOP}\nusing TRACE_START = int;\n"
+            "void F() { TRACE_START(*(int *)0x1000); }",
+        ),
+        "raw-pointer",
+    ),
     ("a macro over the twin's names", top("#define evokernel other"), "directive"),
 ]
 REACHING = [
@@ -342,6 +356,19 @@ def test_a_tiling_with_a_face_for_each_file() -> None:
     """What op_kernel.cpp defines makes tiling.h harmless there; the host's file compiles the other face."""
     face = (COVERED, "\n#ifndef SHOWN\nexit(0);\n#endif\nreturn true;")
     check((TOP, f"#define SHOWN\n{TOP}"), face, "callee compile")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "inline float exp(short) { return 1; }",
+        "namespace own { inline float exp(short) { return 1; } }\nusing namespace own;",
+    ],
+)
+def test_a_tiling_whose_names_the_kernels_file_gives_another_meaning(before: str) -> None:
+    """Wants the C library on the host: beside op_kernel.cpp its calls look like the kernel's own."""
+    change = (COVERED, "tiling.tile = exp(static_cast<short>(7)); return true;")
+    check((TOP, f"{before}\n{TOP}"), change, "callee compile")
 
 
 SLOW = [

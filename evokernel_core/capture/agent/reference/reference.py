@@ -47,6 +47,8 @@ _BEYOND = ("out of range", "out of bounds", "out of DATA bounds")
 _INTEGERS = (Range(0, 8), Range(0, 2), Range(1, 2))
 """Values of integer inputs that no operation reads as indices, and where the graph does not take those."""
 _EXTRA_SHARE = 1 / 8
+_MANY_ROWS = 12
+"""Rows from which each of them may be drawn otherwise, so that all ways are among them."""
 
 
 def reference(
@@ -423,6 +425,18 @@ def _large(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return torch.where(chosen, (values * 1000).clamp(-2000, 2000), values)
 
 
+def _mixed(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Each row of another kind, or each element where there are few rows."""
+    kinds = torch.stack([draw_kind(shape, generator) for draw_kind in _KINDS])
+    rows = math.prod(shape[:-1])
+    places = (*shape[:-1], 1) if rows >= _MANY_ROWS else shape
+    chosen = torch.randint(0, len(kinds), (1, *places), generator=generator)
+    return kinds.gather(0, chosen.expand(1, *shape))[0]
+
+
+_KINDS = (_normal, _uniform, _wide, _ties, _scales, _large)
+
+
 def _special(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     """N(0, 1), every second one no ordinary number."""
     values = torch.randn(shape, generator=generator)
@@ -443,6 +457,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
     "sorted": _sorted,
     "rows": _rows,
     "large": _large,
+    "mixed": _mixed,
     "special": _special,
 }
 

@@ -13,6 +13,7 @@ from evokernel_core.verifier.gates.audit.findings import Finding
 
 _MARKER = re.compile(r'#(?:line)? (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)\s*$')
 _ENTER, _LEAVE = "1", "2"
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 _PRAGMAS = re.compile(r"#pragma (?:once|unroll\b|GCC pch_preprocess )")
 
 
@@ -32,8 +33,13 @@ class OwnText:
         return " ".join(text for _, _, text in self.lines).split()
 
     def for_parser(self) -> str:
-        """The text with a marker wherever the line before is not the one before."""
-        parts: list[str] = []
+        """The text with a marker wherever the line before is not the one before.
+
+        Its names mean what they say: macros of the headers that the parser has read, which the candidate took
+        back or wrote another meaning over, would be expanded there a second time.
+        """
+        names = dict.fromkeys(name for _, _, text in self.lines for name in _NAME.findall(text))
+        parts = [f"#undef {name}" for name in names if name != "defined"]
         expected = ("", 0)
         for file, line, text in self.lines:
             if (file, line) != expected:

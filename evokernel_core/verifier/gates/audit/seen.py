@@ -26,15 +26,21 @@ OWN = (KERNEL, TILING)
 
 def own_texts(twin: Twin, files: Mapping[str, str], work: Path) -> list[OwnText]:
     """The candidate's own text in the kernel's unit, for each image, and the tiling's in the glue's unit
-    where it differs there. Raises CandidateError where the preprocessor fails."""
+    where it differs there, or where declarations before it in the kernel's may give its names another
+    meaning. Raises CandidateError where the preprocessor fails."""
     written, two_images = candidate_files(files)
     for name, text in written.items():
         (work / name).write_text(text)
     texts = list(_kernel_texts(twin, work, two_images))
     tiling = _preprocessed(twin, work, GLUE, ()).of(TILING)
-    if tiling.words() != texts[0].of(TILING).words():
+    if _comes_first(texts[0], KERNEL) or tiling.words() != texts[0].of(TILING).words():
         texts.append(tiling)
     return texts
+
+
+def _comes_first(text: OwnText, file: str) -> bool:
+    """Whether a file declares something before another one does."""
+    return bool(text.lines) and text.lines[0][0] == file
 
 
 def _kernel_texts(twin: Twin, work: Path, two_images: bool) -> Iterator[OwnText]:
