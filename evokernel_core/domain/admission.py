@@ -140,6 +140,8 @@ class _Graph:
         self._spec(item.spec)
         if item.kind is InputKind.SCALAR and item.spec.shape:
             raise TaskRefused(f"The number {item.name} has dimensions.")
+        if item.value is not None and item.kind is not InputKind.SCALAR:
+            raise TaskRefused(f"The input {item.name} has a value, which only numbers have.")
         if item.value is not None and not math.isfinite(item.value):
             raise TaskRefused(f"The setting {item.name} is no finite number.")
 

@@ -106,8 +106,14 @@ def parse_kernel(task: dict[str, Any], source: dict[str, Any]) -> tuple[KernelTa
 
 
 def job_id(task: KernelTask, source: KernelSource, backend: str, chip: str) -> str:
-    """What is judged, and by what: the same question has the same name."""
-    return hashlib.sha256("\n".join((task.task_id, source.source_id, backend, chip)).encode()).hexdigest()
+    """What is judged, and by what: the same question has the same name.
+
+    Captured settings are no part of a task's identity, but what is drawn lies around them: a kernel that is
+    right around other settings has another verdict.
+    """
+    settings = [str(item.value) for item in task.graph.inputs if item.value is not None]
+    question = (task.task_id, source.source_id, backend, chip, *settings)
+    return hashlib.sha256("\n".join(question).encode()).hexdigest()
 
 
 def check_bounds(data: Any, what: str, *, longest: int = LONGEST_WORD) -> None:

@@ -11,6 +11,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Severity
 from evokernel_core.twin.build import CandidateError
+from evokernel_core.twin.lexer import Kind, tokenize
 from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
@@ -27,7 +28,8 @@ not on what the kernel does about them; its latency is then that of a launch on 
 
 def merges(source: KernelSource) -> bool:
     """Whether a kernel merges sorted runs that do not fit the unified buffer, slice by slice."""
-    return "GetMrgSortResult" in source.op_kernel_cpp
+    words = tokenize(source.op_kernel_cpp)
+    return any(word.kind is Kind.NAME and word.text == "GetMrgSortResult" for word in words)
 
 
 def measure(

@@ -106,6 +106,22 @@ def test_use_one_key_for_two_kernels(town: Any) -> None:
     assert len(found) == 2
 
 
+def test_have_a_kernel_judged_around_settings_that_hide_its_error(town: Any) -> None:
+    """Asks first, with a factor of zero, so that the victim is given that verdict. They are two jobs."""
+    body = town.body("scale")
+    number = {"shape": [], "dtype": "float32", "contiguous": True}
+    ids = []
+    for value in (0.0, 0.125):
+        given = {"name": "factor", "spec": number, "kind": "scalar", "expression": "", "value": value}
+        inputs = [body["task"]["graph"]["inputs"][0], given]
+        task = {**body["task"], "graph": {**body["task"]["graph"], "inputs": inputs}}
+        with town.client(town.token(f"user-{len(ids)}")) as http:
+            answer = http.post("/v1/jobs", json={**body, "task": task})
+            assert answer.status_code == 201, answer.text
+            ids.append(answer.json()["id"])
+    assert ids[0] != ids[1]
+
+
 def test_exceed_the_day_in_parallel(town: Any) -> None:
     """Forty requests at once with six jobs left, over two tokens. Six are taken; 429 says when to return."""
     tokens = [town.token("user", jobs_a_day=6) for _ in range(2)]

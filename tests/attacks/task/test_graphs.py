@@ -141,6 +141,15 @@ HOSTILE = {
     "a category that is none": task(node("aten.relu.default", X), op_category="../../x"),
     "a tolerance of anything": task(tolerance={"rtol": {"float": "inf"}, "atol": 1}),
     "text that no terminal prints": task(node("aten.relu.default", X), name="t\x1b[2J"),
+    "a tensor of one value that is drawn around nothing": task(
+        node("aten.relu.default", X),
+        graph={
+            "inputs": [{"name": "x", "spec": SPEC, "kind": "tensor", "expression": "x", "value": 0.0}],
+            "nodes": [node("aten.relu.default", X)],
+            "outputs": [{"ref": "y", "index": 0}],
+            "updates": [],
+        },
+    ),
     "a setting that is no number": task(node("aten.relu.default", X), symbols=[{"name": "s0", "size": "x"}]),
 }  # fmt: skip
 

@@ -129,7 +129,7 @@ def _drawn(
 
 def _around(value: float, distribution: str, generator: torch.Generator) -> torch.Tensor:
     """A setting such as an eps: as captured, or up to four times as large or small; of the same sign."""
-    if distribution not in ("uniform", "wide"):
+    if distribution == "normal":
         return torch.tensor(value, dtype=torch.float32)
     exponent = torch.rand((), generator=generator) * 4.0 - 2.0
     return value * torch.exp2(exponent)
