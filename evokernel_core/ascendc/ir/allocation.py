@@ -21,24 +21,23 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
     """Every buffer's use, in the order of first use: a queue where copies fill or empty it."""
     loaded: set[Buffer] = set()
     stored: set[Buffer] = set()
-    for node, _ in kernel.walk():
+    for node in kernel.nodes:
         if isinstance(node, Copy):
             (loaded if node.is_load else stored).add(node.slice.buffer)
     by_copies = {(True, False): Use.INPUT, (False, True): Use.OUTPUT, (True, True): Use.THROUGH}
     return {
-        buffer: by_copies.get((buffer in loaded, buffer in stored), Use.SCRATCH)
-        for buffer in kernel.buffers()
+        buffer: by_copies.get((buffer in loaded, buffer in stored), Use.SCRATCH) for buffer in kernel.buffers
     }
 
 
 def bytes_of(kernel: Kernel) -> int:
     """Bytes of the unified buffer that the kernel takes, all stages together."""
-    return sum(buffer.stages * buffer.bytes for buffer in kernel.buffers())
+    return sum(buffer.stages * buffer.bytes for buffer in kernel.buffers)
 
 
 def written(kernel: Kernel) -> frozenset[Buffer]:
     """Buffers that an instruction or a load writes."""
-    return frozenset(item.buffer for node, _ in kernel.walk() for writes, item in accesses(node) if writes)
+    return frozenset(item.buffer for node in kernel.nodes for writes, item in accesses(node) if writes)
 
 
 def fits(kernel: Kernel, chip: Chip) -> bool:

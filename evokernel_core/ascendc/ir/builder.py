@@ -19,11 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Index, Param, Var, expr
+from attrs import evolve
+
+from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Index, Param, Var, ceil_div, expr, least
 from evokernel_core.ascendc.ir.nodes import (
     Buffer,
     Copy,
     For,
+    If,
     Instruction,
     Kernel,
     Let,
@@ -90,20 +93,37 @@ class Builder:
         self._add(Let(var, expr(value)))
         return var
 
-    def load(
+    def load(  # noqa: PLR0913
         self,
         target: Buffer | Slice,
         tensor: Tensor | TensorList,
         offset: Index,
         count: Index,
+        *,
         index: Expr | None = None,
+        rows: Index = 1,
+        apart: Index = 0,
+        zeroed: bool = False,
     ) -> None:
-        """Copies ``count`` elements from ``offset`` of a tensor into the unified buffer."""
-        self._add(Copy(Region(tensor, expr(offset), index), whole(target), expr(count)))
+        """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified
+        buffer (see Copy)."""
+        region = Region(tensor, expr(offset), index)
+        self._add(Copy(region, whole(target), expr(count), expr(rows), expr(apart), zeroed))
 
-    def store(self, tensor: Tensor, offset: Index, source: Buffer | Slice, count: Index) -> None:
-        """Copies ``count`` elements from the unified buffer to ``offset`` of a tensor."""
-        self._add(Copy(whole(source), Region(tensor, expr(offset)), expr(count)))
+    def store(
+        self,
+        tensor: Tensor,
+        offset: Index,
+        source: Buffer | Slice,
+        count: Index,
+        *,
+        rows: Index = 1,
+        apart: Index = 0,
+    ) -> None:
+        """Copies ``count`` elements from the unified buffer to ``offset`` of a tensor, or ``rows`` of so
+        many."""
+        region = Region(tensor, expr(offset))
+        self._add(Copy(whole(source), region, expr(count), expr(rows), expr(apart)))
 
     def call(self, key: str, *operands: Operand | Buffer | int, repeats: Index, template: str = "") -> None:
         """A vector instruction by its row in the API table; the first operand is written."""
@@ -117,25 +137,57 @@ class Builder:
             yield var
 
     @contextmanager
-    def loop(self, name: str, end: Index) -> Iterator[Var]:
+    def loop(self, name: str, end: Index, ctype: str = U32) -> Iterator[Var]:
         """A loop of one core."""
-        with self._loop(Var(name, U32), end, cores=False) as var:
+        with self._loop(Var(name, ctype), end, cores=False) as var:
             yield var
 
     @contextmanager
+    def pieces(self, name: str, span: tuple[Index, Index], most: Index) -> Iterator[tuple[Var, Var]]:
+        """A loop of one core over pieces of at most ``most`` of a span, whose end is not in it: where each
+        begins, under the name, and its length."""
+        begin, end = span
+        number = ceil_div(expr(end) - begin, most)
+        with self.loop(f"{name}Piece", number, U64) as piece:
+            start = self.let(name, expr(begin) + piece * most, U64)
+            left = self.let(f"{name}Left", expr(end) - start, U64)
+            yield start, self.let(f"{name}Count", least(left, most))
+
+    @contextmanager
     def _loop(self, var: Var, end: Index, *, cores: bool) -> Iterator[Var]:
-        self._blocks.append([])
-        yield var
-        body = tuple(self._blocks.pop())
-        self._add(For(var, expr(end), body, cores))
+        with self._block() as body:
+            yield var
+        self._add(For(var, expr(end), tuple(body), cores))
 
     @contextmanager
     def section(self, name: str, note: str = "") -> Iterator[None]:
         """Nodes that read as one step."""
+        with self._block() as body:
+            yield
+        self._add(Section(name, tuple(body), note))
+
+    @contextmanager
+    def when(self, left: Index, sign: str, right: Index) -> Iterator[None]:
+        """Nodes where ``left sign right`` holds."""
+        with self._block() as body:
+            yield
+        self._add(If(expr(left), sign, expr(right), tuple(body)))
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """Nodes where what the last ``when`` asks does not hold."""
+        last = self._blocks[-1].pop()
+        if not isinstance(last, If) or last.otherwise:
+            raise TypeError("Otherwise stands right behind a condition.")
+        with self._block() as body:
+            yield
+        self._add(evolve(last, otherwise=tuple(body)))
+
+    @contextmanager
+    def _block(self) -> Iterator[list[Node]]:
         self._blocks.append([])
-        yield
-        body = tuple(self._blocks.pop())
-        self._add(Section(name, body, note))
+        yield self._blocks[-1]
+        self._blocks.pop()
 
     def _add(self, node: Node) -> None:
         self._blocks[-1].append(node)
@@ -153,6 +205,11 @@ def whole(item: Buffer | Slice) -> Slice:
 def at(buffer: Buffer, offset: Index) -> Slice:
     """What lies in a buffer from element ``offset`` on."""
     return Slice(buffer, expr(offset))
+
+
+def read_as(ctype: str, item: Buffer | Slice) -> Slice:
+    """What lies there as elements of another type; offsets count the buffer's own."""
+    return evolve(whole(item), read_as=ctype)
 
 
 def _operand(item: Operand | Buffer | int) -> Operand:

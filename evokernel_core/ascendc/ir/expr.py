@@ -93,6 +93,10 @@ class Constant(Expr):
     value: int
     note: str = ""
 
+    @property
+    def ctype(self) -> str:
+        return U32 if self.value < 1 << 32 else U64
+
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return self.name
 
@@ -195,6 +199,11 @@ class Binary(Expr):
         return (self.left, self.right)
 
 
+def compared(left: Expr, sign: str, right: Expr, values: Mapping[str, int]) -> bool:
+    """Whether ``left sign right`` holds. Raises KeyError for a variable not given."""
+    return _COMPARED[sign](left.evaluate(values), right.evaluate(values))
+
+
 @frozen
 class Choice(Expr):
     """``then`` where ``left sign right`` holds, else ``otherwise``."""
@@ -211,7 +220,7 @@ class Choice(Expr):
         return f"({text})" if tightness else text
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        holds = _COMPARED[self.sign](self.left.evaluate(values), self.right.evaluate(values))
+        holds = compared(self.left, self.sign, self.right, values)
         return (self.then if holds else self.otherwise).evaluate(values)
 
     @property
@@ -285,6 +294,11 @@ def binary(op: str, left: Index, right: Index) -> Expr:
 def least(left: Index, right: Index) -> Expr:
     """The smaller of two."""
     return binary("min", left, right)
+
+
+def greatest(left: Index, right: Index) -> Expr:
+    """The larger of two."""
+    return binary("max", left, right)
 
 
 def ceil_div(value: Index, divisor: Index) -> Expr:

@@ -9,6 +9,7 @@ from attrs import frozen
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import Copy, Fields, For, Instruction, Kernel, Slice, SliceList, accesses
+from evokernel_core.ascendc.ir.steps import unmatched
 from evokernel_core.ascendc.ir.tile import nodes_of_tile
 from evokernel_core.twin.api import TypeRule, api_row
 from evokernel_core.twin.chip import Chip
@@ -22,7 +23,8 @@ _MOST_STAGES = 4
 @frozen
 class Broken:
     """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-stages``, ``unwritten-buffer``,
-    ``unread-buffer``, ``type``, ``parameter-limit``, ``alignment`` or ``no-tiles``."""
+    ``unread-buffer``, ``queue-order``, ``queue-direction``, ``type``, ``parameter-limit``, ``alignment`` or
+    ``no-tiles``."""
 
     rule: str
     place: str
@@ -32,14 +34,17 @@ class Broken:
 def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
     """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols."""
     yield from _buffers(kernel)
+    yield from _queues(kernel)
     used = allocation.bytes_of(kernel)
     if used > chip.ub_bytes:
         reason = f"The buffers take {used} bytes of the {chip.ub_bytes} of the unified buffer."
         yield Broken("ub-capacity", "kernel", reason)
-    if not any(isinstance(node, For) and node.cores for node, _ in kernel.walk()):
+    if not any(isinstance(node, For) and node.cores for node in kernel.nodes):
         yield Broken("no-tiles", "kernel", "No loop is dealt to cores.")
         return
     for met in nodes_of_tile(kernel, sizes):
+        if not met.times:
+            continue
         if isinstance(met.node, Instruction):
             yield from _types(met.node)
             yield from _parameters(met.node, met.values)
@@ -48,11 +53,12 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
                 yield from _alignment(met.node.key, item, aligned, values)
         elif isinstance(met.node, Copy):
             yield from _alignment("DataCopyPad", met.node.slice, BLOCK_BYTES, met.values)
+            yield from _rows(met.node, met.values)
 
 
 def _buffers(kernel: Kernel) -> Iterator[Broken]:
     written = allocation.written(kernel)
-    read = {item.buffer for node, _ in kernel.walk() for writes, item in accesses(node) if not writes}
+    read = {item.buffer for node in kernel.nodes for writes, item in accesses(node) if not writes}
     for buffer, use in allocation.uses(kernel).items():
         if buffer.stages > _MOST_STAGES or buffer.stages < 1 or (use is Use.SCRATCH and buffer.stages > 1):
             reason = f"{buffer.stages} stages are not from 1 to {_MOST_STAGES}, or nothing copies the buffer."
@@ -63,6 +69,36 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
             yield Broken("unread-buffer", buffer.name, "Nothing reads what is written.")
         if buffer.bytes % BLOCK_BYTES or buffer.bytes < BLOCK_BYTES:
             yield Broken("alignment", buffer.name, f"{buffer.bytes} bytes are no whole blocks.")
+
+
+def _queues(kernel: Kernel) -> Iterator[Broken]:
+    """What queues cannot hand over."""
+    used = allocation.uses(kernel)
+    for buffer in unmatched(kernel, used):
+        yield Broken("queue-order", buffer.name, "No step uses it after one that fills it.")
+    touched = {
+        item.buffer
+        for node in kernel.nodes
+        if isinstance(node, Instruction)
+        for _, item in accesses(node)
+        if used[item.buffer] is Use.THROUGH
+    }
+    for buffer in sorted(touched, key=lambda item: item.name):
+        reason = "It is loaded and stored, and an instruction works on it without a hand-over."
+        yield Broken("queue-direction", buffer.name, reason)
+
+
+def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
+    """The parameters of a copy against the limits of the API table; strides are gaps in bytes."""
+    key, stride = ("DataCopyPadIn", "srcStride") if node.is_load else ("DataCopyPadOut", "dstStride")
+    width, count = node.region.tensor.item_bytes, node.count.evaluate(values)
+    rows = node.rows.evaluate(values)
+    gap = (node.apart.evaluate(values) - count) * width if rows > 1 else 0
+    for name, given in (("blockCount", rows), ("blockLen", count * width), (stride, gap)):
+        limit = api_row(key).limit(name)
+        if not limit.low <= given <= limit.high:
+            reason = f"{name} is {given}, and takes {limit.low} to {limit.high}."
+            yield Broken("parameter-limit", key, reason)
 
 
 def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken]:
@@ -81,7 +117,7 @@ def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken
 def _types(node: Instruction) -> Iterator[Broken]:
     """Types of the operands against those that the API table lets go together."""
     rules = api_row(node.key).types
-    target, *sources = (item.buffer.ctype for _, item in node.slices())
+    target, *sources = (item.ctype for _, item in node.slices())
     if rules and not any(_matches(rule, target, sources) for rule in rules):
         reason = f"It takes no {' and '.join(sources) or 'numbers'} for a result of {target}."
         yield Broken("type", node.key, reason)

@@ -7,12 +7,13 @@ from the nodes (allocation.py, cost.py, and the printer), never said twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from functools import cached_property
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.ir.expr import Constant, Expr, Param, Var
+from evokernel_core.ascendc.ir.expr import Constant, Expr, Int, Param, Var, compared
 
 
 class Role(Enum):
@@ -83,10 +84,15 @@ class Buffer:
 
 @frozen
 class Slice:
-    """What lies in a buffer from element ``offset`` on."""
+    """What lies in a buffer from element ``offset`` on; ``read_as``: as elements of another type."""
 
     buffer: Buffer
     offset: Expr
+    read_as: str = ""
+
+    @property
+    def ctype(self) -> str:
+        return self.read_as or self.buffer.ctype
 
 
 @frozen
@@ -136,11 +142,16 @@ class Let:
 
 @frozen
 class Copy:
-    """``count`` consecutive elements between device memory and the unified buffer."""
+    """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
+    from each other, and the unified buffer, where each begins at a whole block. ``zeroed``: whether zeros
+    follow each row up to the next block; else anything does."""
 
     source: Region | Slice
     target: Region | Slice
     count: Expr
+    rows: Expr = field(factory=lambda: Int(1))
+    apart: Expr = field(factory=lambda: Int(0))
+    zeroed: bool = False
 
     @property
     def is_load(self) -> bool:
@@ -190,6 +201,29 @@ class For:
     body: tuple[Node, ...]
     cores: bool = False
 
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.body,)
+
+
+@frozen
+class If:
+    """``then`` where ``left sign right`` holds, else ``otherwise``."""
+
+    left: Expr
+    sign: str
+    right: Expr
+    then: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.then, self.otherwise)
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Raises KeyError for a variable not given."""
+        return compared(self.left, self.sign, self.right, values)
+
 
 @frozen
 class Section:
@@ -199,8 +233,12 @@ class Section:
     body: tuple[Node, ...]
     note: str = ""
 
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.body,)
 
-Node = Let | Copy | Instruction | For | Section
+
+Node = Let | Copy | Instruction | For | If | Section
 
 
 @frozen
@@ -224,42 +262,44 @@ class Kernel:
     params: tuple[Param | Require, ...]
     body: tuple[Node, ...]
 
-    def walk(self) -> Iterator[tuple[Node, tuple[For, ...]]]:
-        """Every node with the loops around it, outermost first."""
-        yield from _walk(self.body, ())
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node, in the order of the text."""
+        return tuple(flat(self.body))
 
     @property
     def tiles(self) -> For:
         """The loop that cores share. Raises StopIteration where there is none, which no builder makes."""
-        return next(node for node, _ in self.walk() if isinstance(node, For) and node.cores)
+        return next(node for node in self.nodes if isinstance(node, For) and node.cores)
 
+    @cached_property
     def buffers(self) -> tuple[Buffer, ...]:
         """In the order of their first use."""
-        found = (item.buffer for node, _ in self.walk() for _, item in accesses(node))
+        found = (item.buffer for node in self.nodes for _, item in accesses(node))
         return tuple(dict.fromkeys(found))
 
     def variables(self) -> tuple[Var, ...]:
         """Loop variables and local constants in the order of their definition."""
-        return tuple(node.var for node, _ in self.walk() if isinstance(node, (For, Let)))
+        return tuple(node.var for node in self.nodes if isinstance(node, (For, Let)))
 
     def expressions(self) -> Iterator[Expr]:
         """Every expression of the kernel and of its tiling, with what it is made of."""
         for item in self.params:
             whole = (item,) if isinstance(item, Param) else (item.left, item.right)
             yield from (part for one in whole for part in one.walk())
-        for node, _ in self.walk():
+        for node in self.nodes:
             yield from (part for one in expressions_of(node) for part in one.walk())
-        for buffer in self.buffers():
+        for buffer in self.buffers:
             yield from buffer.elements.walk()
 
 
-def _walk(nodes: tuple[Node, ...], loops: tuple[For, ...]) -> Iterator[tuple[Node, tuple[For, ...]]]:
+def flat(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Every node with all that are in it."""
     for node in nodes:
-        yield node, loops
-        if isinstance(node, For):
-            yield from _walk(node.body, (*loops, node))
-        elif isinstance(node, Section):
-            yield from _walk(node.body, loops)
+        yield node
+        if isinstance(node, (For, If, Section)):
+            for body in node.bodies:
+                yield from flat(body)
 
 
 def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
@@ -277,8 +317,10 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield node.value
         case For():
             yield node.end
+        case If():
+            yield from (node.left, node.right)
         case Copy():
-            yield from (node.count, node.region.offset, node.slice.offset)
+            yield from (node.count, node.rows, node.apart, node.region.offset, node.slice.offset)
             if node.region.index is not None:
                 yield node.region.index
         case Instruction():

@@ -6,7 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from evokernel_core.ascendc.ir.nodes import For, Kernel, Let, Node, Section
+from evokernel_core.ascendc.ir.expr import Expr, Var
+from evokernel_core.ascendc.ir.nodes import For, If, Kernel, Let, Node, Section, expressions_of
+
+_SAMPLES = 5
+_GOLDEN = 0.6180339887
+"""Multiples of it are spread evenly and meet no period of the tiles."""
 
 
 @frozen
@@ -20,8 +25,35 @@ class Met:
     inside: bool
 
 
+def samples(kernel: Kernel, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Numbers of tiles that stand for all: the first where all do the same work but for the last one, else
+    some that are spread over them."""
+    tiles = kernel.tiles.end.evaluate(sizes)
+    if not _work_depends_on_tile(kernel):
+        return (0,)
+    if tiles <= _SAMPLES:
+        return tuple(range(tiles))
+    return tuple(int((0.5 + place * _GOLDEN) % 1 * tiles) for place in range(_SAMPLES))
+
+
+def _work_depends_on_tile(kernel: Kernel) -> bool:
+    """Whether loops and choices inside a tile depend on its number."""
+    known = {kernel.tiles.var}
+    for node in kernel.nodes:
+        if isinstance(node, Let) and known & _variables(node.value):
+            known.add(node.var)
+        elif isinstance(node, (For, If)) and any(known & _variables(item) for item in expressions_of(node)):
+            return True
+    return False
+
+
+def _variables(item: Expr) -> set[Var]:
+    return {part for part in item.walk() if isinstance(part, Var)}
+
+
 def nodes_of_tile(kernel: Kernel, sizes: Mapping[str, int], tile: int = 0, turn: int = 0) -> Iterator[Met]:
-    """The nodes for tile number ``tile``, in the first turn (or another one) of the loops inside it."""
+    """The nodes for tile number ``tile``. A loop inside it is met as its first turns, all but one, and as its
+    last one, which may be shorter; ``turn``: as if each of the two came so many turns later or earlier."""
     values = dict(sizes)
     yield from _met(kernel.body, 1, values, (tile, turn), inside=False)
 
@@ -36,9 +68,16 @@ def _met(
                 values[node.var.name] = node.value.evaluate(values)
             case Section():
                 yield from _met(node.body, times, values, here, inside=inside)
+            case If():
+                holds = node.holds(values)
+                for taken, body in zip((holds, not holds), node.bodies, strict=True):
+                    yield from _met(body, times if taken else 0, values, here, inside=inside)
             case For(cores=True):
                 values[node.var.name] = here[0]
                 yield from _met(node.body, times, values, here, inside=True)
             case For():
-                values[node.var.name] = here[1]
-                yield from _met(node.body, times * node.end.evaluate(values), values, here, inside=inside)
+                turns, turn = node.end.evaluate(values), here[1]
+                for number, place in ((turns - 1, turn), (1, turns - 1 - turn)):
+                    values[node.var.name] = place
+                    met = times * number if turns > 0 else 0
+                    yield from _met(node.body, met, values, here, inside=inside)

@@ -43,12 +43,13 @@ class Burst:
 @frozen
 class Tile:
     """What one core does again and again: loads, stores and vector cycles in between; ``bound`` where
-    one buffer serves a load and its store."""
+    one buffer serves a load and its store. ``turns``: how often buffers are handed over meanwhile."""
 
     loads: tuple[Burst, ...]
     stores: tuple[Burst, ...]
     vector: float = 0.0
     bound: bool = False
+    turns: float = 1.0
 
 
 def kernel_us(
@@ -82,16 +83,16 @@ def _cycles(tile: Tile, held: float, cores: int, buffers: tuple[int, int], chip:
     asked = [request * math.fsum(map(_requests, items)) for items in (tile.loads, tile.stores)]
     back = spilled * written * table["gm.write_back_cost"] / device_rate
     ports = (read / device_rate + back, max((read + written) / cache_rate, sum(asked)))
-    arrives = max(load, read / device_rate, asked[0]) + table["mte.load_latency_cycles"]
-    leaves = max(store, written / cache_rate, back, asked[1]) + table["mte.store_latency_cycles"]
-    compute = tile.vector + (table["vector.tail_cycles"] if tile.vector else 0.0)
+    arrives = max(load, read / device_rate, asked[0]) + tile.turns * table["mte.load_latency_cycles"]
+    leaves = max(store, written / cache_rate, back, asked[1]) + tile.turns * table["mte.store_latency_cycles"]
+    compute = tile.vector + (tile.turns * table["vector.tail_cycles"] if tile.vector else 0.0)
     arrives = arrives if tile.loads else 0.0
     once = arrives + compute + leaves
     turns = [once / buffers[0]]
     if not tile.bound:
         turns = [(arrives + compute) / buffers[0], (compute + leaves) / buffers[1]]
     together = math.fsum(part**_CROWD for part in (load, store, tile.vector, *ports)) ** (1 / _CROWD)
-    return max(together, _FLAGS, *turns) + _SETTLING, once
+    return max(together, tile.turns * _FLAGS, *turns) + tile.turns * _SETTLING, once / tile.turns
 
 
 def grain_of(places: Iterable[int]) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from attrs import frozen
@@ -16,8 +17,10 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
-P = TypeVar("P")
+P = TypeVar("P", bound=Hashable)
 S = TypeVar("S", bound=Settings)
+_KEPT = 32
+"""Kernels that a family remembers: legality, cost and text are asked for one after another."""
 
 
 @frozen
@@ -44,14 +47,16 @@ class Design(Generic[P, S]):
 def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
     """The family of a design: legality, cost and text are those of the kernels that it builds."""
 
+    build = lru_cache(maxsize=_KEPT)(design.build)
+
     def cost_us(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> float:
-        return estimate_us(design.build(problem, schedule), sizes, chip)
+        return estimate_us(build(problem, schedule), sizes, chip)
 
     def refusal(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
         reason = design.why_illegal(problem, schedule)
         if reason is not None:
             return reason
-        broken = next(broken_rules(design.build(problem, schedule), chip, sizes), None)
+        broken = next(broken_rules(build(problem, schedule), chip, sizes), None)
         return None if broken is None else f"{broken.rule} of {broken.place}: {broken.reason}"
 
     return SearchingFamily(
@@ -61,10 +66,8 @@ def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
         starts=lambda problem, sizes, chip: design.schedules,
         steps=lambda problem, schedule, sizes, chip: design.neighbours(problem, schedule),
         refusal=refusal,
-        cost_us=lambda problem, schedule, sizes, chip: estimate_us(
-            design.build(problem, schedule), sizes, chip
-        ),
+        cost_us=cost_us,
         schedule_of=design.schedule.of,
         strategy_of=design.strategy_of,
-        text_of=lambda problem, schedule, task, name: design.build(problem, schedule),
+        text_of=lambda problem, schedule, task, name: build(problem, schedule),
     )

@@ -7,7 +7,8 @@ methods, whose parameters are what they use and do not define.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import indent
 
@@ -15,13 +16,25 @@ from attrs import frozen
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.expr import Call, Constant, Expr, Function, Param, Side, Size, Var
+from evokernel_core.ascendc.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Int,
+    Param,
+    Side,
+    Size,
+    Var,
+    ceil_div,
+)
 from evokernel_core.ascendc.ir.nodes import (
     Buffer,
     Copy,
     Enumerator,
     Fields,
     For,
+    If,
     Instruction,
     Kernel,
     Let,
@@ -36,15 +49,20 @@ from evokernel_core.ascendc.ir.nodes import (
     TensorList,
     accesses,
     expressions_of,
+    flat,
 )
+from evokernel_core.ascendc.ir.steps import Kind, Part, Round, Step, is_one_step, parts_of, rounds
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of
+from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import api_row
 
 _STEP = "    "
 _WIDTH = 96
 """Characters of a statement, indented by up to 24."""
+_IN_SETUP = {Kind.LOAD: "Fetch", Kind.COMPUTE: "Prepare", Kind.STORE: "Finish"}
+_IN_TILES = {Kind.LOAD: "CopyIn", Kind.COMPUTE: "Compute", Kind.STORE: "CopyOut"}
 
 
 def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
@@ -58,7 +76,7 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
 def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
     expressions = list(kernel.expressions())
     constants = [
-        f"constexpr uint32_t {item.name} = {item.value};{_comment(item.note)}"
+        f"constexpr {item.ctype} {item.name} = {item.value};{_comment(item.note)}"
         for item in dict.fromkeys(part for part in expressions if isinstance(part, Constant))
     ]
     needed = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
@@ -154,6 +172,9 @@ class _Printer:
         self._uses = allocation.uses(kernel)
         self._order = {var: place for place, var in enumerate(kernel.variables())}
         self._methods: list[str] = []
+        self._used: Counter[str] = Counter()
+        self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
+        self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
 
     def text(self, task: KernelTask) -> str:
         """The class and the global function."""
@@ -223,7 +244,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         lines += [
             f"LocalTensor<{buffer.ctype}> {buffer.name};"
             for buffer, use in self._uses.items()
-            if use is Use.SCRATCH
+            if use is Use.SCRATCH or buffer in self._kept
         ]
         return "\n".join(lines) + "\n"
 
@@ -235,70 +256,87 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
 
     def _process(self) -> str:
         """Process: the setup, and the tiles of a core."""
-        lines: list[str] = []
-        setup = tuple(node for node in self._kernel.body if not _is_tiles(node))
-        if setup:
-            lines += self._steps(setup, {"": "Prepare"})
-        tiles = self._kernel.tiles
-        name, end = tiles.var.name, tiles.end.cpp()
-        inner = self._steps(tiles.body, {"load": "CopyIn", "compute": "Compute", "store": "CopyOut"})
-        head = f"for ({tiles.var.ctype} {name} = GetBlockIdx(); {name} < {end}; {name} += GetBlockNum()) {{"
-        lines += [head, *(f"{_STEP}{line}" for line in inner), "}"]
-        return _method("void", "Process", "", lines)
+        return _method("void", "Process", "", self._body(parts_of(self._kernel.body), _IN_SETUP))
 
-    def _steps(self, nodes: Sequence[Node], names: dict[str, str]) -> list[str]:
-        """Consecutive nodes of one kind as calls of methods; local constants stay where they are."""
+    def _body(self, parts: Sequence[Part], names: Mapping[Kind, str]) -> list[str]:
+        """The parts of a body; between them it hands over the buffers that no step hands over alone."""
+        found = list(rounds(parts, self._uses))
         lines: list[str] = []
-        used: dict[str, int] = {}
-        for kind, run in groupby(nodes, _kind):
-            body = tuple(run)
-            if kind == "let":
-                lines += [line for node in body for line in self._lines(node)]
-                continue
-            name = names.get(kind, names.get("", "Compute"))
-            used[name] = used.get(name, 0) + 1
-            name += str(used[name]) if used[name] > 1 else ""
-            lines.append(self._called(_Phase(name, body)))
+        for place, part in enumerate(parts):
+            held = frozenset(
+                item.buffer
+                for item in found
+                for side in (item.fills, item.takes)
+                if place in side and not (item.is_whole and is_one_step(side, parts))
+            )
+            self._kept.update(dict.fromkeys(sorted(held, key=lambda item: item.name)))
+            whole = [item for item in found if item.is_whole]
+            lines += [line for item in whole for line in _taken_around(item, place, parts)]
+            lines += self._part(part, held, names)
+            lines += [line for item in whole for line in _given_around(item, place, parts)]
         return lines
 
-    def _called(self, phase: _Phase) -> str:
-        """The call of a step, whose method is kept."""
-        free = sorted(_free_variables(phase.body), key=self._order.__getitem__)
+    def _part(self, part: Part, held: frozenset[Buffer], names: Mapping[Kind, str]) -> list[str]:
+        match part:
+            case Let():
+                return self._lines(part)
+            case Step():
+                section = part.nodes[0]
+                if len(part.nodes) == 1 and isinstance(section, Section):
+                    return [self._called(_Phase(section.name, section.body, section.note), held)]
+                return [self._called(_Phase(self._numbered(names[part.kind]), part.nodes), held)]
+        place = len(self._methods)
+        inner = [self._body(body, _IN_TILES) for body in part.bodies]
+        if isinstance(part.node, Section):
+            phase = _Phase(part.node.name, part.node.body, part.node.note)
+            return [self._method_call(phase, [], inner[0], place)]
+        return _framed(part.node, inner)
+
+    def _numbered(self, name: str) -> str:
+        self._used[name] += 1
+        return name + (str(self._used[name]) if self._used[name] > 1 else "")
+
+    def _called(self, phase: _Phase, held: frozenset[Buffer]) -> str:
+        """The call of a step, whose method is kept. It takes and gives all buffers but those that are held
+        around it; a section inside another step works on those of that step."""
         place = len(self._methods)  # what it calls is written behind it
+        around, self._held = self._held, held
         lines = [line for node in phase.body for line in self._lines(node)]
-        parameters = [f"{var.ctype} {var.name}" for var in free]
-        arguments = [var.name for var in free]
-        queued = [item for item in _buffers_of(phase.body) if self._uses[item] is not Use.SCRATCH]
+        self._held = around
+        queued = [
+            item
+            for item in _buffers_of(phase.body)
+            if self._uses[item] is not Use.SCRATCH and item not in held
+        ]
         if phase.transfers:
             lines = [*self._taken(phase.body, queued), *lines, *self._given(phase.body, queued)]
-        else:
-            parameters = [f"LocalTensor<{item.ctype}> {item.name}" for item in queued] + parameters
-            arguments = [item.name for item in queued] + arguments
+            queued = []
+        return self._method_call(phase, queued, lines, place)
+
+    def _method_call(self, phase: _Phase, queued: Sequence[Buffer], lines: Sequence[str], place: int) -> str:
+        """The call of a method, which is kept at its place: it is given buffers and variables."""
+        free = sorted(_free_variables(phase.body), key=self._order.__getitem__)
+        given = [(f"LocalTensor<{item.ctype}>", item.name) for item in queued]
+        given += [(var.ctype, var.name) for var in free]
+        parameters = ", ".join(f"{ctype} {name}" for ctype, name in given)
         note = f"// {_wrapped(phase.note, '// ')}\n" if phase.note else ""
-        self._methods.insert(place, note + _method("void", phase.name, ", ".join(parameters), lines))
-        return f"{phase.name}({', '.join(arguments)});"
+        self._methods.insert(place, note + _method("void", phase.name, parameters, lines))
+        return f"{phase.name}({', '.join(name for _, name in given)});"
 
     def _taken(self, body: Sequence[Node], queued: Iterable[Buffer]) -> list[str]:
         """Buffers at the beginning of a step: new ones that it fills, others as the step before left them."""
-        return [
-            f"LocalTensor<{item.ctype}> {item.name} = {item.name}Queue."
-            f"{'AllocTensor' if self._fills(body, item) else 'DeQue'}<{item.ctype}>();"
-            for item in queued
-        ]
+        return [f"LocalTensor<{item.ctype}> {_taking(item, self._fills(body, item))}" for item in queued]
 
     def _given(self, body: Sequence[Node], queued: Iterable[Buffer]) -> list[str]:
         """Buffers at the end of a step: what it filled goes on, what it used up becomes free."""
-        return [
-            f"{item.name}Queue.{'EnQue' if self._fills(body, item) else 'FreeTensor'}({item.name});"
-            for item in queued
-        ]
+        return [_giving(item, self._fills(body, item)) for item in queued]
 
     def _fills(self, body: Sequence[Node], buffer: Buffer) -> bool:
         """Whether a step makes a queue's tensor: loads for one that they fill, instructions for others."""
         by_load = self._uses[buffer] in (Use.INPUT, Use.THROUGH)
         return any(
             writes and item.buffer == buffer and isinstance(node, Copy) is by_load
-            for node in _flat(body)
+            for node in flat(body)
             for writes, item in accesses(node)
         )
 
@@ -308,12 +346,11 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         match node:
             case Let():
                 return [f"const {node.var.ctype} {node.var.name} = {_as(node.value, node.var.ctype)};"]
-            case For():
-                var = node.var
-                head = f"for ({var.ctype} {var.name} = 0; {var.name} < {node.end.cpp()}; ++{var.name}) {{"
-                return [head, *(f"{_STEP}{line}" for one in node.body for line in self._lines(one)), "}"]
+            case For() | If():
+                bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
+                return _framed(node, bodies)
             case Section():
-                return [self._called(_Phase(node.name, node.body, node.note, transfers=False))]
+                return [self._called(_Phase(node.name, node.body, node.note, transfers=False), self._held)]
             case Copy():
                 return _copy(node)
             case Instruction():
@@ -321,31 +358,46 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         raise TypeError(f"The printer knows no {type(node).__name__}.")
 
 
-def _kind(node: Node) -> str:
-    """``let``, ``load``, ``store`` or ``compute``: what a step of a tile consists of."""
-    inner = [item for item in _flat([node]) if isinstance(item, (Copy, Instruction))]
-    if isinstance(node, Let):
-        return "let"
-    if all(isinstance(item, Copy) for item in inner):
-        loads = {item.is_load for item in inner if isinstance(item, Copy)}
-        if len(loads) == 1:
-            return "load" if loads.pop() else "store"
-    return "compute"
+def _framed(node: For | If, bodies: Sequence[Sequence[str]]) -> list[str]:
+    """A loop or a choice around the lines of its bodies."""
+    if isinstance(node, If):
+        condition = f"{node.left.cpp(Side.DEVICE, 1)} {node.sign} {node.right.cpp(Side.DEVICE, 1)}"
+        then, otherwise = (_indented(body) for body in bodies)
+        return [f"if ({condition}) {{", *then, *(["} else {", *otherwise] if otherwise else []), "}"]
+    name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
+    first, step = ("GetBlockIdx()", f"{name} += GetBlockNum()") if node.cores else ("0", f"++{name}")
+    head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"
+    return [head, *_indented(bodies[0]), "}"]
 
 
-def _is_tiles(node: Node) -> bool:
-    return isinstance(node, For) and node.cores
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"{_STEP}{line}" for line in lines]
 
 
-def _flat(nodes: Iterable[Node]) -> Iterator[Node]:
-    for node in nodes:
-        yield node
-        if isinstance(node, (For, Section)):
-            yield from _flat(node.body)
+def _taken_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
+    """What a body takes of a queue in front of a part."""
+    for side, fills in ((item.fills, True), (item.takes, False)):
+        if place == side[0] and not is_one_step(side, parts):
+            yield _taking(item.buffer, fills)
+
+
+def _given_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
+    """What a body gives to a queue behind a part."""
+    for side, fills in ((item.fills, True), (item.takes, False)):
+        if place == side[-1] and not is_one_step(side, parts):
+            yield _giving(item.buffer, fills)
+
+
+def _taking(buffer: Buffer, fills: bool) -> str:
+    return f"{buffer.name} = {buffer.name}Queue.{'AllocTensor' if fills else 'DeQue'}<{buffer.ctype}>();"
+
+
+def _giving(buffer: Buffer, fills: bool) -> str:
+    return f"{buffer.name}Queue.{'EnQue' if fills else 'FreeTensor'}({buffer.name});"
 
 
 def _buffers_of(nodes: Iterable[Node]) -> list[Buffer]:
-    found = (item.buffer for node in _flat(nodes) for _, item in accesses(node))
+    found = (item.buffer for node in flat(nodes) for _, item in accesses(node))
     return list(dict.fromkeys(found))
 
 
@@ -353,7 +405,7 @@ def _free_variables(nodes: Sequence[Node]) -> list[Var]:
     """What nodes use and do not define."""
     used: dict[Var, None] = {}
     defined: set[Var] = set()
-    for node in _flat(nodes):
+    for node in flat(nodes):
         for item in expressions_of(node):
             used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
         if isinstance(node, (Let, For)):
@@ -375,15 +427,25 @@ def _function(item: Function) -> str:
 
 
 def _copy(node: Copy) -> list[str]:
-    """DataCopyPad takes any length; what it pads behind the last block is never used."""
-    ctype = node.slice.buffer.ctype
+    """DataCopyPad takes any length; lines of several rows are gaps apart."""
+    ctype = node.slice.ctype
     length = f"static_cast<uint32_t>({node.count.cpp(Side.DEVICE, 2)} * sizeof({ctype}))"
-    arguments = [f"DataCopyExtParams{{1, {length}, 0, 0, 0}}"]
+    rows, gap = "1", "0"
+    if node.rows != Int(1):
+        rows = f"static_cast<uint16_t>({node.rows.cpp()})"
+        gap = f"static_cast<uint32_t>({(node.apart - node.count).cpp(Side.DEVICE, 2)} * sizeof({ctype}))"
     region, place = _region(node.region), _slice(node.slice)
     if not node.is_load:
-        return _call_lines("DataCopyPad", [f"{region}, {place}", *arguments])
+        run = f"DataCopyExtParams{{{rows}, {length}, 0, {gap}, 0}}"
+        return _call_lines("DataCopyPad", [f"{region}, {place}", run])
+    run = f"DataCopyExtParams{{{rows}, {length}, {gap}, 0, 0}}"
     padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
-    return _call_lines("DataCopyPad", [f"{place}, {region}", *arguments, padding])
+    if not node.zeroed:
+        return _call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
+    block = BLOCK_BYTES // node.slice.buffer.item_bytes
+    missing = f"static_cast<uint8_t>({((ceil_div(node.count, block)) * block - node.count).cpp()})"
+    padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {missing}, 0}}"
+    return _call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
 
 
 def _call_lines(name: str, arguments: Sequence[str]) -> list[str]:
@@ -451,7 +513,8 @@ def _as(value: Expr, ctype: str) -> str:
 
 def _slice(item: Slice) -> str:
     offset = item.offset.cpp()
-    return item.buffer.name if offset == "0" else f"{item.buffer.name}[{offset}]"
+    place = item.buffer.name if offset == "0" else f"{item.buffer.name}[{offset}]"
+    return f"{place}.ReinterpretCast<{item.read_as}>()" if item.read_as else place
 
 
 def _region(item: Region) -> str:

@@ -17,12 +17,7 @@ from evokernel_core.ascendc.ir.cost import estimate_us
 from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, ceil_div, expr, least
 from evokernel_core.ascendc.ir.legality import broken_rules
 from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel
-from evokernel_core.ascendc.print import files
-from evokernel_core.ascendc.print.vector_kernel import stage_text
 from evokernel_core.ascendc.shapes.sizes import extent
-from evokernel_core.domain.kernel import KernelSource, Strategy
-from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_kernel
 
 TILE = Constant("TILE", 256, "elements")
 
@@ -85,48 +80,23 @@ def halves() -> Kernel:
     return k.kernel()
 
 
-def run(kernel: Kernel, values: Any, graph: Any, chip: Any, folder: Any) -> Any:
-    """The output on the twin in checked mode; any hazard fails the test."""
-    task = graph.task(graph.call("relu.default", graph.input("x", ("n",)), shape=("n",)), symbols={"n": 4})
-    text = files.single(stage_text(kernel, task, "built"), 2)
-    built = build_kernel(KernelSource(*text, Strategy("built")))
-    (folder / "x.bin").write_bytes(values.astype(np.float32).tobytes())
-    size = values.size if kernel.note != "Two halves." else values.size // 256
-    request = RunRequest(
-        Mode.CHECK,
-        chip,
-        sizes=(size,),
-        inputs=(TensorFile(folder / "x.bin", values.nbytes),),
-        outputs=(TensorFile(folder / "y.bin", values.nbytes),),
-        repeat=2,
-    )
-    result = run_kernel(built, request)
-    assert result.status is Status.OK, result.message
-    assert not result.hazards
-    return np.fromfile(folder / "y.bin", np.float32)
-
-
 @given(st.integers(1, 40_000), st.integers(1, 3), st.booleans())
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_tiles_of_any_length(
-    builder: Any, chip: Any, tmp_path_factory: Any, count: int, stages: int, in_place: bool
-) -> None:
+def test_tiles_of_any_length(on_kernel: Any, count: int, stages: int, in_place: bool) -> None:
     values = np.arange(count, dtype=np.float32) % 1000
-    result = run(
-        affine(stages=stages, in_place=in_place), values, builder(), chip, tmp_path_factory.mktemp("r")
-    )
+    result = on_kernel(affine(stages=stages, in_place=in_place), values)
     np.testing.assert_array_equal(result, values * 3 + 1)
 
 
 @pytest.mark.parametrize("count", [1, 255, 256, 257, 100_000])
-def test_a_copy_through_one_queue(count: int, builder: Any, chip: Any, tmp_path: Any) -> None:
+def test_a_copy_through_one_queue(count: int, on_kernel: Any) -> None:
     values = np.arange(count, dtype=np.float32)
-    np.testing.assert_array_equal(run(copied(), values, builder(), chip, tmp_path), values)
+    np.testing.assert_array_equal(on_kernel(copied(), values), values)
 
 
-def test_loops_sections_and_a_setup(builder: Any, chip: Any, tmp_path: Any) -> None:
-    values = np.arange(256 * 70, dtype=np.float32)
-    np.testing.assert_array_equal(run(halves(), values, builder(), chip, tmp_path), values)
+def test_loops_sections_and_a_setup(on_kernel: Any) -> None:
+    values = np.arange(256 * 70, dtype=np.float32).reshape(70, 256)
+    np.testing.assert_array_equal(on_kernel(halves(), values), values)
 
 
 def test_queues_follow_from_who_writes_and_reads() -> None:
@@ -146,7 +116,7 @@ def test_larger_tiles_and_more_stages_cost_less_where_bytes_are_few(chip: Any) -
 
 def changed(kernel: Kernel, **of_first_buffer: Any) -> Kernel:
     """The kernel with another first buffer."""
-    first = kernel.buffers()[0]
+    first = kernel.buffers[0]
     return _replaced(kernel, first, evolve(first, **of_first_buffer))
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from attrs import frozen
 
-from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.ir.builder import Builder, read_as
+from evokernel_core.ascendc.ir.expr import U64, Choice, Constant, Expr, Int, Size, least
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel
+from evokernel_core.ascendc.kernels.built import Design, family_of
 from evokernel_core.ascendc.kernels.layout import copy as copying
 from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.chip import Chip
 
 OPS = frozenset({"aten.triu.default", "aten.tril.default"})
 _FILL_BYTES = 16384
@@ -53,31 +51,6 @@ def read_triangle(task: KernelTask) -> Triangle:
     return Triangle(source, upper, shift + (not upper), product(sizes[:-2]), sizes[-2], sizes[-1], width)
 
 
-def _starts(found: Triangle, sizes: Sizes, chip: Chip) -> Iterator[CopySchedule]:
-    return copying.starts()
-
-
-def _steps(
-    found: Triangle, here: CopySchedule, sizes: Sizes, chip: Chip
-) -> Iterator[tuple[str, CopySchedule]]:
-    return copying.steps(here)
-
-
-def _refusal(found: Triangle, item: CopySchedule, sizes: Sizes, chip: Chip) -> str | None:
-    used = item.tile_bytes * item.buffers + _FILL_BYTES
-    return "The tiles do not fit the unified buffer." if used > chip.ub_bytes else None
-
-
-def _cost_us(found: Triangle, item: CopySchedule, sizes: Sizes, chip: Chip) -> float:
-    """Modelled microseconds: a tile is a row, half of it kept."""
-    rows = found.matrices.evaluate(sizes) * found.height.evaluate(sizes)
-    length = found.columns.evaluate(sizes) * found.width / 2
-    kept = Burst(max(1.0, length / item.tile_bytes), 1, min(length, item.tile_bytes), grain_of([found.width]))
-    zero = Burst(max(1.0, length / _FILL_BYTES), 1, min(length, _FILL_BYTES), grain_of([found.width]))
-    tile = Tile((kept,), (kept, zero), bound=True)
-    return kernel_us([(rows, tile)], 3 * rows * length, (item.buffers, item.buffers), chip)
-
-
 def _strategy(found: Triangle, item: CopySchedule, move: str) -> Strategy:
     notes = (
         f"The kept part of each row is copied in tiles of {item.tile_bytes} bytes, the rest is zeros.",
@@ -86,34 +59,52 @@ def _strategy(found: Triangle, item: CopySchedule, move: str) -> Strategy:
     return Strategy("triangle", item.settings(), notes, Descriptor(1, item.buffers, 1), move)
 
 
-def _text(found: Triangle, item: CopySchedule, task: KernelTask, name: str) -> StageText:
-    """What lies beside the triangle is not even read, so that it may be anything."""
-    sizes = {key: getattr(found, key).cpp() for key in ("matrices", "height", "columns")}
-    return kernel_text(
-        "tril",
-        name,
-        s=item,
-        fill_bytes=_FILL_BYTES,
-        upper=found.upper,
-        first=found.first,
-        width=found.width,
-        type=RAW[found.width],
-        symbols=symbols_in(task, sizes.values()),
-        source=parameter(found.source),
-        parameters=parameters_of(task),
-        **sizes,
+def build(found: Triangle, schedule: CopySchedule) -> Kernel:
+    """The kernel of a schedule. What lies beside the triangle is not read, so that it may be anything."""
+    width, ctype = found.width, RAW[found.width]
+    tile, fill = Constant("TILE", schedule.tile_bytes // width), Constant("FILL", _FILL_BYTES // width)
+    which = "upper" if found.upper else "lower"
+    k = Builder(f"Keeps the {which} triangle of matrices; the rest becomes zero and is never read.")
+    source = k.input("source", parameter(found.source), ctype, width)
+    result = k.output("result", "output", ctype, width)
+    height = k.param("height", Size(found.height), "of one matrix")
+    columns = k.param("columns", Size(found.columns))
+    rows = k.param("rows", Size(found.matrices) * height, "of all matrices")
+    k.require(rows, ">=", 1)
+    k.require(columns, ">=", 1)
+    run = Buffer("run", ctype, width, tile, schedule.buffers)
+    zeros = Buffer("zeros", ctype, width, fill)
+    halves = read_as("uint16_t", zeros)
+    k.call("Duplicate", halves, Converted(Int(0), "uint16_t"), _FILL_BYTES // 2, repeats=_FILL_BYTES // 256)
+    with k.cores("row", rows) as row:
+        start = k.let("start", row * columns, U64)
+        second = k.let("second", _second(row % height, found.first), U64)
+        border = k.let("border", least(second, columns), U64)
+        kept, lost = ((border, columns), (0, border)) if found.upper else ((0, border), (border, columns))
+        with k.pieces("column", kept, tile) as (column, count):
+            k.load(run, source, start + column, count)
+            k.store(result, start + column, run, count)
+        with k.section("Fill"), k.pieces("column", lost, fill) as (column, count):
+            k.store(result, start + column, zeros, count)
+    return k.kernel()
+
+
+def _second(row: Expr, first: int) -> Expr:
+    """The column where the second part of a row begins, were rows long enough."""
+    shift = Constant("SHIFT", abs(first), "columns from the diagonal to the second part of a row")
+    return row + shift if first >= 0 else Choice(row, ">", shift, row - shift, Int(0))
+
+
+FAMILY = family_of(
+    Design(
+        name="triangle",
+        ops=dict.fromkeys(sorted(OPS), "kernel"),
+        read=read_triangle,
+        schedule=CopySchedule,
+        schedules=tuple(copying.starts()),
+        neighbours=lambda found, here: copying.steps(here),
+        why_illegal=lambda found, item: None,
+        build=build,
+        strategy_of=_strategy,
     )
-
-
-FAMILY = SearchingFamily(
-    name="triangle",
-    ops=dict.fromkeys(sorted(OPS), "kernel"),
-    read=read_triangle,
-    starts=_starts,
-    steps=_steps,
-    refusal=_refusal,
-    cost_us=_cost_us,
-    schedule_of=CopySchedule.of,
-    strategy_of=_strategy,
-    text_of=_text,
 )

@@ -1,0 +1,258 @@
+"""Steps, blocks and what queues hand over between them; tiles that differ in their work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.ir import allocation
+from evokernel_core.ascendc.ir.builder import Builder, at, read_as
+from evokernel_core.ascendc.ir.cost import estimate_us
+from evokernel_core.ascendc.ir.expr import U64, Constant, Int, Size, expr
+from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Copy, Instruction, Kernel
+from evokernel_core.ascendc.ir.steps import Block, Part, Step, parts_of, pipelines, rounds
+from evokernel_core.ascendc.ir.tile import nodes_of_tile, samples
+from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
+from evokernel_core.ascendc.kernels.tril.family import Triangle
+from evokernel_core.ascendc.kernels.tril.family import build as triangle
+from evokernel_core.ascendc.print.vector_kernel import stage_text
+from evokernel_core.ascendc.shapes.sizes import extent
+
+ROW = Constant("ROW", 1024)
+PART = Constant("PART", 256)
+
+
+class Rows:
+    """A kernel of rows of 1024 elements, with its tensors and the length of a piece."""
+
+    def __init__(self) -> None:
+        self.k = Builder("Rows.")
+        self.x, self.y = self.k.input("x", "x", "float", 4), self.k.output("y", "output", "float", 4)
+        self.rows = self.k.param("rows", Size(extent("n")))
+        self.k.require(self.rows, ">=", 1)
+
+    def buffer(self, name: str, elements: Constant = PART, stages: int = 2) -> Buffer:
+        return Buffer(name, "float", 4, elements, stages)
+
+    def add(self, to: Any, left: Any, right: Any, count: Constant = PART) -> None:
+        self.k.call("Add", to, left, right, count, repeats=count // 64)
+
+
+def pinned() -> Kernel:
+    """y = x + 1, whose ones are stored in front of every row's pieces too."""
+    r = Rows()
+    ones, taken, made = r.buffer("ones", stages=1), r.buffer("taken"), r.buffer("made")
+    r.k.call("Duplicate", ones, Converted(Int(1), "float"), PART, repeats=4)
+    with r.k.cores("row", r.rows) as row:
+        r.k.store(r.y, row * ROW, ones, PART)
+        with r.k.loop("part", 3) as part:
+            place = r.k.let("place", row * ROW + (part + 1) * PART, U64)
+            r.k.load(taken, r.x, place, PART)
+            r.add(made, taken, ones)
+            r.k.store(r.y, place, made, PART)
+    return r.k.kernel()
+
+
+def twice() -> Kernel:
+    """y = x + the sum of the row's pieces: every piece is loaded in two passes."""
+    r = Rows()
+    taken, made, total = r.buffer("taken"), r.buffer("made"), r.buffer("total", stages=1)
+    with r.k.cores("row", r.rows) as row:
+        r.k.call("Duplicate", total, Converted(Int(0), "float"), PART, repeats=4)
+        with r.k.loop("part", 4) as part:
+            r.k.load(taken, r.x, row * ROW + part * PART, PART)
+            r.add(total, total, taken)
+        with r.k.loop("part", 4) as part:
+            r.k.load(taken, r.x, row * ROW + part * PART, PART)
+            r.add(made, taken, total)
+            r.k.store(r.y, row * ROW + part * PART, made, PART)
+    return r.k.kernel()
+
+
+def gathered() -> Kernel:
+    """y = x + x by pieces, of which a whole row is stored at once; odd rows are added once more."""
+    r = Rows()
+    taken, made = r.buffer("taken"), r.buffer("made", ROW)
+    with r.k.cores("row", r.rows) as row:
+        with r.k.loop("part", 4) as part:
+            r.k.load(taken, r.x, row * ROW + part * PART, PART)
+            r.add(at(made, part * PART), taken, taken)
+            with r.k.when(row % 2, "==", 1):
+                r.add(at(made, part * PART), at(made, part * PART), taken)
+            with r.k.otherwise():
+                r.k.call(
+                    "Adds",
+                    at(made, part * PART),
+                    at(made, part * PART),
+                    Converted(Int(0), "float"),
+                    PART,
+                    repeats=4,
+                )
+        r.k.store(r.y, row * ROW, made, ROW)
+    return r.k.kernel()
+
+
+def outline(parts: tuple[Part, ...]) -> list[Any]:
+    """Kinds of steps; the parts of a block as a list."""
+    found: list[Any] = []
+    for part in parts:
+        if isinstance(part, Step):
+            found.append(part.kind.value)
+        elif isinstance(part, Block):
+            found += [outline(body) for body in part.bodies if body]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (pinned, ["compute", ["store", ["load", "compute", "store"]]]),
+        (twice, [["compute", ["load", "compute"], ["load", "compute", "store"]]]),
+        (gathered, [[["load", "compute"], "store"]]),
+    ],
+)
+def test_what_is_mixed_is_a_block(make: Callable[[], Kernel], expected: list[Any]) -> None:
+    assert outline(parts_of(make().body)) == expected
+
+
+def test_rounds_belong_to_the_innermost_body_that_has_them_whole() -> None:
+    kernel = gathered()
+    used = allocation.uses(kernel)
+    (tiles,) = (part for part in parts_of(kernel.body) if isinstance(part, Block))
+    (whole,) = rounds(tiles.bodies[0], used)
+    assert (whole.buffer.name, whole.fills, whole.takes) == ("made", (0,), (1,))
+    (loop, _) = tiles.bodies[0]
+    assert isinstance(loop, Block)
+    inner = {item.buffer.name: item.is_whole for item in rounds(loop.bodies[0], used)}
+    assert inner == {"taken": True, "made": False}
+
+
+def test_loops_that_load_are_pipelines() -> None:
+    names = {make: [loop.var.name for loop in pipelines(make())] for make in (pinned, twice, gathered)}
+    assert names == {pinned: ["part"], twice: ["part", "part"], gathered: ["part"]}
+
+
+@pytest.mark.parametrize("make", [pinned, twice, gathered])
+def test_they_are_legal_and_right(make: Any, builder: Any, on_kernel: Any, chip: Any) -> None:
+    assert not list(broken_rules(make(), chip, {"n": 70}))
+    x = np.random.default_rng(3).integers(0, 50, (70, 1024)).astype("f4")
+    pieces = x.reshape(70, 4, 256)
+    expected = {
+        pinned: np.concatenate([np.ones((70, 256), "f4"), x[:, 256:] + 1], 1),
+        twice: (pieces + pieces.sum(1, keepdims=True)).reshape(70, 1024),
+        gathered: x * (2 + np.arange(70)[:, None] % 2),
+    }[make]
+    np.testing.assert_array_equal(on_kernel(make(), x), expected)
+
+
+def test_text_of_what_a_body_holds(builder: Any) -> None:
+    graph = builder()
+    task = graph.task(graph.call("relu.default", graph.input("x", ("n",)), shape=("n",)), symbols={"n": 4})
+    text = stage_text(pinned(), task, "rows").kernel
+    assert text.count("ones = onesQueue.DeQue<float>();") == 1
+    assert text.index("onesQueue.FreeTensor(ones);") > text.index("CopyOut2(")
+    assert "LocalTensor<float> ones;" in text
+    assert text.count("LocalTensor<float> ones") == 2  # a member, and the tensor that Prepare fills
+
+
+def _used_before_filled() -> Kernel:
+    r = Rows()
+    taken, made = r.buffer("taken"), r.buffer("made")
+    with r.k.cores("row", r.rows) as row:
+        r.add(made, taken, taken)
+        r.k.store(r.y, row * ROW, made, PART)
+        r.k.load(taken, r.x, row * ROW, PART)
+    return r.k.kernel()
+
+
+def _worked_on_between() -> Kernel:
+    r = Rows()
+    run = r.buffer("run")
+    with r.k.cores("row", r.rows) as row:
+        r.k.load(run, r.x, row * ROW, PART)
+        r.add(run, run, run)
+        r.k.store(r.y, row * ROW, run, PART)
+    return r.k.kernel()
+
+
+def _copied(rows: int, apart: int) -> Kernel:
+    r = Rows()
+    run = r.buffer("run", Constant("ALL", 8 * 4096), 1)
+    with r.k.cores("row", r.rows) as row:
+        r.k.load(run, r.x, row * ROW, 3, rows=rows, apart=apart, zeroed=True)
+        r.k.store(r.y, row * ROW, run, 3, rows=rows, apart=apart)
+    return r.k.kernel()
+
+
+@pytest.mark.parametrize(
+    ("legal", "illegal", "rule"),
+    [
+        (twice(), _used_before_filled(), "queue-order"),
+        (pinned(), _worked_on_between(), "queue-direction"),
+        (_copied(4095, 1000), _copied(4096, 1000), "parameter-limit"),
+        (_copied(2, 1 << 30), _copied(2, (1 << 30) + 3), "parameter-limit"),
+    ],
+)
+def test_a_broken_rule_is_named(legal: Kernel, illegal: Kernel, rule: str, chip: Any) -> None:
+    assert not list(broken_rules(legal, chip, {"n": 1}))
+    assert rule in {item.rule for item in broken_rules(illegal, chip, {"n": 1})}
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 3), (5, 3), (70, 13), (7, 16)])
+def test_rows_apart_with_zeros_behind_them(rows: int, width: int, on_kernel: Any) -> None:
+    """Each row of 16 elements in turn is doubled, its first ``width`` ones alone; others become zeros."""
+    r = Rows()
+    taken, made = r.buffer("taken", Constant("ALL", 70 * 16)), r.buffer("made", Constant("ALL", 70 * 16))
+    with r.k.cores("tile", 1):
+        r.k.load(taken, r.x, 0, width, rows=rows, apart=16, zeroed=True)
+        pitch = -(-width // 8) * 8
+        r.k.call("Add", made, taken, taken, expr(rows * pitch), repeats=rows * pitch // 64 + 1)
+        r.k.store(r.y, 0, made, pitch, rows=rows, apart=16)
+        if pitch < 16:
+            r.k.call("Duplicate", made, Converted(Int(0), "float"), 70 * 16, repeats=20)
+            r.k.store(r.y, 8, made, 8, rows=rows, apart=16)
+    x = np.arange(rows * 16, dtype="f4").reshape(rows, 16) + 1
+    expected = x * 2 * (np.arange(16) < width)
+    np.testing.assert_array_equal(on_kernel(r.k.kernel(), x), expected)
+
+
+def _triangle(upper: bool = False, width: int = 4) -> Kernel:
+    """Of n matrices with m rows and columns."""
+    return triangle(
+        Triangle("x", upper, int(not upper), extent("n"), extent("m"), extent("m"), width),
+        CopySchedule(8192, 2),
+    )
+
+
+def test_tiles_of_unequal_work_are_sampled(chip: Any) -> None:
+    assert samples(twice(), {"n": 1000}) == (0,)
+    numbers = samples(_triangle(), {"n": 50, "m": 256})
+    places = [number % 256 for number in numbers]
+    assert len(set(places)) == len(places)
+    assert 0.4 < np.mean(places) / 256 < 0.65
+    assert samples(_triangle(), {"n": 1, "m": 3}) == (0, 1, 2)
+    upper, lower = (estimate_us(_triangle(item), {"n": 1, "m": 4096}, chip) for item in (True, False))
+    assert upper == pytest.approx(lower, rel=0.1)
+
+
+@pytest.mark.parametrize("columns", [1, 2048, 2049, 5000, 6144])
+def test_a_loop_is_met_as_often_as_it_turns(columns: int) -> None:
+    """The last row of a lower triangle keeps all its columns, in pieces of 2048."""
+    kernel = _triangle()
+    met = list(nodes_of_tile(kernel, {"n": 1, "m": columns}, columns - 1))
+    loads = [item for item in met if isinstance(item.node, Copy) and item.node.is_load]
+    assert sum(item.times for item in loads) == -(-columns // 2048)
+    counted = sum(item.times * item.node.count.evaluate(item.values) for item in loads)  # type: ignore[union-attr]
+    assert counted == columns
+
+
+def test_elements_read_as_another_type() -> None:
+    kernel = _triangle(width=1)
+    (fill,) = (node for node in kernel.nodes if isinstance(node, Instruction))
+    (target,) = (item for _, item in fill.slices())
+    assert (target.buffer.ctype, target.ctype) == ("uint8_t", "uint16_t")
+    assert read_as("half", target).ctype == "half"
