@@ -55,26 +55,25 @@ def analytic_us(row: Row) -> float | None:
 
 
 def _time(work: Work, chip: Chip, kernel_side: bool) -> float:
-    constants = chip.constants
     cores = min(chip.aiv, work.cores)
     moved = work.read + work.written
     spilled = max(0.0, moved - chip.l2_bytes) * work.written / max(moved, 1.0)
     copies = max(
-        (work.read + spilled * constants["gm.write_back_cost"]) / (constants["gm.hbm_achieved_gbps"] * 1e3),
-        moved / (cores * constants["mte.load_bytes_per_cycle"] * chip.mhz),
-        work.through_l2 / (chip.aic * constants["mte.cube_load_hit_bytes_per_cycle"] * chip.mhz),
+        (work.read + spilled * chip.gm.write_back_cost) / chip.gm.memory_bytes_us,
+        moved / (cores * chip.mte.load_bytes_per_cycle * chip.mhz),
+        work.through_l2 / (chip.aic * chip.mte.cube_load_hit_bytes_per_cycle * chip.mhz),
     )
-    start = constants["vector.startup_cycles"] + constants["vector.tail_cycles"]
-    lanes = work.simple / constants["vector.elements_per_cycle.simple_b32"]
-    lanes += work.slow / constants["vector.elements_per_cycle.transcendental"]
+    start = chip.vector.startup_cycles + chip.vector.tail_cycles
+    lanes = work.simple / chip.vector.elements_per_cycle.simple_b32
+    lanes += work.slow / chip.vector.elements_per_cycle.transcendental
     vector = work.elements * lanes + work.rows * work.row_instructions * start
     vector_us = vector / (cores * chip.mhz)
     cube_us = work.macs / (CUBE_SHARE * chip.aic * MACS[work.item] * chip.mhz)
     busy = copies + vector_us if work.chained else max(copies, vector_us)
-    launch = constants["launch.start_us"]
+    launch = chip.launch.start_us
     if not kernel_side:
         blocks = chip.aic if work.macs else cores
-        launch += chip.launch_us + blocks * constants["launch.per_block_us"]
+        launch += chip.launch_us + blocks * chip.launch.per_block_us
     return launch + max(busy, cube_us)
 
 

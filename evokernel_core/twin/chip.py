@@ -1,4 +1,8 @@
-"""Chips: the constants of one NPU model, read from ``chips/<name>.toml``."""
+"""Chips: the constants of one NPU model, read from ``chips/<name>.toml``.
+
+Whoever chooses by a constant reads it from a typed field of ``Chip``; a new chip is a data file
+(docs/contributing.md).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,183 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from attrs import field, frozen
+from attrs import AttrsInstance, field, fields, frozen
 
 from evokernel_core.domain.errors import UsageError
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 CHIPS = Path(__file__).parent / "chips"
 DEFAULT_CHIP = "ascend910b1"
+
+_FLOAT_BYTES = 4
+S = TypeVar("S", bound=AttrsInstance)
+
+
+@frozen
+class Launch:
+    """Microseconds of a launch beside ``Chip.launch_us``: for each block, and before a core's first
+    instruction."""
+
+    per_block_us: float
+    start_us: float
+
+
+@frozen
+class Memory:
+    """Bytes of a core's memories beside ``Chip.ub_bytes``, and how many buffers the queues of one position
+    may have."""
+
+    l1_bytes: int
+    l0a_bytes: int
+    l0b_bytes: int
+    l0c_bytes: int
+    max_queue_buffers: int
+
+    @property
+    def l0_bytes(self) -> int:
+        """What L0A and L0B both have."""
+        return min(self.l0a_bytes, self.l0b_bytes)
+
+
+@frozen
+class Scalar:
+    """Cycles of the scalar unit: an element of the unified buffer that it reads or writes."""
+
+    local_access_cycles: float
+
+
+@frozen
+class Sync:
+    """Cycles between cores: one direction of a hand-over from cube to vector core, and a barrier."""
+
+    cross_core_cycles: float
+    sync_all_cycles: float
+
+
+@frozen
+class Rates:
+    """Elements that a vector core takes in a cycle, by an instruction's class in the API table and, where
+    they differ, by the bits of an element."""
+
+    simple_b16: float
+    simple_b32: float
+    simple_b64: float
+    transcendental: float
+    mul_add_dst_b16: float
+    mul_add_dst_b32: float
+    reduce_repeat_b16: float
+    reduce_repeat_b32: float
+    reduce_block_b16: float
+    reduce_block_b32: float
+    gather: float
+    gather_block_b16: float
+    gather_block_b32: float
+    gather_mask_b16: float
+    gather_mask_b32: float
+    sort: float
+
+    def of(self, cost: str, bits: int) -> float:
+        """Of a class of the API table; of the simple class where the class has no figure."""
+        names = (f"{cost}_b{bits}", cost, f"simple_b{bits}")
+        return next(float(getattr(self, name)) for name in names if hasattr(self, name))
+
+
+@frozen
+class Vector:
+    """The vector unit: cycles of an instruction beside its repeats, by its class, and bytes of a bank over
+    all groups."""
+
+    startup_cycles: float
+    startup_transcendental_cycles: float
+    startup_reduce_cycles: float
+    startup_reduce_block_cycles: float
+    tail_cycles: float
+    counter_tail_cycles: float
+    bank_bytes: int
+    elements_per_cycle: Rates
+
+    def startup(self, cost: str) -> float:
+        """Cycles that an instruction of a class of the API table takes beside its repeats."""
+        apart = {
+            "transcendental": self.startup_transcendental_cycles,
+            "reduce_repeat": self.startup_reduce_cycles,
+            "reduce_block": self.startup_reduce_block_cycles,
+        }
+        return apart.get(cost, self.startup_cycles)
+
+
+@frozen
+class Mte:
+    """The copy engines of one core: bytes a cycle, cycles, and the bytes at whose multiples bursts start
+    that move no more than they have. ``hit`` is said of what lies in L2."""
+
+    load_bytes_per_cycle: float
+    load_latency_cycles: float
+    load_hit_bytes_per_cycle: float
+    load_hit_latency_cycles: float
+    cube_load_hit_bytes_per_cycle: float
+    store_bytes_per_cycle: float
+    store_latency_cycles: float
+    min_copy_cycles: float
+    min_burst_cycles: float
+    aligned_bytes: int
+
+
+@frozen
+class Gm:
+    """Device memory and L2, which all cores share: GB/s that kernels reach, what writing back and meeting at
+    one address cost beside reading, and requests a cycle."""
+
+    hbm_achieved_gbps: float
+    l2_gbps: float
+    write_back_cost: float
+    same_address_cost: float
+    requests_per_cycle: float
+
+    @property
+    def memory_bytes_us(self) -> float:
+        """Bytes a microsecond from device memory."""
+        return self.hbm_achieved_gbps * 1e3
+
+    @property
+    def l2_bytes_us(self) -> float:
+        """Bytes a microsecond to and from L2."""
+        return self.l2_gbps * 1e3
+
+
+@frozen
+class Cube:
+    """The matrix side of one core: bytes and elements a cycle, cycles beside the work, and how many times
+    longer a fractal of float takes than one of half."""
+
+    l1_l0a_bytes_per_cycle: float
+    l1_l0b_bytes_per_cycle: float
+    load_overhead_cycles: float
+    mmad_overhead_cycles: float
+    mmad_latency_cycles: float
+    mmad_float_cycles: float
+    fixpipe_b16_elements_per_cycle: float
+    fixpipe_b32_elements_per_cycle: float
+    fixpipe_overhead_cycles: float
+    fixpipe_gm_bytes_per_cycle: float
+
+    def fractal_cycles(self, item_bytes: int) -> float:
+        """Cycles of 16 x 16 results, a block deep."""
+        return self.mmad_float_cycles if item_bytes == _FLOAT_BYTES else 1.0
+
+    def depth_a_cycle(self, item_bytes: int) -> float:
+        """How deep the product is that 16 x 16 results take in a cycle."""
+        return BLOCK_BYTES // item_bytes / self.fractal_cycles(item_bytes)
+
+    def fixpipe_elements(self, item_bytes: int) -> float:
+        """Results that leave L0C in a cycle."""
+        return (
+            self.fixpipe_b32_elements_per_cycle
+            if item_bytes == _FLOAT_BYTES
+            else self.fixpipe_b16_elements_per_cycle
+        )
 
 
 @frozen
@@ -22,8 +195,9 @@ class Chip:
 
     ``aic`` and ``aiv``: cube and vector cores. ``mhz``: core clock. ``ub_bytes``: unified buffer
     of a vector core that a kernel may use. ``hbm_bytes``: device memory. ``hbm_gbps``: its peak
-    rate in GB/s. ``l2_bytes``: shared L2. ``launch_us``: cost of one kernel launch. ``constants``
-    holds every number of the file by its dotted key, the ones above included.
+    rate in GB/s. ``l2_bytes``: shared L2. ``launch_us``: cost of one kernel launch. The other fields
+    are sections of the file. ``constants`` holds every number of the file by its dotted key, for the
+    runner.
     """
 
     name: str
@@ -35,8 +209,16 @@ class Chip:
     hbm_gbps: float
     l2_bytes: int
     launch_us: float
-    constants: Mapping[str, float] = field(hash=False, factory=dict)
-    path: Path = field(hash=False, eq=False, default=CHIPS)
+    launch: Launch = field(hash=False)
+    memory: Memory = field(hash=False)
+    scalar: Scalar = field(hash=False)
+    sync: Sync = field(hash=False)
+    vector: Vector = field(hash=False)
+    mte: Mte = field(hash=False)
+    gm: Gm = field(hash=False)
+    cube: Cube = field(hash=False)
+    constants: Mapping[str, float] = field(hash=False)
+    path: Path = field(hash=False, eq=False)
 
 
 def chip_names() -> tuple[str, ...]:
@@ -55,28 +237,48 @@ def load_chip(name: str = DEFAULT_CHIP) -> Chip:
 
 
 def parse_chip(name: str, path: Path) -> Chip:
-    """The chip of a TOML file. Raises UsageError where a required constant is missing.
+    """The chip of a TOML file. Raises UsageError where a constant is missing or is none.
 
-    ``base = "ascend910b1"`` takes the constants that the file does not state from that chip.
+    ``base = "ascend910b1"`` takes the constants that the file does not state from that chip, a file beside
+    this one or one of ours.
     """
     constants = _constants(path)
 
-    def need(key: str) -> float:
-        value = _by_last_part(constants, key)
+    def need(section: str, key: str) -> float:
+        value = constants.get(f"{section}.{key}")
         if value is None:
-            raise UsageError(f"The chip file {path} lacks {key}; add it in the section that it belongs to.")
+            raise UsageError(
+                f"The chip file {path} lacks {section}.{key}; add {key} to its section [{section}]."
+            )
+        if value < 0 or (value == 0 and not key.endswith(("_cycles", "_us"))):
+            raise UsageError(f"{section}.{key} of the chip file {path} is {value:g}; give a positive number.")
         return value
 
-    return Chip(
+    def read(section: str, kind: type[S], **known: Any) -> S:
+        """A section into the fields of ``kind`` that are not ``known``."""
+        return kind(
+            **known,
+            **{
+                item.name: (int if item.type in (int, "int") else float)(need(section, item.name))
+                for item in fields(kind)
+                if item.name not in known
+            },
+        )
+
+    rates = read("vector.elements_per_cycle", Rates)
+    return read(
+        "chip",
+        Chip,
         name=name,
-        aic=int(need("aic")),
-        aiv=int(need("aiv")),
-        mhz=need("mhz"),
-        ub_bytes=int(need("ub_bytes")),
-        hbm_bytes=int(need("hbm_bytes")),
-        hbm_gbps=need("hbm_gbps"),
-        l2_bytes=int(need("l2_bytes")),
-        launch_us=need("launch_us"),
+        launch_us=need("launch", "launch_us"),
+        launch=read("launch", Launch),
+        memory=read("memory", Memory),
+        scalar=read("scalar", Scalar),
+        sync=read("sync", Sync),
+        vector=read("vector", Vector, elements_per_cycle=rates),
+        mte=read("mte", Mte),
+        gm=read("gm", Gm),
+        cube=read("cube", Cube),
         constants=constants,
         path=path,
     )
@@ -85,8 +287,13 @@ def parse_chip(name: str, path: Path) -> Chip:
 def _constants(path: Path) -> dict[str, float]:
     table = tomllib.loads(path.read_text())
     base = table.get("base")
-    inherited = _constants(path.parent / f"{base}.toml") if base else {}
-    return {**inherited, **dict(_flatten(table))}
+    if base is None:
+        return dict(_flatten(table))
+    beside = (folder / f"{base}.toml" for folder in (path.parent, CHIPS))
+    found = next((file for file in beside if file != path and file.is_file()), None)
+    if found is None:
+        raise UsageError(f"The chip file {path} is based on {base!r}, of which there is no file.")
+    return {**_constants(found), **dict(_flatten(table))}
 
 
 def runner_text(chip: Chip) -> str:
@@ -106,8 +313,3 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
                 yield dotted, float(number)
             case dict():
                 yield from _flatten(value, f"{dotted}.")
-
-
-def _by_last_part(constants: Mapping[str, float], key: str) -> float | None:
-    matches = (value for dotted, value in constants.items() if dotted.rpartition(".")[2] == key)
-    return next(matches, None)

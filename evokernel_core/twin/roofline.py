@@ -11,9 +11,10 @@ from collections.abc import Mapping
 
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.indexed import chosen_bytes
+from evokernel_core.twin.isa import FRACTAL
 from evokernel_core.twin.products import (
     RECURRENT,
     multiply_adds,
@@ -102,7 +103,7 @@ def _moved_us(read: int, written: int, chip: Chip) -> float:
     the writes (the add_high_performance sample: 402 MB in 171 us).
     """
     spilled = max(0, written - chip.l2_bytes)
-    l2_us = (read + written) / _l2_rate(chip)
+    l2_us = (read + written) / chip.gm.l2_bytes_us
     return max((read + spilled) / (chip.hbm_gbps * 1e3), l2_us)
 
 
@@ -151,12 +152,7 @@ def _steps_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) ->
     direction by direction, and in each the cube cores wait for states and the vector cores for products."""
     if node.op not in RECURRENT:
         return 0.0
-    return (
-        steps_of_recurrent(node, graph, sizes)
-        * 2
-        * chip.constants.get("sync.cross_core_cycles", 0.0)
-        / chip.mhz
-    )
+    return steps_of_recurrent(node, graph, sizes) * 2 * chip.sync.cross_core_cycles / chip.mhz
 
 
 def _copied_us(from_memory: int, read: int, written: int, chip: Chip) -> float:
@@ -166,8 +162,10 @@ def _copied_us(from_memory: int, read: int, written: int, chip: Chip) -> float:
     """
     touched = read + written
     back = max(0.0, touched - chip.l2_bytes) * written / max(touched, 1)
-    cost = chip.constants.get("gm.write_back_cost", 1.0)
-    return max((from_memory + back * cost) / _achieved_rate(chip), touched / _l2_rate(chip))
+    return max(
+        (from_memory + back * chip.gm.write_back_cost) / chip.gm.memory_bytes_us,
+        touched / chip.gm.l2_bytes_us,
+    )
 
 
 def _left_in_l2(ref: ValueRef, size: int, graph: Graph, chip: Chip) -> bool:
@@ -180,20 +178,9 @@ def _left_in_l2(ref: ValueRef, size: int, graph: Graph, chip: Chip) -> bool:
     return maker is not None and size <= chip.l2_bytes // 2
 
 
-def _l2_rate(chip: Chip) -> float:
-    """Bytes a microsecond to and from L2, which absorbs what an op writes while all of it fits."""
-    return chip.constants.get("gm.l2_gbps", chip.hbm_gbps) * 1e3
-
-
-def _achieved_rate(chip: Chip) -> float:
-    """Bytes a microsecond from device memory that well-written kernels reach."""
-    return chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
-
-
 def launch_us(chip: Chip, cores: int = 0) -> float:
     """Modelled microseconds that a launch costs before any work; 0 cores: all vector cores."""
-    per_block = chip.constants.get("launch.per_block_us", 0.0)
-    return chip.launch_us + (cores or chip.aiv) * per_block + chip.constants.get("launch.start_us", 0.0)
+    return chip.launch_us + (cores or chip.aiv) * chip.launch.per_block_us + chip.launch.start_us
 
 
 def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
@@ -206,7 +193,7 @@ def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None =
     read, written = traffic(task, bound)
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
     moved = _copied_us(read, read, written, chip)
-    one_core = read / (chip.constants.get("mte.load_bytes_per_cycle", math.inf) * chip.mhz)
+    one_core = read / (chip.mte.load_bytes_per_cycle * chip.mhz)
     return min(
         launch_us(chip, cores) + max(moved, one_core / cores, _cycles_us(work, chip) * chip.aiv / cores)
         for cores in range(1, chip.aiv + 1)
@@ -221,17 +208,20 @@ def _read_bytes(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
     return graph.spec(ref).nbytes(sizes)
 
 
-_DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16, "int8": 32, "complex64": 4 / 3}
-"""16 x 16 results of one cycle of a cube core are this deep; "Cube instruction theoretical performance".
-A product of complex numbers takes at least three of real ones."""
-
-
 def _product_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
     """Microseconds of products with every cube core busy all the time; 0 for any other op."""
     count = multiply_adds(node, graph, sizes)
     if count == 0:
         return 0.0
-    return count / 256 / _DEPTH_A_CYCLE[node.outputs[0].dtype] / chip.aic / chip.mhz
+    return count / FRACTAL**2 / _depth_a_cycle(node.outputs[0].dtype, chip) / chip.aic / chip.mhz
+
+
+def _depth_a_cycle(dtype: str, chip: Chip) -> float:
+    """How deep 16 x 16 results of a cycle are; a product of complex numbers takes at least three of real
+    ones."""
+    if dtype == "complex64":
+        return chip.cube.depth_a_cycle(ITEM_SIZE["float32"]) / 3
+    return chip.cube.depth_a_cycle(ITEM_SIZE[dtype])
 
 
 def op_name(op: str) -> str:
@@ -278,12 +268,12 @@ def _elements(spec: TensorSpec, sizes: Mapping[str, int]) -> int:
 
 def _rate(slow: bool, spec: TensorSpec, chip: Chip) -> float:
     """Elements a cycle of one vector core."""
-    table = chip.constants
+    rates = chip.vector.elements_per_cycle
     if slow:
-        return table["vector.elements_per_cycle.transcendental"]
-    width = {"float16": "b16", "bfloat16": "b16", "int16": "b16", "int64": "b64", "float64": "b64"}
-    narrow = {"int8": "b16", "uint8": "b16", "bool": "b16"}  # computed as 16-bit lanes
-    return table[f"vector.elements_per_cycle.simple_{(width | narrow).get(spec.dtype, 'b32')}"]
+        return rates.transcendental
+    width = {"float16": 16, "bfloat16": 16, "int16": 16, "int64": 64, "float64": 64}
+    narrow = {"int8": 16, "uint8": 16, "bool": 16}  # computed as 16-bit lanes
+    return rates.of("simple", (width | narrow).get(spec.dtype, 32))
 
 
 def _cycles_us(cycles: float, chip: Chip) -> float:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import asdict, fields
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import Chip, chip_names, load_chip, parse_chip, runner_text
+from evokernel_core.twin.chip import CHIPS, Chip, chip_names, load_chip, parse_chip, runner_text
 from evokernel_core.twin.roofline import eager_us, launch_us, op_name, reachable_us, roofline_us
-
-REQUIRED = "aic=1\naiv=2\nmhz=1000\nub_bytes=1024\nhbm_bytes=4096\nhbm_gbps=100\nl2_bytes=64\nlaunch_us=0.5\n"
 
 
 def test_the_910b1() -> None:
@@ -24,20 +23,86 @@ def test_the_910b1() -> None:
     assert "ascend910b1" in chip_names()
 
 
+def chip_file(folder: Path, text: str) -> Path:
+    path = folder / "c.toml"
+    path.write_text(text)
+    return path
+
+
+def test_what_a_file_does_not_state_is_its_bases(tmp_path: Path) -> None:
+    path = chip_file(tmp_path, 'base = "ascend910b1"\n[chip]\naiv = 2\n[memory]\nl1_bytes = 1048576\n')
+    chip, base = parse_chip("c", path), load_chip("ascend910b1")
+    assert (chip.aiv, chip.memory.l1_bytes, chip.memory.l0c_bytes) == (2, 2**20, base.memory.l0c_bytes)
+    assert chip.aic == base.aic and chip.gm == base.gm
+
+
 def test_unknown_keys_are_kept_and_reach_the_runner(tmp_path: Path) -> None:
-    path = tmp_path / "c.toml"
-    path.write_text(f'name = "c"\n{REQUIRED}[vector]\nstartup = {{ value = 22, source = "s" }}\n')
-    chip = parse_chip("c", path)
-    assert chip.constants["vector.startup"] == 22
-    assert "vector.startup 22\n" in runner_text(chip)
-    assert "aiv 2\n" in runner_text(chip)
+    text = 'name = "c"\nbase = "ascend910b1"\n[vector]\nextra = { value = 22, source = "s" }\n'
+    assert "vector.extra 22\n" in runner_text(parse_chip("c", chip_file(tmp_path, text)))
 
 
-def test_a_chip_that_lacks_a_constant_names_it(tmp_path: Path) -> None:
-    path = tmp_path / "c.toml"
-    path.write_text(REQUIRED.replace("aiv=2\n", ""))
-    with pytest.raises(UsageError, match="lacks aiv"):
+def _without(key: str) -> str:
+    text = (CHIPS / "ascend910b1.toml").read_text()
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(f"{key} "))
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ("chip", "aiv"),
+        ("launch", "launch_us"),
+        ("memory", "l0c_bytes"),
+        ("cube", "mmad_float_cycles"),
+        ("vector.elements_per_cycle", "gather"),
+    ],
+)
+def test_a_chip_that_lacks_a_constant_names_it(section: str, key: str, tmp_path: Path) -> None:
+    path = chip_file(tmp_path, _without(key))
+    with pytest.raises(UsageError, match=rf"{path} lacks {section}.{key}; add {key} to its section"):
         parse_chip("c", path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[gm]\nl2_gbps = 0", "gm.l2_gbps of the chip file .* is 0; give a positive number"),
+        ("[memory]\nl1_bytes = -1", "memory.l1_bytes of the chip file .* is -1"),
+    ],
+)
+def test_a_constant_that_is_none_is_refused(line: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_chip("c", chip_file(tmp_path, f'base = "ascend910b1"\n{line}\n'))
+
+
+def test_a_base_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="based on 'ascend1', of which there is no file"):
+        parse_chip("c", chip_file(tmp_path, 'base = "ascend1"\n'))
+
+
+def test_every_field_is_the_number_of_its_section() -> None:
+    """Nothing is read from another section, or turned into another unit."""
+    chip = load_chip("ascend910b1")
+    sections = ("launch", "memory", "scalar", "sync", "vector", "mte", "gm", "cube")
+    for section in sections:
+        for item in fields(type(getattr(chip, section))):
+            value = getattr(getattr(chip, section), item.name)
+            if item.name != "elements_per_cycle":
+                assert value == chip.constants[f"{section}.{item.name}"]
+    for name, value in asdict(chip.vector.elements_per_cycle).items():
+        assert value == chip.constants[f"vector.elements_per_cycle.{name}"]
+
+
+@pytest.mark.parametrize(("size", "depth"), [(4, 4.0), (2, 16.0), (1, 32.0)])
+def test_how_deep_the_products_of_a_cycle_are(size: int, depth: float) -> None:
+    """The public table of cube instructions: float32 K = 4, half K = 16, int8 K = 32."""
+    assert load_chip("ascend910b1").cube.depth_a_cycle(size) == depth
+
+
+@pytest.mark.parametrize(
+    ("cost", "cycles"), [("simple", 22), ("transcendental", 31), ("reduce_repeat", 46), ("reduce_block", 38)]
+)
+def test_what_an_instruction_costs_beside_its_repeats(cost: str, cycles: float) -> None:
+    assert load_chip("ascend910b1").vector.startup(cost) == cycles
 
 
 def test_an_unknown_chip_names_the_known_ones() -> None:

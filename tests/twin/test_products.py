@@ -83,9 +83,9 @@ def test_attention_counts_what_a_mask_leaves(queries: int, keys: int, causal: bo
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_eager_attention_has_a_softmax_of_its_scores(dtype: str) -> None:
     graph, chip = attention_of(32, 2048, 2048, 16, False, dtype), load_chip()
-    rates = chip.constants
-    each = 1 / rates["vector.elements_per_cycle.transcendental"]
-    each += 5 / rates["vector.elements_per_cycle.simple_b32"]
+    rates = chip.vector.elements_per_cycle
+    each = 1 / rates.transcendental
+    each += 5 / rates.simple_b32
     vector = 64 * 2048 * 2048 * each / chip.aiv / chip.mhz
     task = KernelTask("attention", graph, (), TOLERANCES[dtype], "attention")
     assert eager_us(task, chip) == pytest.approx(vector + launch_us(chip))
@@ -111,7 +111,7 @@ def test_a_recurrent_layer_counts_every_weight_once_a_step() -> None:
     assert units_of_recurrent(node, graph, {}) == 7 * 2 * 2 * 5
     assert steps_of_recurrent(node, graph, {}) == 7 * 2
     chip = load_chip()
-    hand_over_us = 2 * chip.constants["sync.cross_core_cycles"] / chip.mhz
+    hand_over_us = 2 * chip.sync.cross_core_cycles / chip.mhz
     assert (
         eager_us(KernelTask("gru", graph, (), TOLERANCES["float32"], "recurrent"), chip) > 14 * hand_over_us
     )

@@ -123,7 +123,7 @@ def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float
     """Modelled microseconds: in each step cube cores have one chunk and vector cores behind them another."""
     program, batch = found.planned, found.batch
     launch = launch_us(chip)
-    barrier = 2 * chip.constants["sync.sync_all_cycles"] / chip.mhz
+    barrier = 2 * chip.sync.sync_all_cycles / chip.mhz
 
     def cost(stage: Stage) -> float:
         part, family = program.kinds[stage.kind]
@@ -154,7 +154,7 @@ def _pushed_us(found: Chunked, chip: Chip) -> float:
         if not (place.in_workspace and place.index in rings)
     )
     pushed = max(0, (found.chunks * min(left, chip.l2_bytes)) - chip.l2_bytes)
-    return pushed * chip.constants["gm.write_back_cost"] / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
+    return pushed * chip.gm.write_back_cost / chip.gm.memory_bytes_us
 
 
 def _spared_us(found: Chunked, stage: Stage, alone: float, chip: Chip) -> float:
@@ -165,7 +165,7 @@ def _spared_us(found: Chunked, stage: Stage, alone: float, chip: Chip) -> float:
     held = sum(
         graph.spec(ref).nbytes(chunk) for ref, place in read if place.in_workspace and place.index in rings
     )
-    memory, l2 = (held / (chip.constants[f"gm.{name}"] * 1e3) for name in ("hbm_achieved_gbps", "l2_gbps"))
+    memory, l2 = held / chip.gm.memory_bytes_us, held / chip.gm.l2_bytes_us
     return memory - l2 if alone < _BOUND_BY_MEMORY * memory else 0.0
 
 

@@ -17,9 +17,7 @@ from evokernel_core.ascendc.ir.tile import Met, nodes_of_tile, samples
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.twin.api import api_row
 from evokernel_core.twin.chip import Chip
-
-REPEAT_BYTES = 256
-"""What a vector instruction works on in one repeat (hardware specification)."""
+from evokernel_core.twin.isa import REPEAT_BYTES
 
 
 def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
@@ -66,21 +64,12 @@ def cycles(node: Instruction, values: Mapping[str, int], chip: Chip) -> float:
     """Cycles of one instruction: what it costs beside its repeats, and its repeats."""
     cost = api_row(node.key).cost or "simple"
     width = max(item.buffer.item_bytes for _, item in node.slices())
-    return _startup(cost, chip) + node.repeats.evaluate(values) * _repeat_cycles(cost, width, chip)
-
-
-def _startup(cost: str, chip: Chip) -> float:
-    table = chip.constants
-    return table.get(f"vector.startup_{cost}_cycles", table["vector.startup_cycles"])
+    return chip.vector.startup(cost) + node.repeats.evaluate(values) * _repeat_cycles(cost, width, chip)
 
 
 def _repeat_cycles(cost: str, width: int, chip: Chip) -> float:
     """Cycles of one repeat; a transposition's repeat has 16 blocks, two times what others work on."""
-    table, bits = chip.constants, min(64, max(16, 8 * width))
-    rates = (f"vector.elements_per_cycle.{cost}_b{bits}", f"vector.elements_per_cycle.{cost}")
-    rate = next((table[name] for name in rates if name in table), None)
-    if rate is None:
-        rate = table[f"vector.elements_per_cycle.simple_b{bits}"]
+    rate = chip.vector.elements_per_cycle.of(cost, min(64, max(16, 8 * width)))
     blocks = 2 if cost == "transpose" else 1
     return blocks * REPEAT_BYTES / width / rate
 

@@ -8,14 +8,14 @@ chip's rates and its share of the requests of 512 bytes; bursts that do not star
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from attrs import frozen
 
-from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.chip import Chip, Mte
+from evokernel_core.twin.isa import REQUEST_BYTES
 from evokernel_core.twin.roofline import launch_us
 
-REQUEST_BYTES = 512
 _FLAGS = 60.0
 """Scalar cycles of the queue operations and the loop of one tile."""
 _SETTLING = 30.0
@@ -71,21 +71,20 @@ def kernel_us(
 
 def _cycles(tile: Tile, held: float, cores: int, buffers: tuple[int, int], chip: Chip) -> tuple[float, float]:
     """Cycles from one tile to the next, and of a tile alone."""
-    table = chip.constants
     share = 1e3 / chip.mhz / cores
     spilled = max(0.0, held - chip.l2_bytes) / max(held, 1.0)
-    load = math.fsum(_engine(item, table["mte.load_bytes_per_cycle"], table) for item in tile.loads)
-    store = math.fsum(_engine(item, table["mte.store_bytes_per_cycle"], table) for item in tile.stores)
-    unit = table["mte.aligned_bytes"]
+    load = math.fsum(_engine(item, chip.mte.load_bytes_per_cycle, chip.mte) for item in tile.loads)
+    store = math.fsum(_engine(item, chip.mte.store_bytes_per_cycle, chip.mte) for item in tile.stores)
+    unit = chip.mte.aligned_bytes
     read, written = (math.fsum(_wire(item, unit) for item in items) for items in (tile.loads, tile.stores))
-    device_rate, cache_rate = table["gm.hbm_achieved_gbps"] * share, table["gm.l2_gbps"] * share
-    request = cores / table["gm.requests_per_cycle"]
+    device_rate, cache_rate = chip.gm.hbm_achieved_gbps * share, chip.gm.l2_gbps * share
+    request = cores / chip.gm.requests_per_cycle
     asked = [request * math.fsum(map(_requests, items)) for items in (tile.loads, tile.stores)]
-    back = spilled * written * table["gm.write_back_cost"] / device_rate
+    back = spilled * written * chip.gm.write_back_cost / device_rate
     ports = (read / device_rate + back, max((read + written) / cache_rate, sum(asked)))
-    arrives = max(load, read / device_rate, asked[0]) + tile.turns * table["mte.load_latency_cycles"]
-    leaves = max(store, written / cache_rate, back, asked[1]) + tile.turns * table["mte.store_latency_cycles"]
-    compute = tile.vector + (tile.turns * table["vector.tail_cycles"] if tile.vector else 0.0)
+    arrives = max(load, read / device_rate, asked[0]) + tile.turns * chip.mte.load_latency_cycles
+    leaves = max(store, written / cache_rate, back, asked[1]) + tile.turns * chip.mte.store_latency_cycles
+    compute = tile.vector + (tile.turns * chip.vector.tail_cycles if tile.vector else 0.0)
     arrives = arrives if tile.loads else 0.0
     once = arrives + compute + leaves
     turns = [once / buffers[0]]
@@ -112,7 +111,7 @@ def _wire(item: Burst, unit: float) -> float:
     return item.bytes if item.grain % unit == 0 else max(item.bytes, _requests(item) * REQUEST_BYTES)
 
 
-def _engine(item: Burst, rate: float, table: Mapping[str, float]) -> float:
-    wire = _wire(item, table["mte.aligned_bytes"]) / max(item.copies, 1e-9)
-    bursts = table["mte.min_burst_cycles"] * item.blocks
-    return item.copies * max(wire / rate, table["mte.min_copy_cycles"], bursts)
+def _engine(item: Burst, rate: float, mte: Mte) -> float:
+    wire = _wire(item, mte.aligned_bytes) / max(item.copies, 1e-9)
+    bursts = mte.min_burst_cycles * item.blocks
+    return item.copies * max(wire / rate, mte.min_copy_cycles, bursts)

@@ -129,7 +129,7 @@ def launches(task: KernelTask, planned: Program, parts: Sequence[Part], name: st
 
 def saved_us(planned: Program, chip: Chip) -> float:
     """Modelled microseconds by which barriers are shorter than launches."""
-    barrier = 2 * chip.constants["sync.sync_all_cycles"] / chip.mhz
+    barrier = 2 * chip.sync.sync_all_cycles / chip.mhz
     joints = len(planned.stages) - math.ceil(len(planned.stages) / MOST_TOGETHER)
     return joints * max(0.0, launch_us(chip) - barrier)
 

@@ -151,7 +151,7 @@ def test_what_l2_saves(copy_us) -> None:
 def test_writes_that_l2_can_hold_do_not_reach_memory_in_time(copy_us) -> None:
     small, large = 48 * 8192 * 2 * 40, 48 * 49152 * 2 * 60
     assert small < load_chip().l2_bytes < large
-    rate = load_chip().constants["gm.hbm_achieved_gbps"] * 1e3
+    rate = load_chip().gm.memory_bytes_us
     assert copy_us(WRITE, tiles=40) < small / rate
     assert copy_us(WRITE, 49152, 60) > (large - load_chip().l2_bytes) / rate
 

@@ -100,7 +100,7 @@ def estimate_us(found: ArgReduction, item: LanesSchedule, sizes: Mapping[str, in
     merges = _MERGE_OPS * (math.log2(side) * VECTOR_START + side * repeats)
     vector = copies * each + casts + merges + 2 * side * repeats
     cycles = chunks * (max(load, vector) if item.buffers == 2 else load + vector)
-    rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
+    rate = chip.gm.memory_bytes_us
     moved = (outer * steps * lanes * size + chunks * steps * cores * extra) / rate
     waits = chunks * copies * _COPY / chip.mhz
     return max(cycles / chip.mhz, moved + waits) + launch_us(chip, cores)

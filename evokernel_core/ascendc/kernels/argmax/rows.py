@@ -167,4 +167,4 @@ def long_us(found: ArgReduction, item: LongSchedule, sizes: Mapping[str, int], c
 def _moved_us(found: ArgReduction, sizes: Mapping[str, int], chip: Chip) -> float:
     """Microseconds until all cores together have read the input."""
     total = found.outer.evaluate(sizes) * found.steps.evaluate(sizes) * ITEM_SIZE[found.dtype]
-    return total / (chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3)
+    return total / (chip.gm.memory_bytes_us)

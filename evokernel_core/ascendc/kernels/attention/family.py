@@ -316,7 +316,7 @@ def _cost_us(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip
     steps = sum(math.ceil(each / item.keys) for each in seen) / tiles
     columns = math.ceil(sum(seen) / tiles / steps)
     step = _Step(min(queries, item.queries), columns, depth, width, keys > item.keys)
-    share = min(chip.constants["gm.l2_gbps"] * 1e3 / chip.mhz / cores, _LOAD_BYTES)
+    share = min(chip.gm.l2_bytes_us / chip.mhz / cores, _LOAD_BYTES)
     cube = _cube_cycles(found.dtype, item, step, share)
     vector = _vector_cycles(found, item, step, 1 / steps if found.causal else 0.0)
     busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector

@@ -126,7 +126,7 @@ def _cost_us(found: Paired, item: PairedSchedule, sizes: Sizes, chip: Chip) -> f
     tile = max(computed, moved) if item.buffers > 1 else computed + 2 * moved
     busy = math.ceil(tiles / chip.aiv) * (tile + 3 * TILE_FLAGS) + 3 * LOAD_START
     total = 2 * groups * rows * columns * _FLOAT
-    memory = total / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
+    memory = total / chip.gm.memory_bytes_us
     return float(chip.launch_us + 4 + max(busy / chip.mhz, memory))
 
 

@@ -46,7 +46,7 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     planned = plan(found, item, symbols)
     if planned is None:
         return math.inf
-    sizes, constants = found.sizes(symbols), chip.constants
+    sizes = found.sizes(symbols)
     width = ITEM_SIZE[found.dtype]
     tiles = -(-planned.tiles // min(chip.aic, planned.tiles))
     cube = _cube_cycles(found, planned, sizes, item, width)
@@ -58,11 +58,9 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     written = outputs * (width if cost is None else cost.written)
     read += 0 if cost is None else outputs * cost.read
     back = max(0, read + written - chip.l2_bytes) * written / (read + written)
-    back *= constants["gm.write_back_cost"] * (
-        1 + _RAGGED[item.turned] / (_run(found, planned, item, width) * width)
-    )
+    back *= chip.gm.write_back_cost * (1 + _RAGGED[item.turned] / (_run(found, planned, item, width) * width))
     # Turned results pass through the cores that load the input; else cube cores store what they compute.
-    moved = (read + back if item.turned else max(read, back)) / (constants["gm.hbm_achieved_gbps"] * 1e3)
+    moved = (read + back if item.turned else max(read, back)) / chip.gm.memory_bytes_us
     busy = cycles / chip.mhz
     packing = _packing_cycles(found, planned, sizes, min(chip.aic, planned.tiles), item) / chip.mhz
     exposed = 1.0 if item.c_slots == 1 and not item.turned else 0.1  # nothing is computed while one is stored

@@ -91,7 +91,7 @@ def estimate_us(
 ) -> float:
     """Modelled microseconds: the slowest pipe of the busiest core, or the chip's memory. ``behind``: what
     vector cores do to the results."""
-    table, known = chip.constants, _sizes(found, sizes)
+    known = _sizes(found, sizes)
     if behind is not None:
         elements = known.y_bytes // known.size
         known = evolve(
@@ -101,30 +101,30 @@ def estimate_us(
     tile = make(found, item, known, chip)  # type: ignore[arg-type]
     mine = math.ceil(tile.count / chip.aic)
     multiplied = tile.outputs * tile.columns / 256 * tile.depth / _DEPTH_A_CYCLE[found.dtype]
-    multiplied += table["cube.mmad_overhead_cycles"] * tile.steps
+    multiplied += chip.cube.mmad_overhead_cycles * tile.steps
     if found.bias is not None:  # one more product
-        multiplied += tile.parts * table["cube.mmad_overhead_cycles"]
+        multiplied += tile.parts * chip.cube.mmad_overhead_cycles
         multiplied += (
-            tile.outputs * tile.columns / 256 * (table["cube.mmad_float_cycles"] if known.size == 4 else 1)
+            tile.outputs * tile.columns / 256 * (chip.cube.mmad_float_cycles if known.size == 4 else 1)
         )
-    loaded = tile.depth * known.size * tile.outputs * tile.parts / table["cube.l1_l0a_bytes_per_cycle"]
-    loaded += tile.depth * known.size * tile.columns / table["cube.l1_l0b_bytes_per_cycle"]
-    loaded += 2 * table["cube.load_overhead_cycles"] * tile.steps
+    loaded = tile.depth * known.size * tile.outputs * tile.parts / chip.cube.l1_l0a_bytes_per_cycle
+    loaded += tile.depth * known.size * tile.columns / chip.cube.l1_l0b_bytes_per_cycle
+    loaded += 2 * chip.cube.load_overhead_cycles * tile.steps
 
     # Memory: what is read once is missed once; results push each other out of L2.
     total = known.x_bytes + known.y_bytes
-    back = max(0, total - chip.l2_bytes) / total * known.y_bytes * table["gm.write_back_cost"]
-    device = table["gm.hbm_achieved_gbps"] * 1e3 / chip.mhz / chip.aic
+    back = max(0, total - chip.l2_bytes) / total * known.y_bytes * chip.gm.write_back_cost
+    device = chip.gm.memory_bytes_us / chip.mhz / chip.aic
     # Images that vector cores frame are in L2 when they are read.
     from_memory = known.x_bytes * tile.again if found.frame is None else 0
     missed = (from_memory + known.beside_bytes) / tile.count
     pushed = back / tile.count / device
-    copied = tile.copied + missed / table["mte.load_bytes_per_cycle"]
+    copied = tile.copied + missed / chip.mte.load_bytes_per_cycle
     row_bytes = _moved(tile.width * known.size, False)
-    stored = tile.outputs * tile.rows * row_bytes / table["cube.fixpipe_gm_bytes_per_cycle"]
-    stored += table["cube.fixpipe_overhead_cycles"] * tile.rows
+    stored = tile.outputs * tile.rows * row_bytes / chip.cube.fixpipe_gm_bytes_per_cycle
+    stored += chip.cube.fixpipe_overhead_cycles * tile.rows
     asked = tile.asked + tile.outputs * tile.rows * _requests(tile.width * known.size, False)
-    asked *= _MEETING * chip.aic / table["gm.requests_per_cycle"]  # requests of all cores pass one by one
+    asked *= _MEETING * chip.aic / chip.gm.requests_per_cycle  # requests of all cores pass one by one
 
     # What is fetched ahead hides that copies wait behind results on their way to memory.
     waits = max(0.0, pushed - multiplied * tile.ahead)
@@ -139,9 +139,9 @@ def estimate_us(
     busy = max(taken, multiplied + waits, copied, loaded, stored, missed / device + pushed, asked)
     busy += _FRICTION * (multiplied + copied + loaded + stored + asked)
     read = known.x_bytes * tile.again + known.beside_bytes + known.weight_bytes
-    memory = (read + back) / (table["gm.hbm_achieved_gbps"] * 1e3)
+    memory = (read + back) / chip.gm.memory_bytes_us
     first = copied * min(1.0, tile.ahead) + stored + taken / tile.parts
-    first += known.weight_bytes / found.groups / table["mte.load_bytes_per_cycle"]
+    first += known.weight_bytes / found.groups / chip.mte.load_bytes_per_cycle
     if found.frame is None or isinstance(item, RowsSchedule):
         return float(chip.launch_us + _START_US + max((mine * busy + first) / chip.mhz, memory))
     framing = framing_of(
@@ -174,9 +174,7 @@ def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes
     copied, asked = a_tap * known.depth, asked * known.depth
     panels = math.ceil(known.depth / item.panel_k)
     if not item.stay:
-        burst, hit = (
-            chip.constants[f"mte.{name}"] for name in ("min_burst_cycles", "cube_load_hit_bytes_per_cycle")
-        )
+        burst, hit = chip.mte.min_burst_cycles, chip.mte.cube_load_hit_bytes_per_cycle
         nbytes, aligned = item.panel_k * known.size, known.depth * known.size % _ALIGNED == 0
         copied += outputs * panels * max(burst, _moved(nbytes, aligned) / hit)
         asked += outputs * panels * _requests(nbytes, aligned)
@@ -228,10 +226,8 @@ def _copy(
     found: Convolution, known: _Sizes, chip: Chip, rows: int, width: int, length: int
 ) -> tuple[float, float]:
     """Cycles and requests of the copies of one channel's tap: one run of ``length`` pixels, or rows."""
-    hit, shortest, burst = (
-        chip.constants[f"mte.{name}"]
-        for name in ("cube_load_hit_bytes_per_cycle", "min_copy_cycles", "min_burst_cycles")
-    )
+    hit, shortest = chip.mte.cube_load_hit_bytes_per_cycle, chip.mte.min_copy_cycles
+    burst = chip.mte.min_burst_cycles
     if not length:
         nbytes = width * known.size
         return max(rows * max(burst, _moved(nbytes, False) / hit), shortest), rows * _requests(nbytes, False)

@@ -51,7 +51,6 @@ def framing_of(
     chip: Chip,
 ) -> Framing:
     """What framing costs: ``planes`` channels of ``batch`` images, ``size`` bytes an element."""
-    table = chip.constants
     depth, height, width = framed_sizes(found, made)
     image = planes * depth * height * width * found.phases * size
     pieces = math.ceil(image / chunk_bytes)
@@ -67,13 +66,13 @@ def framing_of(
     tile = min(FRAME_TILE_BYTES // row * row or FRAME_TILE_BYTES, height * row)
     tiles = math.ceil(total / chunks / tile / chip.aiv) * chunks
     rows = max(1.0, tile / row)
-    loaded = max(tile / table["mte.load_bytes_per_cycle"], rows * table["mte.min_burst_cycles"])
-    stored = tile / table["mte.store_bytes_per_cycle"]
-    stored = max(stored, rows * found.phases * table["mte.min_burst_cycles"])
+    loaded = max(tile / chip.mte.load_bytes_per_cycle, rows * chip.mte.min_burst_cycles)
+    stored = tile / chip.mte.store_bytes_per_cycle
+    stored = max(stored, rows * found.phases * chip.mte.min_burst_cycles)
     picked = 0.0
     if found.phases > 1:
-        lanes = table[f"vector.elements_per_cycle.gather_mask_b{size * 8}"]
-        picked = found.phases * (tile / size / lanes + table["vector.startup_cycles"])
-    first = table["mte.load_latency_cycles"] + loaded + stored + picked + 4 * table["sync.cross_core_cycles"]
+        lanes = chip.vector.elements_per_cycle.of("gather_mask", size * 8)
+        picked = found.phases * (tile / size / lanes + chip.vector.startup_cycles)
+    first = chip.mte.load_latency_cycles + loaded + stored + picked + 4 * chip.sync.cross_core_cycles
     busy = tiles * (max(loaded, stored, picked) + _A_TILE) + chunks * first
     return Framing(chunks, busy / chip.mhz, chunks * first / chip.mhz)

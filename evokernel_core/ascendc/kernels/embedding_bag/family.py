@@ -122,7 +122,7 @@ def _cost_us(found: Bag, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> flo
     load = length * max(20.6, segment * width / 32.0)
     halves = math.ceil(math.log2(min(length, fitting) + 1))
     vector = length * segment / LANES * (2 if width == 2 else 1) + tiles * (halves + 2) * 2 * VECTOR_START
-    rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
+    rate = chip.gm.memory_bytes_us
     moved = (count + bags) * run * width / rate
     cores = min(bags * segments, chip.aiv)
     return float(max(units * max(scalar, load, vector) / chip.mhz, moved) + launch_us(chip, cores))

@@ -75,9 +75,9 @@ def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
     """The cost of an epilogue from the instructions of its tile."""
     each = tile = slab = 0.0
     for item in kernel.programs[0].body:
-        start = chip.constants["vector.startup_cycles"] + chip.constants["vector.counter_tail_cycles"]
+        start = chip.vector.startup_cycles + chip.vector.counter_tail_cycles
         if item.op in _SLOW:
-            start = chip.constants["vector.startup_transcendental_cycles"]
+            start = chip.vector.startup_transcendental_cycles
         if item.domain is not Domain.FULL:
             tile += start + 1
             continue
@@ -96,5 +96,5 @@ def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
         sum(ITEM_SIZE[item.dtype] for item in inputs if item.source == source),
         tuple(ITEM_SIZE[item.dtype] for item in kernel.plan.outputs),
         kernel.schedule.tile,
-        chip.constants["gm.requests_per_cycle"],
+        chip.gm.requests_per_cycle,
     )

@@ -142,10 +142,10 @@ def _moved(lanes: int, columns: int, width: int, chip: Chip) -> float:
     """Cost of a copy in short bursts against that of one run: bursts that are not aligned move whole
     pieces, and a burst takes a request however short it is."""
     burst = lanes * width
-    if columns * width % int(chip.constants["mte.aligned_bytes"]):
+    if columns * width % int(chip.mte.aligned_bytes):
         return 1 + _REQUEST / burst
     requests = burst / _REQUEST + (0.75 if burst % _REQUEST else 0.0)
-    rate = chip.constants["gm.hbm_achieved_gbps"] * 1e3 / chip.mhz / chip.constants["gm.requests_per_cycle"]
+    rate = chip.gm.memory_bytes_us / chip.mhz / chip.gm.requests_per_cycle
     return max(1.0, requests * rate / burst)
 
 
@@ -161,8 +161,8 @@ class Copies:
 
 def _share(chip: Chip, work: Work, cached: bool) -> float:
     """Bytes a cycle of the chip's rate that one of the busy cores gets."""
-    rate = "gm.l2_gbps" if cached else "gm.hbm_achieved_gbps"
-    return chip.constants.get(rate, chip.hbm_gbps) * 1e3 / chip.mhz / work.cores
+    rate = chip.gm.l2_bytes_us if cached else chip.gm.memory_bytes_us
+    return rate / chip.mhz / work.cores
 
 
 def _bytes(domain: Domain, dtype: str, work: Work) -> float:
@@ -204,7 +204,7 @@ def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
         1.0 if item.domain is Domain.FULL else 1.0 / work.tiles_of_a_row for item in kernel.plan.outputs
     )
     cycles = total / COPY_BYTES + starts * STORE_START
-    cost = chip.constants.get("gm.write_back_cost", 1.0) * _spilled(kernel, work, chip)
+    cost = chip.gm.write_back_cost * _spilled(kernel, work, chip)
     memory = total * work.tiles * cost / _share(chip, work, cached=False)
     return Copies(cycles * work.tiles, memory, total * work.tiles / _share(chip, work, cached=True))
 
@@ -212,14 +212,14 @@ def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
 def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     """What a row takes beside its tiles where it has several: lanes are set, combined and reduced."""
     if kernel.form is Form.STEPS and not kernel.schedule.whole:
-        start, steps = chip.constants["vector.startup_cycles"], work.elements / work.rows
+        start, steps = chip.vector.startup_cycles, work.elements / work.rows
         fold = 2 * work.elements / 64 + start * (math.log2(steps) + 2)
         if kernel.calls("Exp") and kernel.schedule.online:  # a maximum whose places stay as they are
             fold += steps * start
         return work.tiles / work.tiles_of_a_row * len(kernel.plan.reductions) * fold
     if kernel.schedule.form is not Form.STREAM and kernel.form not in IN_PIECES:
         return 0.0
-    start = chip.constants["vector.startup_cycles"]
+    start = chip.vector.startup_cycles
     set_lanes = start + kernel.schedule.tile / 64
     lanes = min(work.elements, kernel.schedule.tile)
     combine = _row_reduction(lanes, chip) + 3 * (start + lanes / 64) * kernel.schedule.online + _GET_VALUE
@@ -233,9 +233,9 @@ def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work, chip: Chip)
 
 def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chip) -> float:
     repeats = work.elements / 64
-    start = chip.constants["vector.startup_cycles"]
+    start = chip.vector.startup_cycles
     if item.op in _SLOW:
-        start = chip.constants["vector.startup_transcendental_cycles"]
+        start = chip.vector.startup_transcendental_cycles
     if item.op == "get_value":
         return _GET_VALUE
     if item.op == "shift":
@@ -255,7 +255,7 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chi
         instructions = 1.0
     rate = 2 if item.op in _SLOW or item.op == "rounded" else 1
     if repeats % 1:
-        start += chip.constants["vector.counter_tail_cycles"]
+        start += chip.vector.counter_tail_cycles
     return repeats * rate + start * instructions * (2 if item.op == "rounded" else 1)
 
 
@@ -268,27 +268,25 @@ def _spread_instructions(kernel: Kernel, work: Work) -> float:
 
 def _row_reduction(columns: float, chip: Chip) -> float:
     """Cycles of one row: blocks to numbers until one repeat is left, then that."""
-    block = chip.constants["vector.startup_reduce_block_cycles"]
-    repeat = chip.constants["vector.startup_reduce_cycles"] + 7
+    block = chip.vector.startup_reduce_block_cycles
+    repeat = chip.vector.startup_reduce_cycles + 7
     if columns <= 64:
         return float(repeat)
     levels = math.ceil(math.log(columns / 64, 8))
-    return float(
-        columns / 64 * 1.15 + (block + chip.constants["vector.counter_tail_cycles"]) * levels + repeat
-    )
+    return float(columns / 64 * 1.15 + (block + chip.vector.counter_tail_cycles) * levels + repeat)
 
 
 def _reduction_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     columns = work.elements / max(work.rows, 1.0)
-    repeat = chip.constants["vector.startup_reduce_cycles"] + 7 * work.rows
+    repeat = chip.vector.startup_reduce_cycles + 7 * work.rows
     if columns <= 64:
         return repeat
     if kernel.folds_over_rows:
-        start = chip.constants["vector.startup_cycles"]
+        start = chip.vector.startup_cycles
         # every other pair of columns lies in one bank group
         return work.elements / 64 * 1.5 + start * (1 + math.ceil(columns / 64)) + repeat
     if kernel.schedule.packed and kernel.schedule.reduction == "tile":
         levels = math.ceil(math.log(columns / 64, 8))
-        block = chip.constants["vector.startup_reduce_block_cycles"]
+        block = chip.vector.startup_reduce_block_cycles
         return work.elements / 64 * 1.15 + block * levels + repeat
     return work.rows * _row_reduction(columns, chip)

@@ -117,7 +117,7 @@ def _cost_us(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> float
     load = mine * segments * max(_LEAST_COPY, segment / 32.0)
     store = mine * segments * max(_LEAST_BURST, segment / 32.0)
     tiles = math.ceil(mine / fitting) * segments
-    rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
+    rate = chip.gm.memory_bytes_us
     moved = runs * (max(run_bytes, 64) + run_bytes) / rate
     # The first tile's loads and the last one's stores have nothing to overlap with.
     alone = (min(mine, fitting) / mine) * (max(scalar, load) + store - max(scalar, load, store))

@@ -81,7 +81,7 @@ def cost_us(found: Take, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> flo
     loaded = loads * (LOAD_START + rows * min(row, item.bytes) / 32.0)
     picked = units * (vector + LOAD_START)
     busy = max(picked, loaded) + min(picked, loaded) / max(loads, 1) + 400.0
-    rate = chip.constants.get("gm.l2_gbps", chip.hbm_gbps) * 1e3
+    rate = chip.gm.l2_bytes_us
     moved = (outer * row + 2 * outer * count * run * width) / rate
     return float(max(busy / chip.mhz, moved) + launch_us(chip, min(groups * chunks, chip.aiv)))
 

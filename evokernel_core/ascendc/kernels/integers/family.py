@@ -132,7 +132,7 @@ def _cost_us(found: Integers, item: IntegerSchedule, sizes: Sizes, chip: Chip) -
     traffic = _COPY * len(moved) / item.buffers + length * sum(ITEM_SIZE[dtype] for dtype in moved) / 32.0
     cycles = max(vector, traffic) if item.buffers == 2 else vector + traffic
     total = rows * columns * sum(ITEM_SIZE[dtype] for dtype in moved)
-    rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
+    rate = chip.gm.memory_bytes_us
     return max(math.ceil(units / cores) * cycles / chip.mhz, total / rate) + launch_us(chip, cores)
 
 

@@ -170,7 +170,7 @@ def cost(
     tos = _Side([a.to_stride for a in axes], sides.to_span, sides.to_run, sides.to_rows, sides.to_local)
     whole = [part == axis.size for axis, part in zip(axes, sides.tile, strict=True)]
     load, store = (_burst(side, sides.tile, whole, width) for side in (froms, tos))
-    gather = chip.constants["vector.elements_per_cycle.gather"]
+    gather = chip.vector.elements_per_cycle.gather
     vector = _transposing(sides, width) if transposes else VECTOR_START + sides.to_elements / gather
     if width == 1:
         vector += 2 * VECTOR_START + (sides.from_elements + sides.to_elements) / 128

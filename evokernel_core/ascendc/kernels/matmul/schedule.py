@@ -209,15 +209,15 @@ def estimate_us(
         vector = behind.cycles(cut.tile_m, cut.part_n, found.n.evaluate(sizes), 2 * cut.cores)
     tile = _together(*pipes, vector * cut.parts) + (store if item.results == 1 else 0.0)
     first = (cut.tile_m + cut.tile_n) * min(item.panel_k, cut.depth) * ITEM_SIZE[found.dtype]
-    fill = first / chip.constants["mte.load_bytes_per_cycle"] + chip.constants["mte.load_latency_cycles"]
+    fill = first / chip.mte.load_bytes_per_cycle + chip.mte.load_latency_cycles
     cycles = math.ceil(cut.tiles / cut.cores) * tile + fill + store / cut.parts
     if behind is not None:
         cycles += vector + _HANDOVER
         moved += math.prod(found.evaluate(sizes)[:3]) * behind.read
     written = _written_bytes(found, behind.written if behind is not None else 0, sizes, chip)
-    memory = (moved + written) / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
-    launch = chip.launch_us + chip.constants["launch.per_block_us"] * cut.cores
-    return _together(cycles / chip.mhz, memory) + launch + chip.constants["launch.start_us"]
+    memory = (moved + written) / chip.gm.memory_bytes_us
+    launch = chip.launch_us + chip.launch.per_block_us * cut.cores
+    return _together(cycles / chip.mhz, memory) + launch + chip.launch.start_us
 
 
 def _spread(item: MatmulSchedule, cut: _Cut) -> float:
@@ -238,8 +238,8 @@ def _tile_bytes(found: Product, cut: _Cut) -> int:
 def _matrix_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
     size = ITEM_SIZE[found.dtype]
     fractals = cut.tile_m // _FRACTAL * (cut.part_n // _FRACTAL)
-    a_fractal = chip.constants["cube.mmad_float_cycles"] if size == 4 else 1.0
-    start = chip.constants["cube.mmad_overhead_cycles" if fractals >= 10 else "cube.mmad_latency_cycles"]
+    a_fractal = chip.cube.fractal_cycles(size)
+    start = chip.cube.mmad_overhead_cycles if fractals >= 10 else chip.cube.mmad_latency_cycles
     count = math.ceil(cut.depth / item.base_k)
     return cut.parts * (fractals * math.ceil(cut.depth * size / 32) * a_fractal + start * count)
 
@@ -247,10 +247,10 @@ def _matrix_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) 
 def _step_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
     """From L1 to L0."""
     nbytes = cut.depth * ITEM_SIZE[found.dtype]
-    left = cut.tile_m * nbytes / chip.constants["cube.l1_l0a_bytes_per_cycle"]
-    right = cut.part_n * nbytes / chip.constants["cube.l1_l0b_bytes_per_cycle"]
+    left = cut.tile_m * nbytes / chip.cube.l1_l0a_bytes_per_cycle
+    right = cut.part_n * nbytes / chip.cube.l1_l0b_bytes_per_cycle
     count = math.ceil(cut.depth / item.base_k)
-    return cut.parts * (left + right + 2 * count * chip.constants["cube.load_overhead_cycles"])
+    return cut.parts * (left + right + 2 * count * chip.cube.load_overhead_cycles)
 
 
 def _load_cycles(
@@ -263,32 +263,30 @@ def _load_cycles(
     chip: Chip,
 ) -> float:
     """From device memory or L2 to L1, for one tile."""
-    table, size = chip.constants, ITEM_SIZE[found.dtype]
+    size = ITEM_SIZE[found.dtype]
     length, depth = cut.tile_m if side is found.a else cut.tile_n, min(item.panel_k, cut.depth)
     along_k = side.transposed is (side is found.b)
     bursts, run = (length, depth * size) if along_k else (depth, length * size)
     pitch = side.pitch.evaluate(sizes)
     steps_by = (pitch * size, (item.panel_k if along_k else length) * size)
-    aligned = all(step % table["mte.aligned_bytes"] == 0 for step in steps_by)
+    aligned = all(step % chip.mte.aligned_bytes == 0 for step in steps_by)
     cut_short = 0.0 if run % 512 == 0 else 0.75
     requests = bursts * (run / 512 + (cut_short if aligned else 1.0))
     wire = bursts * run if aligned else max(bursts * run, requests * 512)
-    hit, miss = table["mte.cube_load_hit_bytes_per_cycle"], table["mte.load_bytes_per_cycle"]
+    hit, miss = chip.mte.cube_load_hit_bytes_per_cycle, chip.mte.load_bytes_per_cycle
     # Cores that meet at one address take turns, and most of them do.
-    asked = requests * table["gm.same_address_cost"] * cut.cores / table["gm.requests_per_cycle"]
-    pieces = bursts * table["mte.min_copy_cycles"] if pitch > _MOST_PITCH else 0.0
-    own = max(wire * ((1 - missed) / hit + missed / miss), bursts * table["mte.min_burst_cycles"], pieces)
-    share = table["gm.l2_gbps"] * 1e3 / chip.mhz / cut.cores
+    asked = requests * chip.gm.same_address_cost * cut.cores / chip.gm.requests_per_cycle
+    pieces = bursts * chip.mte.min_copy_cycles if pitch > _MOST_PITCH else 0.0
+    own = max(wire * ((1 - missed) / hit + missed / miss), bursts * chip.mte.min_burst_cycles, pieces)
+    share = chip.gm.l2_bytes_us / chip.mhz / cut.cores
     return float(max(own, asked, wire / share) * cut.depth / depth)
 
 
 def _store_cycles(found: Product, cut: _Cut, chip: Chip) -> float:
-    table, size = chip.constants, ITEM_SIZE[found.out_dtype]
+    size = ITEM_SIZE[found.out_dtype]
     elements = cut.tile_m * cut.tile_n
-    rate = table[
-        "cube.fixpipe_b32_elements_per_cycle" if size == 4 else "cube.fixpipe_b16_elements_per_cycle"
-    ]
-    return float(max(elements / rate, elements * size / table["cube.fixpipe_gm_bytes_per_cycle"]))
+    rate = chip.cube.fixpipe_elements(size)
+    return float(max(elements / rate, elements * size / chip.cube.fixpipe_gm_bytes_per_cycle))
 
 
 def _memory_bytes(
@@ -316,4 +314,4 @@ def _written_bytes(found: Product, behind: float, sizes: Mapping[str, int], chip
         found.dtype
     ]
     spilled = max(0.0, out + inputs - chip.l2_bytes) * out / (out + inputs)
-    return spilled * chip.constants["gm.write_back_cost"]
+    return spilled * chip.gm.write_back_cost

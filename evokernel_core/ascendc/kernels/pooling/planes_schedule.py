@@ -198,8 +198,8 @@ def estimate_us(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], c
     read = planes * window.depth.size.evaluate(sizes) * down.size.evaluate(sizes) * in_columns * width
     written = planes * depth * rows * columns * width
     back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
-    moved = read * 1.1 + back * chip.constants["gm.write_back_cost"]
-    memory = moved / (chip.constants["gm.hbm_achieved_gbps"] * 1e3)
+    moved = read * 1.1 + back * chip.gm.write_back_cost
+    memory = moved / chip.gm.memory_bytes_us
     fill = (loads + stores + vector) / chip.mhz
     busy = pipes / chip.mhz
     return float(max(busy, memory) + 0.1 * min(busy, memory) + fill + launch_us(chip, cores))

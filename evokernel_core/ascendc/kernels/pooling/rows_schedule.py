@@ -259,10 +259,8 @@ def estimate_us(window: Window, item: WindowSchedule, sizes: Mapping[str, int], 
 def _memory_us(read: float, written: int, again: float, cores: int, chip: Chip) -> float:
     """Microseconds of device memory; while a core reads ``again`` what L2 holds, it does not read on."""
     back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
-    first = (read + back * chip.constants["gm.write_back_cost"]) / (
-        chip.constants["gm.hbm_achieved_gbps"] * 1e3
-    )
-    hits = again / cores / chip.constants["mte.load_hit_bytes_per_cycle"] / chip.mhz
+    first = (read + back * chip.gm.write_back_cost) / chip.gm.memory_bytes_us
+    hits = again / cores / chip.mte.load_hit_bytes_per_cycle / chip.mhz
     return first + hits
 
 
@@ -271,7 +269,7 @@ def _burst_cycles(rows: int, columns: int, whole: int, width: int, chip: Chip) -
     burst = columns * width
     if columns == whole and burst % 32 == 0:
         return 100 + rows * burst / 32
-    return 100 + rows * max(_wire_bytes(columns, whole, width) / 32, chip.constants["mte.min_burst_cycles"])
+    return 100 + rows * max(_wire_bytes(columns, whole, width) / 32, chip.mte.min_burst_cycles)
 
 
 def _wire_bytes(columns: int, whole: int, width: int) -> float:

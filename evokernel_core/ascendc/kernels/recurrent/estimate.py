@@ -54,7 +54,7 @@ def estimate_us(found: Recurrence, item: RecurrentSchedule, sizes: Mapping[str, 
     cores = min(units, chip.aic)
     rounds = math.ceil(units / cores)
     tick = _tick(found, item, hidden, rounds, cores, chip)
-    hop = chip.constants["sync.cross_core_cycles"]
+    hop = chip.sync.cross_core_cycles
     waits = hop * (3 if cores > 1 else 2) + _FLAGS
     cube, vector = tick.product + tick.inputs, tick.gates + tick.beside
     first = waits + tick.product + tick.gates + (rounds - 1) * max(tick.product, vector)
@@ -71,7 +71,7 @@ def _tick(
     panels = math.ceil(hidden / item.panel_k)
     needed = panels * (2 if found.stacked else 1)
     resident = 0 if rounds > 1 else needed if needed <= item.panels + item.kept else item.panels - 2
-    share = min(_L2_BYTES, chip.constants["gm.l2_gbps"] * 1e3 / chip.mhz / cores)
+    share = min(_L2_BYTES, chip.gm.l2_bytes_us / chip.mhz / cores)
     panel = rows * max(item.panel_k * size / share, _BURST)
     product = _product(item, rows, hidden, size, share, max(0, panels - resident) * panel)
     inputs = 0.0

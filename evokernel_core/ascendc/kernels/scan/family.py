@@ -163,30 +163,23 @@ def _cost_us(scan: Scan, item: ScanSchedule, sizes: Sizes, chip: Chip) -> float:
     outer, length, inner = (getattr(scan, key).evaluate(sizes) for key in ("outer", "length", "inner"))
     size = ITEM_SIZE[scan.dtype]
     moved = outer * length * inner * (2 * size + bool(scan.mask))
-    cost = 1 + chip.constants["gm.write_back_cost"]
-    memory = (
-        outer
-        * length
-        * inner
-        * (size * cost + bool(scan.mask))
-        / chip.constants["gm.hbm_achieved_gbps"]
-        / 1e3
-    )
-    memory = memory if moved > chip.l2_bytes else moved / chip.constants["gm.l2_gbps"] / 1e3
+    cost = 1 + chip.gm.write_back_cost
+    memory = outer * length * inner * (size * cost + bool(scan.mask)) / chip.gm.hbm_achieved_gbps / 1e3
+    memory = memory if moved > chip.l2_bytes else moved / chip.gm.l2_gbps / 1e3
     busy = (_row_cycles if scan.in_rows else _column_cycles)(scan, item, (outer, length, inner), chip)
-    one_tile = (item.lanes * item.steps or item.tile) * size / chip.constants["mte.load_bytes_per_cycle"] * 2
+    one_tile = (item.lanes * item.steps or item.tile) * size / chip.mte.load_bytes_per_cycle * 2
     return float(launch_us(chip) + max(memory, busy / chip.mhz) + one_tile / chip.mhz)
 
 
 def _combination(scan: Scan, elements: int, chip: Chip) -> float:
     """Cycles of one combination of that many elements."""
-    one = chip.constants["vector.startup_cycles"] + math.ceil(elements / 64)
+    one = chip.vector.startup_cycles + math.ceil(elements / 64)
     return 10 * one if scan.op == "logaddexp" else one
 
 
 def _row_cycles(scan: Scan, item: ScanSchedule, sizes: tuple[int, int, int], chip: Chip) -> float:
     rows, columns, _ = sizes
-    start = chip.constants["vector.startup_cycles"]
+    start = chip.vector.startup_cycles
     tile, block = item.lanes * item.steps, _block(scan)
     lanes, steps = item.lanes, item.steps
     if columns <= tile // 16 // _row_block(scan) * _row_block(scan):
@@ -199,7 +192,7 @@ def _row_cycles(scan: Scan, item: ScanSchedule, sizes: tuple[int, int, int], chi
         parts = math.ceil(columns / tile)
         steps = min((math.ceil(math.ceil(columns / parts) / lanes / block) | 1) * block, item.steps)
         tiles = math.ceil(rows / chip.aiv) * math.ceil(columns / (lanes * steps))
-        gathers = 4 * (start + lanes / chip.constants["vector.elements_per_cycle.gather"])
+        gathers = 4 * (start + lanes / chip.vector.elements_per_cycle.gather)
         across = gathers + (math.log2(lanes) + 1) * _combination(scan, lanes, chip)
         whole = lanes / 64 * (start + steps)
         across += steps * _combination(scan, lanes, chip) if scan.op == "logaddexp" else whole

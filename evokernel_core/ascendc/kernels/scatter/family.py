@@ -174,7 +174,7 @@ def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     )
     width, parts = ITEM_SIZE[found.dtype], max(found.parts, 1)
     copied = (1 + parts) * outer * size * run * width + outer * count * run * width
-    rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
+    rate = chip.gm.memory_bytes_us
     share = math.ceil(count / parts)
     reads = len(found.places) * ACCESS_CYCLES
     if item.picks:

@@ -137,7 +137,7 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
     tile = max(load, vector) if item.buffers == 2 else load + vector
     cycles = math.ceil(tiles / cores) * (tiles_a_row * tile + stored)
     moved = rows * (columns * size + keep * (size + 8))
-    rate = chip.constants.get("gm.hbm_achieved_gbps", chip.hbm_gbps) * 1e3
+    rate = chip.gm.memory_bytes_us
     return max(cycles / chip.mhz, moved / rate) + launch_us(chip, cores)
 
 

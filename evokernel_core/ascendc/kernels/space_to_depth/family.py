@@ -110,7 +110,6 @@ def _strategy(found: Framed, item: PhasesSchedule, move: str) -> Strategy:
 
 def _cost_us(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: memory, or the copies of the busiest core."""
-    table = chip.constants
     images = found.images.evaluate(sizes)
     taken = [each.evaluate(sizes) for each in found.sizes]
     made = [each.evaluate(sizes) for each in found.made]
@@ -122,15 +121,15 @@ def _cost_us(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> f
     tiles = images * made[0] * math.ceil(made[1] / rows) * pieces
     mine = math.ceil(tiles / chip.aiv)
     tile = written / tiles
-    loaded = table["mte.load_latency_cycles"] + tile / table["mte.load_bytes_per_cycle"]
-    loaded = max(loaded, rows * table["mte.min_burst_cycles"])
-    stored = table["mte.store_latency_cycles"] + tile / table["mte.store_bytes_per_cycle"]
+    loaded = chip.mte.load_latency_cycles + tile / chip.mte.load_bytes_per_cycle
+    loaded = max(loaded, rows * chip.mte.min_burst_cycles)
+    stored = chip.mte.store_latency_cycles + tile / chip.mte.store_bytes_per_cycle
     picked = 0.0
     if found.phases > 1:
-        lanes = table[f"vector.elements_per_cycle.gather_mask_b{found.size * 8}"]
-        picked = found.phases * (tile / found.size / lanes + table["vector.startup_cycles"])
+        lanes = chip.vector.elements_per_cycle.of("gather_mask", found.size * 8)
+        picked = found.phases * (tile / found.size / lanes + chip.vector.startup_cycles)
     back = max(0, read + written - chip.l2_bytes) * written / (read + written)
-    memory = (read + back * table["gm.write_back_cost"]) / (table["gm.hbm_achieved_gbps"] * 1e3)
+    memory = (read + back * chip.gm.write_back_cost) / chip.gm.memory_bytes_us
     busy = mine * max(loaded + 100, stored, picked + 100) + loaded + stored
     return float(chip.launch_us + 6 + max(busy / chip.mhz, memory))
 
