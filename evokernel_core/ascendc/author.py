@@ -37,14 +37,14 @@ _MOVES_PER_KIND = 24
 
 def check(task: KernelTask, chip: Chip) -> None:
     """Raises PlanError with the reason where the task cannot be computed by kernels of the families."""
-    task = legalised(task)
+    task = legalised(task, chip)
     if family_of_task(task, chip) is None:
         plan_program(task, chip)
 
 
 def initial(task: KernelTask, chip: Chip) -> Strategy:
     """The strategy of the lowest estimate. Raises PlanError where the task cannot be planned."""
-    task = legalised(task)
+    task = legalised(task, chip)
     family = family_of_task(task, chip)
     if family is not None:
         return family.initial(task, chip)
@@ -57,7 +57,7 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
 
 def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     """The named steps from a strategy; those of a program's most expensive kernels come first."""
-    task = legalised(task)
+    task = legalised(task, chip)
     if strategy.family != PROGRAM:
         return family_for(task, chip).moves(task, strategy, chip)
     return tuple(_program_moves(task, strategy, chip))
@@ -111,7 +111,7 @@ def _other_cuts(
 def adapt(task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
     """Another task's strategy cut to fit this one, None where a rule refuses it or another version wrote
     what this one cannot read. Raises PlanError where the task cannot be planned."""
-    task = legalised(task)
+    task = legalised(task, chip)
     family = family_of_task(task, chip)
     if family is None or strategy.family not in family.strategies:
         return None
@@ -125,7 +125,7 @@ def require_legal(task: KernelTask, strategy: Strategy, chip: Chip) -> None:
     """Raises StrategyError where a stored strategy is not one of this task and chip, and PlanError where the
     task cannot be planned. Strategies of other origin than this module go through here before anything else
     is asked of them."""
-    task = legalised(task)
+    task = legalised(task, chip)
     if strategy.family != PROGRAM:
         _require_legal(family_for(task, chip), task, strategy, chip)
         return
@@ -149,7 +149,7 @@ def _require_legal(family: Family, task: KernelTask, strategy: Strategy, chip: C
 
 def estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
     """Modelled microseconds of a strategy, all launches included."""
-    task = legalised(task)
+    task = legalised(task, chip)
     if strategy.family != PROGRAM:
         return family_for(task, chip).estimate_us(task, strategy, chip)
     return _program_us(task, strategy, chip)
@@ -171,7 +171,7 @@ def _program_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
 
 def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
     """tiling.h and op_kernel.cpp. Raises PlanError where the task cannot be planned."""
-    name, task = _identifier(task.name), legalised(task)
+    name, task = _identifier(task.name), legalised(task, chip)
     if strategy.family != PROGRAM:
         stage = text_of(family_for(task, chip), task, strategy, chip, name)
         tensors = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)

@@ -14,6 +14,7 @@ from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
 
 CHANNELS, OUTPUTS = 5, 12
@@ -135,7 +136,7 @@ def test_transposed_convolutions_come_in_chunks(builder: Any, on_twin: Any, chip
 
 
 def test_fewer_and_longer_chunks_are_drafts_too(builder: Any, chip: Any) -> None:
-    task = legalised(task_of(builder, sums=False))
+    task = legalised(task_of(builder, sums=False), load_chip())
     program = plan_program(task, chip)
     batch = batch_of(task, program, 2)
     assert batch is not None
@@ -187,9 +188,9 @@ def test_other_chunks_are_moves(builder: Any, on_twin: Any, chip: Any) -> None:
 def test_images_that_meet_are_not_cut(builder: Any, chip: Any) -> None:
     """A softmax over images mixes them, and so does a sum of them."""
     graph = builder()
-    task = legalised(graph.task(pooled(graph, convolved(graph, softmax_dim=0)), symbols=LARGE))
+    task = legalised(graph.task(pooled(graph, convolved(graph, softmax_dim=0)), symbols=LARGE), load_chip())
     assert batch_of(task, plan_program(task, chip), 2) is None
-    task = legalised(task_of(builder, sums=True))
+    task = legalised(task_of(builder, sums=True), load_chip())
     program = plan_program(task, chip)
     assert batch_of(task, program, 2) is not None
     assert batch_of(task, program, len(program.stages)) is None

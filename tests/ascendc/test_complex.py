@@ -14,6 +14,7 @@ from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.verifier.gates.audit import audit
 
@@ -87,7 +88,7 @@ def test_products_of_pairs(name: str, tile: int, builder: Any, on_twin: Any, chi
     strategy = initial(task, chip)
     assert strategy.family == "paired"
     strategy = FAMILY.adapt(
-        legalised(task), evolve(strategy, settings=(("buffers", 2), ("tile", tile))), chip
+        legalised(task, load_chip()), evolve(strategy, settings=(("buffers", 2), ("tile", tile))), chip
     )
     assert strategy is not None
     assert audit(task, write(task, strategy, chip)).status is GateStatus.PASSED
@@ -112,7 +113,7 @@ def test_views_of_pairs_stay_pairs(builder: Any, on_twin: Any, chip: Any) -> Non
     b = graph.call("slice.Tensor", b, 0, 5, SymbolicInt("s + 5"), shape=("s", 4), dtype=COMPLEX)
     z = graph.call("mul.Tensor", a, b, shape=(2, 3, "s", 4), dtype=COMPLEX)
     task = graph.task(graph.call("view_as_real.default", z, shape=(2, 3, "s", 4, 2)), symbols={"s": 7})
-    assert any(node.op == PAIRED for node in legalised(task).graph.nodes)
+    assert any(node.op == PAIRED for node in legalised(task, load_chip()).graph.nodes)
     for s in (7, 1, 40):
         given, table = values(s, 2, s, 3, 8), values(s + 1, 60, 4, 2)
         (found,) = on_twin(task, {"x": given, "w": table}, sizes={"s": s})

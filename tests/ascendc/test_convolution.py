@@ -20,6 +20,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
 
 
@@ -297,7 +298,7 @@ LARGE = Case(8, 64, 64, (256, 256), (3, 3), padding=(1, 1))
 )
 def test_many_bytes_are_framed_beside_the_products(case: Case, beside: bool, builder: Any) -> None:
     """A ReLU is the cube core's; few bytes are framed by a kernel before."""
-    ops = [node.op for node in legalised(task_of(builder, case)).graph.nodes]
+    ops = [node.op for node in legalised(task_of(builder, case), load_chip()).graph.nodes]
     assert ("evokernel.phases.default" in ops) is not beside
 
 
@@ -311,5 +312,5 @@ def test_vector_cores_that_take_results_do_not_frame(builder: Any) -> None:
         shape=shape, dtype="float32",
     )  # fmt: skip
     behind = graph.call("tanh.default", made, shape=shape, dtype="float32")
-    ops = {node.op for node in legalised(graph.task(behind)).graph.nodes}
+    ops = {node.op for node in legalised(graph.task(behind), load_chip()).graph.nodes}
     assert "evokernel.phases.default" in ops

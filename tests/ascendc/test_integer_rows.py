@@ -11,6 +11,7 @@ from evokernel_core.ascendc.author import initial
 from evokernel_core.ascendc.kernels.integers.rows import FOLD
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import load_chip
 from tests.ascendc.test_integer_words import draw
 
 SIZES = ({"n": 1, "m": 1}, {"n": 3, "m": 77}, {"n": 70, "m": 5}, {"n": 2, "m": 9001})
@@ -78,7 +79,7 @@ def test_many_truth_values_are_not_counted_in_floats(builder: Any, chip: Any) ->
         b = builder()
         x = b.input("x", (count,), "bool")
         task = b.task(b.call("sum.default", x, shape=(), dtype="int64"))
-        ops = {node.op for node in legalised(task).graph.nodes}
+        ops = {node.op for node in legalised(task, load_chip()).graph.nodes}
         assert (FOLD in ops) == (count > 1 << 24) and initial(task, chip).family
 
 

@@ -12,6 +12,7 @@ from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import load_chip
 
 SMALL = ((1, 1, 1), (17, 300, 70), (130, 33, 257), (20, 256, 512))
 
@@ -31,7 +32,7 @@ def product(builder: Any, sizes: tuple[int, int, int], turned: tuple[bool, bool]
 
 
 def copies(task: KernelTask) -> int:
-    return sum(node.op == PHASES for node in legalised(task).graph.nodes)
+    return sum(node.op == PHASES for node in legalised(task, load_chip()).graph.nodes)
 
 
 @pytest.mark.parametrize("turned", [(False, False), (True, True)])

@@ -14,6 +14,7 @@ from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.ascendc.rewrites.views import rewrite_permutation
 from evokernel_core.ascendc.rewrites.writer import rewritten
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import load_chip
 
 
 def long_product(builder: Any, dtype: str) -> KernelTask:
@@ -29,7 +30,7 @@ def long_product(builder: Any, dtype: str) -> KernelTask:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_sums_of_parts(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     task = long_product(builder, dtype)
-    (split,) = (node for node in legalised(task).graph.nodes if node.op == SPLIT)
+    (split,) = (node for node in legalised(task, load_chip()).graph.nodes if node.op == SPLIT)
     assert split.outputs[0].shape == (24, "m", "n")
     assert split.outputs[0].dtype == "float32"
     assert initial(task, chip).notes[0].startswith("2 runs of 2 kernels")
@@ -54,7 +55,7 @@ def test_sums_of_parts(dtype: str, builder: Any, on_twin: Any, chip: Any) -> Non
     ],
 )
 def test_as_many_parts_as_pay(m: int, n: int, k: int, parts: int) -> None:
-    assert split_count(m, n, k, 4) == parts
+    assert split_count(m, n, k, 4, load_chip()) == parts
 
 
 def test_permutations_of_single_places_are_views(builder: Any) -> None:
@@ -63,6 +64,6 @@ def test_permutations_of_single_places_are_views(builder: Any) -> None:
     moved = graph.call("permute.default", x, (1, 0, 3, 2), shape=(1, "n", 1, 4))
     turned = graph.call("permute.default", moved, (0, 3, 2, 1), shape=(1, 4, 1, "n"))
     task = graph.task(turned, symbols={"n": 3})
-    found = rewritten(task, {"aten.permute.default": rewrite_permutation}).graph
+    found = rewritten(task, {"aten.permute.default": rewrite_permutation}, load_chip()).graph
     assert [node.op for node in found.nodes] == ["aten.view.default", "aten.permute.default"]
     assert found.nodes[0].outputs[0].shape == (1, "n", 1, 4)

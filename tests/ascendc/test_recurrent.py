@@ -17,6 +17,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
@@ -248,7 +249,7 @@ def test_half_types(
 
 def test_layers_above_each_other_are_one_kernel_where_their_weights_fit(builder: Any) -> None:
     def kernels(**options: Any) -> int:
-        graph = legalised(task_of(builder, "lstm", **options)).graph
+        graph = legalised(task_of(builder, "lstm", **options), load_chip()).graph
         return sum(node.op == "evokernel.recurrence.default" for node in graph.nodes)
 
     assert kernels(hidden=256, layers=6) == 1
@@ -299,7 +300,7 @@ def test_loops_over_steps_are_one_recurrence(kind: str, read_out: bool, builder:
     state_first, dim = kind == "tanh", int(read_out)
     options = {"state_first": state_first, "dim": dim, "biases": read_out, "read_out": read_out}
     task = loop_of(builder, kind=kind, **options)
-    ops = [node.op for node in legalised(task).graph.nodes]
+    ops = [node.op for node in legalised(task, load_chip()).graph.nodes]
     assert ops.count("evokernel.recurrence.default") == 1
     assert ops.count("aten.mm.default") == 1 + read_out
     rng = np.random.default_rng(1)

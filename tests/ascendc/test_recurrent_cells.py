@@ -11,6 +11,7 @@ from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import load_chip
 
 STEPS, WIDTH, HIDDEN = 5, 6, 20
 
@@ -94,7 +95,7 @@ LOOPS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_over_lstm_cells_are_one_recurrence(name: str, builder: Any, on_twin: Any) -> None:
     task = lstm_loop(builder, **LOOPS[name])
-    ops = [node.op for node in legalised(task).graph.nodes]
+    ops = [node.op for node in legalised(task, load_chip()).graph.nodes]
     assert ops.count("evokernel.recurrence.default") == ops.count("aten.mm.default") == 1
     assert "aten.sigmoid.default" not in ops
     rng = np.random.default_rng(1)
@@ -110,5 +111,5 @@ def test_loops_over_lstm_cells_are_one_recurrence(name: str, builder: Any, on_tw
 
 @pytest.mark.parametrize("options", [{"swapped": True}, {"peeks": True}])
 def test_other_loops_stay_as_they_are(options: dict[str, Any], builder: Any) -> None:
-    ops = [node.op for node in legalised(lstm_loop(builder, **options)).graph.nodes]
+    ops = [node.op for node in legalised(lstm_loop(builder, **options), load_chip()).graph.nodes]
     assert "evokernel.recurrence.default" not in ops

@@ -6,6 +6,7 @@ from typing import Any
 
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.twin.chip import load_chip
 
 
 def _square(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
@@ -24,7 +25,7 @@ def test_a_node_is_replaced_and_its_readers_follow(builder: Any) -> None:
     square = graph.call("pow.Tensor_Scalar", wide, 2, shape=("n", 4))
     cube = graph.call("pow.Tensor_Scalar", square, 3, shape=("n", 4))
     task = graph.task(graph.call("add.Tensor", cube, square, shape=("n", 4)), symbols={"n": 3})
-    found = rewritten(task, {"aten.pow.Tensor_Scalar": _square}).graph
+    found = rewritten(task, {"aten.pow.Tensor_Scalar": _square}, load_chip()).graph
     exp, product, power, total = found.nodes
     assert [node.op for node in found.nodes] == [
         "aten.exp.default", "aten.mul.Tensor", "aten.pow.Tensor_Scalar", "aten.add.Tensor",
@@ -47,4 +48,4 @@ def test_written_nodes_are_rewritten_too_and_dead_ones_go(builder: Any) -> None:
     x = graph.input("x", (8,))
     task = graph.task(graph.call("square.default", x, shape=(8,)))
     table = {"aten.square.default": twice, "aten.pow.Tensor_Scalar": _square}
-    assert [node.op for node in rewritten(task, table).graph.nodes] == ["aten.mul.Tensor"]
+    assert [node.op for node in rewritten(task, table, load_chip()).graph.nodes] == ["aten.mul.Tensor"]

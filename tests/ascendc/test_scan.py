@@ -18,6 +18,7 @@ from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
 
 _UFUNC = {
@@ -117,14 +118,14 @@ def test_every_move_is_right(shape: Any, dim: int, builder: Any, on_twin: Any) -
 def test_few_long_rows_are_scanned_in_parts(op: str, reverse: bool, builder: Any, on_twin: Any) -> None:
     shape = ("r", 2**19)
     task = scan_task(builder, shape, -1, op, (reverse, False), "float32", False, {"r": 2})
-    assert [node.op for node in legalised(task).graph.nodes].count(SCAN) == 2
+    assert [node.op for node in legalised(task, load_chip()).graph.nodes].count(SCAN) == 2
     x = np.random.default_rng(0).normal(size=(1, 2**19)).astype("f4")
     (result,) = on_twin(task, {"x": x}, sizes={"r": 1})
     np.testing.assert_allclose(result, expected(x, 1, op, reverse, False), rtol=1e-4, atol=2e-3)
 
 
 def _scans(task: KernelTask) -> list[Any]:
-    nodes = [node for node in legalised(task).graph.nodes if node.op == SCAN]
+    nodes = [node for node in legalised(task, load_chip()).graph.nodes if node.op == SCAN]
     return [(*node.args[1:5], node.args[5] is not None) for node in nodes]
 
 
@@ -142,7 +143,7 @@ def test_a_flip_along_another_dimension_stays(builder: Any) -> None:
     x = graph.input("x", (4, 8))
     total = graph.call("cumsum.default", graph.call("flip.default", x, (0,), shape=(4, 8)), 1, shape=(4, 8))
     task = graph.task(graph.call("flip.default", total, (1,), shape=(4, 8)))
-    assert [node.op.split(".")[1] for node in legalised(task).graph.nodes].count("flip") == 2
+    assert [node.op.split(".")[1] for node in legalised(task, load_chip()).graph.nodes].count("flip") == 2
 
 
 def _zeros(graph: Any, value: float = 0.0) -> Any:

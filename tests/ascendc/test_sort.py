@@ -15,6 +15,7 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
 
 
@@ -147,5 +148,5 @@ def test_what_cannot_be_sorted_says_why(builder: Any, chip: Any) -> None:
 
 
 def test_few_long_rows_are_cut_into_parts(builder: Any) -> None:
-    ops = [node.op for node in legalised(Case((2, 65536), keep=8).task(builder)).graph.nodes]
+    ops = [node.op for node in legalised(Case((2, 65536), keep=8).task(builder), load_chip()).graph.nodes]
     assert ops.count("evokernel.sort.default") == 2

@@ -12,6 +12,7 @@ from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import load_chip
 
 LARGE = {"a": 4096, "b": 65536}
 SIZES = ((1, 1), (3, 70), (130, 1000), (5, 9001))
@@ -29,7 +30,7 @@ def reduction(builder: Any, op: str, dtype: str = "float32", **kwargs: Any) -> K
 
 def reductions(task: KernelTask) -> int:
     words = ("sum", "mean", "amax", "amin", "var")
-    return sum(node.op.split(".")[1].startswith(words) for node in legalised(task).graph.nodes)
+    return sum(node.op.split(".")[1].startswith(words) for node in legalised(task, load_chip()).graph.nodes)
 
 
 WHOLE: list[tuple[str, Numpy, dict[str, Any]]] = [
@@ -142,7 +143,9 @@ def test_batch_norm_reads_its_rows_once_for_both_variances(builder: Any, on_twin
     )
     unbiased = graph.call("var.correction", x, (0, 2), shape=one, correction=1, keepdim=True)
     task = graph.task(ValueRef("both"), ValueRef("both", 1), unbiased, symbols={"n": 256, "p": 2**18})
-    assert sum(node.op == "aten.var_mean.correction" for node in legalised(task).graph.nodes) == 1
+    assert (
+        sum(node.op == "aten.var_mean.correction" for node in legalised(task, load_chip()).graph.nodes) == 1
+    )
     for n, p in ((2, 3), (7, 1000)):
         data = np.random.default_rng(n).normal(-4, 3, size=(n, 6, p)).astype("f4")
         results = on_twin(task, {"x": data}, sizes={"n": n, "p": p})
@@ -165,5 +168,7 @@ def test_what_is_reduced_again_behind_its_norm_is_split(builder: Any) -> None:
         task: KernelTask = graph.task(last, symbols={"n": 16})
         return task
 
-    ops = [[node.op for node in legalised(normalised(again)).graph.nodes] for again in (False, True)]
+    ops = [
+        [node.op for node in legalised(normalised(again), load_chip()).graph.nodes] for again in (False, True)
+    ]
     assert [found.count("aten.mean.dim") for found in ops] == [1, 2]

@@ -116,7 +116,7 @@ def test_the_edited_model_computes_the_same(
     assert "view_as" not in region.task.name
     assert all(item.spec.dtype != COMPLEX for item in region.task.graph.inputs)
 
-    taken_apart = complex_in_parts(region.task)
+    taken_apart = complex_in_parts(region.task, load_chip())
     assert all(spec.dtype != COMPLEX for node in taken_apart.graph.nodes for spec in node.outputs)
     sizes = region.task.sizes
     torch.manual_seed(0)
@@ -129,7 +129,7 @@ def test_the_edited_model_computes_the_same(
     found = reference.run(with_reshapes(to_data(taken_apart.graph)), inputs, sizes)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
-    assert legalised(region.task)
+    assert legalised(region.task, load_chip())
     author.check(region.task, CHIP)
 
 

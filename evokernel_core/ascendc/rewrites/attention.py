@@ -16,6 +16,7 @@ from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.twin.chip import Chip
 
 _PRODUCT = "aten.bmm.default"
 _FILLS = frozenset({"aten.ones.default", "aten.ones_like.default"})
@@ -35,7 +36,7 @@ class _Scores:
     masked: tuple[Dim, ...] = ()
 
 
-def recognise_attention(task: KernelTask) -> KernelTask:
+def recognise_attention(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with one node for each product of a softmax over scaled scores that nothing else reads."""
     search = _Search(task.graph)
     found = {node.name: scores for node in task.graph.nodes if (scores := search.scores_of(node)) is not None}
@@ -46,7 +47,7 @@ def recognise_attention(task: KernelTask) -> KernelTask:
         scores = found.get(node.name)
         return None if scores is None else (_attention(node, scores, writer),)
 
-    return rewritten(task, {_PRODUCT: rewrite})
+    return rewritten(task, {_PRODUCT: rewrite}, chip)
 
 
 def _attention(node: Node, scores: _Scores, writer: GraphWriter) -> ValueRef:

@@ -20,18 +20,19 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import Chip
 
 COMPLEX = "complex64"
 OF_COMPLEX = "(complex)"
 """Ends the name of an operation as it is offered to capture for complex operands."""
 
 
-def complex_in_parts(task: KernelTask) -> KernelTask:
+def complex_in_parts(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with two real values for each complex one. Raises PlanError for an operation that has no
     rule here."""
     if not any(spec.dtype == COMPLEX for node in task.graph.nodes for spec in node.outputs):
         return task
-    return _Pass(task).run()
+    return _Pass(task, chip).run()
 
 
 @define
@@ -39,13 +40,14 @@ class _Pass:
     """Writes the graph anew; ``values`` are what its results have become."""
 
     task: KernelTask
+    chip: Chip
     values: dict[ValueRef, ValueRef | Complex] = field(factory=dict)
     writer: GraphWriter = field(init=False)
     parts: Parts = field(init=False)
     specs: dict[ValueRef, TensorSpec] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.writer = GraphWriter(self.task, {})
+        self.writer = GraphWriter(self.task, {}, self.chip)
         self.parts = Parts(self.writer)
         self.specs = {ValueRef(item.name): item.spec for item in self.task.graph.inputs}
 

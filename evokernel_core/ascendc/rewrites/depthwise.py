@@ -15,12 +15,13 @@ from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
+from evokernel_core.twin.chip import Chip
 
 _PAD = "aten.constant_pad_nd.default"
 _SLICE = "aten.slice.Tensor"
 
 
-def trimmed_depthwise(task: KernelTask) -> KernelTask:
+def trimmed_depthwise(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with depthwise convolutions that have the zeros in front of their input, and the slices of
     their result, if nothing else reads it."""
     if not any(_is_depthwise(node) for node in task.graph.nodes):
@@ -35,7 +36,7 @@ def trimmed_depthwise(task: KernelTask) -> KernelTask:
             alone.update(ref.name for ref in found)
         return found
 
-    return rewritten(task, {CONVOLUTION: trimmed, _SLICE: trimmed})
+    return rewritten(task, {CONVOLUTION: trimmed, _SLICE: trimmed}, chip)
 
 
 def _is_depthwise(node: Node) -> bool:

@@ -11,6 +11,7 @@ from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.operations import operations
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import Chip
 
 _NAMES = frozenset({"dim", "dims", "dim0", "dim1", "dimension"})
 _INSERTS = frozenset({"aten.unsqueeze.default", "aten.stack.default"})
@@ -39,7 +40,7 @@ _PARTS = frozenset(
 """Operations on parts of a tensor, which a single number does not have."""
 
 
-def checked_dimensions(task: KernelTask) -> KernelTask:
+def checked_dimensions(task: KernelTask, chip: Chip) -> KernelTask:
     """The task where single numbers have a dimension as soon as a node works along it. Raises PlanError for
     a node that names a dimension which its operand lacks."""
     for node in task.graph.nodes:
@@ -50,7 +51,7 @@ def checked_dimensions(task: KernelTask) -> KernelTask:
                 raise PlanError(f"{node.op} names dimension {dim} of a tensor that has {rank}.")
         if rank == 0 and node.op in _PARTS:
             raise PlanError(f"{node.op} of a single number is not covered.")
-    return rewritten(task, _REWRITES)
+    return rewritten(task, _REWRITES, chip)
 
 
 def _rank(task: KernelTask, node: Node) -> int | None:

@@ -17,13 +17,15 @@ from evokernel_core.ascendc.rewrites.writer import alive
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.graph import Graph, Node, literal
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
 
-_LEAST_BYTES = 48 * 2**20
-"""Framed images from which on chunks are many and long beside the barriers between them."""
+_LEAST_SHARE = 4
+"""Framed images of this part of L2 are so large that chunks are many and long beside the barriers between
+them."""
 _MOST_PHASES = 16
 
 
-def framed_beside(task: KernelTask) -> KernelTask:
+def framed_beside(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with frames that convolutions make themselves; the same task where there are none."""
     graph = task.graph
     makers = {node.name: node for node in graph.nodes if node.op == PHASES}
@@ -34,7 +36,8 @@ def framed_beside(task: KernelTask) -> KernelTask:
         for ref in node.operands():
             readers.setdefault(ref.name, []).append(node)
     nodes = [
-        _with_frame(node, makers) if _gains(node, makers, readers, task) else node for node in graph.nodes
+        _with_frame(node, makers) if _gains(node, makers, readers, task, chip) else node
+        for node in graph.nodes
     ]
     return evolve(task, graph=Graph(graph.inputs, alive(nodes, graph.outputs), graph.outputs))
 
@@ -46,7 +49,7 @@ def _with_frame(node: Node, makers: Mapping[str, Node]) -> Node:
 
 
 def _gains(
-    node: Node, makers: Mapping[str, Node], readers: Mapping[str, list[Node]], task: KernelTask
+    node: Node, makers: Mapping[str, Node], readers: Mapping[str, list[Node]], task: KernelTask, chip: Chip
 ) -> bool:
     if node.op != CONVOLUTION:
         return False
@@ -58,7 +61,7 @@ def _gains(
     is_wide = (
         phases > 1 or task.graph.spec(weight).shape[-1] != 1
     )  # else rows are joined, which frames are not
-    is_large = maker.outputs[0].nbytes(task.sizes) >= _LEAST_BYTES
+    is_large = maker.outputs[0].nbytes(task.sizes) >= chip.l2_bytes // _LEAST_SHARE
     return is_wide and is_large and phases <= _MOST_PHASES and not _is_changed(node, readers)
 
 

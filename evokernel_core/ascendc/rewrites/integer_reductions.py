@@ -12,6 +12,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
+from evokernel_core.twin.chip import Chip
 
 _FOLDS = {"sum": "sum", "prod": "prod", "amax": "max", "amin": "min"}
 _PLACES = {"argmax": "max", "argmin": "min"}
@@ -22,11 +23,11 @@ _COUNTED = 1 << 22
 _OF_TWO = frozenset({"aten.max.other", "aten.min.other"})
 
 
-def integer_reductions(task: KernelTask) -> KernelTask:
+def integer_reductions(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with every reduction of integers written as one of rows."""
     graph = task.graph
     ops = {node.op for node in graph.nodes if node.op.split(".")[1] in _PACKETS} - _OF_TWO
-    return rewritten(task, dict.fromkeys(ops, _rewrite)) if ops else task
+    return rewritten(task, dict.fromkeys(ops, _rewrite), chip) if ops else task
 
 
 def _rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:

@@ -21,6 +21,7 @@ from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
 
 _EXACT = 1 << 24
 MOST_POSITIONS = 1 << 20
@@ -45,12 +46,12 @@ class _Whole:
     high: float
 
 
-def integers_in_float32(task: KernelTask) -> KernelTask:
+def integers_in_float32(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with float32 arithmetic in place of that on integers with known bounds."""
     if not any(spec.dtype in INTEGERS for node in task.graph.nodes for spec in node.outputs):
         return task
     rewriter = _Rewriter()
-    return rewritten(task, {node.op: rewriter for node in task.graph.nodes})
+    return rewritten(task, {node.op: rewriter for node in task.graph.nodes}, chip)
 
 
 class _Rewriter:

@@ -16,6 +16,7 @@ from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import Chip
 
 _LEAST_STEPS = 4
 _SELECT, _PRODUCT, _ADD, _MUL = "aten.select.int", "aten.mm.default", "aten.add.Tensor", "aten.mul.Tensor"
@@ -43,14 +44,16 @@ class _Call:
         return mine == (*theirs, other.hidden.name, other.cell.name)
 
 
-def recognise_lstm_cells(task: KernelTask) -> KernelTask:
+def recognise_lstm_cells(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with one recurrence for each loop over all steps of a tensor."""
     while (chain := _Search(task.graph).chain()) is not None:
-        task = _with_recurrence(task, *chain)
+        task = _with_recurrence(task, *chain, chip)
     return task
 
 
-def _with_recurrence(task: KernelTask, names: Sequence[str], calls: Sequence[_Call]) -> KernelTask:
+def _with_recurrence(
+    task: KernelTask, names: Sequence[str], calls: Sequence[_Call], chip: Chip
+) -> KernelTask:
     """``names`` are the nodes of the hidden states in turn."""
     places = {name: place for place, name in enumerate(names)}
     made: list[tuple[ValueRef, ...]] = []
@@ -70,7 +73,7 @@ def _with_recurrence(task: KernelTask, names: Sequence[str], calls: Sequence[_Ca
         spec = node.outputs[0]
         return (writer.call("aten.view.default", made[0][2], spec.shape, shape=spec.shape, dtype=spec.dtype),)
 
-    return rewritten(task, {_MUL: state, _ADD: last_cell})
+    return rewritten(task, {_MUL: state, _ADD: last_cell}, chip)
 
 
 def _recurrence(node: Node, call: _Call, writer: GraphWriter) -> tuple[ValueRef, ...]:

@@ -18,18 +18,18 @@ from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, evaluate_dim
 from evokernel_core.twin.api import most_of
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import FRACTAL, REQUEST_BYTES
+from evokernel_core.twin.roofline import launch_us
 
-_REQUEST = 512
-"""Bytes of a request of the copy engine (documentation of data copies)."""
-_REQUEST_CYCLES = 24 / 5
-"""Cycles between requests of one cube core where all load (gm.requests_per_cycle of the chip files)."""
-_TILE_M, _TILE_N, _PANEL_BYTES = 128, 256, 640
-"""A tile of the result, and bytes of a row that are loaded at once where rows run along k."""
+_PANEL_BYTES = 640
+"""Of a row, what is loaded at once where rows run along k."""
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy can step over."""
-_MHZ, _LAUNCH_US, _MEMORY_RATE, _COPY_RATE = 1850.0, 8.0, 1.48e6, 1.6e6
-"""Clock, a launch, bytes a microsecond from memory, and of a copy's reads and writes together."""
+_COPY_RATE = 1.08
+"""Of the rate from memory, that of a copy's reads and writes together (fitted)."""
 _LEAST_GAIN = 0.9
+_TILE_N = 256
 
 
 @frozen
@@ -50,18 +50,23 @@ class _Operand:
         padded = _whole(self.length, self.size)
         return self.length != padded and padded <= _MOST_PITCH
 
-    @property
-    def copy_us(self) -> float:
+    def copy_us(self, chip: Chip) -> float:
+        rate = _COPY_RATE * chip.gm.memory_bytes_us
         read = self.rows * self.length * self.size
-        return _LAUNCH_US + (read + self.rows * _whole(self.length, self.size) * self.size) / _COPY_RATE
+        return launch_us(chip) + (read + self.rows * _whole(self.length, self.size) * self.size) / rate
 
     def requests(self, tile: int, copied: bool) -> float:
         """For a tile's rows or columns and one element along k."""
-        begun = 0.0 if copied or self.length * self.size % _REQUEST == 0 else 1.0
+        begun = 0.0 if copied or self.length * self.size % REQUEST_BYTES == 0 else 1.0
         if not self.along_k:
-            return tile * self.size / _REQUEST + begun
+            return tile * self.size / REQUEST_BYTES + begun
         panel = min(self.length, _PANEL_BYTES // self.size)
-        return tile / panel * (panel * self.size / _REQUEST + begun)
+        return tile / panel * (panel * self.size / REQUEST_BYTES + begun)
+
+
+def largest_tile(chip: Chip) -> tuple[int, int]:
+    """Rows and columns of the largest tile of a result, of which a core computes one at a time."""
+    return chip.memory.l0c_bytes // (_TILE_N * ITEM_SIZE["float32"]), _TILE_N
 
 
 def aligned_operands(
@@ -75,7 +80,7 @@ def aligned_operands(
     choices = [
         (a, b) for a in (False, True) for b in (False, True) if a <= sides[0].moves and b <= sides[1].moves
     ]
-    times = {copied: _product_us(sides, copied, (m, n, k)) for copied in choices}
+    times = {copied: _product_us(sides, copied, (m, n, k), writer.chip) for copied in choices}
     best = min(times, key=times.__getitem__)
     if times[best] >= _LEAST_GAIN * times[False, False]:
         return None
@@ -95,17 +100,19 @@ def _operand(ref: ValueRef, writer: GraphWriter, is_left: bool) -> _Operand:
 
 
 def _product_us(
-    sides: tuple[_Operand, _Operand], copied: tuple[bool, bool], shape: tuple[int, int, int]
+    sides: tuple[_Operand, _Operand], copied: tuple[bool, bool], shape: tuple[int, int, int], chip: Chip
 ) -> float:
     """Modelled microseconds of the copies and of the product."""
     (m, n, k), size = shape, sides[0].size
-    tile_m, tile_n = min(m, _TILE_M), min(n, _TILE_N)
-    multiplied = tile_m * tile_n / 256 / (4 if size == 4 else 16)
+    tile_m, tile_n = map(min, (m, n), largest_tile(chip))
+    multiplied = tile_m * tile_n / FRACTAL**2 / chip.cube.depth_a_cycle(size)
     requests = sides[0].requests(tile_m, copied[0]) + sides[1].requests(tile_n, copied[1])
     tiles = m / tile_m * n / tile_n
-    cycles = math.ceil(tiles / 24) * k * max(multiplied, requests * _REQUEST_CYCLES)
-    copies = sum(side.copy_us for side, copies in zip(sides, copied, strict=True) if copies)
-    return max(cycles / _MHZ, (m + n) * k * size / _MEMORY_RATE) + copies
+    cycles = (
+        math.ceil(tiles / chip.aic) * k * max(multiplied, requests * chip.aic / chip.gm.requests_per_cycle)
+    )
+    copies = sum(side.copy_us(chip) for side, copies in zip(sides, copied, strict=True) if copies)
+    return max(cycles / chip.mhz, (m + n) * k * size / chip.gm.memory_bytes_us) + copies
 
 
 def _copied(side: _Operand, writer: GraphWriter) -> ValueRef:
@@ -124,12 +131,12 @@ def _copied(side: _Operand, writer: GraphWriter) -> ValueRef:
 
 def _whole(length: int, size: int) -> int:
     """The length in whole requests."""
-    unit = _REQUEST // size
+    unit = REQUEST_BYTES // size
     return -(-length // unit) * unit
 
 
 def _pitch(length: Dim, size: int) -> Dim:
     if isinstance(length, int):
         return _whole(length, size)
-    unit = _REQUEST // size
+    unit = REQUEST_BYTES // size
     return f"(({length}) + {unit - 1}) // {unit} * {unit}"

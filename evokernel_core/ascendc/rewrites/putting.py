@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from evokernel_core.ascendc.kernels.scatter.family import LAST, PUT, PUT_PARTS, SUMMED
@@ -16,11 +17,6 @@ from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
 _HALVES = frozenset({"float16", "bfloat16"})
-_CORES = 48
-"""Vector cores of the largest chip."""
-_CLOCK = 1850.0
-_RATE = 3e3
-"""Bytes a nanosecond, between those of device memory and of what L2 keeps."""
 _STEP_US = 3.0
 _COPY_CYCLES, _ELEMENT_CYCLES = 42.0, 53.0
 _LEAST_SEGMENT = 512
@@ -109,16 +105,18 @@ def _parts(writer: GraphWriter, source: ValueRef, values: ValueRef) -> int:
     outer, count, run = (extent(dim).evaluate(writer.sizes) for dim in writer.shape(values))
     size = product(map(extent, writer.shape(source)[1:-1])).evaluate(writer.sizes)
     results = outer * size * run * 4
+    chip = writer.chip
+    rate = math.sqrt(chip.gm.memory_bytes_us * chip.gm.l2_bytes_us)  # between those of memory and of L2
     ways = [(-(-run * 4 // _LEAST_SEGMENT), _COPY_CYCLES)]
     if extent(writer.shape(values)[2]).is_one:
         ways.append((-(-size * 4 // _TILE), _ELEMENT_CYCLES))
 
     def cost(parts: int) -> float:
-        more = _STEP_US + 2 * parts * results / (_RATE * 1e3) if parts > 1 else 0.0
-        shares = (-(-parts * outer * cuts // _CORES) * cycles for cuts, cycles in ways)
-        return min(shares) * count / parts / _CLOCK + more
+        more = _STEP_US + 2 * parts * results / rate if parts > 1 else 0.0
+        shares = (-(-parts * outer * cuts // chip.aiv) * cycles for cuts, cycles in ways)
+        return min(shares) * count / parts / chip.mhz + more
 
-    most = min(_CORES // max(outer, 1), _MOST_BYTES // max(results, 1))
+    most = min(chip.aiv // max(outer, 1), _MOST_BYTES // max(results, 1))
     return min(range(1, max(most, 1) + 1), key=cost)
 
 

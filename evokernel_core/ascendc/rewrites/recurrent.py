@@ -76,7 +76,8 @@ def _together(stack: _Stack, writer: GraphWriter) -> int:
         return 1
     *lengths, _ = (evaluate_dim(dim, writer.sizes) for dim in writer.shape(stack.x))
     steps, batch = reversed(lengths) if stack.batch_first else lengths
-    return layers_together(stack.kind, stack.layers, steps, batch, hidden, writer.spec(stack.x).dtype)
+    dtype = writer.spec(stack.x).dtype
+    return layers_together(stack.kind, stack.layers, steps, batch, hidden, dtype, writer.chip)
 
 
 def _layers(

@@ -18,6 +18,7 @@ from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import Chip
 
 _LEAST_STEPS = 4
 _KINDS = {"aten.tanh.default": "rnn_tanh", "aten.relu.default": "rnn_relu"}
@@ -49,16 +50,16 @@ class _Cell:
         return mine == (other.x, other.dim, other.step, other.weight, other.bias, other.state_first)
 
 
-def recognise_cells(task: KernelTask) -> KernelTask:
+def recognise_cells(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with one recurrence for each loop over all steps of a tensor."""
     while (chain := _Search(task.graph).chain()) is not None:
-        task = _with_recurrence(task, *chain)
+        task = _with_recurrence(task, *chain, chip)
     while (node := _Search(task.graph).steps_together()) is not None:
-        task = rewritten(task, {_STACK: partial(_together, name=node.name)})
+        task = rewritten(task, {_STACK: partial(_together, name=node.name)}, chip)
     return task
 
 
-def _with_recurrence(task: KernelTask, nodes: Sequence[Node], cell: _Cell) -> KernelTask:
+def _with_recurrence(task: KernelTask, nodes: Sequence[Node], cell: _Cell, chip: Chip) -> KernelTask:
     """``nodes`` give the states in turn, ``cell`` is the first one."""
     places = {node.name: place for place, node in enumerate(nodes)}
     made: list[ValueRef] = []
@@ -72,7 +73,7 @@ def _with_recurrence(task: KernelTask, nodes: Sequence[Node], cell: _Cell) -> Ke
         place = places[node.name]
         return (writer.call(_SELECT, made[0], cell.dim, place, shape=spec.shape, dtype=spec.dtype),)
 
-    return rewritten(task, {nodes[0].op: rewrite})
+    return rewritten(task, {nodes[0].op: rewrite}, chip)
 
 
 def _recurrence(node: Node, cell: _Cell, writer: GraphWriter) -> ValueRef:

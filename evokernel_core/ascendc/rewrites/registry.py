@@ -43,8 +43,9 @@ from evokernel_core.ascendc.rewrites.split_reductions import split_reductions
 from evokernel_core.ascendc.rewrites.variances import related_variances
 from evokernel_core.ascendc.rewrites.writer import Rewrite, rewritten
 from evokernel_core.domain.task import ById, KernelTask
+from evokernel_core.twin.chip import Chip
 
-Pass = Callable[[KernelTask], KernelTask]
+Pass = Callable[[KernelTask, Chip], KernelTask]
 
 PASSES: tuple[Pass, ...] = (
     checked_dimensions,
@@ -100,20 +101,21 @@ def rewrites() -> Mapping[str, Rewrite]:
     return found
 
 
-def legalised(task: KernelTask) -> KernelTask:
+def legalised(task: KernelTask, chip: Chip) -> KernelTask:
     """The task in the operations that families know. Its inputs, outputs and symbols are the same.
 
-    The result depends on the task alone. Raises PlanError for an operation that cannot be computed.
+    The result depends on the task and the chip alone. Raises PlanError for an operation that cannot be
+    computed.
     """
-    return _legalised(ById(task))
+    return _legalised(ById(task), chip)
 
 
 @lru_cache(maxsize=64)
-def _legalised(key: ById) -> KernelTask:
+def _legalised(key: ById, chip: Chip) -> KernelTask:
     task = key.task
     for change in PASSES:
-        task = change(task)
-    task = rewritten(task, rewrites())
+        task = change(task, chip)
+    task = rewritten(task, rewrites(), chip)
     for change in _LAST_PASSES:
-        task = change(task)
+        task = change(task, chip)
     return task

@@ -16,8 +16,6 @@ _COMBINE = {
     "max": "aten.maximum.default",
     "min": "aten.minimum.default",
 }
-_CORES = 48
-"""Vector cores of the largest chip. The choice is right, if not the best, on every chip."""
 _LEAST_PART = 8192
 """Elements below which a part takes longer to start than to scan."""
 
@@ -34,9 +32,9 @@ def _in_parts(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     neighbours = all(item == 1 for item in shape[dim + 1 :])
     if not isinstance(length, int) or combine is None or dtype != "float32":
         return None
-    if not neighbours or 2 * rows > _CORES:
+    if not neighbours or 2 * rows > writer.chip.aiv:
         return None
-    parts = _parts(length, math.ceil(_CORES / rows))
+    parts = _parts(length, math.ceil(writer.chip.aiv / rows))
     if parts is None:
         return None
     split = (*shape[:dim], parts, length // parts)

@@ -14,8 +14,6 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
-_CORES = 48
-"""Vector cores of the largest chip; fewer cores take the parts in turns."""
 _LEAST_PART = 1024
 """Elements of a part of a long row that pay for its start."""
 
@@ -65,7 +63,7 @@ def _parts(writer: GraphWriter, count: Dim, columns: Dim, keep: Dim) -> int:
     """Into how many parts rows are cut so that every core has work; 1 where that does not pay."""
     if not isinstance(columns, int) or not isinstance(keep, int) or columns <= MOST_WHOLE or keep > MOST_BEST:
         return 1
-    most = min(_CORES // extent(count).evaluate(writer.sizes), columns // max(_LEAST_PART, 2 * keep))
+    most = min(writer.chip.aiv // extent(count).evaluate(writer.sizes), columns // max(_LEAST_PART, 2 * keep))
     return next((parts for parts in range(most, 1, -1) if columns % parts == 0), 1)
 
 

@@ -20,29 +20,26 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, TensorSpec, evaluate_dim
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
 
-_CORES = 48
-"""Vector cores of the largest chip. The choice is right, if not the best, on every chip."""
-_CORE_BYTES_US = 45e3
-"""Bytes a microsecond that one core loads (the fits of one core's 8 KB copies: 43 to 50 GB/s)."""
-_CHIP_BYTES_US = 1480e3
-"""Bytes a microsecond that all cores read (gm.hbm_achieved_gbps of the chip files)."""
-_CACHE_BYTES = 192 * 2**20
+_REACHED = 0.76
+"""The share of its rate at which one core loads tiles of 8 KB, their latency included (fitted)."""
 _UNEVEN = 1.1
 """The share of the cores' time that parts may take which are not equally many on every core."""
-_LAUNCHES_US = 12.0
-"""Of the two kernels more."""
+_LAUNCHES = 1.5
+"""What the two kernels more cost, in launches: programs have most kernels in one (fitted)."""
 _LEAST_PART = 4096
 """Bytes of a row of the first step."""
 _SHORT_PART = 512
 """The same where the sizes leave nothing longer: several rows then share a tile."""
 
 
-def split_reductions(task: KernelTask) -> KernelTask:
+def split_reductions(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with reductions of few long rows split; the same task where there are none."""
     if not any(node.op in _RULES for node in task.graph.nodes):
         return task
-    found = rewritten(task, _RULES)
+    found = rewritten(task, _RULES, chip)
     return merged(found) if found is not task else task
 
 
@@ -109,16 +106,18 @@ def _planned(
 ) -> _Split | None:
     """How to split a reduction, None where one kernel does as well. ``passes`` is how often a row is
     read where it does not stay in cache."""
-    shape = writer.shape(x)
+    shape, chip = writer.shape(x), writer.chip
     lengths = [evaluate_dim(dim, writer.sizes) for dim in shape]
     width = ITEM_SIZE[writer.spec(x).dtype]
     row = math.prod(lengths[dim] for dim in dims) * width
     rows = math.prod(lengths) * width // max(row, 1)
-    busy = min(rows, _CORES)
-    again = passes if row * busy > _CACHE_BYTES * 0.6 else 1
-    now = max(row * math.ceil(rows / _CORES) / _CORE_BYTES_US, row * rows * again / _CHIP_BYTES_US)
-    then = row * rows / _CHIP_BYTES_US + _LAUNCHES_US
-    if now < 1.3 * then or (row <= _CACHE_BYTES // 2 and _is_read_again(writer, node, x)):
+    busy = min(rows, chip.aiv)
+    again = passes if row * busy > chip.l2_bytes * 0.6 else 1
+    one_core = _REACHED * chip.mte.load_bytes_per_cycle * chip.mhz
+    all_cores = chip.gm.memory_bytes_us
+    now = max(row * math.ceil(rows / chip.aiv) / one_core, row * rows * again / all_cores)
+    then = row * rows / all_cores + _LAUNCHES * launch_us(chip)
+    if now < 1.3 * then or (row <= chip.l2_bytes // 2 and _is_read_again(writer, node, x)):
         return None
     found: _Split | None = None
     short: _Split | None = None
@@ -126,12 +125,12 @@ def _planned(
         outer, inner = dims[:count], dims[count:]
         parts = rows * math.prod(lengths[dim] for dim in outer)
         part = math.prod(lengths[dim] for dim in inner) * width
-        if part >= _SHORT_PART and parts >= 2 * _CORES:
+        if part >= _SHORT_PART and parts >= 2 * chip.aiv:
             short = short or _Split(writer, x, outer, inner)
-        if part >= _LEAST_PART and parts >= 2 * _CORES:
+        if part >= _LEAST_PART and parts >= 2 * chip.aiv:
             found = _Split(writer, x, outer, inner)
-            is_kept = passes == 1 or part * _CORES <= _CACHE_BYTES // 2  # a part that is read again
-            if is_kept and math.ceil(parts / _CORES) * _CORES <= _UNEVEN * parts:
+            is_kept = passes == 1 or part * chip.aiv <= chip.l2_bytes // 2  # a part that is read again
+            if is_kept and math.ceil(parts / chip.aiv) * chip.aiv <= _UNEVEN * parts:
                 return found
     return found or _cut(writer, x, dims, rows) or short
 
@@ -172,7 +171,7 @@ def _cut(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], rows: int) -> 
     length = shape[dim]
     if not isinstance(length, int) or len(dims) > 1:
         return None
-    least = math.ceil(2 * _CORES / rows)
+    least = math.ceil(2 * writer.chip.aiv / rows)
     width = ITEM_SIZE[writer.spec(x).dtype]
     fits = (n for n in range(least, 64 * least) if length % n == 0 and length // n * width >= _LEAST_PART)
     parts = next(fits, None)

@@ -11,13 +11,14 @@ from evokernel_core.ascendc.rewrites.split_reductions import reduced_dims, size
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
 
 
-def related_variances(task: KernelTask) -> KernelTask:
+def related_variances(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with each variance computed from an earlier one of the same elements, where there is one."""
     if not any(node.op == "aten.var_mean.correction" for node in task.graph.nodes):
         return task
-    return rewritten(task, _RULES)
+    return rewritten(task, _RULES, chip)
 
 
 def _variance(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:

@@ -14,15 +14,14 @@ from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.chip import Chip, load_chip
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import FRACTAL
 from evokernel_core.twin.roofline import launch_us
 
 _L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024 - 256, 64 * 1024, 128 * 1024
 _FLOAT = 4
-_CHIP = "ascend910b1"
-"""The chip by which rewrites choose. The choice is right, if not the best, on every chip."""
-_MACS_A_US = {2: 60e6, 4: 20e6}
-"""Multiply-adds a microsecond of all cube cores in a large product, by bytes of an element."""
+_REACHED = {2: 0.33, 4: 0.44}
+"""The share of the cube cores' rate that a large product reaches, by bytes of an element (fitted)."""
 _MOST_BATCH = 128
 """Sequences of a tile: strides of the instructions that turn rows into columns hold them."""
 _STATES_BYTES = 64 * 1024
@@ -38,11 +37,14 @@ def best(found: Recurrence, sizes: Mapping[str, int], chip: Chip) -> RecurrentSc
 
 
 @lru_cache(maxsize=256)
-def layers_together(kind: str, layers: int, steps: int, batch: int, hidden: int, dtype: str) -> int:
-    """How many of ``layers`` above each other one kernel best computes, by its estimate on the largest chip.
+def layers_together(
+    kind: str, layers: int, steps: int, batch: int, hidden: int, dtype: str, chip: Chip
+) -> int:
+    """How many of ``layers`` above each other one kernel best computes, by its estimate.
     What is the lowest one's input takes a product of all steps in front of the kernel."""
-    chip = load_chip(_CHIP)
-    product = launch_us(chip) + steps * batch * GATES[kind] * hidden**2 / _MACS_A_US[ITEM_SIZE[dtype]]
+    size = ITEM_SIZE[dtype]
+    macs_a_us = _REACHED[size] * chip.aic * FRACTAL**2 * chip.cube.depth_a_cycle(size) * chip.mhz
+    product = launch_us(chip) + steps * batch * GATES[kind] * hidden**2 / macs_a_us
 
     def cost(count: int) -> float:
         names = tuple(map(str, range(count)))
