@@ -14,6 +14,7 @@ from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
 
 
@@ -40,7 +41,7 @@ REDUCTIONS = {
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_a_middle_dimension_is_reduced_at_many_sizes(op: str, builder: Any, on_twin: Any, chip: Any) -> None:
     task = _reduction(builder, op)
-    assert plan(task).family == "columnwise"
+    assert plan(task, load_chip()).family == "columnwise"
     assert audit(task, write(task, initial(task, chip), chip)).status is GateStatus.PASSED
     for seed, (b, r, d) in enumerate([(3, 37, 1000), (1, 1, 1), (2, 5, 7), (1, 64, 20000), (9, 3, 130)]):
         x = np.random.default_rng(seed).normal(size=(b, r, d)).astype("f4")

@@ -14,7 +14,7 @@ from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
-from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 
 
@@ -52,7 +52,7 @@ def test_the_first_draft_is_near_the_best_of_its_moves(
     make: Callable[..., KernelTask], rows: int, columns: int, builder: Any, chip: Chip
 ) -> None:
     task = make(builder, rows, columns)
-    assert plan(task).family == "rowwise"
+    assert plan(task, load_chip()).family == "rowwise"
     first = initial(task, chip)
     steps = [move.strategy for move in moves(task, first, chip)]
     others = [item for item in steps if Schedule.of(item).form is not Form.STREAM]

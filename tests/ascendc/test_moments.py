@@ -12,6 +12,7 @@ from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import initial
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.chip import load_chip
 
 
 def moments(builder: Any, columns: Any, sizes: dict[str, int]) -> KernelTask:
@@ -54,6 +55,6 @@ def test_pairs_only_around_the_mean(builder: Any) -> None:
     apart = graph.call("sub.Tensor", x, total, shape=("n", "p"))
     square = graph.call("mul.Tensor", apart, apart, shape=("n", "p"))
     squares = graph.call("sum.dim_IntList", square, (1,), True, shape=("n", 1))
-    assert online_pairs(plan(graph.task(squares, symbols={"n": 4, "p": 70_000}))) == ()
+    assert online_pairs(plan(graph.task(squares, symbols={"n": 4, "p": 70_000}), load_chip())) == ()
     task = moments(builder, "p", {"n": 4, "p": 70_000})
-    assert [pair.is_moments for pair in online_pairs(plan(task))] == [True]
+    assert [pair.is_moments for pair in online_pairs(plan(task, load_chip()))] == [True]

@@ -17,7 +17,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.chip import Chip, load_chip
 
 
 def softmax_task(builder: Any, shape: tuple[Any, ...], dtype: str = "float32", **symbols: int) -> KernelTask:
@@ -122,7 +122,7 @@ def test_what_is_not_covered_is_refused_with_its_reason(
     b = builder()
     output = make(b)
     with pytest.raises(PlanError, match=reason) as caught:
-        plan(b.task(output))
+        plan(b.task(output), load_chip())
     sentence = str(caught.value)
     assert sentence.endswith(".")
     assert sentence[0].isupper() or sentence.startswith("aten.")
@@ -138,12 +138,12 @@ def test_every_rule_has_one_of_three_kinds() -> None:
 def test_neighbouring_dimensions_collapse(builder: Any) -> None:
     b = builder()
     x, w = b.input("x", [2, 3, 4, 5]), b.input("w", [3, 1, 1])
-    planned = plan(b.task(b.call("mul.Tensor", x, w, shape=[2, 3, 4, 5])))
+    planned = plan(b.task(b.call("mul.Tensor", x, w, shape=[2, 3, 4, 5])), load_chip())
     assert [str(size) for size in (*planned.outer, planned.mid, planned.inner)] == ["2", "3", "20"]
 
 
 def test_symbolic_sizes_stay_symbolic(builder: Any) -> None:
-    planned = plan(softmax_task(builder, ("s0", "s1", 64), s0=4, s1=8))
+    planned = plan(softmax_task(builder, ("s0", "s1", 64), s0=4, s1=8), load_chip())
     assert str(planned.rows) == "s0 * s1"
     assert str(planned.inner) == "64"
 
@@ -166,7 +166,7 @@ def test_the_first_form_follows_the_length_of_rows(
 def test_moves_are_legal_named_and_change_the_source(builder: Any, chip: Chip) -> None:
     task = softmax_task(builder, (512, 1000), "float16")
     start = initial(task, chip)
-    planned = plan(task)
+    planned = plan(task, load_chip())
     found = moves(task, start, chip)
     sources = {write(task, move.strategy, chip).source_id for move in found}
     assert len(sources) == len(found) > 4
@@ -190,7 +190,7 @@ def test_illegal_schedules_are_refused_before_compiling(
     schedule: Schedule, reason: str, builder: Any, chip: Chip
 ) -> None:
     task = softmax_task(builder, (64, 4096))
-    assert reason in str(refusal(plan(task), schedule, task, chip))
+    assert reason in str(refusal(plan(task, load_chip()), schedule, task, chip))
 
 
 def test_the_same_strategy_writes_the_same_source(builder: Any, chip: Chip) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import asdict, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.errors import PlanError
@@ -27,7 +27,7 @@ def family(
     return SearchingFamily(
         name="tiles",
         ops={"aten.relu.default": "kernel"},
-        read=lambda task: len(task.graph.nodes),
+        read=on_any_chip(lambda task: len(task.graph.nodes)),
         starts=lambda found, sizes, chip: map(Tile, starts),
         steps=lambda found, here, sizes, chip: (
             ("longer", Tile(here.length * 2)),

@@ -21,7 +21,7 @@ from evokernel_core.twin.chip import load_chip
 
 def shared(task: KernelTask, chip: Any, **settings: Any) -> Strategy:
     """The task's schedule of shared rows, with tiles so small that short rows have many."""
-    planned = plan(task)
+    planned = plan(task, load_chip())
     schedule = evolve(Schedule(Form.SHARED, 256, at_once=2**14), **settings)
     assert refusal(planned, schedule, task, chip) is None
     return strategy_of(planned, schedule, "")

@@ -14,6 +14,7 @@ from evokernel_core.ascendc.kernels.fused.settings import Form
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
 
 SIZES = [
@@ -197,9 +198,9 @@ def test_numbers_of_steps_and_mixed_widths_keep_one_step_a_tile(builder: Any) ->
     weight = graph.input("weight", ("r", 1))
     product = graph.call("mul.Tensor", x, weight, shape=("r", "d"))
     task = graph.task(graph.call("sum.dim_IntList", product, (0,), shape=("d",)), symbols={"r": 9, "d": 70})
-    assert forms(plan(task), 70) == (Form.LANES,)
+    assert forms(plan(task, load_chip()), 70) == (Form.LANES,)
     graph = builder()
     narrow, wide = graph.input("narrow", ("r", "d"), "float16"), graph.input("wide", ("r", "d"))
     both = graph.call("add.Tensor", narrow, wide, shape=("r", "d"))
     task = graph.task(graph.call("sum.dim_IntList", both, (0,), shape=("d",)), symbols={"r": 9, "d": 70})
-    assert forms(plan(task), 70) == (Form.LANES,)
+    assert forms(plan(task, load_chip()), 70) == (Form.LANES,)

@@ -75,4 +75,4 @@ def test_the_first_schedule_is_legal(chip: Any, m: int, n: int, k: int, dtype: s
     depth = Extent(k)
     left, right = Side("x", False, depth, ()), Side("y", True, depth, ())
     found = Product(left, right, Extent(1), Extent(m), Extent(n), depth, dtype, dtype)
-    assert refusal(found, best(found, {}, chip)) is None
+    assert refusal(found, best(found, {}, chip), chip) is None

@@ -36,7 +36,7 @@ def task() -> KernelTask:
 
 
 def estimate(task: KernelTask, strategy: Strategy) -> float:
-    return estimate_us(build(plan(task), Schedule.of(strategy)), task.sizes, CHIP)
+    return estimate_us(build(plan(task, CHIP), Schedule.of(strategy)), task.sizes, CHIP)
 
 
 def remembered(strategy: Strategy) -> Experience:

@@ -11,7 +11,7 @@ from attrs import frozen
 from evokernel_core.ascendc.ir.cost import estimate_us
 from evokernel_core.ascendc.ir.legality import broken_rules
 from evokernel_core.ascendc.ir.nodes import Kernel
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -62,7 +62,7 @@ def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
     return SearchingFamily(
         name=design.name,
         ops=design.ops,
-        read=design.read,
+        read=on_any_chip(design.read),
         starts=lambda problem, sizes, chip: design.schedules,
         steps=lambda problem, schedule, sizes, chip: design.neighbours(problem, schedule),
         refusal=refusal,

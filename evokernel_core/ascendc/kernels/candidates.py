@@ -22,11 +22,16 @@ Sizes = Mapping[str, int]
 """Of the symbols, in the user's file."""
 
 
+def on_any_chip(read: Callable[[KernelTask], P]) -> Callable[[KernelTask, Chip], P]:
+    """A ``read`` for which the chip makes no difference."""
+    return lambda task, chip: read(task)
+
+
 @frozen
 class SearchingFamily(Generic[P, S]):
     """A Family (see there) made of what is its own. Schedules are hashable and equal where texts are.
 
-    ``read``: what a task asks for; raises PlanError where the family does not cover it.
+    ``read``: what a task asks for, on a chip; raises PlanError where the family does not cover it.
     ``starts``: the schedules to choose the first one from, legal or not.
     ``steps``: the named changes of a schedule, legal or not; of two names for one change the first counts.
     ``refusal``: why a schedule breaks a rule of the hardware; None where it is legal.
@@ -38,7 +43,7 @@ class SearchingFamily(Generic[P, S]):
 
     name: str
     ops: Mapping[str, str] = field(eq=False)
-    read: Callable[[KernelTask], P]
+    read: Callable[[KernelTask, Chip], P]
     starts: Callable[[P, Sizes, Chip], Iterable[S]]
     steps: Callable[[P, S, Sizes, Chip], Iterable[tuple[str, S]]]
     refusal: Callable[[P, S, Sizes, Chip], str | None]
@@ -53,10 +58,10 @@ class SearchingFamily(Generic[P, S]):
     strategies: frozenset[str] = Factory(lambda self: frozenset({self.name}), takes_self=True)
 
     def check(self, task: KernelTask, chip: Chip) -> None:
-        self.read(task)
+        self.read(task, chip)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = self.read(task)
+        found = self.read(task, chip)
         return self.strategy_of(found, self._first(found, task.sizes, chip), "")
 
     def _first(self, found: P, sizes: Sizes, chip: Chip) -> S:
@@ -68,7 +73,7 @@ class SearchingFamily(Generic[P, S]):
         return best
 
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
-        found, here, sizes = self.read(task), self.schedule_of(strategy), task.sizes
+        found, here, sizes = self.read(task, chip), self.schedule_of(strategy), task.sizes
         names: dict[S, str] = {}
         for name, item in self.steps(found, here, sizes, chip):
             if item != here and self.refusal(found, item, sizes, chip) is None:
@@ -78,12 +83,12 @@ class SearchingFamily(Generic[P, S]):
         )
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        return self.refusal(self.read(task), self.schedule_of(strategy), task.sizes, chip)
+        return self.refusal(self.read(task, chip), self.schedule_of(strategy), task.sizes, chip)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         if self.why_illegal(task, strategy, chip) is not None:
             return None
-        found, item, sizes = self.read(task), self.schedule_of(strategy), task.sizes
+        found, item, sizes = self.read(task, chip), self.schedule_of(strategy), task.sizes
         if self.slowest_adapted < math.inf:
             best = self.cost_us(found, self._first(found, sizes, chip), sizes, chip)
             if self.cost_us(found, item, sizes, chip) > self.slowest_adapted * best:
@@ -91,7 +96,7 @@ class SearchingFamily(Generic[P, S]):
         return self.strategy_of(found, item, "")
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        return self.cost_us(self.read(task), self.schedule_of(strategy), task.sizes, chip)
+        return self.cost_us(self.read(task, chip), self.schedule_of(strategy), task.sizes, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText | Kernel:
-        return self.text_of(self.read(task), self.schedule_of(strategy), task, name)
+        return self.text_of(self.read(task, chip), self.schedule_of(strategy), task, name)

@@ -13,7 +13,7 @@ from evokernel_core.ascendc.kernels.argmax import rows as arg_rows
 from evokernel_core.ascendc.kernels.argmax.lanes import LanesSchedule
 from evokernel_core.ascendc.kernels.argmax.problem import ARG_REDUCTIONS, ArgReduction, read_arg_reduction
 from evokernel_core.ascendc.kernels.argmax.rows import LongSchedule, ShortSchedule
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.settings import chosen
@@ -125,7 +125,7 @@ def _text(found: ArgReduction, item: Schedule, task: KernelTask, name: str) -> S
 FAMILY = SearchingFamily(
     name="arg",
     ops=dict.fromkeys(sorted(ARG_REDUCTIONS), "kernel"),
-    read=read_arg_reduction,
+    read=on_any_chip(read_arg_reduction),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

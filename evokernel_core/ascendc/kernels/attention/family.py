@@ -13,9 +13,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.machine import VECTOR_START
 from evokernel_core.ascendc.kernels.matmul.family import side_context
 from evokernel_core.ascendc.kernels.matmul.problem import QUANT, Side, loops_of
 from evokernel_core.ascendc.kernels.reading import below_views
@@ -30,21 +29,15 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.twin.api import most_of
-from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.chip import Chip, Memory
+from evokernel_core.twin.isa import FRACTAL
 from evokernel_core.twin.roofline import launch_us
 
 ATTENTION = "aten.scaled_dot_product_attention.default"
-_DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16}
-"""Of 16 x 16 results on the matrix unit ("Cube instruction theoretical performance")."""
-_L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy into L1 can step over."""
 _MOST_BLOCKS = most_of("Sub", "src0RepStride")
 """32-byte blocks between two repeats of a vector instruction."""
-_PRODUCT_START = 10.0
-"""Cycles of the matrix unit between two products."""
-_LOAD_BYTES, _STORE_BYTES, _COPY_BYTES = 110.0, 64.0, 32.0
-"""Bytes a cycle of loads into L1, of stores from L0C and of copies to and from the unified buffer."""
 _HANDOVER = 2000.0
 """Cycles of a step in which the vector cores wait: for the flag, the store and their first load."""
 
@@ -229,8 +222,8 @@ def _starts(found: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSch
     for queries in (256, 128, 64, 32):
         for keys, chunk in _SHAPES:
             for base_n in (256, 128):
-                slots = 2 if 2 * queries * base_n * 4 <= _L0C_BYTES else 1
-                deep = min(base_k, _L0_BYTES // 2 // size // max(queries, base_n) // 16 * 16)
+                slots = 2 if 2 * queries * base_n * 4 <= chip.memory.l0c_bytes else 1
+                deep = min(base_k, chip.memory.l0_bytes // 2 // size // max(queries, base_n) // 16 * 16)
                 for buffers in (2, 1):
                     yield AttentionSchedule(queries, keys, chunk, base_n, deep, 4 * deep, buffers, slots)
 
@@ -253,18 +246,18 @@ def _refusal(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip
         return "A row is too long to step over in one repeat."
     if _fixed_bytes(found, item) + parts > chip.ub_bytes or padded * 8 > item.chunk * item.keys:
         return "Scores, weights and parts of the output do not fit the unified buffer."
-    return _cube_refusal(item, ITEM_SIZE[found.dtype])
+    return _cube_refusal(item, ITEM_SIZE[found.dtype], chip.memory)
 
 
-def _cube_refusal(item: AttentionSchedule, size: int) -> str | None:
+def _cube_refusal(item: AttentionSchedule, size: int, memory: Memory) -> str | None:
     steps = (item.base_n, item.base_k)
     if min(steps) < 16 or any(length % 16 for length in steps) or item.panel_k % item.base_k:
         return "Tiles are whole fractals, and panels whole steps."
-    if 2 * max(item.queries, item.base_n) * item.base_k * size > _L0_BYTES:
+    if 2 * max(item.queries, item.base_n) * item.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."
-    if 2 * (item.queries + item.base_n) * item.panel_k * size > _L1_BYTES:
+    if 2 * (item.queries + item.base_n) * item.panel_k * size > memory.l1_bytes:
         return "Two panels of each operand do not fit L1."
-    if item.c_slots * item.queries * item.base_n * 4 > _L0C_BYTES:
+    if item.c_slots * item.queries * item.base_n * 4 > memory.l0c_bytes:
         return "The results do not fit L0C."
     return None
 
@@ -316,42 +309,43 @@ def _cost_us(found: Attention, item: AttentionSchedule, sizes: Sizes, chip: Chip
     steps = sum(math.ceil(each / item.keys) for each in seen) / tiles
     columns = math.ceil(sum(seen) / tiles / steps)
     step = _Step(min(queries, item.queries), columns, depth, width, keys > item.keys)
-    share = min(chip.gm.l2_bytes_us / chip.mhz / cores, _LOAD_BYTES)
-    cube = _cube_cycles(found.dtype, item, step, share)
-    vector = _vector_cycles(found, item, step, 1 / steps if found.causal else 0.0)
+    share = min(chip.gm.l2_bytes_us / chip.mhz / cores, chip.mte.cube_load_hit_bytes_per_cycle)
+    cube = _cube_cycles(found.dtype, item, step, share, chip)
+    vector = _vector_cycles(found, item, step, 1 / steps if found.causal else 0.0, chip)
     busy = math.ceil(units / cores) * steps * max(cube, vector + _HANDOVER) + cube + vector
     return float(busy / chip.mhz + launch_us(chip, cores))
 
 
-def _cube_cycles(dtype: str, item: AttentionSchedule, step: _Step, share: float) -> float:
+def _cube_cycles(dtype: str, item: AttentionSchedule, step: _Step, share: float, chip: Chip) -> float:
     """``share``: bytes a cycle that the core loads from L2."""
     high, size = -(-step.rows // 16) * 16, ITEM_SIZE[dtype]
     score_tiles, result_tiles = math.ceil(step.columns / item.base_n), math.ceil(step.width / item.base_n)
-    macs = high * step.columns * (step.depth + step.width) / 256 / _DEPTH_A_CYCLE[dtype]
+    macs = high * step.columns * (step.depth + step.width) / FRACTAL**2 / chip.cube.depth_a_cycle(size)
     score_steps, result_steps = (math.ceil(length / item.base_k) for length in (step.depth, step.columns))
-    starts = _PRODUCT_START * (score_tiles * score_steps + result_tiles * result_steps)
+    starts = chip.cube.mmad_overhead_cycles * (score_tiles * score_steps + result_tiles * result_steps)
     right = step.columns * (step.depth + step.width)
     left = high * (step.depth * score_tiles + step.columns * result_tiles)
-    stored = high * (step.columns + step.width) * 4 / _STORE_BYTES
+    stored = high * (step.columns + step.width) * 4 / chip.cube.fixpipe_gm_bytes_per_cycle
     return max(macs + starts, size * (left + right) / share, stored)
 
 
-def _vector_cycles(found: Attention, item: AttentionSchedule, step: _Step, hiding: float) -> float:
+def _vector_cycles(
+    found: Attention, item: AttentionSchedule, step: _Step, hiding: float, chip: Chip
+) -> float:
     """``hiding``: the share of steps in which some rows see fewer keys than others."""
     mine, size = math.ceil(step.rows / 2), ITEM_SIZE[found.dtype]
+    start, copied_a_cycle = chip.vector.startup_cycles, chip.mte.load_bytes_per_cycle
     height = min(item.chunk, mine)
     flat = height * step.columns / 64
-    slabs = math.ceil(step.columns / 64) * (VECTOR_START + height)
+    slabs = math.ceil(step.columns / 64) * (start + height)
     passes = 3 + (size < 4) + (found.mask is not None)  # scaling, and exp at half rate
-    chunk = passes * flat + (3 if step.online else 4) * slabs + 14 * height + 14 * VECTOR_START
-    chunk += 2 * (VECTOR_START + item.queries / 64) * height * hiding
+    chunk = passes * flat + (3 if step.online else 4) * slabs + 14 * height + 14 * start
+    chunk += 2 * (start + item.queries / 64) * height * hiding
     cycles = math.ceil(mine / item.chunk) * chunk
-    copied = mine * step.columns * (4 + size) / _COPY_BYTES
+    copied = mine * step.columns * (4 + size) / copied_a_cycle
     if step.online:
-        cycles += (
-            math.ceil(step.width / 64) * (VECTOR_START + mine) + mine * step.width / 32 + 4 * VECTOR_START
-        )
-        copied += mine * step.width * 4 / _COPY_BYTES
+        cycles += math.ceil(step.width / 64) * (start + mine) + mine * step.width / 32 + 4 * start
+        copied += mine * step.width * 4 / copied_a_cycle
     return max(cycles, copied) if item.buffers > 1 else cycles + copied
 
 
@@ -366,7 +360,7 @@ def _strategy(found: Attention, item: AttentionSchedule, move: str) -> Strategy:
 FAMILY = SearchingFamily(
     name="attention",
     ops={ATTENTION: "kernel"},
-    read=read_attention,
+    read=on_any_chip(read_attention),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

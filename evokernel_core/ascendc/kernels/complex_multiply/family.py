@@ -11,7 +11,7 @@ from itertools import groupby
 
 from attrs import asdict, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import LANES, LOAD_START, TILE_FLAGS, VECTOR_START
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
@@ -156,7 +156,7 @@ def _text(found: Paired, item: PairedSchedule, task: KernelTask, name: str) -> S
 FAMILY = SearchingFamily(
     name="paired",
     ops={PAIRED: "kernel"},
-    read=read_paired,
+    read=on_any_chip(read_paired),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

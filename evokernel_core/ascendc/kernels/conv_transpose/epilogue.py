@@ -33,13 +33,12 @@ from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import RESERVED_BYTES
 
 CHANNELS = 16
 """Rows of a piece."""
 ROW_BYTES = 32 * 1024
 """Of the input in the unified buffer, one of two slots."""
-_UB_BYTES = 192 * 1024 - 8 * 1024 - 256
-"""Of the unified buffer, less what the library keeps for itself."""
 _MOST_OUTPUTS, _STEP = 512, 32
 _FEW_OUTPUTS = 128
 """Pieces this small are not worth operands that are fetched ahead."""
@@ -68,7 +67,7 @@ class Behind:
         return cost_of(self.kernel(), self.epilogue.source, chip)
 
 
-def fitted(epilogue: Epilogue, dtype: str) -> Behind:
+def fitted(epilogue: Epilogue, dtype: str, chip: Chip) -> Behind:
     """The largest pieces that fit the unified buffer. Raises PlanError where none does."""
     sources = [item for item in epilogue.plan.inputs if item.source == epilogue.source]
     if len(sources) != 1 or sources[0].domain is not Domain.FULL:
@@ -78,7 +77,7 @@ def fitted(epilogue: Epilogue, dtype: str) -> Behind:
             found = Behind(epilogue, outputs, buffers, dtype)
             kernel = found.kernel()
             queues = max(len(kernel.queued), len(kernel.plan.outputs)) * buffers
-            if queues <= _MOST_EVENTS and needed_bytes(found, kernel) <= _UB_BYTES:
+            if queues <= _MOST_EVENTS and needed_bytes(found, kernel) <= chip.ub_bytes - RESERVED_BYTES:
                 return found
     raise PlanError("What follows the convolution takes more than the unified buffer of a vector core.")
 

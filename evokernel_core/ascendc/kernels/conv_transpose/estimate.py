@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Sizes, Transposed
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
-    BLOCK,
-    FRACTAL,
     Plan,
     Schedule,
     fractals_of,
@@ -20,10 +18,8 @@ from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.ascendc.kernels.machine import LANES
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
 
-_LOAD_CYCLES = 9
-"""Of one copy from L1 to L0 before its first byte (twin/chips, cube)."""
-_PRODUCT_CYCLES = 10
 _STEP_CYCLES = 70
 """From the last cycle of a product until the next step may be loaded in its place."""
 _VECTOR_CYCLES = 60
@@ -34,11 +30,8 @@ _RAGGED_STORE = 256
 """Bytes that a run at any address moves over its own: copies go by 512 bytes."""
 _RAGGED = {False: 0, True: 200}
 """The same for what goes back from L2 to device memory, turned or not; fitted to modelled kernels."""
-_LEAST_COPY, _PART_CYCLES, _BARRIER_CYCLES = 21, 800, 1000
-"""Of a copy, of one part of the weights that is laid out, and of a barrier among all cores."""
-_ALIGNED = 128
-_RAGGED_READ = 512
-"""Bytes that a row at any address moves over its own, unless it begins at a multiple of ``_ALIGNED``."""
+_PART_CYCLES = 800
+"""Of one part of the weights that is laid out."""
 
 
 def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], chip: Chip) -> float:
@@ -62,19 +55,19 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     # Turned results pass through the cores that load the input; else cube cores store what they compute.
     moved = (read + back if item.turned else max(read, back)) / chip.gm.memory_bytes_us
     busy = cycles / chip.mhz
-    packing = _packing_cycles(found, planned, sizes, min(chip.aic, planned.tiles), item) / chip.mhz
+    packing = _packing_cycles(found, planned, sizes, chip, item) / chip.mhz
     exposed = 1.0 if item.c_slots == 1 and not item.turned else 0.1  # nothing is computed while one is stored
     return float(max(busy, moved) + exposed * min(busy, moved) + packing + chip.launch_us + 6)
 
 
-def _packing_cycles(found: Transposed, planned: Plan, sizes: Sizes, cubes: int, item: Schedule) -> float:
+def _packing_cycles(found: Transposed, planned: Plan, sizes: Sizes, chip: Chip, item: Schedule) -> float:
     """Until all weights lie in blocks, and cores have waited for those of others."""
     blocks = found.groups * planned.blocks * math.prod(sizes.kernel)
     rows = planned.tiles_m * planned.tile_m
-    each = _LEAST_COPY + 2 * rows
+    each = chip.mte.min_copy_cycles + 2 * rows
     parts = found.groups * planned.blocks * planned.tiles_m
     cycles = (blocks * each + parts * _PART_CYCLES) / 2
-    return cycles if item.own_weights else cycles / cubes + _BARRIER_CYCLES
+    return cycles if item.own_weights else cycles / min(chip.aic, planned.tiles) + chip.sync.sync_all_cycles
 
 
 def _read_bytes(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
@@ -83,10 +76,10 @@ def _read_bytes(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, 
     spread = 1 if item.turned else found.axes[2].stride
     columns = min(-(-planned.slab[2] // spread), sizes.inputs[2])
     row = columns * width
-    is_aligned = columns == sizes.inputs[2] and row % _ALIGNED == 0
+    is_aligned = columns == sizes.inputs[2] and row % found.chip.mte.aligned_bytes == 0
     inside = min(1.0, sizes.inputs[1] / planned.slab[1])
     rows = planned.tiles * planned.rows * inside * sizes.channels
-    return rows * (row + (0 if is_aligned else _RAGGED_READ))
+    return rows * (row + (0 if is_aligned else REQUEST_BYTES))
 
 
 def _run(found: Transposed, planned: Plan, item: Schedule, width: int) -> int:
@@ -103,7 +96,8 @@ def _run(found: Transposed, planned: Plan, item: Schedule, width: int) -> int:
 def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, width: int) -> float:
     """Cycles of one tile on the cube core, all phases and tiles of channels."""
     axis_d, axis_h, _ = found.axes
-    rows = planned.tile_m // FRACTAL
+    rows, cube = planned.tile_m // FRACTAL, found.chip.cube
+    hit = found.chip.mte.cube_load_hit_bytes_per_cycle
     fractals = fractals_of(planned.tile, planned.slab[2], planned.is_flat or planned.is_dense)
     runs = 1 if planned.is_flat else planned.tile[0] * (1 if planned.is_dense else planned.tile[1])
     taps = math.prod(sizes.kernel)
@@ -112,19 +106,32 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     planes = sizes.inputs[0] + planned.tile[0] - 1
     products = taps * planned.blocks * min(1.0, planes * axis_d.stride / sizes.outputs[0])
     steps = products / planned.step_blocks + phases
-    matrix = products * rows * fractals * (2 if width == 4 else 1) + steps * _PRODUCT_CYCLES
-    cycles = (2, 4) if item.turned else (4, 2)  # of a fractal of pixels, and of weights
-    held = item.step_fractals // rows // planned.step_blocks if item.turned else 1
+    matrix = products * rows * fractals * cube.fractal_cycles(width) + steps * cube.mmad_overhead_cycles
+    fractal = FRACTAL * BLOCK_BYTES
+    sides = fractal / cube.l1_l0a_bytes_per_cycle, fractal / cube.l1_l0b_bytes_per_cycle
+    cycles = sides if item.turned else sides[::-1]  # of a fractal of pixels, and of weights
+    held = item.step_fractals(found) // rows // planned.step_blocks if item.turned else 1
     groups = steps / held  # of weights
-    loads = products * (runs * _LOAD_CYCLES + fractals * cycles[0] + rows * cycles[1]) + groups * _LOAD_CYCLES
-    slab = planned.blocks * planned.plane * BLOCK / 110
+    loads = (
+        products * (runs * cube.load_overhead_cycles + fractals * cycles[0] + rows * cycles[1])
+        + groups * cube.load_overhead_cycles
+    )
+    slab = planned.blocks * planned.plane * BLOCK_BYTES / hit
     axes = found.axes if item.turned else found.axes[:2]
     used = math.prod(min(axis.tap_step, taps) for axis, taps in zip(axes, sizes.kernel, strict=False))
     reloads = 1 if planned.chunks == 1 else used * planned.tiles_m
-    weights = 0.0 if planned.is_resident else products * planned.tile_m * BLOCK / 110 * planned.tiles_m
+    weights = 0.0 if planned.is_resident else products * planned.tile_m * BLOCK_BYTES / hit * planned.tiles_m
     burst = planned.tile_m * FRACTAL * fractals * width if item.turned else planned.tile[2] * width
     ragged = 1 if item.turned else 1 + _RAGGED_STORE / burst
-    stored = phases * fractals * planned.tile_m * FRACTAL * max(width / 76, 1 / 32) * planned.tiles_m * ragged
+    stored = (
+        phases
+        * fractals
+        * planned.tile_m
+        * FRACTAL
+        * max(width / cube.fixpipe_gm_bytes_per_cycle, 1 / cube.fixpipe_b32_elements_per_cycle)
+        * planned.tiles_m
+        * ragged
+    )
     in_turn = (matrix + loads + steps * _STEP_CYCLES) / item.step_slots
     work = max(matrix, loads, in_turn) * planned.tiles_m
     if item.c_slots == 1:
@@ -140,11 +147,12 @@ def _vector_cycles(
     """Cycles of one tile on one of the two vector cores of a cube core."""
     spread = 1 if item.turned else found.axes[2].stride
     rows = planned.rows * planned.blocks / 2
-    stored = rows * planned.slab[2] * BLOCK / 32
-    channels = BLOCK // width
-    loaded = rows * channels * (planned.slab[2] / spread * width + _RAGGED_STORE) / 32
+    stored = rows * planned.slab[2] * BLOCK_BYTES / found.chip.mte.store_bytes_per_cycle
+    channels, mte = BLOCK_BYTES // width, found.chip.mte
+    loaded = rows * channels * (planned.slab[2] / spread * width + _RAGGED_STORE)
+    loaded /= mte.load_bytes_per_cycle
     batches = math.ceil(rows / planned.row_batch)
-    turned = rows * (22 + planned.slab[2] * 2 / FRACTAL / spread) + stored / 4
+    turned = rows * (found.chip.vector.startup_cycles + planned.slab[2] * 2 / FRACTAL / spread) + stored / 4
     laid_out = max(stored, loaded, turned) + batches * _VECTOR_CYCLES * 4 + 500
     if not item.turned:
         return laid_out
@@ -152,11 +160,11 @@ def _vector_cycles(
     run = _run(found, planned, item, width)
     pieces = outputs / run * planned.tiles_m * planned.tile_m / FRACTAL / 2
     most = min(FRACTAL, sizes.results)
-    stored = most * (run * width + _RAGGED_STORE) / 32
-    turn = FRACTAL * run * width / 70 + 2 * _VECTOR_CYCLES
+    stored = most * (run * width + _RAGGED_STORE) / mte.store_bytes_per_cycle
+    turn = FRACTAL * run * width / mte.load_hit_bytes_per_cycle + 2 * _VECTOR_CYCLES
     if cost is None:
         return laid_out + pieces * (max(stored, turn) + _VECTOR_CYCLES)
     steps = FRACTAL * run * cost.each + cost.tile + math.ceil(run / LANES) * cost.slab
-    loaded = most * sum(run * size + _RAGGED_STORE for size in cost.beside) / 32
-    stored = most * sum(run * size + _RAGGED_STORE for size in cost.made) / 32
+    loaded = most * sum(run * size + _RAGGED_STORE for size in cost.beside) / mte.load_bytes_per_cycle
+    stored = most * sum(run * size + _RAGGED_STORE for size in cost.made) / mte.store_bytes_per_cycle
     return laid_out + pieces * (max(stored, loaded, turn / 2 + steps) + turn / 2)

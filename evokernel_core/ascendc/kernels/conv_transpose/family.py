@@ -33,13 +33,13 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, RESERVED_BYTES
 
 _QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
 _MOST_TURNED = 16
 """Outputs along W that alternate in one turn of results."""
 _LEAST_TURNED = 16
 """Outputs of each phase along W in a turn of results."""
-_L1_BYTES = 512 * 1024 - 256
 _STEP_SLOTS = (2, 3)
 """Steps in L0: each takes two of the six events from the matrix unit to its loads."""
 _CONSTANT_BYTES = 8 * 1024
@@ -85,6 +85,8 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         parameters=addresses(*names.values(), *outputs),
         output=outputs[0],
         epilogue=epilogue,
+        l0_kib=found.chip.memory.l0_bytes // 1024,
+        l0c_kib=found.chip.memory.l0c_bytes // 1024,
         ahead=found.behind is not None and found.behind.buffers > 1,
         row_bytes=row_bytes,
         turn_bytes=turn_bytes,
@@ -111,7 +113,7 @@ def _starts(found: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
 
 
 def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
-    broken = _broken_rule(item)
+    broken = _broken_rule(found, item)
     if broken is not None:
         return broken
     if found.behind is not None and not item.turned:
@@ -122,15 +124,17 @@ def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str
     return "The taps do not fit a slab." if plan(found, item, sizes) is None else None
 
 
-def _broken_rule(item: Schedule) -> str | None:
+def _broken_rule(found: Transposed, item: Schedule) -> str | None:
     """Why no convolution can be computed with a schedule."""
     if min(item.most_m, item.most_n) < 16 or item.most_m % 16 or item.most_n % 16:
         return "Tiles are whole fractals."
     if item.step_slots not in _STEP_SLOTS or item.c_slots not in (1, 2):
         return "L0 holds two or three steps, and L0C one or two results."
-    if item.most_m > 256 or item.most_n > 1024 or item.c_slots * item.most_m * 16 * 4 > 128 * 1024:
+    memory = found.chip.memory
+    wide = max(item.most_m, item.most_n) * BLOCK_BYTES > memory.l0_bytes // 2
+    if wide or item.most_m > 256 or item.c_slots * item.most_m * FRACTAL * 4 > memory.l0c_bytes:
         return "A block of one operand does not fit L0, or the results L0C."
-    if 2 * (item.slab_kb + item.panel_kb) * 1024 + _CONSTANT_BYTES > _L1_BYTES:
+    if 2 * (item.slab_kb + item.panel_kb) * 1024 + _CONSTANT_BYTES > memory.l1_bytes - RESERVED_BYTES:
         return "Two slabs and two panels do not fit L1."
     if min(item.slab_kb, item.panel_kb) < 16 or not 2 + item.turned <= item.ring <= 4:
         return "Slabs and panels hold several fractals, and at least one slab lies ahead."

@@ -20,6 +20,7 @@ from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
 
 CONVOLUTION = "aten.convolution.default"
 _T = TypeVar("_T")
@@ -90,7 +91,8 @@ class Sizes:
 class Transposed:
     """A transposed convolution of ``x`` with ``weight``, three spatial dimensions whatever its rank.
 
-    ``channels`` and ``results`` are those of one of ``groups`` groups.
+    ``channels`` and ``results`` are those of one of ``groups`` groups. ``chip``: whose memories its tiles are
+    cut for.
     """
 
     x: str
@@ -104,6 +106,7 @@ class Transposed:
     axes: tuple[Axis, Axis, Axis]
     groups: int
     dtype: str
+    chip: Chip
     behind: Behind | None = None
     """What the vector cores do to the results."""
 
@@ -133,7 +136,7 @@ class Transposed:
         )
 
 
-def read_transposed(task: KernelTask) -> Transposed:
+def read_transposed(task: KernelTask, chip: Chip) -> Transposed:
     """The one transposed convolution of a task and what follows it element by element. Raises PlanError
     where the task is anything else."""
     graph = task.graph
@@ -141,15 +144,15 @@ def read_transposed(task: KernelTask) -> Transposed:
     if len(found) != 1:
         raise PlanError("The kernel has not exactly one convolution.")
     node = found[0]
-    convolution = _read_convolution(task, node)
+    convolution = _read_convolution(task, node, chip)
     if len(graph.outputs) == 1 and below_views(graph, graph.outputs[0]).name == node.name:
         return convolution
     shape = node.outputs[0].shape
-    epilogue = read_epilogue(task, ValueRef(node.name), shape[:2], shape[2:])
-    return evolve(convolution, behind=fitted(epilogue, convolution.dtype))
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:2], shape[2:], chip)
+    return evolve(convolution, behind=fitted(epilogue, convolution.dtype, chip))
 
 
-def _read_convolution(task: KernelTask, node: Node) -> Transposed:
+def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:
     graph = task.graph
     x, weight, bias, strides, paddings, dilations, transposed, output_paddings, groups = node.args[:9]
     if transposed is not True:
@@ -179,6 +182,7 @@ def _read_convolution(task: KernelTask, node: Node) -> Transposed:
         _three(missing, axes, Axis()),
         groups,
         dtype,
+        chip,
     )
 
 

@@ -15,15 +15,11 @@ from evokernel_core.ascendc.kernels.conv_transpose.geometry import Sizes, Transp
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL
 
-FRACTAL, BLOCK = 16, 32
-_ROW_BYTES = 88 * 1024
-_L0_BYTES, _L0C_BYTES = 64 * 1024, 128 * 1024
+_KEPT_BYTES = 8 * 1024
+"""Of the unified buffer, what rows of the input leave for masks and constants."""
 _MOST_ROW = most_of("LoadData2D", "repeatTimes") * FRACTAL
-_TURN_BYTES = 22 * 1024
-"""Results in the unified buffer, one of two slots, before they are turned and after."""
-_CORES = 24
-"""Cube cores among which sweeps are cut, at most."""
 
 
 @frozen
@@ -44,10 +40,9 @@ class Schedule(Settings):
     own_weights: bool = False
     step_slots: int = 2
 
-    @property
-    def step_fractals(self) -> int:
+    def step_fractals(self, found: Transposed) -> int:
         """What a step in L0 holds of each operand."""
-        return _L0_BYTES // self.step_slots // (FRACTAL * BLOCK)
+        return found.chip.memory.l0_bytes // self.step_slots // (FRACTAL * BLOCK_BYTES)
 
     def phases_w(self, found: Transposed) -> int:
         """Outputs along W that are computed apart from one another."""
@@ -80,13 +75,13 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     sizes = found.sizes(symbols)
     if min(*sizes.outputs, sizes.images, sizes.channels, sizes.results) < 1:
         return None
-    blocks = -(-sizes.channels // (BLOCK // ITEM_SIZE[found.dtype]))
+    blocks = -(-sizes.channels // (BLOCK_BYTES // ITEM_SIZE[found.dtype]))
     padded = whole(sizes.results)
     tile_m = whole(-(-padded // -(-padded // item.most_m)))
     tile, is_flat, is_dense = _first_tile(found, item, sizes, tile_m)
     while True:
         slab, plane = _slab(found, item, sizes, tile, is_flat)
-        if plane * BLOCK <= item.slab_kb * 1024:
+        if plane * BLOCK_BYTES <= item.slab_kb * 1024:
             break
         smaller = _halved(tile, is_flat)
         if smaller is None:
@@ -95,13 +90,13 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     spread = 1 if item.turned else found.axes[2].stride
     pitch = slab[2] + FRACTAL * spread
     load = whole(-(-slab[2] // spread))
-    held = min(memory_of(found, item)[0] // ((pitch + load) * BLOCK), slab[0] * slab[1])
+    held = min(memory_of(found, item)[0] // ((pitch + load) * BLOCK_BYTES), slab[0] * slab[1])
     if held < 1 or load > _MOST_ROW:
         return None
     new_rows = tile[0] * slab[1] if found.sweeps_depth else tile[1]
     shared = new_rows if blocks % 2 == 0 else -(-new_rows // 2)
-    panel = item.panel_kb * 1024 // (tile_m * BLOCK)
-    most = min(blocks, item.slab_kb * 1024 // (plane * BLOCK), panel)
+    panel = item.panel_kb * 1024 // (tile_m * BLOCK_BYTES)
+    most = min(blocks, item.slab_kb * 1024 // (plane * BLOCK_BYTES), panel)
     chunk = -(-blocks // -(-blocks // most))
     chunks = -(-blocks // chunk)
     taps = math.prod(sizes.kernel)
@@ -111,7 +106,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
     counts = [-(-length // part) for length, part in zip(steps, tile, strict=True)]
     tiles = sizes.images * math.prod(counts)
     # A sweep begins anew where the core before leaves off.
-    sweeps = max(tiles / counts[0 if found.sweeps_depth else 1], _CORES)
+    sweeps = max(tiles / counts[0 if found.sweeps_depth else 1], found.chip.aic)
     anew = min(1.0, sweeps / tiles)
     fractals = fractals_of(tile, slab[2], is_flat or is_dense)
     return Plan(
@@ -126,7 +121,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
         blocks,
         chunks,
         chunks == 1 and rows == 1 and taps * blocks <= 2 * panel,
-        item.step_fractals // max(fractals, tile_m // FRACTAL),
+        item.step_fractals(found) // max(fractals, tile_m // FRACTAL),
         -(-shared // -(-shared // held)),
         anew * slab[0] * slab[1] + (1 - anew) * new_rows,
     )
@@ -136,14 +131,20 @@ def memory_of(found: Transposed, item: Schedule) -> tuple[int, int]:
     """Bytes of the unified buffer: of one slot of the input's rows and of one of turned results."""
     if found.behind is not None:
         return ROW_BYTES, found.behind.turn_bytes
-    return (_ROW_BYTES // 2, _TURN_BYTES) if item.turned else (_ROW_BYTES, 0)
+    rows = _row_bytes(found)
+    return (rows // 2, rows // 4) if item.turned else (rows, 0)
+
+
+def _row_bytes(found: Transposed) -> int:
+    """Of the input's rows, one of two slots, where the unified buffer holds nothing else."""
+    return (found.chip.ub_bytes - _KEPT_BYTES) // 2 // BLOCK_BYTES * BLOCK_BYTES
 
 
 def turned_outputs(found: Transposed) -> int:
     """Outputs of 16 channels that vector cores turn at a time, at most."""
     if found.behind is not None:
         return found.behind.outputs
-    return _TURN_BYTES // (FRACTAL * ITEM_SIZE[found.dtype])
+    return _row_bytes(found) // 4 // (FRACTAL * ITEM_SIZE[found.dtype])
 
 
 def whole(value: int, unit: int = FRACTAL) -> int:
@@ -161,8 +162,8 @@ def _first_tile(
     found: Transposed, item: Schedule, sizes: Sizes, tile_m: int
 ) -> tuple[tuple[int, int, int], bool, bool]:
     """The largest tile, whether it is flat and whether it is dense."""
-    held = _L0C_BYTES // (item.c_slots * tile_m * 4) // FRACTAL * FRACTAL
-    most = min(item.most_n, held, item.step_fractals * FRACTAL)
+    held = found.chip.memory.l0c_bytes // (item.c_slots * tile_m * 4) // FRACTAL * FRACTAL
+    most = min(item.most_n, held, item.step_fractals(found) * FRACTAL)
     out_d, out_h, out_w = sizes.outputs
     axis_d, axis_h, axis_w = found.axes
     depths, heights = -(-out_d // axis_d.stride), -(-out_h // axis_h.stride)

@@ -43,7 +43,7 @@ def read_layer(task: KernelTask, chip: Chip) -> Layer:
         if not any(other.op in fused_ops() for other in task.graph.nodes):
             raise
     shape = node.outputs[0].shape
-    epilogue = read_epilogue(task, ValueRef(node.name), shape[:2], shape[2:])
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:2], shape[2:], chip)
     kernel = epilogue.kernel(MOST_OUTPUTS, MOST_PIXELS, chip)
     if kernel is None:
         raise PlanError(_TOO_LARGE)

@@ -10,19 +10,14 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.convolution.padding import framed_sizes, framing_of
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule, halo, tiles_of
-from evokernel_core.ascendc.kernels.convolution.schedule import FRACTAL, ConvolutionSchedule, whole
+from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule, whole
 from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
 
-_DEPTH_A_CYCLE = {"float32": 4, "float16": 16, "bfloat16": 16}
-"""Depth of one cycle of the matrix unit (hardware.md: fp32 K = 4, half K = 16)."""
-_PIECE = 512
-"""Bytes of one request of the copy engine; copies from other addresses than multiples of 128 move such
-pieces whole."""
-_ALIGNED = 128
-_MEETING = 1.15
-"""Requests of cores that meet at one address take longer: some of them do."""
+_MEETING = 0.5
+"""The share of requests that meet those of other cores at one address, and take longer."""
 _FRICTION = 0.02
 """Pipes that are busy at a time stand in each other's way (fitted to timings of the twin)."""
 _START_US = 3.5
@@ -100,13 +95,11 @@ def estimate_us(
     make = _tile_of_rows if isinstance(item, RowsSchedule) else _tile_of_panels
     tile = make(found, item, known, chip)  # type: ignore[arg-type]
     mine = math.ceil(tile.count / chip.aic)
-    multiplied = tile.outputs * tile.columns / 256 * tile.depth / _DEPTH_A_CYCLE[found.dtype]
+    multiplied = tile.outputs * tile.columns / FRACTAL**2 * tile.depth / chip.cube.depth_a_cycle(known.size)
     multiplied += chip.cube.mmad_overhead_cycles * tile.steps
     if found.bias is not None:  # one more product
         multiplied += tile.parts * chip.cube.mmad_overhead_cycles
-        multiplied += (
-            tile.outputs * tile.columns / 256 * (chip.cube.mmad_float_cycles if known.size == 4 else 1)
-        )
+        multiplied += tile.outputs * tile.columns / FRACTAL**2 * chip.cube.fractal_cycles(known.size)
     loaded = tile.depth * known.size * tile.outputs * tile.parts / chip.cube.l1_l0a_bytes_per_cycle
     loaded += tile.depth * known.size * tile.columns / chip.cube.l1_l0b_bytes_per_cycle
     loaded += 2 * chip.cube.load_overhead_cycles * tile.steps
@@ -124,7 +117,8 @@ def estimate_us(
     stored = tile.outputs * tile.rows * row_bytes / chip.cube.fixpipe_gm_bytes_per_cycle
     stored += chip.cube.fixpipe_overhead_cycles * tile.rows
     asked = tile.asked + tile.outputs * tile.rows * _requests(tile.width * known.size, False)
-    asked *= _MEETING * chip.aic / chip.gm.requests_per_cycle  # requests of all cores pass one by one
+    asked *= 1 + _MEETING * (chip.gm.same_address_cost - 1)
+    asked *= chip.aic / chip.gm.requests_per_cycle  # requests of all cores pass one by one
 
     # What is fetched ahead hides that copies wait behind results on their way to memory.
     waits = max(0.0, pushed - multiplied * tile.ahead)
@@ -175,7 +169,7 @@ def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes
     panels = math.ceil(known.depth / item.panel_k)
     if not item.stay:
         burst, hit = chip.mte.min_burst_cycles, chip.mte.cube_load_hit_bytes_per_cycle
-        nbytes, aligned = item.panel_k * known.size, known.depth * known.size % _ALIGNED == 0
+        nbytes, aligned = item.panel_k * known.size, known.depth * known.size % chip.mte.aligned_bytes == 0
         copied += outputs * panels * max(burst, _moved(nbytes, aligned) / hit)
         asked += outputs * panels * _requests(nbytes, aligned)
     return _Tile(
@@ -186,7 +180,7 @@ def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes
         rows=rows,
         width=width,
         steps=math.ceil(known.depth / item.base_k) * parts,
-        depth=whole(known.depth, _DEPTH_A_CYCLE[found.dtype]),
+        depth=whole(known.depth, int(chip.cube.depth_a_cycle(known.size))),
         copied=copied,
         asked=asked,
         ahead=min(1.0, (item.slots - 1) * item.panel_k / known.depth),
@@ -205,7 +199,7 @@ def _tile_of_rows(found: Convolution, item: RowsSchedule, known: _Sizes, chip: C
     a_tap, asked = _copy(found, known, chip, tiles.rows, tiles.width, length)
     more = 1 + halo(found) * tiles.strips / tiles.of_plane / tiles.rows
     inner = found.inner
-    each = whole(inner, 2 * _DEPTH_A_CYCLE[found.dtype] if known.size == 4 else FRACTAL)
+    each = whole(inner, BLOCK_BYTES // known.size)
     return _Tile(
         count=known.batch * known.made[0] * tiles.of_plane * tiles.of_outputs * found.groups,
         outputs=tiles.outputs,
@@ -231,7 +225,7 @@ def _copy(
     if not length:
         nbytes = width * known.size
         return max(rows * max(burst, _moved(nbytes, False) / hit), shortest), rows * _requests(nbytes, False)
-    aligned = found.kernel[2] == 1 and known.read[2] * known.size % _ALIGNED == 0
+    aligned = found.kernel[2] == 1 and known.read[2] * known.size % chip.mte.aligned_bytes == 0
     nbytes = length * known.size
     cycles = max(_moved(nbytes, aligned) / hit, shortest / _run(found, known.channels))
     return cycles, _requests(nbytes, aligned)
@@ -239,12 +233,12 @@ def _copy(
 
 def _moved(nbytes: int, aligned: bool) -> int:
     """Bytes that a copy of one row moves; rows that begin anywhere move pieces whole."""
-    return nbytes if aligned else nbytes + _PIECE
+    return nbytes if aligned else nbytes + REQUEST_BYTES
 
 
 def _requests(nbytes: int, aligned: bool) -> float:
     """Pieces that a copy of one row touches, on average over where it begins."""
-    return -(-nbytes // _PIECE) if aligned else nbytes / _PIECE + 1
+    return -(-nbytes // REQUEST_BYTES) if aligned else nbytes / REQUEST_BYTES + 1
 
 
 def _run(found: Convolution, channels: int) -> int:

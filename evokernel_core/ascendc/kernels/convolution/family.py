@@ -23,7 +23,7 @@ from evokernel_core.ascendc.kernels.convolution.epilogue import (
 )
 from evokernel_core.ascendc.kernels.convolution.estimate import estimate_us
 from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION, Convolution
-from evokernel_core.ascendc.kernels.convolution.padding import FRAME_TILE_BYTES, is_cut_across
+from evokernel_core.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import RING, ConvolutionSchedule, depth_of, whole
 from evokernel_core.ascendc.kernels.family import Move, StageText
@@ -69,11 +69,11 @@ class ConvolutionFamily:
         return tuple(
             Move(name, _strategy(item, name), self.name)
             for name, item in _steps(layer, here, task, chip)
-            if item != here and _refusal(layer, item) is None
+            if item != here and _refusal(layer, item, chip) is None
         )
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        return _refusal(read_layer(task, chip), _schedule(strategy))
+        return _refusal(read_layer(task, chip), _schedule(strategy), chip)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         legal = self.why_illegal(task, strategy, chip) is None
@@ -94,12 +94,12 @@ def _schedule(strategy: Strategy) -> _Schedule:
     return (RowsSchedule if strategy.family == _ROWS else ConvolutionSchedule).of(strategy)
 
 
-def _refusal(layer: Layer, item: _Schedule) -> str | None:
+def _refusal(layer: Layer, item: _Schedule, chip: Chip) -> str | None:
     if layer.epilogue is not None and (item.base_m > MOST_OUTPUTS or item.part_n > MOST_PIXELS):
         return "The vector cores take smaller results."
     if isinstance(item, RowsSchedule):
-        return conv_rows.refusal(layer.convolution, item)
-    return conv_schedule.refusal(layer.convolution, item)
+        return conv_rows.refusal(layer.convolution, item, chip)
+    return conv_schedule.refusal(layer.convolution, item, chip)
 
 
 def _cost(layer: Layer, item: _Schedule, task: KernelTask, chip: Chip) -> float:
@@ -107,9 +107,9 @@ def _cost(layer: Layer, item: _Schedule, task: KernelTask, chip: Chip) -> float:
 
 
 def _best(
-    layer: Layer, starts: Callable[[Convolution], Iterator[_Schedule]], task: KernelTask, chip: Chip
+    layer: Layer, starts: Callable[[Convolution, Chip], Iterator[_Schedule]], task: KernelTask, chip: Chip
 ) -> _Schedule | None:
-    legal = (item for item in starts(layer.convolution) if _refusal(layer, item) is None)
+    legal = (item for item in starts(layer.convolution, chip) if _refusal(layer, item, chip) is None)
     return min(legal, key=lambda item: _cost(layer, item, task, chip), default=None)
 
 
@@ -120,7 +120,7 @@ def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Itera
         yield from conv_rows.steps(found, here)
         name, other = "rows come anew for each tap", _best(layer, conv_schedule.starts, task, chip)
     else:
-        yield from conv_schedule.steps(found, here)
+        yield from conv_schedule.steps(found, here, chip)
         name, other = "rows stay in L1", _best(layer, conv_rows.starts, task, chip)
     if other is not None:
         yield name, other
@@ -163,16 +163,16 @@ def _context(
         "epilogue": epilogue,
         "size": ITEM_SIZE[found.dtype],
         **sizes,
-        **(_frame_context(found, stem) if found.frame is not None else {}),
+        **(_frame_context(found, stem, chip) if found.frame is not None else {}),
     }
 
 
-def _frame_context(found: Convolution, stem: str) -> Mapping[str, object]:
+def _frame_context(found: Convolution, stem: str, chip: Chip) -> Mapping[str, object]:
     """What the vector cores need to frame images; a result of one dimension is cut across."""
     return {
         "f": found,
         "ring": RING,
-        "frame_tile_bytes": FRAME_TILE_BYTES,
+        "frame_tile_bytes": frame_tile_bytes(chip),
         "bits": BITS[ITEM_SIZE[found.dtype]],
         "fixed_pattern": FIXED_PATTERNS.get(found.phases, 0),
         "across": is_cut_across(found),

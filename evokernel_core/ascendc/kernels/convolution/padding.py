@@ -7,11 +7,12 @@ import math
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
-from evokernel_core.ascendc.kernels.convolution.schedule import FRACTAL, whole
+from evokernel_core.ascendc.kernels.convolution.schedule import whole
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import FRACTAL
 
-FRAME_TILE_BYTES = 32 * 1024
-"""What a vector core frames at once; four such tiles fit the unified buffer."""
+_TABLE_BYTES = 8 * 1024
+"""Of what says which elements are picked."""
 _A_TILE = 200
 """Cycles from tile to tile that no copy hides (as in family phases)."""
 
@@ -29,6 +30,11 @@ class Framing:
     chunks: int
     busy_us: float
     between_us: float
+
+
+def frame_tile_bytes(chip: Chip) -> int:
+    """What a vector core frames at once: a power of two, of which the unified buffer holds four."""
+    return 1 << ((chip.ub_bytes - _TABLE_BYTES) // 4).bit_length() - 1
 
 
 def framed_sizes(found: Convolution, made: tuple[int, ...]) -> tuple[int, ...]:
@@ -63,7 +69,8 @@ def framing_of(
     chunks = math.ceil(batch / images) * pieces
     total = image * batch
     row = width * found.phases * size
-    tile = min(FRAME_TILE_BYTES // row * row or FRAME_TILE_BYTES, height * row)
+    most = frame_tile_bytes(chip)
+    tile = min(most // row * row or most, height * row)
     tiles = math.ceil(total / chunks / tile / chip.aiv) * chunks
     rows = max(1.0, tile / row)
     loaded = max(tile / chip.mte.load_bytes_per_cycle, rows * chip.mte.min_burst_cycles)

@@ -9,16 +9,14 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.convolution.schedule import (
-    FRACTAL,
-    L0_BYTES,
-    L0C_BYTES,
-    L1_BYTES,
     bias_bytes,
     step_depth,
     whole,
 )
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip, Memory
+from evokernel_core.twin.isa import FRACTAL
 
 MOST_INNER = 128
 """Channels and taps of one row beyond which L1 holds too few pixels of each."""
@@ -50,7 +48,7 @@ def halo(found: Convolution) -> int:
     return (found.kernel[1] - 1) * (found.dilation[1].constant or 1)
 
 
-def starts(found: Convolution) -> Iterator[RowsSchedule]:
+def starts(found: Convolution, chip: Chip) -> Iterator[RowsSchedule]:
     """Schedules among which a draft chooses; none where rows do not stay."""
     outputs, inner, size = found.outputs.constant, found.inner, ITEM_SIZE[found.dtype]
     if not found.rows_first or not inner:
@@ -58,11 +56,10 @@ def starts(found: Convolution) -> Iterator[RowsSchedule]:
     widest = whole(min(outputs, 128)) if outputs else 128
     for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
         for part_n, parts in ((256, 2), (128, 2), (64, 2), (256, 1), (128, 1)):
-            left = (L1_BYTES - 2 * bias_bytes(found, base_m)) // size
+            left = (chip.memory.l1_bytes - 2 * bias_bytes(found, base_m)) // size
             fitting = (left - base_m * found.kernel[1] * whole(inner)) // whole(inner)
-            yield RowsSchedule(
-                base_m, part_n, parts, step_depth(found, base_m, part_n, inner), fitting // FRACTAL * FRACTAL
-            )
+            base_k = step_depth(found, base_m, part_n, inner, chip)
+            yield RowsSchedule(base_m, part_n, parts, base_k, fitting // FRACTAL * FRACTAL)
 
 
 def steps(found: Convolution, here: RowsSchedule) -> Iterator[tuple[str, RowsSchedule]]:
@@ -78,7 +75,7 @@ def steps(found: Convolution, here: RowsSchedule) -> Iterator[tuple[str, RowsSch
     yield "fewer rows in L1", evolve(here, ring_n=whole(here.ring_n // 2))
 
 
-def refusal(found: Convolution, item: RowsSchedule) -> str | None:
+def refusal(found: Convolution, item: RowsSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     if (
         found.frame is not None
@@ -91,19 +88,19 @@ def refusal(found: Convolution, item: RowsSchedule) -> str | None:
     lengths = (item.base_m, item.part_n, item.base_k, item.ring_n)
     if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or item.parts < 1:
         return "Tiles are whole fractals."
-    return _too_large(found, item)
+    return _too_large(found, item, chip.memory)
 
 
-def _too_large(found: Convolution, item: RowsSchedule) -> str | None:
+def _too_large(found: Convolution, item: RowsSchedule, memory: Memory) -> str | None:
     size, inner = ITEM_SIZE[found.dtype], found.inner
     if item.ring_n < 2 * (1 + halo(found)) * FRACTAL:
         return "L1 does not hold the rows of two tiles."
-    if 2 * max(item.base_m, item.part_n) * item.base_k * size > L0_BYTES:
+    if 2 * max(item.base_m, item.part_n) * item.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."
-    if item.parts * item.base_m * item.part_n * 4 > L0C_BYTES:
+    if item.parts * item.base_m * item.part_n * 4 > memory.l0c_bytes:
         return "The results do not fit L0C."
     biases = 2 * bias_bytes(found, item.base_m)
-    if (item.base_m * found.kernel[1] + item.ring_n) * whole(inner) * size + biases > L1_BYTES:
+    if (item.base_m * found.kernel[1] + item.ring_n) * whole(inner) * size + biases > memory.l1_bytes:
         return "Weights and rows do not fit L1."
     return None
 

@@ -12,14 +12,12 @@ from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
+from evokernel_core.twin.chip import Chip, Memory
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL
 
-FRACTAL = 16
-L1_BYTES, L0_BYTES, L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
-BLOCK_BYTES = 32
 MOST_SLOTS = 4
 RING = 3
 """Chunks of framed images in L2: one is read while others are framed."""
-MOST_CHUNK_KIB = 32 * 1024
 _MOST_REPEATED_WEIGHTS = most_of("DataCopyNd2Nz", "srcDValue")
 """Depth of the largest matrix in L1 that one instruction addresses."""
 
@@ -53,18 +51,18 @@ class ConvolutionSchedule(Settings):
         return self.parts * self.part_n
 
 
-def starts(found: Convolution) -> Iterator[ConvolutionSchedule]:
+def starts(found: Convolution, chip: Chip) -> Iterator[ConvolutionSchedule]:
     """Schedules among which a draft chooses."""
     outputs, depth = found.outputs.constant, depth_of(found)
     widest = whole(min(outputs, 128)) if outputs else 128
     panels = {32, 64, 96, 128, 192, 256}
-    chunks = (0,) if found.frame is None else (8 * 1024, 32 * 1024)
+    chunks = (0,) if found.frame is None else (_most_chunk_kib(chip) // 4, _most_chunk_kib(chip))
     panels |= {whole(math.ceil(depth / count)) for count in (1, 2, 3, 4)} if depth else set()
     for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
         orders = (False, True) if outputs is None or outputs > base_m else (False,)
         for part_n, parts in ((512, 1), (256, 2), (256, 1), (128, 2), (128, 1), (64, 2), (32, 2)):
             for panel_k, slots in product(sorted(panels), (2, 3, 4)):
-                base_k = step_depth(found, base_m, part_n, panel_k)
+                base_k = step_depth(found, base_m, part_n, panel_k, chip)
                 for stay, order, flat, chunk in product(
                     (False, True), orders, (False, True)[: 1 + _has_rows(found)], chunks
                 ):
@@ -73,9 +71,9 @@ def starts(found: Convolution) -> Iterator[ConvolutionSchedule]:
                     )
 
 
-def step_depth(found: Convolution, base_m: int, part_n: int, panel_k: int) -> int:
+def step_depth(found: Convolution, base_m: int, part_n: int, panel_k: int, chip: Chip) -> int:
     """The depth of equal steps through a panel, as deep as L0 holds two of."""
-    deepest = L0_BYTES // 2 // ITEM_SIZE[found.dtype] // max(base_m, part_n)
+    deepest = chip.memory.l0_bytes // 2 // ITEM_SIZE[found.dtype] // max(base_m, part_n)
     return whole(math.ceil(panel_k / math.ceil(panel_k / deepest)))
 
 
@@ -89,7 +87,9 @@ def depth_of(found: Convolution) -> int:
     return (found.channels.constant or 0) * math.prod(found.kernel)
 
 
-def steps(found: Convolution, here: ConvolutionSchedule) -> Iterator[tuple[str, ConvolutionSchedule]]:
+def steps(
+    found: Convolution, here: ConvolutionSchedule, chip: Chip
+) -> Iterator[tuple[str, ConvolutionSchedule]]:
     """What one named step away is, legal or not."""
     yield "more output channels a tile", evolve(here, base_m=here.base_m * 2)
     yield "fewer output channels a tile", evolve(here, base_m=whole(here.base_m // 2))
@@ -103,12 +103,8 @@ def steps(found: Convolution, here: ConvolutionSchedule) -> Iterator[tuple[str, 
         ("shallower panels in L1", whole(here.panel_k // 2)),
         ("the whole depth in one panel", whole(depth_of(found))),
     ):
-        yield (
-            name,
-            evolve(
-                here, panel_k=panel_k, base_k=step_depth(found, here.base_m, here.part_n, max(panel_k, 1))
-            ),
-        )
+        base_k = step_depth(found, here.base_m, here.part_n, max(panel_k, 1), chip)
+        yield name, evolve(here, panel_k=panel_k, base_k=base_k)
     yield "one more panel in L1", evolve(here, slots=here.slots + 1)
     yield "one panel less in L1", evolve(here, slots=here.slots - 1)
     yield "deeper step in L0", evolve(here, base_k=here.base_k * 2)
@@ -120,7 +116,7 @@ def steps(found: Convolution, here: ConvolutionSchedule) -> Iterator[tuple[str, 
     yield "smaller chunks in L2", evolve(here, chunk_kib=here.chunk_kib // 2)
 
 
-def refusal(found: Convolution, item: ConvolutionSchedule) -> str | None:
+def refusal(found: Convolution, item: ConvolutionSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     lengths = (item.base_m, item.part_n, item.base_k)
     if min(lengths) < FRACTAL or any(length % FRACTAL for length in lengths) or item.parts < 1:
@@ -129,22 +125,27 @@ def refusal(found: Convolution, item: ConvolutionSchedule) -> str | None:
         return "Panels hold a step, and there are two to four of them."
     if item.flat and not _has_rows(found):
         return "Rows of the result do not follow each other in the input."
-    if (item.chunk_kib > 0) != (found.frame is not None) or item.chunk_kib > MOST_CHUNK_KIB:
+    if (item.chunk_kib > 0) != (found.frame is not None) or item.chunk_kib > _most_chunk_kib(chip):
         return "Chunks are for images that the kernel frames, and L2 holds several."
-    return _too_large(found, item)
+    return _too_large(found, item, chip.memory)
 
 
-def _too_large(found: Convolution, item: ConvolutionSchedule) -> str | None:
+def _most_chunk_kib(chip: Chip) -> int:
+    """Half of L2 holds the ring of the largest chunks."""
+    return chip.l2_bytes // 2 // RING // 1024
+
+
+def _too_large(found: Convolution, item: ConvolutionSchedule, memory: Memory) -> str | None:
     size, depth = ITEM_SIZE[found.dtype], depth_of(found)
-    if 2 * max(item.base_m, item.part_n) * item.base_k * size > L0_BYTES:
+    if 2 * max(item.base_m, item.part_n) * item.base_k * size > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."
-    if item.parts * item.base_m * item.part_n * 4 > L0C_BYTES:
+    if item.parts * item.base_m * item.part_n * 4 > memory.l0c_bytes:
         return "The results do not fit L0C."
     if item.stay and not 0 < depth <= _MOST_REPEATED_WEIGHTS:
         return "Weights of a depth that is not known do not stay in L1."
     weights = item.base_m * (whole(depth) if item.stay else item.slots * item.panel_k)
     biases = item.slots * bias_bytes(found, item.base_m)
-    if (weights + item.slots * item.base_n * item.panel_k) * size + biases > L1_BYTES:
+    if (weights + item.slots * item.base_n * item.panel_k) * size + biases > memory.l1_bytes:
         return "The panels do not fit L1."
     return None
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.indexed import ACCESS_CYCLES, IndexedSchedule, index_dtype, refusal_of
 from evokernel_core.ascendc.kernels.machine import LANES, VECTOR_START
@@ -178,7 +178,7 @@ def _text(found: Bag, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
 FAMILY = SearchingFamily(
     name="bag",
     ops={BAG: "kernel"},
-    read=read_bag,
+    read=on_any_chip(read_bag),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.fused import access, copies
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.copies import method
-from evokernel_core.ascendc.kernels.fused.plan import MAX_QUEUES, Plan, PlanInput, PlanOutput, plan_matrix
+from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput, PlanOutput, plan_matrix
 from evokernel_core.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.ascendc.kernels.fused.rows import needs_count
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
@@ -30,9 +30,8 @@ from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, Valu
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import RESERVED_BYTES
 
-_RESERVED = 256
-"""Bytes of the unified buffer that no kernel may use."""
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
 _WIDEST_BLOCK = 32
@@ -76,12 +75,12 @@ def behind(task: KernelTask, ref: ValueRef) -> KernelTask:
 
 
 def read_epilogue(
-    task: KernelTask, ref: ValueRef, rows: tuple[Dim, ...], columns: tuple[Dim, ...]
+    task: KernelTask, ref: ValueRef, rows: tuple[Dim, ...], columns: tuple[Dim, ...], chip: Chip
 ) -> Epilogue:
     """What a task does with the value ``ref``, a matrix of ``rows`` x ``columns``. Raises PlanError where
     that is not element-wise, and where the matrix is a single column, which is handed over in blocks and not
     dense, as a plan reads one value a row."""
-    plan = plan_matrix(behind(task, ref), rows, columns)
+    plan = plan_matrix(behind(task, ref), rows, columns, chip)
     if any(item.source == ref.name and not item.inner for item in plan.inputs):
         raise PlanError("A product of a single column has no epilogue.")
     return Epilogue(plan, ref.name)
@@ -118,10 +117,10 @@ class Epilogue:
         program = whole_program(self.plan, schedule)
         while schedule.tile > 0:
             kernel = Kernel(self.plan, schedule, (program,))
-            over = kernel.layout.total - (chip.ub_bytes - _RESERVED)
-            if len(kernel.queued) * schedule.buffers > MAX_QUEUES:
+            over = kernel.layout.total - (chip.ub_bytes - RESERVED_BYTES)
+            if len(kernel.queued) * schedule.buffers > chip.memory.max_queue_buffers:
                 return None
-            if len(kernel.plan.outputs) * schedule.buffers > MAX_QUEUES:
+            if len(kernel.plan.outputs) * schedule.buffers > chip.memory.max_queue_buffers:
                 return None
             if over <= 0:
                 return kernel

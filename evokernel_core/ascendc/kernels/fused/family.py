@@ -34,7 +34,7 @@ class FusedFamily:
         return fused_ops()
 
     def check(self, task: KernelTask, chip: Chip) -> None:
-        plan(task, chip.hbm_bytes)
+        plan(task, chip)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
         return schedules.initial(task, chip)
@@ -43,21 +43,21 @@ class FusedFamily:
         return schedules.moves(task, strategy, chip)
 
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
-        kernel = build(plan(task, chip.hbm_bytes), Schedule.of(strategy))
+        kernel = build(plan(task, chip), Schedule.of(strategy))
         return estimate_us(kernel, task.sizes, chip)
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
-        return stage_text(plan(task, chip.hbm_bytes), Schedule.of(strategy), name)
+        return stage_text(plan(task, chip), Schedule.of(strategy), name)
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        planned = plan(task, chip.hbm_bytes)
+        planned = plan(task, chip)
         if strategy.family != planned.family:
             return f"The task takes a {planned.family} kernel, and no {strategy.family} one."
         return schedules.refusal(planned, Schedule.of(strategy), task, chip)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         """The same form, buffering and method, its tile cut to what fits."""
-        planned = plan(task, chip.hbm_bytes)
+        planned = plan(task, chip)
         if strategy.family != planned.family:
             return None
         columns = schedules.row_room(planned, task)

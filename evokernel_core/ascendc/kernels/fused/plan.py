@@ -16,11 +16,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
-
-MAX_QUEUES = 8
-"""Queue buffers that one position of the pipe may have on this architecture."""
-DEVICE_BYTES = 64 * 2**30
-"""Device memory where no chip is given: 910B1 to 910B3 have 64 GiB."""
+from evokernel_core.twin.chip import Chip
 
 
 @frozen
@@ -94,9 +90,13 @@ class Plan:
         return tuple(value for value in self.values() if value.op.startswith("reduce_"))
 
 
-def plan(task: KernelTask, device_bytes: int = DEVICE_BYTES) -> Plan:
+def plan(task: KernelTask, chip: Chip) -> Plan:
     """Choose the family and lower the graph. Raises PlanError with the reason where none fits."""
-    check_task(task, device_bytes)
+    check_task(task, chip.hbm_bytes)
+    return _queued(_planned(task), chip)
+
+
+def _planned(task: KernelTask) -> Plan:
     lowering = GraphLowering(task.graph)
     splits = lowering.reductions()
     if not splits:
@@ -110,10 +110,20 @@ def plan(task: KernelTask, device_bytes: int = DEVICE_BYTES) -> Plan:
     return found
 
 
-def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...]) -> Plan:
+def _queued(found: Plan, chip: Chip) -> Plan:
+    """The plan. Raises PlanError where it moves more tensors than a kernel has queues for."""
+    most, inputs = chip.memory.max_queue_buffers, len(found.inputs)
+    if sum(item.domain is not Domain.SCALAR for item in found.inputs) > most:
+        raise PlanError(f"The region reads {inputs} tensors; one kernel has queues for {most}.")
+    if len(found.outputs) > most:
+        raise PlanError(f"The region has {len(found.outputs)} outputs; one kernel has queues for {most}.")
+    return found
+
+
+def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...], chip: Chip) -> Plan:
     """An element-wise task over a matrix of given rows and columns, whose tiles another kernel cuts.
     Raises PlanError where it is anything else."""
-    check_task(task, DEVICE_BYTES)
+    check_task(task, chip.hbm_bytes)
     lowering = GraphLowering(task.graph)
     if lowering.reductions():
         raise PlanError("A reduction of the result needs more than one tile of it.")
@@ -126,7 +136,7 @@ def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...
     builder, outputs = lowering.lower(space)
     if any(domain is not Domain.FULL for _, domain in outputs):
         raise PlanError("An output has fewer elements than the result.")
-    return _assemble(task, "pointwise", space, builder, outputs, ())
+    return _queued(_assemble(task, "pointwise", space, builder, outputs, ()), chip)
 
 
 def _largest_output(task: KernelTask) -> tuple[Dim, ...]:
@@ -283,14 +293,10 @@ def _unique_names(inputs: list[PlanInput]) -> tuple[PlanInput, ...]:
         while any(other.name == name for other in result):
             name, count = f"{item.source}_{suffix[item.domain]}{count}", count + 1
         result.append(evolve(item, name=name))
-    if sum(item.domain is not Domain.SCALAR for item in result) > MAX_QUEUES:
-        raise PlanError(f"The region reads {len(result)} tensors; one kernel has queues for {MAX_QUEUES}.")
     return tuple(result)
 
 
 def _outputs(task: KernelTask, outputs: list[Output], builder: Builder) -> tuple[PlanOutput, ...]:
-    if len(outputs) > MAX_QUEUES:
-        raise PlanError(f"The region has {len(outputs)} outputs; one kernel has queues for {MAX_QUEUES}.")
     taken = {item.name for item in task.graph.inputs}
     stem = next(name for name in ("output", "result", "outcome", "computed") if name not in taken)
     names = [stem] if len(outputs) == 1 else [f"{stem}_{i}" for i in range(len(outputs))]

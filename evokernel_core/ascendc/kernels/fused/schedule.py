@@ -15,7 +15,7 @@ from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
 from evokernel_core.ascendc.kernels.fused.helpers import METHODS
 from evokernel_core.ascendc.kernels.fused.pairs import online_pairs, passes, row_length
-from evokernel_core.ascendc.kernels.fused.plan import MAX_QUEUES, Plan, plan
+from evokernel_core.ascendc.kernels.fused.plan import Plan, plan
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.ascendc.kernels.fused.shared import in_pieces, point_bytes
 from evokernel_core.ascendc.kernels.fused.tile import build, stage_text
@@ -49,7 +49,7 @@ _LEAST_SHARED = 2**18
 
 def initial(task: KernelTask, chip: Chip) -> Strategy:
     """The legal schedule of the lowest estimate. Raises PlanError where the task has none."""
-    planned = plan(task, chip.hbm_bytes)
+    planned = plan(task, chip)
     legal = [item for item in _starts(planned, task, chip) if refusal(planned, item, task, chip) is None]
     if not legal:
         raise PlanError(
@@ -70,7 +70,7 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
 
 def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
     """Every legal schedule that is one named step away and gives another source."""
-    planned = plan(task, chip.hbm_bytes)
+    planned = plan(task, chip)
     here = Schedule.of(strategy)
     seen = {_text(planned, here)}
     found: list[Move] = []
@@ -132,10 +132,11 @@ def _buffer_refusal(kernel: Kernel, chip: Chip) -> str | None:
     usable = chip.ub_bytes - RESERVED_BYTES
     if kernel.layout.total > usable:
         return f"The buffers take {kernel.layout.total} of {usable} bytes."
-    if sum(kernel.buffers_of(item) for item in (*kernel.queued, *kernel.invariants)) > MAX_QUEUES:
-        return f"The inputs need more than {MAX_QUEUES} queue buffers."
-    if sum(kernel.buffers_of(item) for item in kernel.plan.outputs) > MAX_QUEUES:
-        return f"The outputs need more than {MAX_QUEUES} queue buffers."
+    most = chip.memory.max_queue_buffers
+    if sum(kernel.buffers_of(item) for item in (*kernel.queued, *kernel.invariants)) > most:
+        return f"The inputs need more than {most} queue buffers."
+    if sum(kernel.buffers_of(item) for item in kernel.plan.outputs) > most:
+        return f"The outputs need more than {most} queue buffers."
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.gather import vector as take_gather
 from evokernel_core.ascendc.kernels.indexed import (
@@ -175,7 +175,7 @@ def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> Stage
 FAMILY = SearchingFamily(
     name="take",
     ops={TAKE: "kernel"},
-    read=read_take,
+    read=on_any_chip(read_take),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import LANES, RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
@@ -226,7 +226,7 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
 FAMILY = SearchingFamily(
     name="integers",
     ops=dict.fromkeys(sorted(RULES), "pointwise") | dict.fromkeys(sorted(VIEWS), "view"),
-    read=_read,
+    read=on_any_chip(_read),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

@@ -12,7 +12,7 @@ from functools import cache
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import LANES, RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
@@ -198,7 +198,7 @@ def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -
 FAMILY = SearchingFamily(
     name="integer_rows",
     ops={FOLD: "kernel", RUNNING: "kernel"},
-    read=_read,
+    read=on_any_chip(_read),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

@@ -53,8 +53,8 @@ class Matmul:
     def best(self, sizes: Mapping[str, int], chip: Chip) -> MatmulSchedule:
         return schedules.best(self.product, sizes, chip, self.cost)
 
-    def refusal(self, item: MatmulSchedule) -> str | None:
-        return schedules.refusal(self.product, item, self.cost)
+    def refusal(self, item: MatmulSchedule, chip: Chip) -> str | None:
+        return schedules.refusal(self.product, item, chip, self.cost)
 
     def estimate_us(self, item: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
         return schedules.estimate_us(self.product, item, sizes, chip, self.cost)
@@ -70,7 +70,7 @@ def read_matmul(task: KernelTask, chip: Chip) -> Matmul:
         if node.op not in WHOLE_PRODUCTS or not more:
             raise
     shape = node.outputs[0].shape
-    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:])
+    epilogue = read_epilogue(task, ValueRef(node.name), shape[:-1], shape[-1:], chip)
     kernel = epilogue.kernel(MOST_HANDED, MOST_HANDED, chip)
     if kernel is None:
         raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
@@ -99,13 +99,15 @@ class MatmulFamily:
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
         found, here = read_matmul(task, chip), MatmulSchedule.of(strategy)
         legal = {
-            item: name for name, item in schedules.steps(here) if item != here and found.refusal(item) is None
+            item: name
+            for name, item in schedules.steps(here)
+            if item != here and found.refusal(item, chip) is None
         }
         ranked = sorted(legal, key=lambda item: found.estimate_us(item, task.sizes, chip))
         return tuple(Move(legal[item], strategy_of(item, legal[item]), self.name) for item in ranked)
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        return read_matmul(task, chip).refusal(MatmulSchedule.of(strategy))
+        return read_matmul(task, chip).refusal(MatmulSchedule.of(strategy), chip)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         legal = self.why_illegal(task, strategy, chip) is None
@@ -116,7 +118,7 @@ class MatmulFamily:
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
         found, schedule = read_matmul(task, chip), MatmulSchedule.of(strategy)
-        if found.refusal(schedule) is not None:
+        if found.refusal(schedule, chip) is not None:
             raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
         epilogue = epilogue_text(found, schedule, chip, name)
         context = context_of(task, found.product, schedule, name, epilogue)

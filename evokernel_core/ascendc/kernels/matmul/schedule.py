@@ -16,10 +16,9 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
 
-_L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024, 64 * 1024, 128 * 1024
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
-_FRACTAL = 16
 _WHOLE_HEIGHT = 65536
 """A strip that no product is higher than."""
 _OVERLAP = 5
@@ -59,19 +58,19 @@ def strategy_of(item: MatmulSchedule, move: str) -> Strategy:
     return Strategy("matmul", item.settings(), notes, Descriptor(3, 1, 2), move)
 
 
-def refusal(found: Product, item: MatmulSchedule, behind: Cost | None = None) -> str | None:
+def refusal(found: Product, item: MatmulSchedule, chip: Chip, behind: Cost | None = None) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
-    size = ITEM_SIZE[found.dtype]
+    size, memory = ITEM_SIZE[found.dtype], chip.memory
     bases = (item.base_m, item.base_n, item.base_k)
-    if min(*bases, item.panel_k) < _FRACTAL or min(item.strip, item.parts, item.results) < 1:
+    if min(*bases, item.panel_k) < FRACTAL or min(item.strip, item.parts, item.results) < 1:
         return "A tile has at least one fractal in each direction."
     rules = (
-        (any(length % _FRACTAL for length in bases), "Tiles are whole fractals."),
+        (any(length % FRACTAL for length in bases), "Tiles are whole fractals."),
         (item.panel_k % item.base_k, "Panels are whole steps."),
-        (2 * max(bases[:2]) * item.base_k * size > _L0_BYTES, "Two steps of an operand do not fit L0."),
-        (_l1_bytes(item, size) > _L1_BYTES, "Two panels of each operand do not fit L1."),
+        (2 * max(bases[:2]) * item.base_k * size > memory.l0_bytes, "Two steps of an operand do not fit L0."),
+        (_l1_bytes(item, size) > memory.l1_bytes, "Two panels of each operand do not fit L1."),
         (item.parts > item.results, "The results of a tile are in L0C together."),
-        (item.results * item.base_m * item.base_n * 4 > _L0C_BYTES, "The results do not fit L0C."),
+        (item.results * item.base_m * item.base_n * 4 > memory.l0c_bytes, "The results do not fit L0C."),
         (behind is not None and max(bases[:2]) > MOST_HANDED, "The vector cores take smaller results."),
     )
     return next((reason for broken, reason in rules if broken), None)
@@ -90,20 +89,21 @@ def best(found: Product, sizes: Mapping[str, int], chip: Chip, behind: Cost | No
 def _best(
     found: Product, sizes: tuple[tuple[str, int], ...], chip: Chip, behind: Cost | None
 ) -> MatmulSchedule:
-    legal = [item for item in starts(found) if refusal(found, item, behind) is None]
+    legal = [item for item in starts(found, chip) if refusal(found, item, chip, behind) is None]
     return min(legal, key=lambda item: estimate_us(found, item, dict(sizes), chip, behind))
 
 
-def starts(found: Product) -> Iterator[MatmulSchedule]:
+def starts(found: Product, chip: Chip) -> Iterator[MatmulSchedule]:
     """Legal schedules of every shape of tile."""
-    size = ITEM_SIZE[found.dtype]
+    size, memory = ITEM_SIZE[found.dtype], chip.memory
     ways = ((1, 1), (1, 2), (2, 2))
     for base_m, base_n, (parts, results) in product(_BASES, _BASES, ways):
-        if results * base_m * base_n * 4 > _L0C_BYTES:
+        if results * base_m * base_n * 4 > memory.l0c_bytes:
             continue
-        deepest = min(512 // size, _L0_BYTES // 2 // size // max(base_m, base_n) // _FRACTAL * _FRACTAL)
-        for base_k in {deepest, deepest // 2 // _FRACTAL * _FRACTAL} - {0}:
-            most = _L1_BYTES // 2 // size // (base_m + parts * base_n) // base_k
+        deepest = memory.l0_bytes // 2 // size // max(base_m, base_n) // FRACTAL * FRACTAL
+        deepest = min(512 // size, deepest)
+        for base_k in {deepest, deepest // 2 // FRACTAL * FRACTAL} - {0}:
+            most = memory.l1_bytes // 2 // size // (base_m + parts * base_n) // base_k
             panels = {most, min(most, 1024 // size // base_k), min(most, 2)} - {0}
             for count, strip in product(panels, _STRIPS):
                 yield MatmulSchedule(base_m, base_n, base_k, count * base_k, parts, results, strip)
@@ -126,8 +126,8 @@ def steps(here: MatmulSchedule) -> Iterator[tuple[str, MatmulSchedule]]:
         together = evolve(here, base_n=here.base_n * 2, base_k=here.base_k // 2, parts=1, results=1)
         yield "tile of one wide result", together
     yield "tile turned", evolve(here, base_m=here.base_n, base_n=here.base_m)
-    yield "one row of fractals more", evolve(here, base_m=here.base_m + _FRACTAL)
-    yield "one row of fractals less", evolve(here, base_m=here.base_m - _FRACTAL)
+    yield "one row of fractals more", evolve(here, base_m=here.base_m + FRACTAL)
+    yield "one row of fractals less", evolve(here, base_m=here.base_m - FRACTAL)
     yield "deeper panel in L1", evolve(here, panel_k=here.panel_k * 2)
     yield "shallower panel in L1", evolve(here, panel_k=here.panel_k // 2)
     yield "shallower step in L0", evolve(here, base_k=here.base_k // 2)
@@ -185,7 +185,7 @@ def _full_tiles(triangle: Triangle | None, shape: tuple[int, int], tile: tuple[i
 
 def _equal(length: int, most: int) -> int:
     """Equal tiles in whole fractals, as ComputeTiling cuts them."""
-    return math.ceil(math.ceil(length / math.ceil(length / most)) / _FRACTAL) * _FRACTAL
+    return math.ceil(math.ceil(length / math.ceil(length / most)) / FRACTAL) * FRACTAL
 
 
 def estimate_us(
@@ -237,11 +237,11 @@ def _tile_bytes(found: Product, cut: _Cut) -> int:
 
 def _matrix_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
     size = ITEM_SIZE[found.dtype]
-    fractals = cut.tile_m // _FRACTAL * (cut.part_n // _FRACTAL)
+    fractals = cut.tile_m // FRACTAL * (cut.part_n // FRACTAL)
     a_fractal = chip.cube.fractal_cycles(size)
     start = chip.cube.mmad_overhead_cycles if fractals >= 10 else chip.cube.mmad_latency_cycles
     count = math.ceil(cut.depth / item.base_k)
-    return cut.parts * (fractals * math.ceil(cut.depth * size / 32) * a_fractal + start * count)
+    return cut.parts * (fractals * math.ceil(cut.depth * size / BLOCK_BYTES) * a_fractal + start * count)
 
 
 def _step_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) -> float:
@@ -270,9 +270,9 @@ def _load_cycles(
     pitch = side.pitch.evaluate(sizes)
     steps_by = (pitch * size, (item.panel_k if along_k else length) * size)
     aligned = all(step % chip.mte.aligned_bytes == 0 for step in steps_by)
-    cut_short = 0.0 if run % 512 == 0 else 0.75
-    requests = bursts * (run / 512 + (cut_short if aligned else 1.0))
-    wire = bursts * run if aligned else max(bursts * run, requests * 512)
+    cut_short = 0.0 if run % REQUEST_BYTES == 0 else 0.75
+    requests = bursts * (run / REQUEST_BYTES + (cut_short if aligned else 1.0))
+    wire = bursts * run if aligned else max(bursts * run, requests * REQUEST_BYTES)
     hit, miss = chip.mte.cube_load_hit_bytes_per_cycle, chip.mte.load_bytes_per_cycle
     # Cores that meet at one address take turns, and most of them do.
     asked = requests * chip.gm.same_address_cost * cut.cores / chip.gm.requests_per_cycle

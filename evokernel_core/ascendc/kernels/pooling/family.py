@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
 from evokernel_core.ascendc.kernels.pooling import rows_schedule as rows
@@ -109,7 +109,7 @@ def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageT
 FAMILY = SearchingFamily(
     name="windowed",
     ops=dict.fromkeys(sorted(_OPS), "kernel"),
-    read=_read,
+    read=on_any_chip(_read),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

@@ -7,27 +7,17 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.machine import STORE_START, VECTOR_START
 from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import FRACTAL, LANES
 from evokernel_core.twin.roofline import launch_us
 
 LAG = 2
 """Steps that a layer is behind the one below: while one of them runs, the products of its inputs are made."""
 _FLOAT = 4
-_LANES = 64
-_DEPTH_A_CYCLE = {2: 16, 4: 4}
-"""16 x 16 results of a cycle are this deep, by bytes of an element ("Cube instruction theoretical
-performance")."""
-_L0A_BYTES, _L0B_BYTES, _L2_BYTES, _STORE_BYTES = 256.0, 128.0, 110.0, 76.0
-"""Bytes a cycle from L1 into L0A and L0B, from L2 into L1, and out of L0C."""
 _BURST = 5.0
 """Cycles of a row of weights that comes from L2, however short."""
-_LOAD_HIT = 80.0
-"""Cycles until the first byte of a copy from L2."""
-_PRODUCT_LATENCY = 62.0
-"""Cycles until a product is seen by another pipe, or by the next product where it is small."""
 _STORE_START = 60.0
 """Cycles of the smallest store of a product until it is in memory."""
 _FLAGS = 130.0
@@ -71,39 +61,52 @@ def _tick(
     panels = math.ceil(hidden / item.panel_k)
     needed = panels * (2 if found.stacked else 1)
     resident = 0 if rounds > 1 else needed if needed <= item.panels + item.kept else item.panels - 2
-    share = min(_L2_BYTES, chip.gm.l2_bytes_us / chip.mhz / cores)
+    share = min(chip.mte.cube_load_hit_bytes_per_cycle, chip.gm.l2_bytes_us / chip.mhz / cores)
     panel = rows * max(item.panel_k * size / share, _BURST)
-    product = _product(item, rows, hidden, size, share, max(0, panels - resident) * panel)
+    product = _product(item, rows, hidden, size, share, max(0, panels - resident) * panel, chip)
     inputs = 0.0
     if found.stacked:
-        inputs = _product(item, rows, hidden, size, share, min(panels, needed - resident) * panel)
+        inputs = _product(item, rows, hidden, size, share, min(panels, needed - resident) * panel, chip)
     tile = item.hidden * item.batch // 2
-    work = tile * (_TRANSCENDENTAL[found.kind] / 32 + (_INSTRUCTIONS[found.kind] + found.gates) / _LANES)
-    start = VECTOR_START + 3
-    gates = _LOAD_HIT + found.gates * tile * _FLOAT / 70 + _INSTRUCTIONS[found.kind] * start
-    gates += work + 40 + STORE_START + tile * size / 32
+    work = tile * (
+        _TRANSCENDENTAL[found.kind] / chip.vector.elements_per_cycle.transcendental
+        + (_INSTRUCTIONS[found.kind] + found.gates) / LANES
+    )
+    start, hit = chip.vector.startup_cycles + 3, chip.mte.load_hit_latency_cycles
+    gates = (
+        hit
+        + found.gates * tile * _FLOAT / chip.mte.load_hit_bytes_per_cycle
+        + _INSTRUCTIONS[found.kind] * start
+    )
+    gates += work + 40 + chip.mte.store_latency_cycles + tile * size / chip.mte.store_bytes_per_cycle
     if size < _FLOAT:
         gates += 4 * start
-    beside = (
-        4 * start + 3 * found.gates * tile / _LANES + found.gates * item.batch / 16 * start + 2 * _LOAD_HIT
-    )
+    beside = 4 * start + 3 * found.gates * tile / LANES + found.gates * item.batch / 16 * start + 2 * hit
     return _Tick(product, inputs, gates, beside)
 
 
 def _product(
-    item: RecurrentSchedule, rows: int, hidden: int, size: int, share: float, streamed: float
+    item: RecurrentSchedule, rows: int, hidden: int, size: int, share: float, streamed: float, chip: Chip
 ) -> float:
     """``streamed``: cycles to load weights that L1 does not hold."""
-    columns = item.batch
+    columns, cube, hit = item.batch, chip.cube, chip.mte.load_hit_latency_cycles
     steps = math.ceil(hidden / item.base_k)
     small = rows // 16 * (columns // 16) < 10
-    macs = rows * columns * hidden / 256 / _DEPTH_A_CYCLE[size]
-    macs += steps * (_PRODUCT_LATENCY if small else 10.0)
-    fetched = min(steps, 2) * rows * item.base_k * size / _L0A_BYTES
-    turned = hidden * size * (rows / _L0A_BYTES + columns / _L0B_BYTES) + steps * 18.0 - fetched
+    macs = rows * columns * hidden / FRACTAL**2 / cube.depth_a_cycle(size)
+    macs += steps * (cube.mmad_latency_cycles if small else cube.mmad_overhead_cycles)
+    fetched = min(steps, 2) * rows * item.base_k * size / cube.l1_l0a_bytes_per_cycle
+    turned = (
+        hidden * size * (rows / cube.l1_l0a_bytes_per_cycle + columns / cube.l1_l0b_bytes_per_cycle)
+        + steps * 2 * cube.load_overhead_cycles
+        - fetched
+    )
     states = columns * hidden * size / share
-    stored = rows * columns * _FLOAT / _STORE_BYTES
-    first = columns * item.base_k * size / _L0B_BYTES
+    stored = rows * columns * _FLOAT / cube.fixpipe_gm_bytes_per_cycle
+    first = columns * item.base_k * size / cube.l1_l0b_bytes_per_cycle
     return (
-        _LOAD_HIT + max(macs + first + states, turned + states, streamed) + _PRODUCT_LATENCY + 60.0 + stored
+        hit
+        + max(macs + first + states, turned + states, streamed)
+        + cube.mmad_latency_cycles
+        + _STORE_START
+        + stored
     )

@@ -61,7 +61,7 @@ class RecurrentFamily:
     def moves(self, task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
         found, here = read_recurrence(task), RecurrentSchedule.of(strategy)
         legal: dict[RecurrentSchedule, str] = {}
-        for name, item in schedules.steps(found, here, task.sizes):
+        for name, item in schedules.steps(found, here, task.sizes, chip.memory):
             if item != here and refusal(found, item, chip) is None:
                 legal.setdefault(item, name)
         ranked = sorted(legal, key=lambda item: estimate_us(found, item, task.sizes, chip))

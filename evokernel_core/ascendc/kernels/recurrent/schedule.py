@@ -14,23 +14,22 @@ from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import FRACTAL
+from evokernel_core.twin.chip import Chip, Memory
+from evokernel_core.twin.isa import FRACTAL, RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
-_L1_BYTES, _L0_BYTES, _L0C_BYTES = 512 * 1024 - 256, 64 * 1024, 128 * 1024
 _FLOAT = 4
 _REACHED = {2: 0.33, 4: 0.44}
 """The share of the cube cores' rate that a large product reaches, by bytes of an element (fitted)."""
 _MOST_BATCH = 128
 """Sequences of a tile: strides of the instructions that turn rows into columns hold them."""
-_STATES_BYTES = 64 * 1024
-"""Of states that are in L1 at a time, twice."""
+_STATES_SHARE = 8
+"""The part of L1 that states take at a time, twice."""
 
 
 def best(found: Recurrence, sizes: Mapping[str, int], chip: Chip) -> RecurrentSchedule:
     """The legal schedule of the lowest estimate."""
-    legal = [item for item in _starts(found, sizes) if refusal(found, item, chip) is None]
+    legal = [item for item in _starts(found, sizes, chip) if refusal(found, item, chip) is None]
     if not legal:
         raise PlanError("The tiles of this recurrence do not fit the memories of a core.")
     return min(legal, key=lambda item: estimate_us(found, item, sizes, chip))
@@ -73,17 +72,19 @@ def refusal(found: Recurrence, item: RecurrentSchedule, chip: Chip) -> str | Non
         return "Panels are whole steps, and two of weights are in flight."
     if _buffer_bytes(found, item) > chip.ub_bytes:
         return "The gates of a unit do not fit the unified buffer."
-    return _cube_refusal(item, found.gates * item.hidden, ITEM_SIZE[found.dtype])
+    return _cube_refusal(item, found.gates * item.hidden, ITEM_SIZE[found.dtype], chip.memory)
 
 
-def _cube_refusal(item: RecurrentSchedule, sums: int, size: int) -> str | None:
+def _cube_refusal(item: RecurrentSchedule, sums: int, size: int, memory: Memory) -> str | None:
     """``sums``: rows of one product; ``size``: bytes of an element."""
     kept = item.kept * item.panel_k * sums * size
-    if max(2 * item.batch * item.base_k * size, 2 * sums * item.base_k * size + kept) > _L0_BYTES:
+    if max(2 * item.batch * item.base_k * size, 2 * sums * item.base_k * size + kept) > memory.l0_bytes:
         return "Two steps of an operand do not fit L0."
-    if item.batch * sums * _FLOAT > _L0C_BYTES:
+    if item.batch * sums * _FLOAT > memory.l0c_bytes:
         return "The results do not fit L0C."
-    if (2 * item.batch * item.states_k + item.panels * sums * item.panel_k) * size > _L1_BYTES:
+    if (
+        2 * item.batch * item.states_k + item.panels * sums * item.panel_k
+    ) * size > memory.l1_bytes - RESERVED_BYTES:
         return "The panels do not fit L1."
     return None
 
@@ -96,7 +97,7 @@ def _buffer_bytes(found: Recurrence, item: RecurrentSchedule) -> int:
     return (wide * _FLOAT + narrow * size) * item.batch * item.hidden // 2 + 16 * found.gates * item.hidden
 
 
-def _starts(found: Recurrence, sizes: Mapping[str, int]) -> Iterator[RecurrentSchedule]:
+def _starts(found: Recurrence, sizes: Mapping[str, int], chip: Chip) -> Iterator[RecurrentSchedule]:
     hidden, batch = found.hidden.evaluate(sizes), found.batch.evaluate(sizes)
     tiles = {-(-batch // count // 16) * 16 for count in range(1, -(-batch // 16) + 1)}
     wanted = sorted({size for size in tiles if size <= _MOST_BATCH}, reverse=True)[:4]
@@ -104,20 +105,21 @@ def _starts(found: Recurrence, sizes: Mapping[str, int]) -> Iterator[RecurrentSc
         for wide in (16, 32, 48, 64, 96, 128):
             for base_k in (128, 64, 32, 16):
                 for factor in (4, 2, 1):
-                    yield _filled(found, RecurrentSchedule(rows, wide, base_k, base_k * factor, 0, 0), hidden)
+                    item = RecurrentSchedule(rows, wide, base_k, base_k * factor, 0, 0)
+                    yield _filled(found, item, hidden, chip.memory)
 
 
-def _filled(found: Recurrence, item: RecurrentSchedule, hidden: int) -> RecurrentSchedule:
+def _filled(found: Recurrence, item: RecurrentSchedule, hidden: int, memory: Memory) -> RecurrentSchedule:
     """As deep panels of states as they are deep or fit, and as many panels of weights as L1 holds beside.
     Shallower ones, and a panel of weights in L0, where all weights then stay in the core."""
     size, sums = ITEM_SIZE[found.dtype], found.gates * item.hidden
-    most = max(1, _STATES_BYTES // (item.batch * item.panel_k * size))
+    most = max(1, memory.l1_bytes // _STATES_SHARE // (item.batch * item.panel_k * size))
     deepest = min(math.ceil(hidden / item.panel_k), most)
     needed = math.ceil(hidden / item.panel_k) * (2 if found.stacked else 1)
-    kept = int((2 * item.base_k + item.panel_k) * sums * size <= _L0_BYTES)
+    kept = int((2 * item.base_k + item.panel_k) * sums * size <= memory.l0_bytes)
 
     def fit(depth: int) -> int:
-        left = _L1_BYTES - 2 * item.batch * depth * item.panel_k * size
+        left = memory.l1_bytes - RESERVED_BYTES - 2 * item.batch * depth * item.panel_k * size
         return left // (sums * item.panel_k * size)
 
     whole = [depth for depth in range(deepest, 0, -1) if fit(depth) + kept >= needed]
@@ -128,7 +130,7 @@ def _filled(found: Recurrence, item: RecurrentSchedule, hidden: int) -> Recurren
 
 
 def steps(
-    found: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int]
+    found: Recurrence, here: RecurrentSchedule, sizes: Mapping[str, int], memory: Memory
 ) -> Iterator[tuple[str, RecurrentSchedule]]:
     """Named schedules one step away, legal or not."""
     unit = max(16, 64 // ITEM_SIZE[found.dtype])
@@ -146,7 +148,7 @@ def steps(
     for name, change in changes.items():
         item = evolve(here, **change)
         if min(item.batch, item.hidden, item.base_k, item.panel_k) > 0:
-            yield name, _filled(found, item, hidden)
+            yield name, _filled(found, item, hidden, memory)
 
 
 def strategy_of(found: Recurrence, item: RecurrentSchedule, move: str) -> Strategy:

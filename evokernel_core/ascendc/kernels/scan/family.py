@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, symbols_in, tensors_of
 from evokernel_core.ascendc.kernels.scan.problem import SCAN, Scan, read_scan
@@ -226,7 +226,7 @@ def _strategy(scan: Scan, item: ScanSchedule, move: str) -> Strategy:
 FAMILY = SearchingFamily(
     name="scan",
     ops={SCAN: "kernel"},
-    read=read_scan,
+    read=on_any_chip(read_scan),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.indexed import (
     ACCESS_CYCLES,
@@ -260,7 +260,7 @@ def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageTe
 FAMILY = SearchingFamily(
     name="put",
     ops={PUT: "kernel", PUT_PARTS: "kernel"},
-    read=read_put,
+    read=on_any_chip(read_put),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

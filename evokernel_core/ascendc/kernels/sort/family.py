@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.machine import RESERVED_BYTES, TILE_START, VECTOR_START
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, parameter, symbols_in, tensors_of
@@ -171,7 +171,7 @@ def _text(found: Sort, item: SortSchedule, task: KernelTask, name: str) -> Stage
 FAMILY = SearchingFamily(
     name="sort",
     ops={SORT: "kernel"},
-    read=read_sort,
+    read=on_any_chip(read_sort),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

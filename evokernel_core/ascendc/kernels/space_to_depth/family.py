@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
@@ -159,7 +159,7 @@ def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> S
 FAMILY = SearchingFamily(
     name="phases",
     ops={PHASES: "kernel"},
-    read=read_phases,
+    read=on_any_chip(read_phases),
     starts=_starts,
     steps=_steps,
     refusal=_refusal,
