@@ -104,6 +104,7 @@ class Vector:
     startup_reduce_block_cycles: float
     tail_cycles: float
     counter_tail_cycles: float
+    read_write_conflict_cycles: float
     bank_bytes: int
     elements_per_cycle: Rates
 

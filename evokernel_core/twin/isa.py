@@ -13,7 +13,9 @@ FRACTAL = 16
 """Rows and columns of the matrices that the cube unit multiplies; each is a block deep."""
 REQUEST_BYTES = 512
 """What a request of a copy engine moves at most, and what it moves whole where its start is not aligned."""
+LINE_BYTES = 128
+"""Of device memory: runs that start at multiples of it move no more bytes than they have on any chip."""
 RESERVED_BYTES = 256
-"""At the end of the unified buffer, which no kernel of several core types may use."""
+"""At the end of the unified buffer and of L1, which no kernel of several core types may use."""
 RESERVED_BY_APIS_BYTES = 8 * 1024
 """Of the unified buffer, what Select and other functions reserve for themselves."""

@@ -140,7 +140,7 @@ def test_fewer_and_longer_chunks_are_drafts_too(builder: Any, chip: Any) -> None
     program = plan_program(task, chip)
     batch = batch_of(task, program, 2)
     assert batch is not None
-    found = chunks_worth(task, program, batch)
+    found = chunks_worth(task, program, batch, load_chip())
     assert len(found) == len({-(-batch.images // chunks) for chunks in found}) > 1
 
 

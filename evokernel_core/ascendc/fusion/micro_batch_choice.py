@@ -111,7 +111,7 @@ def in_chunks(task: KernelTask, program: Program, texts: Texts, chip: Chip) -> I
         return  # cube cores that wait for all others do so for every size
     for stages in range(2, len(program.stages) + 1):
         batch = batch_of(task, program, stages)
-        for chunks in chunks_worth(task, program, batch) if batch is not None else ():
+        for chunks in chunks_worth(task, program, batch, chip) if batch is not None else ():
             cut = Cut(chunks, stages)
             drafts = zip(tasks_of(task, program, cut), program.kinds, strict=True)
             chosen = tuple(draft_apart(ById(part), family, chip) for part, (_, family) in drafts)

@@ -23,12 +23,14 @@ from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.graph import Arg, Graph, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
+from evokernel_core.twin.chip import Chip
 
-CHUNK_BYTES = (24 * 2**20, 48 * 2**20)
-"""What a chunk may leave between kernels so that three chunks and what is read beside them fit L2: with room
-to spare, and where kernels gain more by chunks that are long beside their first and last tiles."""
-LEAST_BYTES = 48 * 2**20
-"""Between kernels, from which on chunks are long beside the barriers between them."""
+CHUNK_SHARES = (8, 4)
+"""The parts of L2 that a chunk may leave between kernels so that three chunks and what is read beside them
+fit: with room to spare, and where kernels gain more by chunks that are long beside their first and last
+tiles."""
+LEAST_SHARE = 4
+"""The part of L2 that has to lie between kernels for chunks to be long beside the barriers between them."""
 MOST_CHUNKS = 256
 _REDUCES = frozenset(
     f"aten.{name}"
@@ -141,12 +143,13 @@ def between_bytes(task: KernelTask, planned: Program, batch: Batch) -> int:
     return sum(task.graph.spec(ref).nbytes(task.sizes) for ref in made & read)
 
 
-def chunks_worth(task: KernelTask, planned: Program, batch: Batch) -> tuple[int, ...]:
+def chunks_worth(task: KernelTask, planned: Program, batch: Batch, chip: Chip) -> tuple[int, ...]:
     """How many chunks L2 asks for, each number with other chunks; none where it holds nearly all at once."""
     held = between_bytes(task, planned, batch)
-    if held < LEAST_BYTES:
+    if held < chip.l2_bytes // LEAST_SHARE:
         return ()
-    worth = (min(batch.images, MOST_CHUNKS, max(4, math.ceil(held / size))) for size in CHUNK_BYTES)
+    sizes = (chip.l2_bytes // share for share in CHUNK_SHARES)
+    worth = (min(batch.images, MOST_CHUNKS, max(4, math.ceil(held / size))) for size in sizes)
     by_images = {math.ceil(batch.images / chunks): chunks for chunks in worth if chunks > 1}
     return tuple(by_images.values())
 

@@ -13,9 +13,8 @@ from evokernel_core.ascendc.ir.steps import unmatched
 from evokernel_core.ascendc.ir.tile import nodes_of_tile
 from evokernel_core.twin.api import TypeRule, api_row
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES
 
-BLOCK_BYTES = 32
-"""The unified buffer is addressed in blocks of so many bytes (hardware specification)."""
 _MOST_STAGES = 4
 """Tiles under way: a load, a computation and a store of one tile each, and one to spare."""
 

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.machine import RESERVED_BYTES
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import RESERVED_BYTES
 
-ACCESS_CYCLES = 11.3
-"""Scalar cycles to read or write an element of the unified buffer, such as an index."""
 _INDICES = frozenset({"int32", "int64"})
 
 

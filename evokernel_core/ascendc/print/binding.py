@@ -10,6 +10,7 @@ from evokernel_core.domain.arguments import numbers_of, takes_lists
 from evokernel_core.domain.graph import GraphInput, InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.twin.isa import RESERVED_BY_APIS_BYTES
 
 _AT_DTYPE = {
     "float32": "at::kFloat",
@@ -22,8 +23,6 @@ _AT_DTYPE = {
     "int32": "at::kInt",
     "int64": "at::kLong",
 }
-RESERVED_UB_BYTES = 8 * 1024
-"""Of the unified buffer, what Select and other APIs reserve for themselves."""
 
 
 def schema_arguments(task: KernelTask) -> str:
@@ -88,7 +87,7 @@ def context(task: KernelTask) -> Mapping[str, Any]:
         "addresses": ", ".join(
             [*(_address(f"{name}Dense") for name in tensors), *_result_addresses(len(results))]
         ),
-        "reserved_bytes": RESERVED_UB_BYTES,
+        "reserved_bytes": RESERVED_BY_APIS_BYTES,
     }
 
 

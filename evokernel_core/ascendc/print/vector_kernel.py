@@ -54,9 +54,9 @@ from evokernel_core.ascendc.ir.nodes import (
 from evokernel_core.ascendc.ir.steps import Kind, Part, Round, Step, is_one_step, parts_of, rounds
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of
-from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import api_row
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 _STEP = "    "
 _WIDTH = 96

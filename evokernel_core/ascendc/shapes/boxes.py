@@ -17,6 +17,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 ORDERS = frozenset({"aten.permute.default", "aten.transpose.int", "aten.t.default"})
 PARTS = frozenset({"aten.slice.Tensor", "aten.select.int", "aten.diagonal.default", "aten.unfold.default"})
@@ -25,7 +26,6 @@ WORK = frozenset({"aten.cat.default", "aten.constant_pad_nd.default", "aten.flip
 VIEWS = frozenset((*SAME_ORDER, *BROADCASTS)) | ORDERS | PARTS
 
 MOST_BOXES = 64
-BLOCK_BYTES = 32
 _FORMATS = {"float32": "<f", "float16": "<e", "int64": "<q", "int32": "<i", "int16": "<h", "int8": "<b",
             "uint8": "<B", "bool": "<?", "float64": "<d"}  # fmt: skip
 

@@ -12,18 +12,15 @@ from collections.abc import Iterator, Mapping
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.argmax.problem import ArgReduction
-from evokernel_core.ascendc.kernels.machine import COPY_BYTES, LANES, RESERVED_BYTES, TILE_START, VECTOR_START
+from evokernel_core.ascendc.kernels.machine import tile_start
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES, REQUEST_BYTES, RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 _COPY = 30.0
 """Cycles that a copy leaves the memory idle."""
-_PIECE = 512
-"""Bytes that memory moves at once for bursts that start elsewhere than at its pieces."""
-_LEAST_BURST = 4.0
-"""Cycles of a burst, however short (chip file: mte.min_burst_cycles)."""
 _FLAGS = 20.0
 """Scalar cycles of one copy's flags."""
 _FULL_OPS = 4
@@ -84,6 +81,7 @@ def refusal(found: ArgReduction, item: LanesSchedule, chip: Chip) -> str | None:
 
 def estimate_us(found: ArgReduction, item: LanesSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and comparisons."""
+    start = chip.vector.startup_cycles
     outer, steps, lanes = (part.evaluate(sizes) for part in (found.outer, found.steps, found.lanes))
     share = math.ceil(math.ceil(outer * lanes / chip.aiv) / LANES) * LANES
     cores = math.ceil(outer * lanes / share)
@@ -91,13 +89,14 @@ def estimate_us(found: ArgReduction, item: LanesSchedule, sizes: Mapping[str, in
     chunks = max(math.ceil(share / width), math.ceil(share / lanes))
     size, repeats = ITEM_SIZE[found.dtype], math.ceil(width / LANES)
     # Bursts that do not start at whole pieces of memory move the pieces that they touch.
-    extra = _PIECE if lanes * size % 128 else 0
+    extra = REQUEST_BYTES if lanes * size % chip.mte.aligned_bytes else 0
     copies, side = math.ceil(steps / item.steps), item.steps
-    burst = max((width * size + extra) / COPY_BYTES, 1.0 if width == lanes else _LEAST_BURST)
-    load = copies * TILE_START / item.buffers + steps * burst
-    casts = copies * VECTOR_START + steps * repeats if size < 4 else 0.0
-    each = _FULL_OPS * (VECTOR_START + 1.1 * repeats * side) + 2 * VECTOR_START + _FLAGS
-    merges = _MERGE_OPS * (math.log2(side) * VECTOR_START + side * repeats)
+    least = 1.0 if width == lanes else chip.mte.min_burst_cycles
+    burst = max((width * size + extra) / chip.mte.load_bytes_per_cycle, least)
+    load = copies * tile_start(chip) / item.buffers + steps * burst
+    casts = copies * start + steps * repeats if size < 4 else 0.0
+    each = _FULL_OPS * (start + 1.1 * repeats * side) + 2 * start + _FLAGS
+    merges = _MERGE_OPS * (math.log2(side) * start + side * repeats)
     vector = copies * each + casts + merges + 2 * side * repeats
     cycles = chunks * (max(load, vector) if item.buffers == 2 else load + vector)
     rate = chip.gm.memory_bytes_us

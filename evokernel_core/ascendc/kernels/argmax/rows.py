@@ -8,27 +8,17 @@ from collections.abc import Iterator, Mapping
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.argmax.problem import ArgReduction
-from evokernel_core.ascendc.kernels.machine import (
-    COPY_BYTES,
-    LANES,
-    RESERVED_BYTES,
-    TILE_FLAGS,
-    TILE_START,
-    VECTOR_START,
-)
+from evokernel_core.ascendc.kernels.machine import TILE_FLAGS, tile_start
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, LANES, REQUEST_BYTES, RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 _GET_VALUE = 80.0
 """Cycles until the scalar unit has read a result of the vector unit and handed it back."""
 _MOST_COUNTED = 2**24
-_PIECE = 512
-"""Bytes that memory moves at once for bursts that start elsewhere than at its pieces."""
-_ALIGNED = 128
-"""Bytes at whose multiples copies lose nothing (chip file: mte.aligned_bytes)."""
 MOST_SHORT = most_of("Compare", "src0RepStride") * 8 // LANES * LANES
 """Columns, in whole repeats, that the repeat stride of an instruction can step over."""
 
@@ -127,6 +117,7 @@ def long_refusal(found: ArgReduction, item: LongSchedule, chip: Chip) -> str | N
 
 def short_us(found: ArgReduction, item: ShortSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and comparisons."""
+    start = chip.vector.startup_cycles
     rows, columns = found.outer.evaluate(sizes), found.steps.evaluate(sizes)
     size, blocks = ITEM_SIZE[found.dtype], math.ceil(columns / LANES)
     share = math.ceil(rows / chip.aiv)
@@ -138,12 +129,13 @@ def short_us(found: ArgReduction, item: ShortSchedule, sizes: Mapping[str, int],
         per_tile, pieces = min(item.rows, item.elements // (blocks * LANES), share), 1
     tiles = math.ceil(rows / per_tile)
     cores = min(tiles, chip.aiv)
-    update = 5 * VECTOR_START + 4.4 * per_tile
-    casts = pieces * VECTOR_START + blocks * per_tile if size < 4 else 0.0
-    choose = 15 * VECTOR_START + (8 + 3 * 7) * per_tile
+    update = 5 * start + 4.4 * per_tile
+    casts = pieces * start + blocks * per_tile if size < 4 else 0.0
+    choose = 15 * start + (8 + 3 * _reduced(chip)) * per_tile
     burst = math.ceil(columns / pieces) * size
-    extra = _PIECE if pieces > 1 and columns * size % _ALIGNED else 0
-    load = pieces * (TILE_START / item.buffers + per_tile * max((burst + 31 + extra) / COPY_BYTES, 4.0))
+    extra = REQUEST_BYTES if pieces > 1 and columns * size % chip.mte.aligned_bytes else 0
+    row = (burst + BLOCK_BYTES - 1 + extra) / chip.mte.load_bytes_per_cycle
+    load = pieces * (tile_start(chip) / item.buffers + per_tile * max(row, chip.mte.min_burst_cycles))
     vector = blocks * update + casts + pieces * TILE_FLAGS + choose
     mine = math.ceil(tiles / cores)
     cycles = mine * (max(load, vector) if item.buffers == 2 else load + vector)
@@ -153,18 +145,24 @@ def short_us(found: ArgReduction, item: ShortSchedule, sizes: Mapping[str, int],
 
 def long_us(found: ArgReduction, item: LongSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and comparisons."""
+    start = chip.vector.startup_cycles
     rows, columns = found.outer.evaluate(sizes), found.steps.evaluate(sizes)
     size, repeats = ITEM_SIZE[found.dtype], item.elements / LANES
     tiles, cores = math.ceil(columns / item.elements), min(rows, chip.aiv)
-    vector = tiles * (5 * VECTOR_START + (4 if size == 4 else 5) * repeats)
-    choose = 20 * VECTOR_START + (12 + 4 * 7) * repeats + 4 * _GET_VALUE
-    load = tiles * TILE_START / item.buffers + columns * size / COPY_BYTES
+    vector = tiles * (5 * start + (4 if size == 4 else 5) * repeats)
+    choose = 20 * start + (12 + 4 * _reduced(chip)) * repeats + 4 * _GET_VALUE
+    load = tiles * tile_start(chip) / item.buffers + columns * size / chip.mte.load_bytes_per_cycle
     mine = math.ceil(rows / cores)
     cycles = mine * ((max(load, vector) if item.buffers == 2 else load + vector) + choose)
     return max(cycles / chip.mhz, _moved_us(found, sizes, chip)) + launch_us(chip, cores)
 
 
+def _reduced(chip: Chip) -> float:
+    """Cycles of a repeat that is reduced to a number."""
+    return LANES / chip.vector.elements_per_cycle.reduce_repeat_b32
+
+
 def _moved_us(found: ArgReduction, sizes: Mapping[str, int], chip: Chip) -> float:
     """Microseconds until all cores together have read the input."""
     total = found.outer.evaluate(sizes) * found.steps.evaluate(sizes) * ITEM_SIZE[found.dtype]
-    return total / (chip.gm.memory_bytes_us)
+    return total / chip.gm.memory_bytes_us

@@ -13,7 +13,7 @@ from attrs import asdict, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.machine import LANES, LOAD_START, TILE_FLAGS, VECTOR_START
+from evokernel_core.ascendc.kernels.machine import TILE_FLAGS
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -24,12 +24,12 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES
+from evokernel_core.twin.roofline import launch_us
 
 PAIRED = "evokernel.paired_product.default"
 """``(x, w)``: x [*sizes, 2] and w [*sizes, 2], whose sizes broadcast to those of x, in float32."""
 _FLOAT = 4
-_GATHERED = 5.0
-"""Elements that Gather takes in a cycle (table of vector instructions)."""
 _SQUARE = 128
 """Elements that are transposed at a time; the rest of a row is gathered."""
 _TABLE_BYTES = 512
@@ -112,6 +112,7 @@ def _refusal(found: Paired, item: PairedSchedule, sizes: Sizes, chip: Chip) -> s
 
 def _cost_us(found: Paired, item: PairedSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: memory, or the busiest core's look-ups and copies."""
+    start = chip.vector.startup_cycles
     grid = found.grid
     groups = grid.outer.evaluate(sizes) * grid.factors.evaluate(sizes)
     rows, columns = grid.rows.evaluate(sizes), 2 * grid.numbers.evaluate(sizes)
@@ -120,14 +121,14 @@ def _cost_us(found: Paired, item: PairedSchedule, sizes: Sizes, chip: Chip) -> f
     high = min(rows, max(1, item.tile // width), most_of("Mul", "repeatTime"))
     tiles = groups * math.ceil(rows / high) * pieces
     elements = high * width
-    looked_up = (elements % _SQUARE + width % _SQUARE) / _GATHERED
-    computed = looked_up + (5 * elements + 6 * width) / LANES + 14 * VECTOR_START
-    moved = (elements + width) / 8 + LOAD_START
+    looked_up = (elements % _SQUARE + width % _SQUARE) / chip.vector.elements_per_cycle.gather
+    computed = looked_up + (5 * elements + 6 * width) / LANES + 14 * start
+    moved = (elements + width) * _FLOAT / chip.mte.load_bytes_per_cycle + chip.mte.load_latency_cycles
     tile = max(computed, moved) if item.buffers > 1 else computed + 2 * moved
-    busy = math.ceil(tiles / chip.aiv) * (tile + 3 * TILE_FLAGS) + 3 * LOAD_START
+    busy = math.ceil(tiles / chip.aiv) * (tile + 3 * TILE_FLAGS) + 3 * chip.mte.load_latency_cycles
     total = 2 * groups * rows * columns * _FLOAT
     memory = total / chip.gm.memory_bytes_us
-    return float(chip.launch_us + 4 + max(busy / chip.mhz, memory))
+    return float(launch_us(chip, min(chip.aiv, tiles)) + max(busy / chip.mhz, memory))
 
 
 def _strategy(found: Paired, item: PairedSchedule, move: str) -> Strategy:

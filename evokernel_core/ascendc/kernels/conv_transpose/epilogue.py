@@ -26,14 +26,13 @@ from evokernel_core.ascendc.kernels.fused.copies import method
 from evokernel_core.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.kernels.fused.tiling import shape_fields
-from evokernel_core.ascendc.kernels.machine import LANES
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import RESERVED_BYTES
+from evokernel_core.twin.isa import LANES, RESERVED_BYTES
 
 CHANNELS = 16
 """Rows of a piece."""

@@ -15,10 +15,10 @@ from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
     whole,
 )
 from evokernel_core.ascendc.kernels.epilogue.cost import Cost
-from evokernel_core.ascendc.kernels.machine import LANES
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, LANES, REQUEST_BYTES
+from evokernel_core.twin.roofline import launch_us
 
 _STEP_CYCLES = 70
 """From the last cycle of a product until the next step may be loaded in its place."""
@@ -57,7 +57,7 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     busy = cycles / chip.mhz
     packing = _packing_cycles(found, planned, sizes, chip, item) / chip.mhz
     exposed = 1.0 if item.c_slots == 1 and not item.turned else 0.1  # nothing is computed while one is stored
-    return float(max(busy, moved) + exposed * min(busy, moved) + packing + chip.launch_us + 6)
+    return float(max(busy, moved) + exposed * min(busy, moved) + packing + launch_us(chip, chip.aic))
 
 
 def _packing_cycles(found: Transposed, planned: Plan, sizes: Sizes, chip: Chip, item: Schedule) -> float:
@@ -112,10 +112,8 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     cycles = sides if item.turned else sides[::-1]  # of a fractal of pixels, and of weights
     held = item.step_fractals(found) // rows // planned.step_blocks if item.turned else 1
     groups = steps / held  # of weights
-    loads = (
-        products * (runs * cube.load_overhead_cycles + fractals * cycles[0] + rows * cycles[1])
-        + groups * cube.load_overhead_cycles
-    )
+    each = runs * cube.load_overhead_cycles + fractals * cycles[0] + rows * cycles[1]
+    loads = products * each + groups * cube.load_overhead_cycles
     slab = planned.blocks * planned.plane * BLOCK_BYTES / hit
     axes = found.axes if item.turned else found.axes[:2]
     used = math.prod(min(axis.tap_step, taps) for axis, taps in zip(axes, sizes.kernel, strict=False))
@@ -123,15 +121,8 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     weights = 0.0 if planned.is_resident else products * planned.tile_m * BLOCK_BYTES / hit * planned.tiles_m
     burst = planned.tile_m * FRACTAL * fractals * width if item.turned else planned.tile[2] * width
     ragged = 1 if item.turned else 1 + _RAGGED_STORE / burst
-    stored = (
-        phases
-        * fractals
-        * planned.tile_m
-        * FRACTAL
-        * max(width / cube.fixpipe_gm_bytes_per_cycle, 1 / cube.fixpipe_b32_elements_per_cycle)
-        * planned.tiles_m
-        * ragged
-    )
+    each = max(width / cube.fixpipe_gm_bytes_per_cycle, 1 / cube.fixpipe_b32_elements_per_cycle)
+    stored = phases * fractals * planned.tile_m * FRACTAL * each * planned.tiles_m * ragged
     in_turn = (matrix + loads + steps * _STEP_CYCLES) / item.step_slots
     work = max(matrix, loads, in_turn) * planned.tiles_m
     if item.c_slots == 1:

@@ -15,13 +15,12 @@ from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
+from evokernel_core.twin.roofline import launch_us
 
 _MEETING = 0.5
 """The share of requests that meet those of other cores at one address, and take longer."""
 _FRICTION = 0.02
 """Pipes that are busy at a time stand in each other's way (fitted to timings of the twin)."""
-_START_US = 3.5
-"""A launch on all cube cores before the first instruction."""
 
 
 @frozen
@@ -137,13 +136,13 @@ def estimate_us(
     first = copied * min(1.0, tile.ahead) + stored + taken / tile.parts
     first += known.weight_bytes / found.groups / chip.mte.load_bytes_per_cycle
     if found.frame is None or isinstance(item, RowsSchedule):
-        return float(chip.launch_us + _START_US + max((mine * busy + first) / chip.mhz, memory))
+        return float(launch_us(chip, chip.aic) + max((mine * busy + first) / chip.mhz, memory))
     framing = framing_of(
         found, known.batch, found.groups * known.channels, known.made, known.size, item.chunk_kib * 1024, chip
     )
     products_us = (mine * busy + first) / chip.mhz
     taken_us = max(products_us, memory + framing.between_us, framing.busy_us) + _FRICTION * products_us
-    return float(chip.launch_us + _START_US + taken_us + framing.busy_us / framing.chunks)
+    return float(launch_us(chip, chip.aic) + taken_us + framing.busy_us / framing.chunks)
 
 
 def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes, chip: Chip) -> _Tile:

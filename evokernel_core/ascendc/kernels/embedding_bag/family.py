@@ -14,8 +14,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.indexed import ACCESS_CYCLES, IndexedSchedule, index_dtype, refusal_of
-from evokernel_core.ascendc.kernels.machine import LANES, VECTOR_START
+from evokernel_core.ascendc.kernels.indexed import IndexedSchedule, index_dtype, refusal_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -26,6 +25,7 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, LANES
 from evokernel_core.twin.roofline import launch_us
 
 BAG = "evokernel.bag.default"
@@ -111,17 +111,18 @@ def _ub_bytes(found: Bag, item: IndexedSchedule) -> int:
 
 def _cost_us(found: Bag, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slowest of the scalar unit, the copies and the vector unit of a core."""
+    start = chip.vector.startup_cycles
     bags, count, run = (getattr(found, key).evaluate(sizes) for key in ("bags", "count", "run"))
     width, segments = ITEM_SIZE[found.dtype], math.ceil(run / MOST_RUN)
     length, segment = max(count / max(bags, 1), 1.0), min(run, MOST_RUN)
     units = math.ceil(bags * segments / chip.aiv)
-    fitting = max(item.bytes // (math.ceil(segment * width / 32) * 32), 1)
+    fitting = max(item.bytes // (math.ceil(segment * width / BLOCK_BYTES) * BLOCK_BYTES), 1)
     tiles = math.ceil(length / fitting)
-    each = _ROW_CYCLES + ACCESS_CYCLES * (found.weights is not None) * 2
+    each = _ROW_CYCLES + chip.scalar.local_access_cycles * (found.weights is not None) * 2
     scalar = length * each + _BAG_CYCLES
-    load = length * max(20.6, segment * width / 32.0)
+    load = length * max(chip.mte.min_copy_cycles, segment * width / chip.mte.load_bytes_per_cycle)
     halves = math.ceil(math.log2(min(length, fitting) + 1))
-    vector = length * segment / LANES * (2 if width == 2 else 1) + tiles * (halves + 2) * 2 * VECTOR_START
+    vector = length * segment / LANES * (2 if width == 2 else 1) + tiles * (halves + 2) * 2 * start
     rate = chip.gm.memory_bytes_us
     moved = (count + bags) * run * width / rate
     cores = min(bags * segments, chip.aiv)

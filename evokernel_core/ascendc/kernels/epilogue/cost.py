@@ -7,15 +7,11 @@ import math
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.fused.base import Kernel
-from evokernel_core.ascendc.kernels.machine import LANES
 from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.chip import Chip, Mte
+from evokernel_core.twin.isa import LANES, REQUEST_BYTES
 
-_BYTES_PER_CYCLE = 32.0
-_READ_START, _WRITE_START = 149.0, 39.0
-_PIECE_BYTES, _ALIGNED_BYTES = 512, 128
-"""What one request moves at most, and where it must begin to move no more than asked."""
 _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
 
 
@@ -24,7 +20,7 @@ class Cost:
     """Cycles of one vector core: ``each`` an element, ``tile`` a tile, and ``slab`` for each 64 columns
     of a tile; bytes an element of each tensor that is read from device memory beside the result
     (``beside``), of the result (``handed``) and of each tensor that is written (``made``).
-    ``requests``: pieces of memory a cycle that all cores may ask for."""
+    ``requests``: pieces of memory a cycle that all cores may ask for; ``mte``: their copy engines."""
 
     each: float
     tile: float
@@ -34,6 +30,7 @@ class Cost:
     made: tuple[int, ...]
     tile_elements: int
     requests: float
+    mte: Mte
 
     @property
     def read(self) -> int:
@@ -56,24 +53,31 @@ class Cost:
             mine * (0.0 if pitch is None else self._row(columns * size, pitch * size, cores))
             for size in (*self.beside, *self.made)
         ]
-        flat = [elements * size / _BYTES_PER_CYCLE for size in (*self.beside, *self.made)]
+        rates = [self.mte.load_bytes_per_cycle] * len(self.beside)
+        rates += [self.mte.store_bytes_per_cycle] * len(self.made)
+        sizes = (*self.beside, *self.made)
+        flat = [elements * size / rate for size, rate in zip(sizes, rates, strict=True)]
         copies = list(map(max, apart, flat))
-        loaded = sum(copies[: len(self.beside)]) + elements * self.handed / _BYTES_PER_CYCLE
+        loaded = sum(copies[: len(self.beside)]) + elements * self.handed / self.mte.load_bytes_per_cycle
         stored = sum(copies[len(self.beside) :])
-        return max(vector, loaded + tiles * _READ_START, stored + tiles * _WRITE_START)
+        loaded += tiles * self.mte.load_latency_cycles
+        return max(vector, loaded, stored + tiles * self.mte.store_latency_cycles)
 
     def _row(self, run: int, pitch: int, cores: int) -> float:
         """Cycles in which memory takes ``run`` bytes of a row, with rows ``pitch`` bytes apart."""
         if run == pitch:
             return 0.0
-        aligned = run % _ALIGNED_BYTES == 0 and pitch % _ALIGNED_BYTES == 0
-        pieces = run / _PIECE_BYTES + (0.0 if aligned and run % _PIECE_BYTES == 0 else 0.75 if aligned else 1)
+        aligned = run % self.mte.aligned_bytes == 0 and pitch % self.mte.aligned_bytes == 0
+        pieces = run / REQUEST_BYTES + (
+            0.0 if aligned and run % REQUEST_BYTES == 0 else 0.75 if aligned else 1
+        )
         return pieces * cores / self.requests
 
 
 def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
     """The cost of an epilogue from the instructions of its tile."""
     each = tile = slab = 0.0
+    rates = chip.vector.elements_per_cycle
     for item in kernel.programs[0].body:
         start = chip.vector.startup_cycles + chip.vector.counter_tail_cycles
         if item.op in _SLOW:
@@ -82,7 +86,7 @@ def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
             tile += start + 1
             continue
         twice = 2 if item.op == "rounded" else 1
-        each += (2 if item.op in _SLOW else 1) * twice / LANES
+        each += twice / (rates.transcendental if item.op in _SLOW else rates.simple_b32)
         if item.op.startswith("expand_") or item.op.endswith(("Rows", "Columns")):
             slab += start
         else:
@@ -97,4 +101,5 @@ def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
         tuple(ITEM_SIZE[item.dtype] for item in kernel.plan.outputs),
         kernel.schedule.tile,
         chip.gm.requests_per_cycle,
+        chip.mte,
     )

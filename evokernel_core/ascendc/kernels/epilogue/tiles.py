@@ -21,7 +21,6 @@ from evokernel_core.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.ascendc.kernels.fused.rows import needs_count
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.kernels.fused.tiling import shape_fields
-from evokernel_core.ascendc.kernels.machine import LANES
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, instruction_lines
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
@@ -30,7 +29,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, InputKind, Node, Valu
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import RESERVED_BYTES
+from evokernel_core.twin.isa import LANES, RESERVED_BYTES
 
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""

@@ -20,10 +20,10 @@ from evokernel_core.ascendc.kernels.fused.buffers import (
 from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.kernels.fused.programs import TileProgram, column_tensors, kept_tiles, row_tensors
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
-from evokernel_core.ascendc.kernels.machine import LANES
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, ONE_BYTE, STAGES
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain, Kind
+from evokernel_core.twin.isa import LANES
 
 SINGLE_ROW_FLOATS = 64
 """Floats of a row tensor in the forms with one row a tile: one repeat, which Compare needs."""

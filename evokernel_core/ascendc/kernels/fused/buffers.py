@@ -9,17 +9,16 @@ from attrs import frozen
 from evokernel_core.ascendc.kernels.fused import banks
 from evokernel_core.ascendc.kernels.fused.plan import PlanInput, PlanOutput
 from evokernel_core.ascendc.kernels.fused.programs import column_tensors
-from evokernel_core.ascendc.kernels.machine import LANES
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, ONE_BYTE
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.isa import BLOCK_BYTES, LANES
 
 if TYPE_CHECKING:
     from evokernel_core.ascendc.kernels.fused.base import Kernel
 
 FLOATS_PER_BLOCK = 8
-_BLOCK_BYTES = 32
 
 
 @frozen
@@ -38,7 +37,7 @@ class Buffer:
 
     @property
     def total(self) -> int:
-        return self.number * -(-self.size // _BLOCK_BYTES) * _BLOCK_BYTES
+        return self.number * -(-self.size // BLOCK_BYTES) * BLOCK_BYTES
 
 
 @frozen

@@ -16,11 +16,12 @@ from evokernel_core.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form
 from evokernel_core.ascendc.kernels.fused.shared import point_bytes, shares
 from evokernel_core.ascendc.kernels.fused.steps import MOST_STEPS, lanes_per_block
-from evokernel_core.ascendc.kernels.machine import COPY_BYTES, LOAD_START, STORE_START, TILE_FLAGS
+from evokernel_core.ascendc.kernels.machine import TILE_FLAGS
 from evokernel_core.ascendc.lowering.program import Instruction
 from evokernel_core.ascendc.lowering.values import REDUCTIONS, Domain
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES, REQUEST_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 _NUMBER = 60.0
@@ -28,11 +29,8 @@ _NUMBER = 60.0
 _GET_VALUE = 70.0
 """Cycles that the vector pipe waits while the scalar unit reads one of its results."""
 _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
-_L2_BYTES_PER_CYCLE = 58.0
-
-
-_REQUEST = 512
-"""Bytes of one request of a copy engine."""
+_HITS = 0.83
+"""The share of a core's rate from L2 at which it reads rows again (fitted)."""
 _MEETING = 4000.0
 """Cycles in which all cores finish, leave their numbers, meet, and take those of others."""
 _KEPT = 0.6
@@ -68,7 +66,7 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     vector = sum(vectors) + _row_cycles(kernel, work, chip)
     scalar = work.tiles * (TILE_FLAGS * len(programs) + _NUMBER * len(kernel.numbers))
     if kernel.schedule.buffers > 1:
-        passes = sum(_pass_cycles(load, own, work) for load, own in zip(loads, vectors, strict=True))
+        passes = sum(_pass_cycles(load, own, work, chip) for load, own in zip(loads, vectors, strict=True))
         cycles = max(loading, stores.cycles, scalar, passes + _row_cycles(kernel, work, chip))
     else:
         cycles = max(memory, cache, sum(load.cycles for load in loads) + stores.cycles) + vector
@@ -79,11 +77,11 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     return (cycles + fill) / chip.mhz + launch_us(chip, work.cores)
 
 
-def _pass_cycles(load: Copies, vector: float, work: Work) -> float:
+def _pass_cycles(load: Copies, vector: float, work: Work, chip: Chip) -> float:
     """One pass over all tiles with two buffers: a buffer is filled again when it has been read, so that two
     of them take a load and its work in turn. Its copies wait for the memory as long as other cores read."""
     loading = max(load.cycles, load.memory, load.cache)
-    return max(load.cycles, vector, (loading + work.tiles * LOAD_START + vector) / 2)
+    return max(load.cycles, vector, (loading + work.tiles * chip.mte.load_latency_cycles + vector) / 2)
 
 
 def _work(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> Work:
@@ -142,9 +140,9 @@ def _moved(lanes: int, columns: int, width: int, chip: Chip) -> float:
     """Cost of a copy in short bursts against that of one run: bursts that are not aligned move whole
     pieces, and a burst takes a request however short it is."""
     burst = lanes * width
-    if columns * width % int(chip.mte.aligned_bytes):
-        return 1 + _REQUEST / burst
-    requests = burst / _REQUEST + (0.75 if burst % _REQUEST else 0.0)
+    if columns * width % chip.mte.aligned_bytes:
+        return 1 + REQUEST_BYTES / burst
+    requests = burst / REQUEST_BYTES + (0.75 if burst % REQUEST_BYTES else 0.0)
     rate = chip.gm.memory_bytes_us / chip.mhz / chip.gm.requests_per_cycle
     return max(1.0, requests * rate / burst)
 
@@ -191,8 +189,8 @@ def _load(kernel: Kernel, program: TileProgram, work: Work, chip: Chip, again: b
     queued = {item.name for item in kernel.queued}
     items = [item for item in program.inputs if item.name in queued]
     total = sum(_bytes(item.domain, item.dtype, work) for item in items)
-    rate = _L2_BYTES_PER_CYCLE if again else COPY_BYTES
-    cycles = (total / rate + len(items) * LOAD_START / kernel.schedule.buffers) * work.tiles
+    rate = _HITS * chip.mte.load_hit_bytes_per_cycle if again else chip.mte.load_bytes_per_cycle
+    cycles = (total / rate + len(items) * chip.mte.load_latency_cycles / kernel.schedule.buffers) * work.tiles
     fresh = sum(_bytes(i.domain, i.dtype, work) for i in items if i.domain is not Domain.COLUMN)
     memory = 0.0 if again else fresh * work.tiles / _share(chip, work, cached=False)
     return Copies(cycles, memory, total * work.tiles / _share(chip, work, cached=True))
@@ -203,7 +201,7 @@ def _store(kernel: Kernel, work: Work, chip: Chip) -> Copies:
     starts = sum(
         1.0 if item.domain is Domain.FULL else 1.0 / work.tiles_of_a_row for item in kernel.plan.outputs
     )
-    cycles = total / COPY_BYTES + starts * STORE_START
+    cycles = total / chip.mte.store_bytes_per_cycle + starts * chip.mte.store_latency_cycles
     cost = chip.gm.write_back_cost * _spilled(kernel, work, chip)
     memory = total * work.tiles * cost / _share(chip, work, cached=False)
     return Copies(cycles * work.tiles, memory, total * work.tiles / _share(chip, work, cached=True))
@@ -253,7 +251,9 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chi
         instructions = _spread_instructions(kernel, work)
     else:
         instructions = 1.0
-    rate = 2 if item.op in _SLOW or item.op == "rounded" else 1
+    rate = LANES / chip.vector.elements_per_cycle.transcendental if item.op in _SLOW else 1.0
+    if item.op == "rounded":
+        rate = 2.0
     if repeats % 1:
         start += chip.vector.counter_tail_cycles
     return repeats * rate + start * instructions * (2 if item.op == "rounded" else 1)
@@ -266,10 +266,15 @@ def _spread_instructions(kernel: Kernel, work: Work) -> float:
     return 1 + (work.rows if kernel.schedule.spread == "rows" else math.ceil(columns / 64))
 
 
+def _repeat_cycles(chip: Chip) -> float:
+    """Cycles of a repeat that is reduced to a number."""
+    return LANES / chip.vector.elements_per_cycle.reduce_repeat_b32
+
+
 def _row_reduction(columns: float, chip: Chip) -> float:
     """Cycles of one row: blocks to numbers until one repeat is left, then that."""
     block = chip.vector.startup_reduce_block_cycles
-    repeat = chip.vector.startup_reduce_cycles + 7
+    repeat = chip.vector.startup_reduce_cycles + _repeat_cycles(chip)
     if columns <= 64:
         return float(repeat)
     levels = math.ceil(math.log(columns / 64, 8))
@@ -278,7 +283,7 @@ def _row_reduction(columns: float, chip: Chip) -> float:
 
 def _reduction_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     columns = work.elements / max(work.rows, 1.0)
-    repeat = chip.vector.startup_reduce_cycles + 7 * work.rows
+    repeat = chip.vector.startup_reduce_cycles + _repeat_cycles(chip) * work.rows
     if columns <= 64:
         return repeat
     if kernel.folds_over_rows:

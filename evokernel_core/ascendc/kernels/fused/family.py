@@ -12,12 +12,12 @@ from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
 from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.fused.tile import build, stage_text
-from evokernel_core.ascendc.kernels.machine import LANES
 from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES
 
 _STRATEGIES = frozenset({"pointwise", "rowwise", "columnwise", "piecewise"})
 

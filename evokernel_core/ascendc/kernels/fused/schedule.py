@@ -19,12 +19,12 @@ from evokernel_core.ascendc.kernels.fused.plan import Plan, plan
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.ascendc.kernels.fused.shared import in_pieces, point_bytes
 from evokernel_core.ascendc.kernels.fused.tile import build, stage_text
-from evokernel_core.ascendc.kernels.machine import LANES, RESERVED_BYTES
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES, RESERVED_BYTES
 
 _ROOM = 32
 """Sizes up to which those of the user's file may grow."""

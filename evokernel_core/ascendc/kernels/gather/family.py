@@ -16,7 +16,6 @@ from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.gather import vector as take_gather
 from evokernel_core.ascendc.kernels.indexed import (
-    ACCESS_CYCLES,
     IndexedSchedule,
     index_dtype,
     refusal_of,
@@ -31,6 +30,7 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 TAKE = "evokernel.take.default"
@@ -40,8 +40,6 @@ indices count from the end."""
 _WORDS = "a read of what indices choose"
 _RUN_CYCLES = 20.0
 """Scalar cycles to find an address and to start a copy."""
-_LEAST_COPY = 20.6
-_LEAST_BURST = 4.0
 
 
 @frozen
@@ -95,7 +93,7 @@ def read_take(task: KernelTask) -> Take:
 def _refusal(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if item.picks:
         return take_gather.refusal(found, item, chip)
-    return refusal_of(item, 32, _ub_bytes(found, item), chip)
+    return refusal_of(item, BLOCK_BYTES, _ub_bytes(found, item), chip)
 
 
 def _ub_bytes(found: Take, item: IndexedSchedule) -> int:
@@ -109,13 +107,14 @@ def _cost_us(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> float
     runs = product((found.outer, found.count, found.lanes)).evaluate(sizes)
     run_bytes = found.run.evaluate(sizes) * found.width
     segment = min(run_bytes, item.bytes)
-    fitting = min(item.runs, item.bytes // (math.ceil(segment / 32) * 32), math.ceil(runs / chip.aiv))
+    pitch = math.ceil(segment / BLOCK_BYTES) * BLOCK_BYTES
+    fitting = min(item.runs, item.bytes // pitch, math.ceil(runs / chip.aiv))
     cores = min(math.ceil(runs / fitting), chip.aiv)
     mine = math.ceil(runs / cores)
     segments = math.ceil(run_bytes / segment)
-    scalar = mine * segments * (ACCESS_CYCLES * len(found.indices) + _RUN_CYCLES)
-    load = mine * segments * max(_LEAST_COPY, segment / 32.0)
-    store = mine * segments * max(_LEAST_BURST, segment / 32.0)
+    scalar = mine * segments * (chip.scalar.local_access_cycles * len(found.indices) + _RUN_CYCLES)
+    load = mine * segments * max(chip.mte.min_copy_cycles, segment / chip.mte.load_bytes_per_cycle)
+    store = mine * segments * max(chip.mte.min_burst_cycles, segment / chip.mte.store_bytes_per_cycle)
     tiles = math.ceil(mine / fitting) * segments
     rate = chip.gm.memory_bytes_us
     moved = runs * (max(run_bytes, 64) + run_bytes) / rate

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from evokernel_core.ascendc.kernels.candidates import Sizes
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.indexed import IndexedSchedule
-from evokernel_core.ascendc.kernels.machine import LANES, LOAD_START, RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES, RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 MOST_RUN = 16
 """Elements that move with one index; longer runs are copied as they are."""
-_PER_CYCLE = 5.0
-"""Elements that the vector unit picks in a cycle (vector.elements_per_cycle.gather)."""
 _STEPS = 9
 """Instructions on the indices of a chunk."""
 _TOP = 8192
@@ -62,6 +60,7 @@ def ub_bytes(found: Take, item: IndexedSchedule) -> int:
 
 def cost_us(found: Take, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: rows into the unified buffer, and the vector unit's work on each chunk."""
+    start = chip.vector.startup_cycles
     run = run_of(found) or 1
     outer, count = found.outer.evaluate(sizes), found.count.evaluate(sizes)
     size, width = found.indices[0][2].evaluate(sizes), width_of(found)
@@ -77,12 +76,13 @@ def cost_us(found: Take, item: IndexedSchedule, sizes: Sizes, chip: Chip) -> flo
     loads = units * pieces if pieces > 1 else math.ceil(units / chunks)
     elements = rows * entries * run
     steps = _STEPS + 4 * (run > 1) + 8 * (pieces > 1) * pieces
-    vector = steps * (2 * VECTOR_START + elements / LANES) + elements / _PER_CYCLE * (pieces + (run > 1))
-    loaded = loads * (LOAD_START + rows * min(row, item.bytes) / 32.0)
-    picked = units * (vector + LOAD_START)
+    picks = elements / chip.vector.elements_per_cycle.gather * (pieces + (run > 1))
+    vector = steps * (2 * start + elements / LANES) + picks
+    latency, rate = chip.mte.load_latency_cycles, chip.mte.load_bytes_per_cycle
+    loaded = loads * (latency + rows * min(row, item.bytes) / rate)
+    picked = units * (vector + latency)
     busy = max(picked, loaded) + min(picked, loaded) / max(loads, 1) + 400.0
-    rate = chip.gm.l2_bytes_us
-    moved = (outer * row + 2 * outer * count * run * width) / rate
+    moved = (outer * row + 2 * outer * count * run * width) / chip.gm.l2_bytes_us
     return float(max(busy / chip.mhz, moved) + launch_us(chip, min(groups * chunks, chip.aiv)))
 
 

@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.machine import LANES, RESERVED_BYTES, VECTOR_START
+from evokernel_core.ascendc.kernels.machine import tile_start
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -31,19 +31,12 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES, RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 _TILES = (256, 512, 1024, 2048, 4096, 8192)
-_LEAST_UB = 180 * 1024
-"""Bytes that the unified buffer of every chip has for a kernel."""
-_MOST_QUEUED = 8
-"""Buffers that the queues of one position may have."""
 _MOST_STEPS = 600
 """Instructions of a tile: more would not fit the instruction cache."""
-_COPY = 189.0
-"""Cycles of a copy before its first byte."""
-_JOINED = 5.0
-"""Words that Gather moves in a cycle."""
 
 
 @frozen
@@ -74,21 +67,22 @@ class IntegerSchedule(Settings):
     buffers: int = 2
 
 
-def _read(task: KernelTask) -> Integers:
-    return _planned(ById(task))
+def _read(task: KernelTask, chip: Chip) -> Integers:
+    return _planned(ById(task), chip)
 
 
 @lru_cache(maxsize=256)
-def _planned(key: ById) -> Integers:
+def _planned(key: ById, chip: Chip) -> Integers:
     plan, results = plan_words(key.task), results_of(key.task)
     found = Integers(plan, word_program(plan, results), results)
-    if max(len(found.queued), len(results)) > _MOST_QUEUED:
-        raise PlanError(f"The region reads or writes more than {_MOST_QUEUED} tensors of integers.")
+    most = chip.memory.max_queue_buffers
+    if max(len(found.queued), len(results)) > most:
+        raise PlanError(f"The region reads or writes more than {most} tensors of integers.")
     if found.program.steps > _MOST_STEPS:
         raise PlanError(
             f"The region takes {found.program.steps} instructions on integers, more than {_MOST_STEPS}."
         )
-    if _ub_bytes(found, IntegerSchedule(_TILES[0], 1)) > _LEAST_UB:
+    if _ub_bytes(found, IntegerSchedule(_TILES[0], 1)) > chip.ub_bytes - RESERVED_BYTES:
         raise PlanError("The integers of the region do not fit the unified buffer.")
     return found
 
@@ -108,7 +102,7 @@ def _ub_bytes(found: Integers, item: IntegerSchedule) -> int:
 def _refusal(found: Integers, item: IntegerSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if item.tile not in _TILES or item.buffers not in (1, 2):
         return "The tile has another size."
-    if item.buffers * max(len(found.queued), len(found.results)) > _MOST_QUEUED:
+    if item.buffers * max(len(found.queued), len(found.results)) > chip.memory.max_queue_buffers:
         return "The queues have more buffers than a position may have."
     if _ub_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
@@ -117,19 +111,21 @@ def _refusal(found: Integers, item: IntegerSchedule, sizes: Sizes, chip: Chip) -
 
 def _cost_us(found: Integers, item: IntegerSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and instructions."""
+    start = chip.vector.startup_cycles
     rows, columns = found.plan.rows.evaluate(sizes), found.plan.columns.evaluate(sizes)
     wanted = math.ceil(chip.aiv / rows)
     length = min(item.tile, columns, max(math.ceil(math.ceil(columns / wanted) / LANES) * LANES, LANES))
     units = rows * math.ceil(columns / length)
     cores = min(units, chip.aiv)
     program = found.program
-    vector = program.steps * VECTOR_START + (program.steps + program.picks * 3) * length / LANES
-    vector += program.joins * 2 * length / _JOINED
+    vector = program.steps * start + (program.steps + program.picks * 3) * length / LANES
+    vector += program.joins * 2 * length / chip.vector.elements_per_cycle.gather
     if found.step is not None:
         steps = program.divides * program.divided_bits * found.step.steps
-        vector += steps * (VECTOR_START + length / LANES)
+        vector += steps * (start + length / LANES)
     moved = [read.dtype for read in found.queued] + [output.dtype for output in found.plan.outputs]
-    traffic = _COPY * len(moved) / item.buffers + length * sum(ITEM_SIZE[dtype] for dtype in moved) / 32.0
+    traffic = tile_start(chip) * len(moved) / item.buffers
+    traffic += length * sum(ITEM_SIZE[dtype] for dtype in moved) / chip.mte.load_bytes_per_cycle
     cycles = max(vector, traffic) if item.buffers == 2 else vector + traffic
     total = rows * columns * sum(ITEM_SIZE[dtype] for dtype in moved)
     rate = chip.gm.memory_bytes_us
@@ -226,7 +222,7 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
 FAMILY = SearchingFamily(
     name="integers",
     ops=dict.fromkeys(sorted(RULES), "pointwise") | dict.fromkeys(sorted(VIEWS), "view"),
-    read=on_any_chip(_read),
+    read=_read,
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

@@ -14,7 +14,6 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.machine import LANES, RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import class_name, parameter, parameters_of, render, symbols_in
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -29,6 +28,7 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES, RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 FOLD = "evokernel.fold_integers.default"
@@ -125,6 +125,7 @@ def _refusal(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -
 
 def _cost_us(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds of the busiest core and the launch of all."""
+    start = chip.vector.startup_cycles
     rows, columns = found.rows.evaluate(sizes), found.columns.evaluate(sizes)
     share = math.ceil(rows / chip.aiv)
     tiles, size = math.ceil(columns / item.tile), ITEM_SIZE[found.dtype]
@@ -132,9 +133,10 @@ def _cost_us(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -
         cycles = share * columns * _SCALAR + math.ceil(share * columns / item.tile) * _COPY
     else:
         steps, width = found.program.steps + 4, min(item.tile, columns)
+        copied = width * size / chip.mte.load_bytes_per_cycle
         halves = max(math.ceil(math.log2(width)) - 3, 0)
-        passes = tiles * (steps * (VECTOR_START + width / LANES) + _COPY / item.buffers + width * size / 32)
-        cycles = share * (passes + halves * steps * VECTOR_START + steps * width / LANES + 16 * _SCALAR)
+        passes = tiles * (steps * (start + width / LANES) + _COPY / item.buffers + copied)
+        cycles = share * (passes + halves * steps * start + steps * width / LANES + 16 * _SCALAR)
     return cycles / chip.mhz + launch_us(chip, math.ceil(rows / share))
 
 

@@ -30,7 +30,6 @@ from evokernel_core.ascendc.kernels.built import Design, family_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
@@ -38,6 +37,7 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 from evokernel_core.twin.api import most_of
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 INTERLEAVE = "evokernel.interleave.default"
 """``(tensors, dim)``: tensors of one shape joined along ``dim``, as ``aten.cat`` does."""

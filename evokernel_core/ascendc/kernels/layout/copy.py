@@ -18,13 +18,14 @@ from evokernel_core.ascendc.kernels.rendering import (
     symbols_in,
 )
 from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES, Axis, Box, Layout
+from evokernel_core.ascendc.shapes.boxes import Axis, Box, Layout
 from evokernel_core.ascendc.shapes.sizes import ONE
 from evokernel_core.ascendc.shapes.sums import UNIT, ZERO
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 FAMILY = "layout_copy"
 _FILL_BYTES = 8192

@@ -12,16 +12,14 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of
-from evokernel_core.ascendc.kernels.machine import VECTOR_START
-from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES, Box
+from evokernel_core.ascendc.shapes.boxes import Box
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, LINE_BYTES
 
 ROWS = 16
 """Blocks that one transposition of the vector unit takes; documentation of TransDataTo5HD."""
 MOST_ROWS = most_of("DataCopyPadIn", "blockCount")
-LINE_BYTES = 128
-"""Copies that start at multiples of this move no more bytes than they have; chip file, aligned_bytes."""
 _SPARSE = 8
 """A run may skip to every eighth element: a block of 32 bytes still holds one of 4 bytes."""
 
@@ -162,6 +160,7 @@ def cost(
     axes: tuple[Extents, ...], sides: Sides, width: int, transposes: bool, chip: Chip
 ) -> tuple[float, Tile]:
     """How many tiles there are, and what one costs."""
+    start = chip.vector.startup_cycles
     number = math.prod(math.ceil(axis.size / part) for axis, part in zip(axes, sides.tile, strict=True))
     shrink = math.prod(a.size / math.ceil(a.size / t) / t for a, t in zip(axes, sides.tile, strict=True))
     froms = _Side(
@@ -171,9 +170,11 @@ def cost(
     whole = [part == axis.size for axis, part in zip(axes, sides.tile, strict=True)]
     load, store = (_burst(side, sides.tile, whole, width) for side in (froms, tos))
     gather = chip.vector.elements_per_cycle.gather
-    vector = _transposing(sides, width) if transposes else VECTOR_START + sides.to_elements / gather
+    vector = _transposing(sides, width, chip) if transposes else start + sides.to_elements / gather
     if width == 1:
-        vector += 2 * VECTOR_START + (sides.from_elements + sides.to_elements) / 128
+        vector += (
+            2 * start + (sides.from_elements + sides.to_elements) / chip.vector.elements_per_cycle.simple_b16
+        )
     return number, Tile((load,), (store,), vector * max(shrink, 0.5))
 
 
@@ -209,10 +210,11 @@ def _burst(side: _Side, tile: tuple[int, ...], whole: list[bool], width: int) ->
     return Burst(copies, blocks, length, grain)
 
 
-def _transposing(sides: Sides, width: int) -> float:
+def _transposing(sides: Sides, width: int, chip: Chip) -> float:
     """Cycles of the transpositions of a tile: two for each 16 blocks."""
+    start = chip.vector.startup_cycles
     column, row = sides.from_run[0], sides.to_run[0]
     down = math.ceil(sides.tile[row] / ROWS)
     right = math.ceil(sides.tile[column] / squares(width))
     planes = math.prod(sides.tile) / (sides.tile[row] * sides.tile[column])
-    return planes * min(down, right) * (VECTOR_START + 2.0 * max(down, right))
+    return planes * min(down, right) * (start + 2.0 * max(down, right))

@@ -19,16 +19,16 @@ from evokernel_core.ascendc.kernels.layout.tiles import (
     squares,
     transposed,
 )
-from evokernel_core.ascendc.kernels.machine import RESERVED_BYTES, VECTOR_START
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.ascendc.shapes.boxes import BLOCK_BYTES, Layout
+from evokernel_core.ascendc.shapes.boxes import Layout
 from evokernel_core.ascendc.shapes.sums import ZERO
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, RESERVED_BYTES
 
 FAMILY = "layout_turn"
 _MOST = most_of("TransDataTo5HD", "repeatTimes") * 8
@@ -168,6 +168,7 @@ def steps(turn: Turn, here: TurnSchedule) -> Iterator[tuple[str, TurnSchedule]]:
 
 def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
     """Modelled microseconds of a schedule."""
+    start = chip.vector.startup_cycles
     sides = turn.sides(item)
     if sides is None:
         return float("inf")
@@ -178,7 +179,7 @@ def estimate_us(turn: Turn, item: TurnSchedule, chip: Chip) -> float:
     us = kernel_us([(number, tile)], 2 * elements * turn.width, (item.from_buffers, item.to_buffers), chip)
     if item.transposes:
         return us
-    return us + (8 * len(turn.axes) + 8) * (VECTOR_START + sides.to_elements / 64) / chip.mhz  # the table
+    return us + (8 * len(turn.axes) + 8) * (start + sides.to_elements / 64) / chip.mhz  # the table
 
 
 def strategy_of(item: TurnSchedule, move: str) -> Strategy:

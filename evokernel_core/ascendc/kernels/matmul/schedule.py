@@ -17,6 +17,7 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL, REQUEST_BYTES
+from evokernel_core.twin.roofline import launch_us
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 _WHOLE_HEIGHT = 65536
@@ -216,8 +217,7 @@ def estimate_us(
         moved += math.prod(found.evaluate(sizes)[:3]) * behind.read
     written = _written_bytes(found, behind.written if behind is not None else 0, sizes, chip)
     memory = (moved + written) / chip.gm.memory_bytes_us
-    launch = chip.launch_us + chip.launch.per_block_us * cut.cores
-    return _together(cycles / chip.mhz, memory) + launch + chip.launch.start_us
+    return _together(cycles / chip.mhz, memory) + launch_us(chip, cut.cores)
 
 
 def _spread(item: MatmulSchedule, cut: _Cut) -> float:

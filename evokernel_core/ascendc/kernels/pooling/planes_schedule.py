@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.machine import LANES, VECTOR_START
 from evokernel_core.ascendc.kernels.pooling.buffers import Buffer
 from evokernel_core.ascendc.kernels.pooling.problem import Axis, Combine, Window
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -19,6 +18,7 @@ from evokernel_core.ascendc.shapes.sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES, REQUEST_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 GROUP = 16
@@ -189,10 +189,11 @@ def estimate_us(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], c
     lanes = min(planes, GROUP)
     pieces = 1 if whole else held
     burst = held * pitch * width / pieces
-    loads = (100 + lanes * pieces * (burst / 512 + 1) * 16) * window.depth.taps
+    request = REQUEST_BYTES / chip.mte.load_bytes_per_cycle  # cycles
+    loads = (100 + lanes * pieces * (burst / REQUEST_BYTES + 1) * request) * window.depth.taps
     piece = tile_rows * tile_columns * width / (1 if whole else tile_rows)
-    stores = 100 + lanes * (1 if whole else tile_rows) * (piece / 512 + 1) * 16
-    vector = _vector_cycles(window, tile_rows, tile_columns, held, pitch, 2 if lanes > _BLOCK else 1)
+    stores = 100 + lanes * (1 if whole else tile_rows) * (piece / REQUEST_BYTES + 1) * request
+    vector = _vector_cycles(window, tile_rows, tile_columns, held, pitch, 2 if lanes > _BLOCK else 1, chip)
     mine = math.ceil(tiles / cores)
     pipes = mine * (max(loads, vector + stores) if item.buffers > 1 else loads + stores + vector)
     read = planes * window.depth.size.evaluate(sizes) * down.size.evaluate(sizes) * in_columns * width
@@ -205,33 +206,38 @@ def estimate_us(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], c
     return float(max(busy, memory) + 0.1 * min(busy, memory) + fill + launch_us(chip, cores))
 
 
-def _vector_cycles(window: Window, rows: int, columns: int, held: int, pitch: int, halves: int) -> float:
+def _vector_cycles(
+    window: Window, rows: int, columns: int, held: int, pitch: int, halves: int, chip: Chip
+) -> float:
     """Cycles of the instructions of one tile."""
-    turn = held * pitch * GROUP / LANES + VECTOR_START
-    back = halves * (rows * columns * _BLOCK / LANES + VECTOR_START)
-    casts = (
-        (held * pitch + rows * columns) * GROUP / LANES + 2 * VECTOR_START if window.dtype != "float32" else 0
-    )
-    first = halves * (rows * columns / _BLOCK + VECTOR_START)
+    start = chip.vector.startup_cycles
+    turn = held * pitch * GROUP / LANES + start
+    back = halves * (rows * columns * _BLOCK / LANES + start)
+    casts = (held * pitch + rows * columns) * GROUP / LANES + 2 * start if window.dtype != "float32" else 0
+    first = halves * (rows * columns / _BLOCK + start)
     if window.combine is Combine.WEIGHTED:
         taps = window.depth.taps * window.rows.taps * window.columns.taps
-        sweep = _sweep_cycles(rows, columns, window.rows.stride * pitch) + rows * math.ceil(columns / _BLOCK)
+        sweep = _sweep_cycles(rows, columns, window.rows.stride * pitch, chip) + rows * math.ceil(
+            columns / _BLOCK
+        )
         return casts + turn * window.depth.taps + first + back + halves * taps * sweep
     if window.finds:
         taps = window.depth.taps * window.rows.taps * window.columns.taps
-        each = 8 * (rows * columns / _BLOCK + VECTOR_START) + _sweep_cycles(
-            rows, columns, window.rows.stride * pitch
+        each = 8 * (rows * columns / _BLOCK + start) + _sweep_cycles(
+            rows, columns, window.rows.stride * pitch, chip
         )
         return casts + turn * window.depth.taps + 6 * first + 2 * back + halves * taps * each
-    side = window.columns.taps * _sweep_cycles(held, columns, pitch)
-    flat = window.rows.stride == 1
-    down = window.rows.taps * (VECTOR_START + rows * columns / _BLOCK * 2 if flat
-                               else _sweep_cycles(rows, columns, window.rows.stride * columns))  # fmt: skip
-    each = turn + halves * (side + down + VECTOR_START + held * columns / _BLOCK)
+    side = window.columns.taps * _sweep_cycles(held, columns, pitch, chip)
+    sweep = start + rows * columns / _BLOCK * 2
+    if window.rows.stride > 1:
+        sweep = _sweep_cycles(rows, columns, window.rows.stride * columns, chip)
+    down = window.rows.taps * sweep
+    each = turn + halves * (side + down + start + held * columns / _BLOCK)
     return casts + each * window.depth.taps + first + back
 
 
-def _sweep_cycles(rows: int, columns: int, step: int) -> float:
+def _sweep_cycles(rows: int, columns: int, step: int, chip: Chip) -> float:
+    start = chip.vector.startup_cycles
     chunks = math.ceil(columns / _BLOCK)
     instructions = chunks if step <= most_of("Max", "src0RepStride") and columns < rows * _BLOCK else 2 * rows
-    return instructions * VECTOR_START + rows * chunks * 1.2
+    return instructions * start + rows * chunks * 1.2

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.machine import LANES, VECTOR_START
 from evokernel_core.ascendc.kernels.pooling.buffers import Buffer
 from evokernel_core.ascendc.kernels.pooling.problem import Combine, Window
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, LANES, LINE_BYTES, REQUEST_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 GROUP = 16
@@ -25,10 +25,6 @@ _TURN = 128
 """float32 elements of one turn over the bank groups (architecture page 2201: 16 groups of 32 bytes)."""
 _WHOLE = 256
 """Elements of which every buffer has a multiple: whole turns in each type."""
-_ALIGNED_BYTES = 128
-"""GM addresses at whose multiples copies lose nothing (chip file: mte.aligned_bytes)."""
-_BANK_BYTES = 64 * 1024
-"""Of one bank over all groups: what is read and written in one conflicts (chip file: vector.bank_bytes)."""
 _ROWS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
 _COLUMNS = (1, 8, 16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2016)
 _PLAIN_COLUMNS = (*_COLUMNS, 4096, 8192)
@@ -101,7 +97,7 @@ def turns_slab(window: Window) -> bool:
 
 def lead(window: Window) -> int:
     """Most columns that are loaded in front of a tile's first window, to start at an aligned address."""
-    return _ALIGNED_BYTES // ITEM_SIZE[window.dtype] - 1 if window.is_across else 0
+    return LINE_BYTES // ITEM_SIZE[window.dtype] - 1 if window.is_across else 0
 
 
 def pitch(window: Window, item: WindowSchedule) -> int:
@@ -206,11 +202,11 @@ def apart(window: Window, item: WindowSchedule) -> int:
     return -(-least // _BLOCK) * _BLOCK
 
 
-def _weighing(window: Window, item: WindowSchedule) -> float:
+def _weighing(window: Window, item: WindowSchedule, chip: Chip) -> float:
     """Cycles of a repeat that adds weighed columns: sums in the same bank of memory conflict with them."""
     sizes = {buffer.name: buffer.total for buffer in buffers(window, item, "")}
-    apart = sum(sizes.values()) - sizes["turned"] - sizes.get("result", 0) >= _BANK_BYTES
-    return 1.0 if apart else 1.77
+    apart = sum(sizes.values()) - sizes["turned"] - sizes.get("result", 0) >= chip.vector.bank_bytes
+    return 1.0 if apart else 1.0 + chip.vector.read_write_conflict_cycles
 
 
 def is_legal(window: Window, item: WindowSchedule, chip: Chip) -> bool:
@@ -240,16 +236,19 @@ def estimate_us(window: Window, item: WindowSchedule, sizes: Mapping[str, int], 
         in_columns, lead(window) // 2 + (tile_columns - 1) * window.columns.stride + window.columns.reach
     )
     slab = min(in_rows, (tile_rows - 1) * window.rows.stride + window.rows.reach)
-    loads = _burst_cycles(slab, loaded, in_columns, width, chip) * window.depth.taps
-    stores = _burst_cycles(tile_rows, tile_columns, columns, width, chip)
-    vector = _vector_cycles(window, item, tile_rows, tile_columns, slab)
+    loads = (
+        _burst_cycles(slab, loaded, in_columns, width, chip.mte.load_bytes_per_cycle, chip)
+        * window.depth.taps
+    )
+    stores = _burst_cycles(tile_rows, tile_columns, columns, width, chip.mte.store_bytes_per_cycle, chip)
+    vector = _vector_cycles(window, item, tile_rows, tile_columns, slab, chip)
     read = window.planes.evaluate(sizes) // window.spread * in_rows * in_columns * width
     read *= window.depth.size.evaluate(sizes)
     written = planes * rows * columns * width
     mine = math.ceil(tiles / cores)
     pipes = mine * (max(loads, stores, vector) if item.buffers > 1 else loads + stores + vector)
     fetched = tiles * slab * loaded * width * window.depth.taps
-    waste = _wire_bytes(loaded, in_columns, width) / (loaded * width)
+    waste = _wire_bytes(loaded, in_columns, width, chip) / (loaded * width)
     memory = _memory_us(read * waste, written, max(0.0, fetched - read), cores, chip)
     fill = (loads + stores + vector) / chip.mhz
     busy = pipes / chip.mhz
@@ -264,44 +263,49 @@ def _memory_us(read: float, written: int, again: float, cores: int, chip: Chip) 
     return first + hits
 
 
-def _burst_cycles(rows: int, columns: int, whole: int, width: int, chip: Chip) -> float:
-    """Cycles of one copy of a tile; rows that start off 128 bytes move whole pieces of 512."""
+def _burst_cycles(rows: int, columns: int, whole: int, width: int, rate: float, chip: Chip) -> float:
+    """Cycles of one copy of a tile at ``rate`` bytes a cycle."""
     burst = columns * width
-    if columns == whole and burst % 32 == 0:
-        return 100 + rows * burst / 32
-    return 100 + rows * max(_wire_bytes(columns, whole, width) / 32, chip.mte.min_burst_cycles)
+    if columns == whole and burst % BLOCK_BYTES == 0:
+        return 100 + rows * burst / rate
+    wire = _wire_bytes(columns, whole, width, chip)
+    return 100 + rows * max(wire / rate, chip.mte.min_burst_cycles)
 
 
-def _wire_bytes(columns: int, whole: int, width: int) -> float:
-    """Bytes that a part of a row moves: whole pieces of 512 where rows start off 128."""
+def _wire_bytes(columns: int, whole: int, width: int, chip: Chip) -> float:
+    """Bytes that a part of a row moves: whole requests where rows do not start aligned."""
     burst = columns * width
-    joined = columns == whole and burst % 32 == 0
-    return burst if joined or whole * width % _ALIGNED_BYTES == 0 else (burst / 512 + 1) * 512
+    joined = columns == whole and burst % BLOCK_BYTES == 0
+    aligned = whole * width % chip.mte.aligned_bytes == 0
+    return burst if joined or aligned else (burst / REQUEST_BYTES + 1) * REQUEST_BYTES
 
 
-def _vector_cycles(window: Window, item: WindowSchedule, rows: int, columns: int, slab: int) -> float:
+def _vector_cycles(
+    window: Window, item: WindowSchedule, rows: int, columns: int, slab: int, chip: Chip
+) -> float:
     """Cycles of the instructions of one tile."""
+    start = chip.vector.startup_cycles
     reached = (columns - 1) * window.columns.stride + window.columns.reach
     taps = window.depth.taps * window.rows.taps
-    casts = (slab * reached / LANES + VECTOR_START) * 2 if window.dtype != "float32" else 0
-    each = VECTOR_START
+    casts = (slab * reached / LANES + start) * 2 if window.dtype != "float32" else 0
+    each = start
     if item.whole_turns:
         reached = -(-reached // _TURN) * _TURN
     vertical = rows * reached / LANES * 1.5 + each * (
         1 if window.rows.stride == 1 else math.ceil(reached / LANES)
     )
     if window.weighs_rows:
-        vertical = rows * (reached / LANES + VECTOR_START)
+        vertical = rows * (reached / LANES + start)
     if not window.is_across:
         return casts + taps * vertical
     groups = math.ceil(rows / GROUP)
-    turn = reached * GROUP / LANES + each + (0 if window.columns.stays_inside else 2 * VECTOR_START)
-    fold = columns * GROUP / LANES * (1.0 if window.combine is Combine.WEIGHTED else 2.5) + 2 * VECTOR_START
-    back = columns * GROUP / LANES + 2 * VECTOR_START
+    turn = reached * GROUP / LANES + each + (0 if window.columns.stays_inside else 2 * start)
+    fold = columns * GROUP / LANES * (1.0 if window.combine is Combine.WEIGHTED else 2.5) + 2 * start
+    back = columns * GROUP / LANES + 2 * start
     if turns_slab(window):
         reached = lead(window) // 2 + (columns - 1) * window.columns.stride + window.columns.reach + _BLOCK
         lanes = math.ceil(rows / _BLOCK) * max(columns, reached / window.columns.stride)
-        fold = lanes * _BLOCK / LANES * _weighing(window, item) + VECTOR_START
+        fold = lanes * _BLOCK / LANES * _weighing(window, item, chip) + start
         return casts + taps * (groups * turn + window.columns.taps * fold) + groups * back
     if window.combine is Combine.WEIGHTED:
         return casts + window.columns.taps * (taps * vertical + groups * (turn + fold)) + groups * back

@@ -68,16 +68,11 @@ def _tick(
     if found.stacked:
         inputs = _product(item, rows, hidden, size, share, min(panels, needed - resident) * panel, chip)
     tile = item.hidden * item.batch // 2
-    work = tile * (
-        _TRANSCENDENTAL[found.kind] / chip.vector.elements_per_cycle.transcendental
-        + (_INSTRUCTIONS[found.kind] + found.gates) / LANES
-    )
+    slow = _TRANSCENDENTAL[found.kind] / chip.vector.elements_per_cycle.transcendental
+    work = tile * (slow + (_INSTRUCTIONS[found.kind] + found.gates) / LANES)
     start, hit = chip.vector.startup_cycles + 3, chip.mte.load_hit_latency_cycles
-    gates = (
-        hit
-        + found.gates * tile * _FLOAT / chip.mte.load_hit_bytes_per_cycle
-        + _INSTRUCTIONS[found.kind] * start
-    )
+    gates = hit + found.gates * tile * _FLOAT / chip.mte.load_hit_bytes_per_cycle
+    gates += _INSTRUCTIONS[found.kind] * start
     gates += work + 40 + chip.mte.store_latency_cycles + tile * size / chip.mte.store_bytes_per_cycle
     if size < _FLOAT:
         gates += 4 * start
@@ -95,11 +90,8 @@ def _product(
     macs = rows * columns * hidden / FRACTAL**2 / cube.depth_a_cycle(size)
     macs += steps * (cube.mmad_latency_cycles if small else cube.mmad_overhead_cycles)
     fetched = min(steps, 2) * rows * item.base_k * size / cube.l1_l0a_bytes_per_cycle
-    turned = (
-        hidden * size * (rows / cube.l1_l0a_bytes_per_cycle + columns / cube.l1_l0b_bytes_per_cycle)
-        + steps * 2 * cube.load_overhead_cycles
-        - fetched
-    )
+    turned = rows / cube.l1_l0a_bytes_per_cycle + columns / cube.l1_l0b_bytes_per_cycle
+    turned = hidden * size * turned + steps * 2 * cube.load_overhead_cycles - fetched
     states = columns * hidden * size / share
     stored = rows * columns * _FLOAT / cube.fixpipe_gm_bytes_per_cycle
     first = columns * item.base_k * size / cube.l1_l0b_bytes_per_cycle

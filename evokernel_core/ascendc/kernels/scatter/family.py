@@ -18,7 +18,6 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.indexed import (
-    ACCESS_CYCLES,
     IndexedSchedule,
     index_dtype,
     refusal_of,
@@ -176,13 +175,13 @@ def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     copied = (1 + parts) * outer * size * run * width + outer * count * run * width
     rate = chip.gm.memory_bytes_us
     share = math.ceil(count / parts)
-    reads = len(found.places) * ACCESS_CYCLES
+    reads = len(found.places) * chip.scalar.local_access_cycles
     if item.picks:
         tiles = math.ceil(size * width / item.bytes)
         rows = _rows_of_tile(found, item, outer, size, count, chip)
         units = parts * math.ceil(outer / rows) * tiles
         cores = min(units, chip.aiv)
-        accesses = (2 if found.kind == LAST else 3) * ACCESS_CYCLES + reads
+        accesses = (2 if found.kind == LAST else 3) * chip.scalar.local_access_cycles + reads
         work = math.ceil(units / cores) * (rows * share * (accesses + 8) + 800.0)
     else:
         segments = math.ceil(run * width / item.bytes)
@@ -191,7 +190,7 @@ def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
         cores = min(parts * outer * segments, chip.aiv)
         work = math.ceil(parts * outer * segments / cores) * share
         work *= reads + (_WRITE if found.waits else _UNWAITED)
-    moved = max(copied / rate, copied / cores / 32.0 / chip.mhz)
+    moved = max(copied / rate, copied / cores / chip.mte.load_bytes_per_cycle / chip.mhz)
     return float(moved + work / chip.mhz + launch_us(chip, cores))
 
 

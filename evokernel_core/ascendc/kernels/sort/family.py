@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.machine import RESERVED_BYTES, TILE_START, VECTOR_START
+from evokernel_core.ascendc.kernels.machine import tile_start
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, parameter, symbols_in, tensors_of
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.sort.problem import SORT, Sort, read_sort
@@ -24,6 +24,7 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES, RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
 _RESULTS = ("values", "indices")
@@ -113,6 +114,7 @@ def _refusal(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> str |
 
 def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds: the slower of the busiest core's copies and its sorting."""
+    start = chip.vector.startup_cycles
     rows, columns, keep = (part.evaluate(sizes) for part in (found.rows, found.columns, found.keep))
     size = ITEM_SIZE[found.dtype]
     pitch = math.ceil(columns / _RUN) * _RUN
@@ -124,21 +126,23 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
     tiles = math.ceil(rows / per_tile)
     cores = min(tiles, chip.aiv)
     passes = math.ceil(math.log(max(width / _RUN, 1), 4))
-    sorted_cycles = (passes + 1) * (VECTOR_START + per_tile * width / 2.0)
-    prepared = 8 * (VECTOR_START + per_tile * width / 64.0)
-    merged = (VECTOR_START + keep) if item.best and columns > item.elements else 0.0
+    mte, rate = chip.mte, chip.vector.elements_per_cycle.sort
+    sorted_cycles = (passes + 1) * (start + per_tile * width / rate)
+    prepared = 8 * (start + per_tile * width / LANES)
+    merged = (start + keep) if item.best and columns > item.elements else 0.0
     if item.merges and columns > item.elements:
         # once more through the workspace for each pass, and to take pairs apart
         deeper = max(math.ceil(math.log(max(tiles_a_row, 1), 4)), 0) + 1
-        merged = deeper * (4 * TILE_START + width * (1 / 2.0 + 2 * _PAIR / 32.0))
-    stored = VECTOR_START + 40.0 + per_tile * max(keep * (size + 8) / 32.0, 8.0)
-    load = TILE_START / item.buffers + per_tile * max(width * size / 32.0, 4.0)
+        merged = deeper * (4 * tile_start(chip) + width * (1 / rate + 2 * _PAIR / mte.load_bytes_per_cycle))
+    stored = max(keep * (size + 8) / mte.store_bytes_per_cycle, 2 * mte.min_burst_cycles)
+    stored = start + 40.0 + per_tile * stored
+    load = max(width * size / mte.load_bytes_per_cycle, mte.min_burst_cycles)
+    load = tile_start(chip) / item.buffers + per_tile * load
     vector = sorted_cycles + prepared + merged
     tile = max(load, vector) if item.buffers == 2 else load + vector
     cycles = math.ceil(tiles / cores) * (tiles_a_row * tile + stored)
     moved = rows * (columns * size + keep * (size + 8))
-    rate = chip.gm.memory_bytes_us
-    return max(cycles / chip.mhz, moved / rate) + launch_us(chip, cores)
+    return max(cycles / chip.mhz, moved / chip.gm.memory_bytes_us) + launch_us(chip, cores)
 
 
 def _text(found: Sort, item: SortSchedule, task: KernelTask, name: str) -> StageText:

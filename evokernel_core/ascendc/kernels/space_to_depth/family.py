@@ -23,6 +23,7 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.roofline import launch_us
 
 PHASES = "evokernel.phases.default"
 """``(x, before, phases)``: x [batch, channels, *sizes] in the middle of zeros.
@@ -131,7 +132,7 @@ def _cost_us(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> f
     back = max(0, read + written - chip.l2_bytes) * written / (read + written)
     memory = (read + back * chip.gm.write_back_cost) / chip.gm.memory_bytes_us
     busy = mine * max(loaded + 100, stored, picked + 100) + loaded + stored
-    return float(chip.launch_us + 6 + max(busy / chip.mhz, memory))
+    return float(launch_us(chip, min(chip.aiv, tiles)) + max(busy / chip.mhz, memory))
 
 
 def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> StageText:
