@@ -82,7 +82,6 @@ FLOORS = (
 UPWARDS = {
     ("lowering", "kernels"),
     ("rewrites", "kernels"),
-    ("fusion", "print"),
 }
 """Imports against the order that are still there; an entry that nothing needs fails the test."""
 

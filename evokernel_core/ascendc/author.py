@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from attrs import evolve
 
 from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
+from evokernel_core.ascendc.fusion.launches import saved_us
 from evokernel_core.ascendc.fusion.micro_batch_choice import Cut
 from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
@@ -20,9 +21,9 @@ from evokernel_core.ascendc.fusion.program import (
     plan_program,
     program_of,
 )
-from evokernel_core.ascendc.kernels.family import Family, Move, StageText
+from evokernel_core.ascendc.kernels.family import Family, KernelFacts, Move, StageText
 from evokernel_core.ascendc.kernels.registry import family_for
-from evokernel_core.ascendc.print import files, together
+from evokernel_core.ascendc.print import files
 from evokernel_core.ascendc.print.stage import text_of
 from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import StrategyError
@@ -51,7 +52,7 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
     program = plan_program(task, chip)
     drafts = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
     whole = joined(task, program, drafts, "")
-    found = (whole, *chunking.in_chunks(task, program, _texts(task, chip), chip))
+    found = (whole, *chunking.in_chunks(task, program, _facts(task, chip), chip))
     return found[0] if len(found) == 1 else min(found, key=lambda item: _program_us(task, item, chip))
 
 
@@ -76,7 +77,7 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
         family = program.kinds[kind][1]
         for move in family.moves(tasks[kind], parts[kind], chip)[:_MOVES_PER_KIND]:
             changed = (*parts[:kind], move.strategy, *parts[kind + 1 :])
-            if cut.chunks and not chunking.is_legal(task, program, _texts(task, chip)(program, changed), cut):
+            if cut.chunks and not chunking.is_legal(task, program, _facts(task, chip)(program, changed), cut):
                 continue
             whole = joined(
                 task, program, changed, move.name, one_launch=one_launch, chunks=cut.chunks, cut=cut.stages
@@ -93,7 +94,7 @@ def _other_cuts(
 ) -> Iterator[Move]:
     """The program with its images in other chunks, or all at once."""
     if cut.chunks:
-        batch = chunking.chunked(task, program, _texts(task, chip)(program, parts), cut).batch
+        batch = chunking.chunked(task, program, _facts(task, chip)(program, parts), cut).batch
         for name, other in chunking.steps(cut, batch):
             if other.chunks > 1 and other != cut:
                 again = joined(task, program, tuple(parts), name, chunks=other.chunks, cut=other.stages)
@@ -101,7 +102,7 @@ def _other_cuts(
         name = "all images at once"
         whole = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
         yield Move(name, joined(task, program, whole, name), PROGRAM)
-    for found in chunking.in_chunks(task, program, _texts(task, chip), chip):
+    for found in chunking.in_chunks(task, program, _facts(task, chip), chip):
         if Cut.of(found).stages != cut.stages:
             found_cut = Cut.of(found)
             name = f"images of {found_cut.stages} kernels in chunks, about {found_cut.chunks}"
@@ -134,7 +135,7 @@ def require_legal(task: KernelTask, strategy: Strategy, chip: Chip) -> None:
     for part, (_, family), chosen in zip(tasks, program.kinds, parted(strategy), strict=True):
         _require_legal(family, part, chosen, chip)
     if cut.chunks and not chunking.is_legal(
-        task, program, _texts(task, chip)(program, parted(strategy)), cut
+        task, program, _facts(task, chip)(program, parted(strategy)), cut
     ):
         raise StrategyError("The kernels do not take images in the strategy's chunks; draft it anew.")
 
@@ -160,13 +161,13 @@ def _program_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
     program, cut = program_of(task, strategy, chip), Cut.of(strategy)
     if cut.chunks:
         chosen = parted(strategy)
-        found = chunking.chunked(task, program, _texts(task, chip)(program, chosen), cut)
+        found = chunking.chunked(task, program, _facts(task, chip)(program, chosen), cut)
         return chunking.estimate_us(found, chosen, chip)
     kernels = sum(
         program.launches(kind) * family.estimate_us(part, chosen, chip)
         for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
     )
-    return kernels - (together.saved_us(program, chip) if strategy.setting(ONE_LAUNCH, False) else 0.0)
+    return kernels - (saved_us(program, chip) if strategy.setting(ONE_LAUNCH, False) else 0.0)
 
 
 def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
@@ -179,15 +180,25 @@ def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
     program, cut = program_of(task, strategy, chip), Cut.of(strategy)
     stages = _texts(task, chip)(program, parted(strategy))
     if cut.chunks:
-        found = chunking.chunked(task, program, stages, cut)
+        found = chunking.chunked(task, program, [stage.facts for stage in stages], cut)
         return KernelSource(*files.in_chunks(found, stages, name), strategy)
     one_launch = bool(strategy.setting(ONE_LAUNCH, False))
     text = files.program(task, program, stages, name, one_launch=one_launch)
     return KernelSource(*text, strategy)
 
 
-def _texts(task: KernelTask, chip: Chip) -> chunking.Texts:
-    """The kernels of a task's program."""
+def _facts(task: KernelTask, chip: Chip) -> chunking.Facts:
+    """What the kernels of a task's program are."""
+    texts = _texts(task, chip)
+
+    def read(program: Program, strategies: Sequence[Strategy]) -> Sequence[KernelFacts]:
+        return [stage.facts for stage in texts(program, strategies)]
+
+    return read
+
+
+def _texts(task: KernelTask, chip: Chip) -> Callable[[Program, Sequence[Strategy]], Sequence[StageText]]:
+    """The kernels of a task's program, with a strategy for each."""
     name = _identifier(task.name)
 
     def write(program: Program, strategies: Sequence[Strategy]) -> Sequence[StageText]:

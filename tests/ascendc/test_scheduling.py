@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.print.scheduling import WAITS, batched
+from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
+from evokernel_core.ascendc.print.scheduling import batched
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.conditions import BUILT_IN, active_tokens
@@ -18,22 +19,13 @@ from evokernel_core.verifier.gates.audit import audit
 BATCH = 'extern "C" __schedmode__(1) __global__'
 
 
-@pytest.mark.parametrize(
-    "wait", ["SyncAll();", "SyncAll<false>();", "CrossCoreSetFlag<0, PIPE_MTE3>(READY);"]
-)
-def test_waits_of_all_cores_take_the_batch_mode(wait: str) -> None:
-    kernel = f'extern "C" __global__ __mix__(1, 2) void name(GM_ADDR x)\n{{\n    {wait}\n}}\n'
-    assert batched(kernel) == kernel.replace('extern "C"', 'extern "C" __schedmode__(1)')
-    (found,) = find_kernels([tuple(active_tokens(batched(kernel), dict(BUILT_IN)))]).values()
+@pytest.mark.parametrize("waits", [True, False])
+def test_waits_of_all_cores_take_the_batch_mode(waits: bool) -> None:
+    kernel = 'extern "C" __global__ __mix__(1, 2) void name(GM_ADDR x)\n{\n}\n'
+    text = batched(StageText("", kernel, "name", KernelFacts(Cores.BOTH, waits_for_all=waits)))
+    assert text == (kernel.replace('extern "C"', 'extern "C" __schedmode__(1)') if waits else kernel)
+    (found,) = find_kernels([tuple(active_tokens(text, dict(BUILT_IN)))]).values()
     assert (found.name, found.ratio) == ("name", MIX)
-
-
-@pytest.mark.parametrize(
-    "line", ["CrossCoreSetFlag<2, PIPE_FIX>(READY);", "CrossCoreWaitFlag(READY);", "Add(z, x, y, 8);"]
-)
-def test_other_kernels_stay_as_they_are(line: str) -> None:
-    kernel = f'extern "C" __global__ __mix__(1, 2) void name(GM_ADDR x)\n{{\n    {line}\n}}\n'
-    assert batched(kernel) == kernel
 
 
 def product(graph: Any) -> KernelTask:
@@ -52,7 +44,7 @@ def test_emitted_kernels_are_in_batch_mode_where_they_wait(builder: Any, chip: A
     (apart,) = (move for move in moves(task, strategy, chip) if move.name == "a launch for each kernel")
     for chosen, expected in ((strategy, True), (apart.strategy, False)):
         source = write(task, chosen, chip)
-        assert bool(WAITS.search(source.op_kernel_cpp)) == expected
+        assert ("SyncAll" in source.op_kernel_cpp) == expected
         assert (BATCH in source.op_kernel_cpp) == expected
         assert audit(task, source).status is GateStatus.PASSED
 

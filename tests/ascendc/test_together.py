@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.ascendc.print.together import MOST_TOGETHER
+from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus

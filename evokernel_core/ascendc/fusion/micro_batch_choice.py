@@ -7,8 +7,10 @@ from functools import lru_cache
 
 from attrs import frozen
 
+from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER
 from evokernel_core.ascendc.fusion.micro_batches import (
     Batch,
+    Chunked,
     batch_of,
     chunks_worth,
     groups_of,
@@ -16,21 +18,17 @@ from evokernel_core.ascendc.fusion.micro_batches import (
     unshared,
 )
 from evokernel_core.ascendc.fusion.program import CHUNKS, CUT, Program, Stage, joined
-from evokernel_core.ascendc.kernels.family import Family, StageText
-from evokernel_core.ascendc.print.chunked import Chunked
-from evokernel_core.ascendc.print.stage import text_of
-from evokernel_core.ascendc.print.together import MOST_TOGETHER, Part, parts_of
+from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, facts_of
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
-Texts = Callable[[Program, Sequence[Strategy]], Sequence[StageText]]
-"""The kernels of a program with a strategy for each."""
+Facts = Callable[[Program, Sequence[Strategy]], Sequence[KernelFacts]]
+"""What the kernels of a program are, with a strategy for each."""
 _PART_US = 1.5
 """What a part of a launch costs beside its work: its buffers, first copies and the way to its last ones."""
-_VECTORS = "__vector__"
 _BOUND_BY_MEMORY = 1.4
 """Up to so many times the microseconds of its reads, they are what a kernel waits for."""
 
@@ -65,7 +63,7 @@ def draft_apart(key: ById, family: Family, chip: Chip) -> Strategy:
     task, start = key.task, draft(key, family, chip)
 
     def waits(strategy: Strategy) -> bool:
-        return Part.of(text_of(family, task, strategy, chip, "kernel")).alone
+        return facts_of(family.text(task, strategy, chip, "kernel")).waits_for_all
 
     if not waits(start):
         return start
@@ -82,40 +80,40 @@ def tasks_of(task: KernelTask, program: Program, cut: Cut) -> tuple[KernelTask, 
     )
 
 
-def chunked(task: KernelTask, program: Program, stages: Sequence[StageText], cut: Cut) -> Chunked:
+def chunked(task: KernelTask, program: Program, facts: Sequence[KernelFacts], cut: Cut) -> Chunked:
     """The program in chunks. Raises PlanError where it cannot be cut."""
-    batch, parts = batch_of(task, program, cut.stages), parts_of(stages)
-    if batch is None or any(part.alone for part in parts) or len(program.stages) > MOST_TOGETHER:
+    batch = batch_of(task, program, cut.stages)
+    if batch is None or any(item.waits_for_all for item in facts) or len(program.stages) > MOST_TOGETHER:
         raise PlanError("The kernels do not take images in chunks; draft the program anew.")
-    if not any(parts[kind].on_cube for kind in batch.kinds):
+    if not any(facts[kind].on_cube for kind in batch.kinds):
         raise PlanError("No cube core works on the images; draft the program anew.")
-    return Chunked(task, unshared(task, program), parts, batch, cut.chunks)
+    return Chunked(task, unshared(task, program), tuple(facts), batch, cut.chunks)
 
 
-def is_legal(task: KernelTask, program: Program, stages: Sequence[StageText], cut: Cut) -> bool:
+def is_legal(task: KernelTask, program: Program, facts: Sequence[KernelFacts], cut: Cut) -> bool:
     """Whether kernels take images in chunks: some have all cores wait for each other, and a launch each."""
     try:
-        chunked(task, program, stages, cut)
+        chunked(task, program, facts, cut)
     except PlanError:
         return False
     return True
 
 
-def in_chunks(task: KernelTask, program: Program, texts: Texts, chip: Chip) -> Iterator[Strategy]:
+def in_chunks(task: KernelTask, program: Program, facts: Facts, chip: Chip) -> Iterator[Strategy]:
     """Programs whose first stages take images in as many chunks as L2 asks for, each kernel drafted for what
     it takes."""
     if len(program.stages) > MOST_TOGETHER:
         return
     wholes = tuple(draft_apart(ById(part), family, chip) for part, family in program.kinds)
-    if any(part.alone and _VECTORS not in part.text for part in parts_of(texts(program, wholes))):
-        return  # cube cores that wait for all others do so for every size
+    if any(item.waits_for_all for item in facts(program, wholes)):
+        return  # what waits for all others at full size, whatever the step, does so for every size
     for stages in range(2, len(program.stages) + 1):
         batch = batch_of(task, program, stages)
         for chunks in chunks_worth(task, program, batch, chip) if batch is not None else ():
             cut = Cut(chunks, stages)
             drafts = zip(tasks_of(task, program, cut), program.kinds, strict=True)
             chosen = tuple(draft_apart(ById(part), family, chip) for part, (_, family) in drafts)
-            if is_legal(task, program, texts(program, chosen), cut):
+            if is_legal(task, program, facts(program, chosen), cut):
                 yield joined(task, program, chosen, "", chunks=cut.chunks, cut=cut.stages)
 
 
@@ -131,11 +129,11 @@ def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float
         alone = max(0.0, family.estimate_us(part, chosen[stage.kind], chip) - launch)
         return alone - _spared_us(found, stage, alone, chip) + _PART_US + barrier
 
-    groups = groups_of(program, batch, [part.on_cube for part in found.parts])
+    groups = groups_of(program, batch, [item.on_cube for item in found.facts])
     before, first, second, after = (sum(map(cost, stages)) for stages in groups)
     around = launch + _pushed_us(found, chip) + before + after
     steps = -(-batch.images // -(-batch.images // found.chunks))
-    if any(found.parts[stage.kind].on_cube and found.parts[stage.kind].on_vectors for stage in groups[1]):
+    if any(found.facts[stage.kind].cores is Cores.BOTH for stage in groups[1]):
         return around + steps * (first + second)  # vector cores have a share of the first
     return around + steps * max(first, second) + min(first, second)
 

@@ -15,14 +15,15 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.fusion.program import Place, Program, Slot, Stage
 from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION
+from evokernel_core.ascendc.kernels.family import KernelFacts
 from evokernel_core.ascendc.kernels.pooling import family as windowed
 from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
 from evokernel_core.ascendc.lowering.pointwise import POINTWISE
 from evokernel_core.ascendc.shapes.sizes import extent, product
 from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
-from evokernel_core.domain.graph import Arg, Graph, Node, SymbolicInt, ValueRef, literal
+from evokernel_core.domain.graph import Arg, Graph, InputKind, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE, Dim
+from evokernel_core.domain.tensor import ITEM_SIZE, Dim, TensorSpec
 from evokernel_core.twin.chip import Chip
 
 CHUNK_SHARES = (8, 4)
@@ -200,3 +201,52 @@ def _moved(
     refs: Iterable[ValueRef], old: Iterable[Place], places: Mapping[ValueRef, Place]
 ) -> tuple[Place, ...]:
     return tuple(places[ref] if place.in_workspace else place for ref, place in zip(refs, old, strict=True))
+
+
+# -- a program in chunks ---------------------------------------------------------------------------
+
+
+@frozen
+class Chunked:
+    """A program cut along a batch into about ``chunks``; each value between kernels has a slot of its own.
+    ``facts`` has one entry a kind."""
+
+    task: KernelTask
+    planned: Program
+    facts: tuple[KernelFacts, ...]
+    batch: Batch
+    chunks: int
+
+    def groups(self) -> tuple[list[Stage], ...]:
+        return groups_of(self.planned, self.batch, [facts.on_cube for facts in self.facts])
+
+    def steps(self) -> Mapping[Place, TensorSpec]:
+        """The tensors of the task that chunks are parts of."""
+        names = {item.name: item.spec for item in self.task.graph.inputs if item.kind is not InputKind.SCALAR}
+        specs = dict(enumerate(names.values()))
+        found = {}
+        for stage in self.planned.stages:
+            if stage.kind not in self.batch.kinds:
+                continue
+            made = stage.piece.task.graph.output_specs()
+            specs |= {
+                place.index: spec
+                for place, spec in zip(stage.outputs, made, strict=True)
+                if not place.in_workspace
+            }
+            for place in (*stage.inputs, *stage.outputs):
+                if not place.in_workspace and specs[place.index].shape[:1] == (self.batch.name,):
+                    found[place] = specs[place.index]
+        return dict(sorted(found.items(), key=lambda item: item[0].index))
+
+    def cut_slots(self) -> frozenset[int]:
+        """The slots that kernels write chunk by chunk."""
+        inside = [stage for stage in self.planned.stages if stage.kind in self.batch.kinds]
+        return frozenset(place.index for stage in inside for place in stage.outputs if place.in_workspace)
+
+    def rings(self) -> frozenset[int]:
+        """Those of them that are read chunk by chunk only, and hold two chunks in turn."""
+        whole = [stage for stage in self.planned.stages if stage.kind in self.batch.wholes]
+        return self.cut_slots() - {
+            place.index for stage in whole for place in stage.inputs if place.in_workspace
+        }

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
@@ -39,12 +39,13 @@ def render(template: str, **context: Any) -> str:
     return _environment().get_template(f"{template}.jinja").render(**context)
 
 
-def kernel_text(form: str, name: str, **context: Any) -> StageText:
+def kernel_text(form: str, name: str, facts: KernelFacts, **context: Any) -> StageText:
     """A kernel from its two templates: ``sort`` has ``sort/tiling`` and ``sort/kernel``, ``scan/rows`` has
     ``scan/rows_tiling`` and ``scan/rows_kernel``."""
     context = {"class_name": class_name(name), **context, "name": name}
     stem = f"{form}_" if "/" in form else f"{form}/"
-    return StageText(render(f"{stem}tiling", **context), render(f"{stem}kernel", **context), f"{name}_kernel")
+    tiling, kernel = render(f"{stem}tiling", **context), render(f"{stem}kernel", **context)
+    return StageText(tiling, kernel, f"{name}_kernel", facts)
 
 
 def class_name(name: str, suffix: str = "Kernel") -> str:

@@ -3,66 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import indent
 
-from attrs import frozen
-
-from evokernel_core.ascendc.fusion.micro_batches import Batch, groups_of
-from evokernel_core.ascendc.fusion.program import Place, Program, Stage
-from evokernel_core.ascendc.print.scheduling import batched
-from evokernel_core.ascendc.print.together import FRESH_NUMBERS, Order, Part, declared, tensor_names
+from evokernel_core.ascendc.fusion.launches import Barrier, Order
+from evokernel_core.ascendc.fusion.micro_batches import Chunked
+from evokernel_core.ascendc.fusion.program import Place, Stage
+from evokernel_core.ascendc.kernels.family import Cores, StageText
+from evokernel_core.ascendc.print.scheduling import BATCHED
+from evokernel_core.ascendc.print.together import FRESH_NUMBERS, barrier_lines, declared, tensor_names
 from evokernel_core.ascendc.shapes.sizes import extent, product
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
+from evokernel_core.domain.tensor import ITEM_SIZE
 
-_BARRIER = ["PipeBarrier<PIPE_ALL>();", "SyncAll<false>();"]
-
-
-@frozen
-class Chunked:
-    """A program cut along a batch into about ``chunks``; each value between kernels has a slot of its own."""
-
-    task: KernelTask
-    planned: Program
-    parts: tuple[Part, ...]
-    batch: Batch
-    chunks: int
-
-    def groups(self) -> tuple[list[Stage], ...]:
-        return groups_of(self.planned, self.batch, [part.on_cube for part in self.parts])
-
-    def steps(self) -> Mapping[Place, TensorSpec]:
-        """The tensors of the task that chunks are parts of."""
-        names = {item.name: item.spec for item in self.task.graph.inputs if item.kind is not InputKind.SCALAR}
-        specs = dict(enumerate(names.values()))
-        found = {}
-        for stage in self.planned.stages:
-            if stage.kind not in self.batch.kinds:
-                continue
-            made = stage.piece.task.graph.output_specs()
-            specs |= {
-                place.index: spec
-                for place, spec in zip(stage.outputs, made, strict=True)
-                if not place.in_workspace
-            }
-            for place in (*stage.inputs, *stage.outputs):
-                if not place.in_workspace and specs[place.index].shape[:1] == (self.batch.name,):
-                    found[place] = specs[place.index]
-        return dict(sorted(found.items(), key=lambda item: item[0].index))
-
-    def cut_slots(self) -> frozenset[int]:
-        """The slots that kernels write chunk by chunk."""
-        inside = [stage for stage in self.planned.stages if stage.kind in self.batch.kinds]
-        return frozenset(place.index for stage in inside for place in stage.outputs if place.in_workspace)
-
-    def rings(self) -> frozenset[int]:
-        """Those of them that are read chunk by chunk only, and hold two chunks in turn."""
-        whole = [stage for stage in self.planned.stages if stage.kind in self.batch.wholes]
-        return self.cut_slots() - {
-            place.index for stage in whole for place in stage.inputs if place.in_workspace
-        }
+_BARRIER = barrier_lines(Barrier.ALL, mixed=True)
 
 
 def struct_fields(program: Chunked) -> list[str]:
@@ -96,7 +50,7 @@ def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> st
         f"last[{batch.index}] = images - (tiling.chunks - 1) * chunk[{batch.index}];",
     ]
     tilings = []
-    for kind in range(len(program.parts)):
+    for kind in range(len(program.facts)):
         inside = kind in batch.kinds
         for sizes, field in (("chunk", "stage"), ("last", "last")) if inside else (("sizes", "stage"),):
             call = f"stage{kind}::ComputeTiling({sizes}, scalars, coreNum, ubBytes, tiling.{field}{kind})"
@@ -130,7 +84,7 @@ def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> st
     lines += ["uint64_t scratch = 0;", "uint64_t scratchBehind = 0;", "uint64_t blocks = 1;"]
     for kind, field in tilings:
         of = "scratchBehind" if kind in behind else "scratch"
-        cores = f"{field}.blockDim" if program.parts[kind].on_cube else f"({field}.blockDim + 1) / 2"
+        cores = f"{field}.blockDim" if program.facts[kind].on_cube else f"({field}.blockDim + 1) / 2"
         lines += [f"{of} = Larger({of}, {field}.workspaceBytes);", f"blocks = Larger(blocks, {cores});"]
     return "\n".join(
         [
@@ -151,36 +105,35 @@ def _symbols(task: KernelTask, sizes: str, texts: Iterable[str]) -> list[str]:
     return [f"const int64_t {name} = {sizes}[{i}];" for i, name in names if name in used]
 
 
-def launches(program: Chunked, name: str) -> tuple[str, str]:
-    """The kernel that runs the parts chunk by chunk, and the statement that launches it."""
+def launches(program: Chunked, kinds: Sequence[StageText], name: str) -> tuple[str, str]:
+    """The kernel that runs the parts chunk by chunk, and the statement that launches it; ``kinds`` has one
+    text a kind."""
     names = tensor_names(program.task)
     before, inside, behind, after = program.groups()
     lines: list[str] = []
     order = Order()
     for number, stage in enumerate(before):
-        lines += order.barrier_before(stage, program.parts[stage.kind], True)
-        lines += _call(program, stage, names, again=number > 0)
+        lines += _part(program, order, stage, kinds, names, again=number > 0)
     lines += _BARRIER if before else []
     ahead = 1 if behind else 0
     lines += [f"for (uint64_t step = 0; step < tiling.chunks{' + 1' if ahead else ''}; ++step) {{"]
-    first = ["const uint64_t chunk = step;", *_group(program, inside, names)]
+    first = ["const uint64_t chunk = step;", *_group(program, inside, kinds, names)]
     if ahead:
         lines += ["    if (step < tiling.chunks) {", *_indented(first, 2), "    }"]
         lines += ["    if (step > 0) { // what follows, for the chunk before"]
-        last = ["const uint64_t chunk = step - 1;", *_group(program, behind, names)]
+        last = ["const uint64_t chunk = step - 1;", *_group(program, behind, kinds, names)]
         lines += [*_indented(last, 2), "    }"]
     else:
         lines += _indented(first, 1)
     lines += [*_indented(_BARRIER, 1), "}"]
     order = Order()
     for stage in after:
-        lines += order.barrier_before(stage, program.parts[stage.kind], True)
-        lines += _call(program, stage, names, again=True)
+        lines += _part(program, order, stage, kinds, names, again=True)
     entry = f"{name}_chunks"
     kernel = f"""\
 // One launch: images come in chunks, so that L2 keeps what lies between the parts, and cube cores compute one
 // chunk while vector cores go on with the one before.
-extern "C" __global__ __mix__(1, 2) void {entry}(
+{BATCHED} __mix__(1, 2) void {entry}(
     {declared(names)})
 {{
 {indent(chr(10).join(lines), "    ")}
@@ -188,40 +141,56 @@ extern "C" __global__ __mix__(1, 2) void {entry}(
 """
     passed = ", ".join((*(f"tensors[{i}]" for i in range(len(names))), "workspace", "tiling"))
     launch = f"    {entry}<<<tiling.blockDim, nullptr, stream>>>(\n        {passed});"
-    fresh = f"{FRESH_NUMBERS}\n" if "ForgetNumbers" in kernel else ""
-    return fresh + batched(kernel), launch
+    stale = any(program.facts[stage.kind].reads_numbers for stage in (*before[1:], *inside, *behind, *after))
+    return (f"{FRESH_NUMBERS}\n" if stale else "") + kernel, launch
 
 
 def _indented(lines: Sequence[str], depth: int) -> list[str]:
     return [f"{'    ' * depth}{line}" for line in lines]
 
 
-def _group(program: Chunked, stages: Sequence[Stage], names: Sequence[str]) -> list[str]:
+def _group(
+    program: Chunked, stages: Sequence[Stage], kinds: Sequence[StageText], names: Sequence[str]
+) -> list[str]:
     order, lines = Order(), [] if not stages else ["const bool isLast = chunk + 1 == tiling.chunks;"]
     for stage in stages:
-        lines += order.barrier_before(stage, program.parts[stage.kind], True)
-        lines += _call(program, stage, names, again=True)
+        lines += _part(program, order, stage, kinds, names, again=True)
     return lines
 
 
-def _call(program: Chunked, stage: Stage, names: Sequence[str], *, again: bool) -> list[str]:
-    part, kind = program.parts[stage.kind], stage.kind
+def _part(
+    program: Chunked,
+    order: Order,
+    stage: Stage,
+    kinds: Sequence[StageText],
+    names: Sequence[str],
+    *,
+    again: bool,
+) -> list[str]:
+    """A part behind what it waits for."""
+    barrier = order.barrier_before(stage, program.facts[stage.kind])
+    call = _call(program, stage, kinds[stage.kind].entry, names, again=again)
+    return [*barrier_lines(barrier, mixed=True), *call]
+
+
+def _call(program: Chunked, stage: Stage, entry: str, names: Sequence[str], *, again: bool) -> list[str]:
+    facts, kind = program.facts[stage.kind], stage.kind
     inside = kind in program.batch.kinds
     tiling = f"tiling{kind}" if inside else f"tiling.stage{kind}"
-    both = part.on_cube and part.on_vectors
+    both = facts.cores is Cores.BOTH
     lines = [f"if (GetBlockIdx(){' / GetTaskRatio()' if both else ''} < {tiling}.blockDim) {{"]
     if inside:
         choice = f"isLast ? tiling.last{kind} : tiling.stage{kind}"
         lines.insert(0, f"const stage{kind}::OpTiling &{tiling} = {choice};")
-    if again and part.reads_numbers:
+    if again and facts.reads_numbers:
         lines.append("    ForgetNumbers(workspace);")
     places = [_place(program, place, names, inside) for place in (*stage.inputs, *stage.outputs)]
     scratch = "scratchBehind" if stage in program.groups()[2] else "scratch"
     passed = ",\n        ".join((*places, f"workspace + tiling.{scratch}", tiling))
-    lines += [f"    stage{kind}::{part.entry}(", f"        {passed});", "}"]
+    lines += [f"    stage{kind}::{entry}(", f"        {passed});", "}"]
     if both:
         return ["{", *_indented(lines, 1), "}"] if inside else lines
-    guard = "if ASCEND_IS_AIC {" if part.on_cube else "if ASCEND_IS_AIV {"
+    guard = "if ASCEND_IS_AIC {" if facts.on_cube else "if ASCEND_IS_AIV {"
     return [guard, *_indented("\n".join(lines).split("\n"), 1), "}"]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
+from evokernel_core.ascendc.fusion.micro_batches import Chunked
 from evokernel_core.ascendc.fusion.program import Place, Program, Slot
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.print import chunked, together
-from evokernel_core.ascendc.print.chunked import Chunked
 from evokernel_core.ascendc.print.scheduling import batched
 from evokernel_core.domain.task import KernelTask
 
@@ -30,13 +30,13 @@ def single(stage: StageText, tensors: int) -> tuple[str, str]:
     passed = ", ".join(f"tensors[{index}]" for index in range(tensors))
     launch = f"    {stage.entry}<<<tiling.blockDim, nullptr, stream>>>({passed}, workspace, tiling);"
     tiling = f"{_tiling_head([stage])}\n{stage.tiling}"
-    return tiling, f"{_KERNEL_HEAD}\n{batched(stage.kernel)}\n{_LAUNCHER}{{\n{launch}\n}}\n"
+    return tiling, f"{_KERNEL_HEAD}\n{batched(stage)}\n{_LAUNCHER}{{\n{launch}\n}}\n"
 
 
 def _tiling_head(stages: Sequence[StageText]) -> str:
     """The includes that the tilings need."""
-    headers = ["cmath"] if any("std::sqrt" in stage.tiling for stage in stages) else []
-    return "".join(["#pragma once\n", *(f"#include <{name}>\n" for name in (*headers, "cstdint"))])
+    headers = sorted({"cstdint", *(name for stage in stages for name in stage.facts.tiling_headers)})
+    return "".join(["#pragma once\n", *(f"#include <{name}>\n" for name in headers)])
 
 
 def program(
@@ -48,17 +48,16 @@ def program(
         return _tiling(task, planned, stages, ["tiling.blockDim = tiling.stage0.blockDim;"]), _kernels(
             planned, stages
         )
-    parts = together.parts_of(stages)
-    kernels, launches = together.launches(task, planned, parts, name)
-    bodies = _namespaces([part.text for part in parts])
+    kernels, launches = together.launches(task, planned, stages, name)
+    bodies = _namespaces(list(map(together.part_text, stages)))
     text = "\n".join([_KERNEL_HEAD, *bodies, kernels, f"{_LAUNCHER}{{\n{launches}\n}}\n"])
-    return _tiling(task, planned, stages, together.block_dim(parts)), text
+    return _tiling(task, planned, stages, together.block_dim([stage.facts for stage in stages])), text
 
 
 def in_chunks(cut: Chunked, stages: Sequence[StageText], name: str) -> tuple[str, str]:
     """tiling.h and op_kernel.cpp of several kernels that take images in chunks."""
-    kernels, launch = chunked.launches(cut, name)
-    bodies = _namespaces([part.text for part in cut.parts])
+    kernels, launch = chunked.launches(cut, stages, name)
+    bodies = _namespaces(list(map(together.part_text, stages)))
     text = "\n".join([_KERNEL_HEAD, *bodies, kernels, f"{_LAUNCHER}{{\n{launch}\n}}\n"])
     slots = [_slot_bytes(slot) for slot in cut.planned.slots]
     body = chunked.tiling_body(cut, slots, "Aligned")
@@ -73,7 +72,7 @@ def _namespaces(texts: Sequence[str]) -> list[str]:
 
 
 def _kernels(planned: Program, stages: Sequence[StageText]) -> str:
-    bodies = _namespaces([batched(stage.kernel) for stage in stages])
+    bodies = _namespaces(list(map(batched, stages)))
     launches = [_launch(planned, number, stages) for number in range(len(planned.stages))]
     return "\n".join([_KERNEL_HEAD, *bodies, f"{_LAUNCHER}{{\n{chr(10).join(launches)}\n}}\n"])
 

@@ -6,15 +6,12 @@ the documentation of SyncAll and of CrossCoreSetFlag in mode 0 advises the batch
 
 from __future__ import annotations
 
-import re
+from evokernel_core.ascendc.kernels.family import StageText
 
-WAITS = re.compile(r"\bSyncAll\b|\bCrossCoreSetFlag<0\b")
-"""What makes all cores of a kind wait for each other; mode 0 of the flags does."""
-_ENTRY = 'extern "C" __global__'
+GLOBAL, BATCHED = 'extern "C" __global__', 'extern "C" __schedmode__(1) __global__'
+"""How a global function begins, without and with the batch mode."""
 
 
-def batched(kernel: str) -> str:
+def batched(stage: StageText) -> str:
     """The text of one kernel, in batch mode where its cores wait for each other."""
-    if not WAITS.search(kernel):
-        return kernel
-    return kernel.replace(_ENTRY, 'extern "C" __schedmode__(1) __global__')
+    return stage.kernel.replace(GLOBAL, BATCHED) if stage.facts.waits_for_all else stage.kernel

@@ -52,7 +52,7 @@ from evokernel_core.ascendc.ir.nodes import (
     flat,
 )
 from evokernel_core.ascendc.ir.steps import Kind, Part, Round, Step, is_one_step, parts_of, rounds
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import api_row
@@ -67,7 +67,8 @@ _IN_TILES = {Kind.LOAD: "CopyIn", Kind.COMPUTE: "Compute", Kind.STORE: "CopyOut"
 
 def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    return StageText(_tiling_text(kernel, task), _Printer(kernel, name).text(task), f"{name}_kernel")
+    tiling, text = _tiling_text(kernel, task), _Printer(kernel, name).text(task)
+    return StageText(tiling, text, f"{name}_kernel", facts_of(kernel))
 
 
 # -- tiling.h -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from evokernel_core.ascendc.kernels.argmax.lanes import LanesSchedule
 from evokernel_core.ascendc.kernels.argmax.problem import ARG_REDUCTIONS, ArgReduction, read_arg_reduction
 from evokernel_core.ascendc.kernels.argmax.rows import LongSchedule, ShortSchedule
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.settings import chosen
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -107,6 +107,7 @@ def _text(found: ArgReduction, item: Schedule, task: KernelTask, name: str) -> S
     return kernel_text(
         f"argmax/{_form(item)}",
         name,
+        VECTORS_ALONE,
         s=item,
         symbols=symbols_in(task, sizes.values()),
         type=CPP_TYPE[found.dtype],

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.matmul.family import side_context
 from evokernel_core.ascendc.kernels.matmul.problem import QUANT, Side, loops_of
 from evokernel_core.ascendc.kernels.reading import below_views
@@ -78,9 +78,11 @@ class AttentionSchedule(Settings):
 
 
 def _text(found: Attention, schedule: AttentionSchedule, task: KernelTask, name: str) -> StageText:
+    headers = () if found.scale is not None else ("cmath",)
     return kernel_text(
         "attention",
         name,
+        KernelFacts(Cores.BOTH, uses_workspace=True, tiling_headers=headers),
         class_name=class_name(name, ""),
         s=schedule,
         **_sizes(found, task),

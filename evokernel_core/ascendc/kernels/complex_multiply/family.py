@@ -12,7 +12,7 @@ from itertools import groupby
 from attrs import asdict, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.machine import TILE_FLAGS
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
@@ -145,6 +145,7 @@ def _text(found: Paired, item: PairedSchedule, task: KernelTask, name: str) -> S
     return kernel_text(
         "complex_multiply",
         name,
+        VECTORS_ALONE,
         s=item,
         x=parameter(found.x),
         w=parameter(found.w),

@@ -19,7 +19,7 @@ from evokernel_core.ascendc.kernels.conv_transpose.epilogue import write
 from evokernel_core.ascendc.kernels.conv_transpose.estimate import estimate_us
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import CONVOLUTION, Transposed, read_transposed
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule, memory_of, plan, turned_outputs
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.rendering import (
     addresses,
     class_name,
@@ -58,9 +58,16 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
     single = {key: getattr(found, key).cpp() for key in ("batch", "channels", "results")}
     several = {key: [item.cpp() for item in getattr(found, key)] for key in ("inputs", "kernel")}
     is_wide = found.dtype == "float32"
+    facts = KernelFacts(
+        Cores.BOTH,
+        waits_for_all=not schedule.own_weights,  # each packs a part of the weights that all read
+        uses_workspace=True,
+        reads_numbers=found.behind is not None and found.behind.epilogue.reads_numbers,
+    )
     return kernel_text(
         "conv_transpose",
         name,
+        facts,
         s=schedule,
         groups=found.groups,
         axes=list(zip(found.axes, "DHW", strict=True)),

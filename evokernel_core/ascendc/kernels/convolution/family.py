@@ -26,7 +26,7 @@ from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION, Con
 from evokernel_core.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import RING, ConvolutionSchedule, depth_of, whole
-from evokernel_core.ascendc.kernels.family import Move, StageText
+from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
 from evokernel_core.ascendc.kernels.rendering import render
 from evokernel_core.ascendc.kernels.space_to_depth.family import BITS, FIXED_PATTERNS
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -84,10 +84,20 @@ class ConvolutionFamily:
 
     def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
         schedule = _schedule(strategy)
-        context = _context(task, read_layer(task, chip), schedule, name, chip)
+        layer = read_layer(task, chip)
+        context = _context(task, layer, schedule, name, chip)
         form = "convolution/rows_" if schedule.keeps_rows else "convolution/"
         tiling, kernel = render(f"{form}tiling", **context), render(f"{form}kernel", **context)
-        return StageText(tiling, kernel, f"{name}_kernel")
+        return StageText(tiling, kernel, f"{name}_kernel", _facts(layer))
+
+
+def _facts(layer: Layer) -> KernelFacts:
+    """Results are handed over to vector cores, or all of them frame images that all cube cores read."""
+    framed, epilogue = layer.convolution.frame is not None, layer.epilogue
+    if epilogue is None and not framed:
+        return KernelFacts(Cores.CUBE)
+    reads_numbers = epilogue is not None and epilogue.reads_numbers
+    return KernelFacts(Cores.BOTH, waits_for_all=framed, uses_workspace=True, reads_numbers=reads_numbers)
 
 
 def _schedule(strategy: Strategy) -> _Schedule:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.indexed import IndexedSchedule, index_dtype, refusal_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
@@ -156,6 +156,7 @@ def _text(found: Bag, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
     return kernel_text(
         "embedding_bag",
         name,
+        VECTORS_ALONE,
         s=item,
         type=CPP_TYPE[found.dtype],
         width=ITEM_SIZE[found.dtype],

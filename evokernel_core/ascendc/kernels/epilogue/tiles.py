@@ -92,6 +92,11 @@ class Epilogue:
     plan: Plan
     source: str
 
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether the scalar unit reads device memory."""
+        return bool(access.as_numbers(self.plan, Form.REGION))
+
     def kernel(self, rows: int, columns: int, chip: Chip) -> Kernel | None:
         """The kernel for regions of at most ``rows`` x ``columns``, with the largest tiles that help;
         None where not even a row fits the unified buffer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.fused import columnwise, piecewise, pointwise, rowwise, shared, steps
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.plan import Plan
@@ -28,4 +28,10 @@ def build(planned: Plan, schedule: Schedule) -> Kernel:
 def stage_text(planned: Plan, schedule: Schedule, name: str) -> StageText:
     """The kernel as text."""
     kernel = build(planned, schedule)
-    return StageText(tiling_text(kernel), kernel.text(name), f"{name}_kernel")
+    return StageText(tiling_text(kernel), kernel.text(name), f"{name}_kernel", _facts(kernel))
+
+
+def _facts(kernel: Kernel) -> KernelFacts:
+    """Cores that share a row tell each other what they found, through the workspace."""
+    shared = kernel.exchanged > 0
+    return KernelFacts(waits_for_all=shared, uses_workspace=shared, reads_numbers=bool(kernel.numbers))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.gather import vector as take_gather
 from evokernel_core.ascendc.kernels.indexed import (
     IndexedSchedule,
@@ -157,6 +157,7 @@ def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> Stage
     return kernel_text(
         "gather",
         name,
+        VECTORS_ALONE,
         s=item,
         type=RAW[found.width],
         width=found.width,

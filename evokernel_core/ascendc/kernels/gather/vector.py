@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from evokernel_core.ascendc.kernels.candidates import Sizes
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.indexed import IndexedSchedule
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -94,6 +94,7 @@ def text(found: Take, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
     return kernel_text(
         "gather/vector",
         name,
+        VECTORS_ALONE,
         s=item,
         type=RAW[width],
         real="half" if width == 2 else "float",

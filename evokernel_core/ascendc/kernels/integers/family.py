@@ -13,7 +13,7 @@ from functools import lru_cache
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.machine import tile_start
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -194,9 +194,11 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
         {"name": name, "type": CPP_TYPE[output.dtype]}
         for name, output in zip(found.results, found.plan.outputs, strict=True)
     ]
+    numbers = any(not read["tile"] for read in reads)
     return kernel_text(
         "integers",
         name,
+        KernelFacts(reads_numbers=numbers),
         s=item,
         reads=reads,
         sources=list(dict.fromkeys(read["source"] for read in reads)),
@@ -212,7 +214,7 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
         divides_by_sizes=found.plan.divides_by_sizes,
         used_sizes={size_field(size): size for size in found.plan.sizes},
         nested=not found.plan.rows.is_one,
-        numbers=any(not read["tile"] for read in reads),
+        numbers=numbers,
         ub_bytes=_ub_bytes(found, item),
         symbols=symbols_in(task, [rows, columns, *extents.values(), *found.plan.sizes]),
         parameters=parameters_of(task, found.results),

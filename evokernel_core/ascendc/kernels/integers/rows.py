@@ -13,7 +13,7 @@ from functools import cache
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import class_name, parameter, parameters_of, render, symbols_in
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -194,7 +194,7 @@ def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -
         **sizes,
     }
     kernel = render(f"integers/{'scalar' if item.scalar else 'fold'}_kernel", **context)
-    return StageText(render("integers/rows_tiling", **context), kernel, f"{name}_kernel")
+    return StageText(render("integers/rows_tiling", **context), kernel, f"{name}_kernel", VECTORS_ALONE)
 
 
 FAMILY = SearchingFamily(

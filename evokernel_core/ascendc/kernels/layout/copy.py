@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.rendering import (
     RAW,
     addresses,
@@ -143,6 +143,7 @@ def text(layout: Layout, item: CopySchedule, task: KernelTask, name: str) -> Sta
     return kernel_text(
         "layout/copy",
         name,
+        VECTORS_ALONE,
         s=item,
         axes=count,
         boxes=boxes,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.ir.traffic import kernel_us
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.layout.tiles import (
     Extents,
     Sides,
@@ -203,6 +203,7 @@ def text(layout: Layout, turn: Turn, item: TurnSchedule, task: KernelTask, name:
     return kernel_text(
         "layout/transpose",
         name,
+        VECTORS_ALONE,
         s=item,
         axes=axes,
         start=box.from_start.cpp(),

@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from evokernel_core.ascendc.kernels.epilogue.cost import Cost, cost_of
 from evokernel_core.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
-from evokernel_core.ascendc.kernels.family import Move, StageText
+from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
 from evokernel_core.ascendc.kernels.matmul import schedule as schedules
 from evokernel_core.ascendc.kernels.matmul.problem import (
     PRODUCTS,
@@ -122,9 +122,15 @@ class MatmulFamily:
             raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
         epilogue = epilogue_text(found, schedule, chip, name)
         context = context_of(task, found.product, schedule, name, epilogue)
-        return StageText(
-            render("matmul/tiling", **context), render("matmul/kernel", **context), f"{name}_kernel"
-        )
+        tiling, kernel = render("matmul/tiling", **context), render("matmul/kernel", **context)
+        return StageText(tiling, kernel, f"{name}_kernel", _facts(found.epilogue))
+
+
+def _facts(epilogue: Epilogue | None) -> KernelFacts:
+    """Results are handed over to the vector cores where these do something to them."""
+    if epilogue is None:
+        return KernelFacts(Cores.CUBE)
+    return KernelFacts(Cores.BOTH, uses_workspace=True, reads_numbers=epilogue.reads_numbers)
 
 
 _TAKE = """\

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
 from evokernel_core.ascendc.kernels.pooling import rows_schedule as rows
 from evokernel_core.ascendc.kernels.pooling.planes_schedule import PlaneSchedule
@@ -21,6 +21,7 @@ from evokernel_core.ascendc.kernels.pooling.problem import (
     AVERAGE_POOLS,
     CONVOLUTIONS,
     MAX_POOLS,
+    Combine,
     Window,
     read_window,
 )
@@ -102,8 +103,11 @@ def _cost_us(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> float:
 
 def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageText:
     if isinstance(item, PlaneSchedule):
-        return kernel_text("pooling/plane", name, **planes_context(task, planes.as_planes(window), item))
-    return kernel_text("pooling/window", name, **rows_context(task, window, item))
+        return kernel_text(
+            "pooling/plane", name, VECTORS_ALONE, **planes_context(task, planes.as_planes(window), item)
+        )
+    facts = KernelFacts(reads_numbers=window.combine is Combine.WEIGHTED)
+    return kernel_text("pooling/window", name, facts, **rows_context(task, window, item))
 
 
 FAMILY = SearchingFamily(

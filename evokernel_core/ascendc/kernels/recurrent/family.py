@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.kernels.family import Move, StageText
+from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
 from evokernel_core.ascendc.kernels.recurrent import schedule as schedules
 from evokernel_core.ascendc.kernels.recurrent.estimate import LAG, estimate_us
 from evokernel_core.ascendc.kernels.recurrent.problem import (
@@ -97,7 +97,9 @@ class RecurrentFamily:
             **_sizes(found, task),
             **_parameters(found, task),
         }
-        return kernel_text("recurrent", name, **context)
+        # every core waits for the states of all hidden units
+        facts = KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
+        return kernel_text("recurrent", name, facts, **context)
 
 
 def _sizes(found: Recurrence, task: KernelTask) -> dict[str, Any]:

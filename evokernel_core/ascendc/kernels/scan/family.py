@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, symbols_in, tensors_of
 from evokernel_core.ascendc.kernels.scan.problem import SCAN, Scan, read_scan
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -66,6 +66,7 @@ def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> St
     return kernel_text(
         "scan/rows" if scan.in_rows else "scan/columns",
         name,
+        VECTORS_ALONE,
         s=context,
         type=CPP_TYPE[scan.dtype],
         narrow=scan.dtype != "float32",

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.indexed import (
     IndexedSchedule,
     index_dtype,
@@ -235,6 +235,7 @@ def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageTe
     return kernel_text(
         "scatter/elements" if item.picks else "scatter/rows",
         name,
+        VECTORS_ALONE,
         s=item,
         type=RAW[width] if found.kind == LAST else SUMMED[found.dtype],
         width=width,

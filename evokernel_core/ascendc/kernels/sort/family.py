@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.machine import tile_start
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, parameter, symbols_in, tensors_of
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -154,6 +154,7 @@ def _text(found: Sort, item: SortSchedule, task: KernelTask, name: str) -> Stage
     return kernel_text(
         "sort",
         name,
+        KernelFacts(uses_workspace=item.merges),
         s=item,
         type=CPP_TYPE[found.dtype],
         long=_is_long(item),

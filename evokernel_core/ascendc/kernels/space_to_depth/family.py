@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -143,6 +143,7 @@ def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> S
     return kernel_text(
         "space_to_depth",
         name,
+        VECTORS_ALONE,
         s=item,
         f=found,
         x=parameter(found.x),
