@@ -249,6 +249,13 @@ def seen(stage: StageText) -> tuple[KernelFacts, int]:
     ), len(kernel.parameters)
 
 
+def sizes_in(tiling: str, symbols: set[str]) -> tuple[set[str], set[str]]:
+    """The symbols that ComputeTiling makes variables of, and those that it uses."""
+    variable = r"const int64_t (\w+) = sizes\[\d+\];"
+    rest = re.sub(rf"{variable}|//.*", "", tiling)
+    return set(re.findall(variable, tiling)), symbols & set(re.findall(r"(?<!tiling\.)\b\w+\b", rest))
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_facts_are_those_of_the_text(name: str) -> None:
     for _, task, stage in kernels(name):
@@ -256,6 +263,8 @@ def test_facts_are_those_of_the_text(name: str) -> None:
         assert stage.facts == facts
         tensors = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
         assert parameters == tensors + len(task.graph.outputs) + 2
+        read, used = sizes_in(stage.tiling, {symbol.name for symbol in task.symbols})
+        assert read == used
 
 
 def test_the_examples_have_every_family_and_both_sides_of_every_fact() -> None:

@@ -8,7 +8,6 @@ lies at different places of that dimension.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 
 from attrs import evolve, frozen
@@ -19,7 +18,7 @@ from evokernel_core.ascendc.kernels.family import KernelFacts
 from evokernel_core.ascendc.kernels.pooling import family as windowed
 from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
 from evokernel_core.ascendc.lowering.pointwise import POINTWISE
-from evokernel_core.ascendc.shapes.sizes import extent, product
+from evokernel_core.ascendc.shapes.sizes import extent, names_in, product
 from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.graph import Arg, Graph, InputKind, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
@@ -115,14 +114,14 @@ def _maps_images(node: Node, read: list[tuple[Dim, ...]], name: str) -> bool:
 def _counts(args: Iterable[Arg], name: str) -> bool:
     """Whether a node computes with the number of images itself."""
     return any(
-        (isinstance(arg, SymbolicInt) and name in re.findall(r"\w+", arg.expression))
+        (isinstance(arg, SymbolicInt) and name in names_in(arg.expression))
         or (isinstance(arg, tuple) and _counts(arg, name))
         for arg in args
     )
 
 
 def _mentions(shape: Iterable[Dim], name: str) -> bool:
-    return any(name in re.findall(r"\w+", str(dim)) for dim in shape)
+    return any(name in names_in(dim) for dim in shape)
 
 
 def _leads(shape: tuple[Dim, ...], name: str) -> bool:

@@ -59,6 +59,11 @@ class Slot:
 
     values: tuple[tuple[str, int, Extent], ...]
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that its size depends on."""
+        return frozenset().union(*(size.symbols for _, _, size in self.values))
+
 
 @frozen
 class Program:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.lowering.program import camel
+from evokernel_core.ascendc.shapes.sizes import Extent
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
@@ -53,11 +54,31 @@ def class_name(name: str, suffix: str = "Kernel") -> str:
     return "".join(part.capitalize() for part in name.split("_") if part) + suffix
 
 
-def symbols_in(task: KernelTask, texts: Iterable[str]) -> list[tuple[int, str]]:
-    """The symbols that C++ expressions mention, each with its place among the sizes."""
-    joined = " ".join(texts)
-    words = set("".join(char if char.isalnum() or char == "_" else " " for char in joined).split())
-    return [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words]
+class Symbolic(Protocol):
+    """What is written as C++ expressions over some of a task's symbols."""
+
+    @property
+    def symbols(self) -> frozenset[str]: ...
+
+
+def symbols_of(task: KernelTask, written: Iterable[Symbolic]) -> list[tuple[int, str]]:
+    """The symbols of what a text says, each with its place among the sizes."""
+    used = frozenset().union(*(item.symbols for item in written))
+    return [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in used]
+
+
+def sized(
+    task: KernelTask, sizes: Mapping[str, Extent | Sequence[Extent]], also: Iterable[Symbolic] = ()
+) -> dict[str, Any]:
+    """Sizes under their names as C++ expressions, and ``symbols`` with what these take, and what is written
+    ``also``."""
+    several = {key: [item] if isinstance(item, Extent) else list(item) for key, item in sizes.items()}
+    texts = {
+        key: item.cpp() if isinstance(item, Extent) else [each.cpp() for each in item]
+        for key, item in sizes.items()
+    }
+    written = [each for items in several.values() for each in items]
+    return {**texts, "symbols": symbols_of(task, [*written, *also])}
 
 
 def tensors_of(task: KernelTask) -> list[str]:

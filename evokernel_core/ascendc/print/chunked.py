@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from textwrap import indent
 
@@ -10,6 +9,7 @@ from evokernel_core.ascendc.fusion.launches import Barrier, Order
 from evokernel_core.ascendc.fusion.micro_batches import Chunked
 from evokernel_core.ascendc.fusion.program import Place, Stage
 from evokernel_core.ascendc.kernels.family import Cores, StageText
+from evokernel_core.ascendc.kernels.rendering import Symbolic, symbols_of
 from evokernel_core.ascendc.print.scheduling import BATCHED
 from evokernel_core.ascendc.print.together import FRESH_NUMBERS, barrier_lines, declared, tensor_names
 from evokernel_core.ascendc.shapes.sizes import extent, product
@@ -56,9 +56,11 @@ def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> st
             call = f"stage{kind}::ComputeTiling({sizes}, scalars, coreNum, ubBytes, tiling.{field}{kind})"
             lines += [f"if (!{call}) {{", "    return false;", "}"]
             tilings.append((kind, f"tiling.{field}{kind}"))
+    slots = program.planned.slots
+    moved = {place: product(map(extent, spec.shape)) for place, spec in program.steps().items()}
     steps = {
         f"tiling.tensor{place.index}Step": (
-            f"static_cast<uint64_t>({product(map(extent, spec.shape)).cpp()}) * {ITEM_SIZE[spec.dtype]}"
+            f"static_cast<uint64_t>({moved[place].cpp()}) * {ITEM_SIZE[spec.dtype]}"
         )
         for place, spec in program.steps().items()
     }
@@ -68,12 +70,12 @@ def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> st
     if whole:
         lines += [
             "{ // what kernels write that take all images",
-            *_indented(_symbols(task, "sizes", whole.values()), 1),
+            *_indented(_symbols(task, "sizes", [slots[slot] for slot in whole]), 1),
         ]
         for slot, text in whole.items():
             lines += _indented([f"tiling.slot{slot} = offset;", f"offset += {aligned}({text});"], 1)
         lines.append("}")
-    lines += _symbols(task, "chunk", [*cut.values(), *steps.values()])
+    lines += _symbols(task, "chunk", [*(slots[slot] for slot in cut), *moved.values()])
     for slot, text in cut.items():
         step, times = f"tiling.slot{slot}Step", "2" if slot in program.rings() else "tiling.chunks"
         lines += [f"tiling.slot{slot} = offset;"]
@@ -98,11 +100,9 @@ def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> st
     )
 
 
-def _symbols(task: KernelTask, sizes: str, texts: Iterable[str]) -> list[str]:
-    """Variables for the symbols that expressions mention."""
-    used = {word for text in texts for word in re.findall(r"\w+", text)}
-    names = enumerate(symbol.name for symbol in task.symbols)
-    return [f"const int64_t {name} = {sizes}[{i}];" for i, name in names if name in used]
+def _symbols(task: KernelTask, sizes: str, written: Iterable[Symbolic]) -> list[str]:
+    """Variables for the symbols of what is written."""
+    return [f"const int64_t {name} = {sizes}[{i}];" for i, name in symbols_of(task, written)]
 
 
 def launches(program: Chunked, kinds: Sequence[StageText], name: str) -> tuple[str, str]:

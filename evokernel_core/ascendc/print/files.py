@@ -8,6 +8,7 @@ from textwrap import indent
 from evokernel_core.ascendc.fusion.micro_batches import Chunked
 from evokernel_core.ascendc.fusion.program import Place, Program, Slot
 from evokernel_core.ascendc.kernels.family import StageText
+from evokernel_core.ascendc.kernels.rendering import symbols_of
 from evokernel_core.ascendc.print import chunked, together
 from evokernel_core.ascendc.print.scheduling import batched
 from evokernel_core.domain.task import KernelTask
@@ -141,9 +142,7 @@ def _body(task: KernelTask, planned: Program, kinds: int, blocks: Sequence[str])
         call = f"stage{kind}::ComputeTiling(sizes, scalars, coreNum, ubBytes, tiling.stage{kind})"
         lines += [f"if (!{call}) {{", "    return false;", "}"]
     sizes = [_slot_bytes(slot) for slot in planned.slots]
-    used = {word for text in sizes for word in text.replace("(", " ").replace(")", " ").split()}
-    names = [symbol.name for symbol in task.symbols]
-    lines += [f"const int64_t {name} = sizes[{i}];" for i, name in enumerate(names) if name in used]
+    lines += [f"const int64_t {name} = sizes[{i}];" for i, name in symbols_of(task, planned.slots)]
     lines.append("uint64_t offset = 0;")
     for number, text in enumerate(sizes):
         lines += [f"tiling.slot{number} = offset;", f"offset += Aligned({text});"]

@@ -6,6 +6,7 @@ import keyword
 import math
 from collections.abc import Mapping
 
+from evokernel_core.ascendc.shapes.sizes import names_in
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, DTypeArg, GraphInput, InputKind, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
@@ -47,10 +48,11 @@ def symbol_sources(task: KernelTask) -> dict[str, tuple[str, int]]:
 
 def statements(task: KernelTask) -> list[str]:
     """The body of the reference: one line a node."""
+    used = frozenset().union(*map(names_in, _expressions(task)))
     lines = [
         f"{symbol} = {name}.size({axis})"
         for symbol, (name, axis) in symbol_sources(task).items()
-        if _mentions(task, symbol)
+        if symbol in used
     ]
     # a number was traced as a tensor, which most operations of ATen take no number for
     numbers = [python_name(item.name) for item in task.graph.inputs if item.kind is InputKind.SCALAR]
@@ -66,14 +68,6 @@ def statements(task: KernelTask) -> list[str]:
     results = [_argument(ref, several) for ref in task.graph.outputs]
     result = results[0] if len(results) == 1 else f"({', '.join(results)})"
     return [*lines, f"return {result}"]
-
-
-def _mentions(task: KernelTask, symbol: str) -> bool:
-    return any(_is_word(symbol, text) for text in _expressions(task))
-
-
-def _is_word(word: str, text: str) -> bool:
-    return word in "".join(char if char.isalnum() or char == "_" else " " for char in text).split()
 
 
 def _expressions(task: KernelTask) -> list[str]:

@@ -6,7 +6,6 @@ methods, whose parameters are what they use and do not define.
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -53,7 +52,7 @@ from evokernel_core.ascendc.ir.nodes import (
 )
 from evokernel_core.ascendc.ir.steps import Kind, Part, Round, Step, is_one_step, parts_of, rounds
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
-from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of
+from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of, symbols_of
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import api_row
 from evokernel_core.twin.isa import BLOCK_BYTES
@@ -117,15 +116,8 @@ def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
 
 def _symbols(expressions: Iterable[Expr], task: KernelTask) -> list[str]:
     """The symbols that sizes mention, from their places among the task's."""
-    factors = {factor for item in expressions if isinstance(item, Size) for factor in item.extent.factors}
-    names = {
-        node.id for factor in factors for node in ast.walk(ast.parse(factor)) if isinstance(node, ast.Name)
-    }
-    return [
-        f"const int64_t {symbol.name} = sizes[{place}];"
-        for place, symbol in enumerate(task.symbols)
-        if symbol.name in names
-    ]
+    written = [item.extent for item in expressions if isinstance(item, Size)]
+    return [f"const int64_t {name} = sizes[{place}];" for place, name in symbols_of(task, written)]
 
 
 def _field(item: Param) -> str:

@@ -38,6 +38,10 @@ class Axis:
     from_stride: Sum
     to_stride: Sum
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        return self.size.symbols | self.from_stride.symbols | self.to_stride.symbols
+
 
 @frozen
 class Box:
@@ -53,6 +57,12 @@ class Box:
     fill: int = 0
     left: int = 0
     right: int = 0
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that places and sizes depend on."""
+        axes = frozenset[str]().union(*(axis.symbols for axis in self.axes))
+        return self.from_start.symbols | self.to_start.symbols | axes
 
     @property
     def is_fill(self) -> bool:

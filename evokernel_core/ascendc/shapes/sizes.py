@@ -42,6 +42,11 @@ class Extent:
         return self.coefficient * math.prod(evaluate_dim(factor, sizes) for factor in self.factors)
 
     @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that the size depends on."""
+        return frozenset().union(*map(names_in, self.factors))
+
+    @property
     def constant(self) -> int | None:
         """The size where it does not depend on symbols."""
         return None if self.factors else self.coefficient
@@ -60,6 +65,13 @@ class Extent:
 
 
 ONE = Extent()
+
+
+@lru_cache(maxsize=1 << 14)
+def names_in(dim: Dim) -> frozenset[str]:
+    """The symbols of a size expression, which may divide as C++ does."""
+    nodes = ast.walk(ast.parse(str(dim), mode="eval"))
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -39,6 +39,11 @@ class Sum:
         return self.plus(other.times(Sum.number(-1)))
 
     @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that the sum depends on."""
+        return frozenset().union(*(term.symbols for term in self.terms))
+
+    @property
     def constant(self) -> int | None:
         """The value where it does not depend on symbols."""
         if not self.terms:

@@ -15,7 +15,7 @@ from evokernel_core.ascendc.kernels.argmax.problem import ARG_REDUCTIONS, ArgRed
 from evokernel_core.ascendc.kernels.argmax.rows import LongSchedule, ShortSchedule
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
-from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.settings import chosen
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -103,13 +103,12 @@ def _cost_us(found: ArgReduction, item: Schedule, sizes: Sizes, chip: Chip) -> f
 
 
 def _text(found: ArgReduction, item: Schedule, task: KernelTask, name: str) -> StageText:
-    sizes = {key: getattr(found, key).cpp() for key in ("outer", "steps", "lanes")}
+    sizes = sized(task, {key: getattr(found, key) for key in ("outer", "steps", "lanes")})
     return kernel_text(
         f"argmax/{_form(item)}",
         name,
         VECTORS_ALONE,
         s=item,
-        symbols=symbols_in(task, sizes.values()),
         type=CPP_TYPE[found.dtype],
         narrow=found.dtype != "float32",
         values=found.values,

@@ -8,7 +8,7 @@ the same time: scores are computed one step ahead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import evolve, frozen
@@ -18,7 +18,7 @@ from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.matmul.family import side_context
 from evokernel_core.ascendc.kernels.matmul.problem import QUANT, Side, loops_of
 from evokernel_core.ascendc.kernels.reading import below_views
-from evokernel_core.ascendc.kernels.rendering import class_name, kernel_text, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import class_name, kernel_text, parameters_of, sized
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.strided import NOWHERE, behind_views, expanded
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -99,18 +99,12 @@ def _text(found: Attention, schedule: AttentionSchedule, task: KernelTask, name:
 def _sizes(found: Attention, task: KernelTask) -> dict[str, Any]:
     """Sizes and operands for the templates, and the symbols that they name."""
     extents = {
-        key: getattr(found, key).cpp() for key in ("matrices", "sharing", "queries", "keys", "depth", "width")
+        key: getattr(found, key) for key in ("matrices", "sharing", "queries", "keys", "depth", "width")
     }
-    given = {"query": found.query, "key": found.key, "value": found.value, "mask": found.mask}
-    sides = {name: side_context(side, name) for name, side in given.items() if side is not None}
-    texts = [*extents.values()]
-    texts += [text for side in sides.values() for text in (side["pitch"], *_loop_sizes(side))]
-    symbols = symbols_in(task, texts)
-    return {**extents, "mask": None, **sides, "sides": list(sides.values()), "symbols": symbols}
-
-
-def _loop_sizes(side: Mapping[str, Any]) -> list[str]:
-    return [text for loop in side["loops"] for text in loop["sizes"]]
+    operands = {"query": found.query, "key": found.key, "value": found.value, "mask": found.mask}
+    given = {name: side for name, side in operands.items() if side is not None}
+    sides = {name: side_context(side, name) for name, side in given.items()}
+    return {**sized(task, extents, given.values()), "mask": None, **sides, "sides": list(sides.values())}
 
 
 def _scale(found: Attention) -> str:

@@ -15,7 +15,7 @@ from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.machine import TILE_FLAGS
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
@@ -141,7 +141,7 @@ def _strategy(found: Paired, item: PairedSchedule, move: str) -> Strategy:
 
 def _text(found: Paired, item: PairedSchedule, task: KernelTask, name: str) -> StageText:
     """What rotary embeddings do to queries and keys."""
-    sizes = {key: value.cpp() for key, value in asdict(found.grid, recurse=False).items()}
+    sizes = sized(task, asdict(found.grid, recurse=False))
     return kernel_text(
         "complex_multiply",
         name,
@@ -149,7 +149,6 @@ def _text(found: Paired, item: PairedSchedule, task: KernelTask, name: str) -> S
         s=item,
         x=parameter(found.x),
         w=parameter(found.w),
-        symbols=symbols_in(task, sizes.values()),
         parameters=parameters_of(task),
         **sizes,
     )

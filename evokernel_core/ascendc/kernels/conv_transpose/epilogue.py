@@ -157,10 +157,10 @@ def write(found: Behind, class_name: str, columns: str) -> EpilogueText:
         method("CopyOut", "const Region &part", result_copies(kernel, columns)),
         _ROWS_OF,
     ]
-    fields, assignments = shape_fields(kernel.plan, kernel.schedule)
+    behind = shape_fields(kernel.plan, kernel.schedule)
     constants = tiling_constants(kernel, needed_bytes(found, kernel))
     return EpilogueText(
         f"{constants}{_TILE_STEP_TEXT}",
-        tuple(fields), tuple(assignments), f"{_REGION}\n{tile_text(kernel, class_name)}", class_name,
+        behind, f"{_REGION}\n{tile_text(kernel, class_name)}", class_name,
         ", ".join(kernel.used_tensors), tuple(camel(item.name) for item in kernel.plan.outputs),
     )  # fmt: skip

@@ -24,7 +24,7 @@ from evokernel_core.ascendc.kernels.rendering import (
     addresses,
     class_name,
     kernel_text,
-    symbols_in,
+    sized,
     tensors_of,
 )
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -55,8 +55,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         epilogue = write(found.behind, class_name(name, "Steps"), "tiling_.volume")
     outputs = epilogue.outputs if epilogue is not None else ("outputAddress",)
     row_bytes, turn_bytes = memory_of(found, schedule)
-    single = {key: getattr(found, key).cpp() for key in ("batch", "channels", "results")}
-    several = {key: [item.cpp() for item in getattr(found, key)] for key in ("inputs", "kernel")}
+    sizes = {key: getattr(found, key) for key in ("batch", "channels", "results", "inputs", "kernel")}
     is_wide = found.dtype == "float32"
     facts = KernelFacts(
         Cores.BOTH,
@@ -71,15 +70,6 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         s=schedule,
         groups=found.groups,
         axes=list(zip(found.axes, "DHW", strict=True)),
-        symbols=symbols_in(
-            task,
-            [
-                *single.values(),
-                *several["inputs"],
-                *several["kernel"],
-                *(epilogue.assignments if epilogue is not None else ()),
-            ],
-        ),
         element=CPP_TYPE[found.dtype],
         width=ITEM_SIZE[found.dtype],
         moved="float" if is_wide else "half",
@@ -100,8 +90,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         x=names[found.x],
         weight=names[found.weight],
         bias=names[found.bias] if found.bias is not None else "",
-        **single,
-        **several,
+        **sized(task, sizes, [epilogue] if epilogue is not None else []),
     )
 
 

@@ -7,7 +7,6 @@ and the result lands where it belongs: nothing is transposed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from attrs import field, frozen
@@ -27,7 +26,7 @@ from evokernel_core.ascendc.kernels.convolution.padding import frame_tile_bytes,
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import RING, ConvolutionSchedule, depth_of, whole
 from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
-from evokernel_core.ascendc.kernels.rendering import render
+from evokernel_core.ascendc.kernels.rendering import render, sized
 from evokernel_core.ascendc.kernels.space_to_depth.family import BITS, FIXED_PATTERNS
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.lowering.program import camel
@@ -145,17 +144,7 @@ def _context(
     )
     tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
     tensors += epilogue.outputs if epilogue is not None else ["output"]
-    sizes = {
-        "batch": found.batch.cpp(),
-        "channels": found.channels.cpp(),
-        "outputs": found.outputs.cpp(),
-        "read": [each.cpp() for each in found.read],
-        "made": [each.cpp() for each in found.made],
-        "dilation": [each.cpp() for each in found.dilation],
-    }
-    flat = [each for value in sizes.values() for each in ([value] if isinstance(value, str) else value)]
-    flat += epilogue.assignments if epilogue is not None else ()
-    words = set(re.findall(r"\w+", " ".join(flat)))
+    sizes = {key: getattr(found, key) for key in ("batch", "channels", "outputs", "read", "made", "dilation")}
     return {
         "s": schedule,
         "c": found,
@@ -164,7 +153,6 @@ def _context(
         "x": camel(found.x),
         "weight": camel(found.weight),
         "bias": camel(found.bias) if found.bias is not None else "",
-        "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
         "type": CPP_TYPE[found.dtype],
         "quant": _QUANT[found.dtype],
         "name": name,
@@ -172,7 +160,7 @@ def _context(
         "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in tensors),
         "epilogue": epilogue,
         "size": ITEM_SIZE[found.dtype],
-        **sizes,
+        **sized(task, sizes, [epilogue] if epilogue is not None else []),
         **(_frame_context(found, stem, chip) if found.frame is not None else {}),
     }
 

@@ -16,7 +16,7 @@ from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.indexed import IndexedSchedule, index_dtype, refusal_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
@@ -150,8 +150,8 @@ def _strategy(found: Bag, item: IndexedSchedule, move: str) -> Strategy:
 
 def _text(found: Bag, item: IndexedSchedule, task: KernelTask, name: str) -> StageText:
     """Rows into the unified buffer, halves onto each other, the result back."""
-    sizes = {key: getattr(found, key).cpp() for key in ("rows", "run", "bags", "count")}
-    length = found.length.cpp() if found.length is not None else None
+    extents = {key: getattr(found, key) for key in ("rows", "run", "bags", "count")}
+    lengths = [] if found.length is None else [found.length]
     given = (found.table, found.indices[0], found.offsets and found.offsets[0], found.weights)
     return kernel_text(
         "embedding_bag",
@@ -166,14 +166,13 @@ def _text(found: Bag, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
         mode=found.mode,
         padding=found.padding,
         whole=found.whole,
-        length=length,
+        length=lengths[0].cpp() if lengths else None,
         most_run=MOST_RUN,
         most_bags=_BAGS,
         ub_bytes=_ub_bytes(found, item),
-        symbols=symbols_in(task, [*sizes.values(), length or ""]),
         parameters=parameters_of(task),
         arguments=", ".join(parameter(tensor) for tensor in given if tensor),
-        **sizes,
+        **sized(task, extents, lengths),
     )
 
 

@@ -20,7 +20,7 @@ from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput, PlanOutpu
 from evokernel_core.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.ascendc.kernels.fused.rows import needs_count
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.ascendc.kernels.fused.tiling import shape_fields
+from evokernel_core.ascendc.kernels.fused.tiling import ShapeFields, shape_fields
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, instruction_lines
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
@@ -139,16 +139,20 @@ class Epilogue:
 
 @frozen
 class EpilogueText:
-    """What the templates of a result's family put around it: ``fields`` of OpTiling and the statements
-    that set them, the constants of tiling.h and of the kernel, and the class with its ``arguments``."""
+    """What the templates of a result's family put around it: ``shape``, what it adds to OpTiling, the
+    constants of tiling.h and of the kernel, and the class with its ``arguments``."""
 
     constants: str
-    fields: tuple[str, ...]
-    assignments: tuple[str, ...]
+    shape: ShapeFields
     kernel: str
     class_name: str
     arguments: str
     outputs: tuple[str, ...]
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that its part of ComputeTiling takes."""
+        return self.shape.symbols
 
 
 def write(
@@ -167,11 +171,11 @@ def write(
         _ROWS_OF,
     ]
     text = tile_text(kernel, class_name)
-    fields, assignments = shape_fields(kernel.plan, kernel.schedule)
+    shape = shape_fields(kernel.plan, kernel.schedule)
     constants = tiling_constants(kernel, kernel.layout.total)
     arguments = [memory if name == camel(found.source) else name for name in kernel.used_tensors]
     return EpilogueText(
-        constants, tuple(fields), tuple(assignments), f"{REGION}\n{text}", class_name,
+        constants, shape, f"{REGION}\n{text}", class_name,
         ", ".join(arguments), tuple(camel(item.name) for item in kernel.plan.outputs),
     )  # fmt: skip
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from textwrap import indent
 
+from attrs import frozen
+
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.plan import Plan
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.ascendc.kernels.fused.shared import MOST_SHARERS, point_bytes
 from evokernel_core.ascendc.kernels.fused.steps import MOST_STEPS, lanes_per_block
 from evokernel_core.ascendc.lowering.program import camel, size_field
-from evokernel_core.ascendc.shapes.sizes import product
+from evokernel_core.ascendc.shapes.sizes import names_in, product
 from evokernel_core.domain.tensor import ITEM_SIZE
 
 _OF_LANES = (
@@ -206,11 +208,11 @@ _WORKSPACE = "2 * tiling.rowsAtOnce * MOST_EXCHANGED * MOST_SHARERS * sizeof(flo
 def tiling_text(kernel: Kernel) -> str:
     """What a kernel needs in tiling.h: its constants, the struct and the host function."""
     plan, schedule = kernel.plan, kernel.schedule
-    extra, assignments = shape_fields(plan, schedule)
+    shape = shape_fields(plan, schedule)
     own = [item for item in _FIELDS[schedule.form] if item != _PART_OF_STEPS or not schedule.whole]
-    fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *own, *extra]
+    fields = ["uint32_t blockDim", "uint64_t workspaceBytes", *own, *shape.fields]
     text = _WHOLE if schedule.whole else _BODY[schedule.form]
-    body = "\n".join([*_sizes(plan, assignments), *_checks(schedule), *assignments, text.rstrip()])
+    body = "\n".join([*_sizes(plan, shape), *_checks(schedule), *shape.assignments, text.rstrip()])
     body += f"\ntiling.workspaceBytes = {_WORKSPACE if kernel.exchanged else 0};\nreturn true;"
     helpers = _CEIL_DIV + ("\n" + _ROUND_UP if "RoundUp(" in body else "")
     helpers += "\n" + _LEAST if "Least(" in body else ""
@@ -275,40 +277,54 @@ def _has_row_outputs(plan: Plan) -> bool:
     return any(output.domain == 1 for output in plan.outputs)
 
 
-def shape_fields(plan: Plan, schedule: Schedule) -> tuple[list[str], list[str]]:
+@frozen
+class ShapeFields:
+    """``fields`` of OpTiling, the ``assignments`` that set them, and the ``symbols`` that these take."""
+
+    fields: tuple[str, ...]
+    assignments: tuple[str, ...]
+    symbols: frozenset[str]
+
+
+def shape_fields(plan: Plan, schedule: Schedule) -> ShapeFields:
     """Further fields and what sets them: loops, sizes used as numbers, run-time numbers."""
     fields: list[str] = []
     lines: list[str] = []
+    used: list[frozenset[str]] = []
     if schedule.form in IN_PIECES:
         pieces = product((plan.leading, plan.mid))
         fields.append("uint64_t mid")
         lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")
         lines.append(f"tiling.pieces = static_cast<uint64_t>({pieces.cpp()});")
+        used += [plan.mid.symbols, pieces.symbols]
     elif schedule.form in IN_LANES:
         lines.append(f"tiling.steps = static_cast<uint64_t>({plan.mid.cpp()});")
+        used.append(plan.mid.symbols)
     elif plan.outer:
         fields.append("uint64_t mid")
         lines.append(f"tiling.mid = static_cast<uint64_t>({plan.mid.cpp()});")
+        used.append(plan.mid.symbols)
     first = 1 if plan.leading.is_one else 0
     for axis, loop in enumerate(plan.outer[first:], first):
         fields.append(f"uint64_t outer{axis}")
         lines.append(f"tiling.outer{axis} = static_cast<uint64_t>({loop.cpp()});")
+        used.append(loop.symbols)
     for expression in dict.fromkeys(value.detail for value in plan.values() if value.op == "size"):
         fields.append(f"float {size_field(expression)}")
         lines.append(f"tiling.{size_field(expression)} = static_cast<float>({expression});")
-    used = {value.detail for value in plan.values() if value.op == "scalar"}
+        used.append(names_in(expression))
+    asked = {value.detail for value in plan.values() if value.op == "scalar"}
     for position, name in enumerate(plan.scalars):
-        if name in used:
+        if name in asked:
             fields.append(f"float {camel(name)}Scalar")
             lines.append(f"tiling.{camel(name)}Scalar = scalars[{position}];")
-    return fields, lines
+    return ShapeFields(tuple(fields), tuple(lines), frozenset().union(*used))
 
 
-def _sizes(plan: Plan, assignments: list[str]) -> list[str]:
+def _sizes(plan: Plan, shape: ShapeFields) -> list[str]:
+    used = plan.rows.symbols | plan.inner.symbols | shape.symbols
+    lines = [f"const int64_t {name} = sizes[{i}];" for i, name in enumerate(plan.symbols) if name in used]
     rows, columns = plan.rows.cpp(), plan.inner.cpp()
-    text = " ".join([rows, columns, *assignments])
-    names = "".join(char if char.isalnum() or char == "_" else " " for char in text).split()
-    lines = [f"const int64_t {name} = sizes[{i}];" for i, name in enumerate(plan.symbols) if name in names]
     return [*lines, f"const int64_t rowCount = {rows};", f"const int64_t columnCount = {columns};"]
 
 

@@ -22,7 +22,7 @@ from evokernel_core.ascendc.kernels.indexed import (
     steps_from,
 )
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.graph import ValueRef
@@ -151,7 +151,7 @@ def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> Stage
     """Copies from device memory to device memory by way of the unified buffer, or rows to pick from there."""
     if item.picks:
         return take_gather.text(found, item, task, name)
-    sizes = {key: getattr(found, key).cpp() for key in ("outer", "count", "lanes", "run")}
+    sizes = {key: getattr(found, key) for key in ("outer", "count", "lanes", "run")}
     indices = [{"type": CPP_TYPE[dtype], "size": size.cpp()} for _, dtype, size in found.indices]
     arguments = [found.source, *(source for source, _, _ in found.indices)]
     return kernel_text(
@@ -165,10 +165,9 @@ def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> Stage
         shared=found.shared,
         wraps=found.wraps,
         ub_bytes=_ub_bytes(found, item),
-        symbols=symbols_in(task, [*sizes.values(), *(index["size"] for index in indices)]),
         parameters=parameters_of(task),
         arguments=", ".join(map(parameter, arguments)),
-        **sizes,
+        **sized(task, sizes, [size for _, _, size in found.indices]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evokernel_core.ascendc.kernels.candidates import Sizes
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.indexed import IndexedSchedule
-from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -90,7 +90,7 @@ def text(found: Take, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
     """The kernel of a schedule."""
     source, dtype, size = found.indices[0]
     width = width_of(found)
-    sizes = {"outer": found.outer.cpp(), "count": found.count.cpp(), "size": size.cpp()}
+    sizes = sized(task, {"outer": found.outer, "count": found.count, "size": size})
     return kernel_text(
         "gather/vector",
         name,
@@ -104,7 +104,6 @@ def text(found: Take, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
         shared=found.shared,
         wraps=found.wraps,
         ub_bytes=ub_bytes(found, item) + _TOP,
-        symbols=symbols_in(task, sizes.values()),
         parameters=parameters_of(task),
         arguments=", ".join(map(parameter, (found.source, source))),
         **sizes,

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.machine import tile_start
-from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.legalization.division import MOST_BY_DIGITS
@@ -180,11 +180,11 @@ def _start_of(found: Integers, item: Read) -> str:
 def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -> StageText:
     starts = {read.name: _start_of(found, read) for read in found.plan.reads}
     extents = {
-        f"extent{atom}": found.plan.atoms[atom].cpp()
+        f"extent{atom}": found.plan.atoms[atom]
         for atom in range(found.plan.row_atoms)
         if any(f"extent{atom}" in start for start in starts.values())
     }
-    rows, columns = found.plan.rows.cpp(), found.plan.columns.cpp()
+    sizes = {"rows": found.plan.rows, "columns": found.plan.columns}
     reads = [
         {"name": camel(read.name), "source": parameter(read.source, found.results),
          "type": CPP_TYPE[read.dtype], "start": starts[read.name], "tile": read.columns}
@@ -207,16 +207,14 @@ def _text(found: Integers, item: IntegerSchedule, task: KernelTask, name: str) -
         step=found.step,
         helpers=found.program.helpers | (found.step.helpers if found.step is not None else set()),
         wide=found.program.divided_bits > BITS,
-        extents=extents,
-        rows=rows,
-        columns=columns,
+        extents={key: item.cpp() for key, item in extents.items()},
         most_size=MOST_BY_DIGITS if found.plan.divides_by_sizes else -1 - SIGN,
         divides_by_sizes=found.plan.divides_by_sizes,
         used_sizes={size_field(size): size for size in found.plan.sizes},
         nested=not found.plan.rows.is_one,
         numbers=numbers,
         ub_bytes=_ub_bytes(found, item),
-        symbols=symbols_in(task, [rows, columns, *extents.values(), *found.plan.sizes]),
+        **sized(task, sizes, [*extents.values(), found.plan]),
         parameters=parameters_of(task, found.results),
     )
 

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import class_name, parameter, parameters_of, render, symbols_in
+from evokernel_core.ascendc.kernels.rendering import class_name, parameter, parameters_of, render, sized
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.legalization.graph import Read, WordPlan, Written
@@ -171,7 +171,7 @@ def _combined(kind: str, dtype: str) -> str:
 
 
 def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -> StageText:
-    sizes = {"rows": found.rows.cpp(), "columns": found.columns.cpp()}
+    sizes = sized(task, {"rows": found.rows, "columns": found.columns})
     start = _neutral(found.kind, found.dtype)
     low, high = Arithmetic(Words(), WIDTHS[found.dtype]).number(start).low, start >> BITS
     context: Mapping[str, object] = {
@@ -188,7 +188,6 @@ def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -
         "start_low": literal(low),
         "start_high": literal(high),
         "ub_bytes": _ub_bytes(found, item),
-        "symbols": symbols_in(task, sizes.values()),
         "source": parameter(found.source),
         "parameters": parameters_of(task),
         **sizes,

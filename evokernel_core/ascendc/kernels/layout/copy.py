@@ -15,7 +15,7 @@ from evokernel_core.ascendc.kernels.rendering import (
     kernel_text,
     parameter,
     parameters_of,
-    symbols_in,
+    symbols_of,
 )
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import Axis, Box, Layout
@@ -152,7 +152,7 @@ def text(layout: Layout, item: CopySchedule, task: KernelTask, name: str) -> Sta
         padded=padded,
         width=layout.width,
         type=RAW[layout.width],
-        symbols=symbols_in(task, [str(box) for box in boxes]),
+        symbols=symbols_of(task, layout.boxes),
         sources=sources,
         declared=addresses(*sources, "output"),
         arguments=", ".join((*sources, "output")),

@@ -19,7 +19,7 @@ from evokernel_core.ascendc.kernels.layout.tiles import (
     squares,
     transposed,
 )
-from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_of
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import Layout
 from evokernel_core.ascendc.shapes.sums import ZERO
@@ -218,7 +218,7 @@ def text(layout: Layout, turn: Turn, item: TurnSchedule, task: KernelTask, name:
         word_bytes=max(width, 2),
         type=RAW[width],
         word=RAW[max(width, 2)],
-        symbols=symbols_in(task, [*axes, box.from_start.cpp()]),
+        symbols=symbols_of(task, [*box.axes, box.from_start]),
         source=parameter(box.source),
         parameters=parameters_of(task),
     )

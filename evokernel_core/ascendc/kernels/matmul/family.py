@@ -7,7 +7,6 @@ panels along k pass through L1 and L0 in two slots.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +28,7 @@ from evokernel_core.ascendc.kernels.matmul.problem import (
     read_product,
 )
 from evokernel_core.ascendc.kernels.matmul.schedule import MOST_HANDED, MatmulSchedule, strategy_of
-from evokernel_core.ascendc.kernels.rendering import render
+from evokernel_core.ascendc.kernels.rendering import Symbolic, render, sized
 from evokernel_core.ascendc.kernels.strided import FRONTS, SWAPS
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.lowering.opset import fused_ops
@@ -175,19 +174,15 @@ def context_of(
     """What the templates of a product are filled with."""
     tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
     tensors += epilogue.outputs if epilogue is not None else ["output"]
-    sizes = {key: getattr(found, key).cpp() for key in ("batch", "m", "n", "k")}
+    sizes = {key: getattr(found, key) for key in ("batch", "m", "n", "k")}
     sides = {"a": side_context(found.a, "a"), "b": side_context(found.b, "b")}
-    expressions = [*sizes.values(), *(side["pitch"] for side in sides.values())]
-    expressions += [text for side in sides.values() for loop in side["loops"] for text in loop["sizes"]]
-    expressions += epilogue.assignments if epilogue is not None else ()
-    words = {word for text in expressions for word in re.findall(r"\w+", text)}
+    also: list[Symbolic] = [found.a, found.b, *([epilogue] if epilogue is not None else [])]
     return {
         "s": schedule,
         "splits": found.splits,
         "triangle": found.triangle,
         "relu": found.relu,
         "zeros": found.splits or found.triangle,  # some results are sums over nothing
-        "symbols": [(i, symbol.name) for i, symbol in enumerate(task.symbols) if symbol.name in words],
         "type": CPP_TYPE[found.dtype],
         "out_type": CPP_TYPE[found.out_dtype],
         "quant": QUANT[found.out_dtype],
@@ -197,7 +192,7 @@ def context_of(
         "epilogue": epilogue,
         "handed": 2 * schedule.parts,
         "out_size": ITEM_SIZE[found.out_dtype],
-        **sizes,
+        **sized(task, sizes, also),
         **sides,
     }
 
@@ -211,7 +206,6 @@ def side_context(side: Side, letter: str) -> dict[str, Any]:
             "size": loop.size.cpp(),
             "within": "" if loop.within.is_one else loop.within.cpp(),
             "wraps": loop.wraps,
-            "sizes": (loop.stride.cpp(), loop.size.cpp(), loop.within.cpp()),
         }
         for index, loop in enumerate(side.loops)
     ]

@@ -45,6 +45,12 @@ class Side:
     pitch: Extent
     loops: tuple[Loop, ...]
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that places in memory depend on."""
+        parts = [extent for loop in self.loops for extent in (loop.stride, loop.size, loop.within)]
+        return frozenset().union(*(part.symbols for part in (self.pitch, *parts)))
+
 
 @frozen
 class Triangle:

@@ -10,7 +10,7 @@ from evokernel_core.ascendc.kernels.pooling import rows_schedule as schedules
 from evokernel_core.ascendc.kernels.pooling.planes_schedule import PlaneSchedule
 from evokernel_core.ascendc.kernels.pooling.problem import Combine, Window
 from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
-from evokernel_core.ascendc.kernels.rendering import parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import parameter, parameters_of, symbols_of
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.lowering.program import literal
 from evokernel_core.domain.task import KernelTask
@@ -100,7 +100,7 @@ def _common(task: KernelTask, window: Window) -> dict[str, Any]:
         "scale": _scale(window),
         "parameters": parameters_of(task, outputs),
         "arguments": ", ".join((*read, *sorted(outputs, reverse=True))),
-        "symbols": symbols_in(task, [each.cpp() for each in extents]),
+        "symbols": symbols_of(task, extents),
     }
 
 

@@ -27,7 +27,7 @@ from evokernel_core.ascendc.kernels.rendering import (
     addresses,
     class_name,
     kernel_text,
-    symbols_in,
+    sized,
     tensors_of,
 )
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -104,8 +104,7 @@ class RecurrentFamily:
 
 def _sizes(found: Recurrence, task: KernelTask) -> dict[str, Any]:
     """Sizes for the templates, and the symbols that they name."""
-    extents = {key: getattr(found, key).cpp() for key in ("steps", "batch", "hidden")}
-    return {**extents, "symbols": symbols_in(task, extents.values())}
+    return sized(task, {key: getattr(found, key) for key in ("steps", "batch", "hidden")})
 
 
 def _parameters(found: Recurrence, task: KernelTask) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
-from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, symbols_in, tensors_of
+from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, sized, tensors_of
 from evokernel_core.ascendc.kernels.scan.problem import SCAN, Scan, read_scan
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -48,7 +48,7 @@ class ScanSchedule(Settings):
 
 
 def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> StageText:
-    sizes = {key: getattr(scan, key).cpp() for key in ("outer", "length", "inner")}
+    sizes = sized(task, {key: getattr(scan, key) for key in ("outer", "length", "inner")})
     # the code calls its operands by what they are for
     names = {scan.input: "input", scan.mask: "inputMask"}
     tensors = [names.get(item, f"unused{index}") for index, item in enumerate(tensors_of(task))]
@@ -77,7 +77,6 @@ def _text(scan: Scan, schedule: ScanSchedule, task: KernelTask, name: str) -> St
         reverse=scan.reverse,
         exclusive=scan.exclusive,
         masked=bool(scan.mask),
-        symbols=symbols_in(task, sizes.values()),
         parameters=addresses(*tensors, "output"),
         used=", ".join(("input", *(["inputMask"] if scan.mask else []), "output")),
         **sizes,

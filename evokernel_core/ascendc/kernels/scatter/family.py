@@ -24,7 +24,7 @@ from evokernel_core.ascendc.kernels.indexed import (
     steps_from,
 )
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
@@ -227,7 +227,7 @@ def _strategy(found: Put, item: PutSchedule, move: str) -> Strategy:
 
 def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageText:
     """Two forms: runs are written by copies, elements by the scalar unit."""
-    sizes = {key: getattr(found, key).cpp() for key in ("outer", "size", "count", "run")}
+    sizes = {key: getattr(found, key) for key in ("outer", "size", "count", "run")}
     width = ITEM_SIZE[found.dtype]
     indices = [{"type": CPP_TYPE[dtype], "size": size.cpp()} for _, dtype, size in found.places]
     read = [] if found.source is None else [found.source]
@@ -250,10 +250,9 @@ def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageTe
         parts=found.parts,
         neutral=_NEUTRAL[found.kind] if found.parts else "",
         ub_bytes=_ub_bytes(found, item),
-        symbols=symbols_in(task, [*sizes.values(), *(index["size"] for index in indices)]),
         parameters=parameters_of(task),
         arguments=", ".join(map(parameter, arguments)),
-        **sizes,
+        **sized(task, sizes, [size for _, _, size in found.places]),
     )
 
 

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.machine import tile_start
-from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, parameter, symbols_in, tensors_of
+from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, parameter, sized, tensors_of
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.sort.problem import SORT, Sort, read_sort
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -147,7 +147,7 @@ def _cost_us(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> float
 
 def _text(found: Sort, item: SortSchedule, task: KernelTask, name: str) -> StageText:
     """One kernel with two forms: whole rows, and the best of long ones."""
-    sizes = {key: getattr(found, key).cpp() for key in ("rows", "columns", "keep")}
+    sizes = sized(task, {key: getattr(found, key) for key in ("rows", "columns", "keep")})
     arguments = [parameter(source, _RESULTS) for source in (found.source, found.numbers) if source]
     results = [key for key in _RESULTS if key in found.results]
     inputs = [parameter(source, _RESULTS) for source in tensors_of(task)]
@@ -166,7 +166,6 @@ def _text(found: Sort, item: SortSchedule, task: KernelTask, name: str) -> Stage
         values="values" in results,
         indices="indices" in results,
         ub_bytes=ub_bytes(found, item),
-        symbols=symbols_in(task, sizes.values()),
         parameters=addresses(*inputs, *found.results),
         arguments=", ".join((*arguments, *results, *(["workspace"] if item.merges else []))),
         **sizes,

@@ -15,7 +15,7 @@ from attrs import frozen
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, symbols_in
+from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.graph import literal
@@ -137,9 +137,6 @@ def _cost_us(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> f
 
 def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> StageText:
     """What convolutions need of their input before the cube cores read it."""
-    images = found.images.cpp()
-    sizes = [each.cpp() for each in found.sizes]
-    made = [each.cpp() for each in found.made]
     return kernel_text(
         "space_to_depth",
         name,
@@ -150,11 +147,8 @@ def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> S
         bits=BITS[found.size],
         unit=UNIT,
         fixed_pattern=FIXED_PATTERNS.get(found.phases, 0),
-        symbols=symbols_in(task, [images, *sizes, *made]),
         parameters=parameters_of(task),
-        images=images,
-        sizes=sizes,
-        made=made,
+        **sized(task, {key: getattr(found, key) for key in ("images", "sizes", "made")}),
     )
 
 
