@@ -11,13 +11,13 @@ from functools import cache
 
 import pytest
 from attrs import evolve, fields
+from evokernel_core.ascendc.kernels.fused.plan import plan
 
 from evokernel_core.ascendc.fusion.program import family_of_task, plan_program
 from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
 from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.fused.family import FusedFamily
-from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import refusal, strategy_of
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.kernels.registry import FAMILIES

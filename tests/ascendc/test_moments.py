@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.kernels.fused.pairs import online_pairs
-from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import initial
+from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip

@@ -9,10 +9,10 @@ import pytest
 
 from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.features import task_features
-from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import initial, moves, refusal
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.lowering.opset import fused_ops
+from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask

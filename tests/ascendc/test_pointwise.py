@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import moves
+from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.twin.chip import load_chip
 
 erf = np.vectorize(math.erf, otypes=[np.float64])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
+from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import write
-from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import forms, initial, moves
 from evokernel_core.ascendc.kernels.fused.settings import Form
+from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus

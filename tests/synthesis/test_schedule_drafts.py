@@ -9,10 +9,10 @@ import pytest
 
 from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
-from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.fused.tile import build
+from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy

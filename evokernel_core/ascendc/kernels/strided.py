@@ -12,14 +12,12 @@ from attrs import evolve, frozen
 
 from evokernel_core.ascendc.shapes.boxes import dimension_order
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent
-from evokernel_core.ascendc.shapes.views import SAME_ORDER
+from evokernel_core.ascendc.shapes.views import BROADCASTS, PERMUTATIONS, SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
-SWAPS = frozenset({"aten.t.default", "aten.transpose.int", "aten.permute.default"})
-EXPANDS = frozenset({"aten.expand.default", "aten.broadcast_to.default"})
 FRONTS = frozenset({"aten.slice.Tensor"})
 """Views of the first elements along a dimension."""
 NOWHERE = Extent(0)
@@ -67,9 +65,9 @@ def behind_views(task: KernelTask, ref: ValueRef) -> tuple[str, tuple[Group, ...
 
 def _through(node: Node, groups: tuple[Group, ...]) -> tuple[Group, ...]:
     shape = node.outputs[0].shape
-    if node.op in SWAPS:
+    if node.op in PERMUTATIONS:
         return tuple(groups[dim] for dim in dimension_order(node, len(groups)))
-    if node.op in EXPANDS:
+    if node.op in BROADCASTS:
         return expanded(groups, shape)
     if node.op in SAME_ORDER:
         return regrouped(groups, shape)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput
 from evokernel_core.ascendc.lowering.values import (
     BINARY,
     MIRRORED,

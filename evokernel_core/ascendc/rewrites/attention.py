@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.attention.family import ATTENTION
-from evokernel_core.ascendc.kernels.strided import EXPANDS
 from evokernel_core.ascendc.rewrites.wide_attention import in_parts
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.ascendc.shapes.sizes import extent
-from evokernel_core.ascendc.shapes.views import SAME_ORDER
+from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.graph import Arg, DTypeArg, Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
@@ -131,7 +130,7 @@ class _Search:
             node = self._nodes[ref.name]
             if self._readers[ref.name] > 1:
                 return None
-            whole = node.op in EXPANDS and self._has_shape_of(next(iter(node.operands())), node)
+            whole = node.op in BROADCASTS and self._has_shape_of(next(iter(node.operands())), node)
             if node.op not in SAME_ORDER and not whole:
                 return node
             ref = next(iter(node.operands()))

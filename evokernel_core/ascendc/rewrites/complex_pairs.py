@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED, sharing
-from evokernel_core.ascendc.kernels.strided import EXPANDS, SWAPS
 from evokernel_core.ascendc.rewrites.complex_parts import REAL, Complex, size_argument
 from evokernel_core.ascendc.rewrites.layout import viewed
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.ascendc.shapes.boxes import dimension_order
-from evokernel_core.ascendc.shapes.views import SAME_ORDER
+from evokernel_core.ascendc.shapes.views import BROADCASTS, PERMUTATIONS, SAME_ORDER
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
@@ -25,10 +24,10 @@ def pairs_of(writer: GraphWriter, node: Node, value: Complex, rank: int) -> Valu
     shape = (*node.outputs[0].shape, 2)
     if node.op in SAME_ORDER:
         return viewed(writer, value.pairs, shape)
-    if node.op in EXPANDS:
+    if node.op in BROADCASTS:
         sizes = tuple(map(size_argument, shape))
         return writer.call("aten.expand.default", value.pairs, sizes, shape=shape, dtype=REAL)
-    if node.op in SWAPS:
+    if node.op in PERMUTATIONS:
         order = (*dimension_order(node, rank), rank)
         return writer.call("aten.permute.default", value.pairs, order, shape=shape, dtype=REAL)
     if node.op in _ALONG_A_DIMENSION:

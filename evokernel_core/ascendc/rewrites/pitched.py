@@ -12,9 +12,9 @@ import math
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
-from evokernel_core.ascendc.kernels.strided import SWAPS
 from evokernel_core.ascendc.rewrites.picking import as_arg, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
+from evokernel_core.ascendc.shapes.views import PERMUTATIONS
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim, evaluate_dim
 from evokernel_core.twin.api import most_of
@@ -93,7 +93,7 @@ def aligned_operands(
 
 def _operand(ref: ValueRef, writer: GraphWriter, is_left: bool) -> _Operand:
     node = next((node for node in writer.nodes if node.name == ref.name), None)
-    swapped = node is not None and node.op in SWAPS
+    swapped = node is not None and node.op in PERMUTATIONS
     value = next(iter(node.operands())) if node is not None and swapped else ref
     rows, length = (evaluate_dim(dim, writer.sizes) for dim in writer.shape(value))
     return _Operand(value, swapped, rows, length, is_left is not swapped, ITEM_SIZE[writer.spec(ref).dtype])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.kernels.strided import SWAPS
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.ascendc.shapes.boxes import dimension_order
+from evokernel_core.ascendc.shapes.views import PERMUTATIONS
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 
 
@@ -22,4 +22,4 @@ def rewrite_permutation(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]
     return (writer.call("aten.view.default", operand, sizes, shape=spec.shape, dtype=spec.dtype),)
 
 
-REWRITES: Mapping[str, Rewrite] = dict.fromkeys(sorted(SWAPS), rewrite_permutation)
+REWRITES: Mapping[str, Rewrite] = dict.fromkeys(sorted(PERMUTATIONS), rewrite_permutation)

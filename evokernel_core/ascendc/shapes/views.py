@@ -23,6 +23,7 @@ SAME_ORDER = (
     "aten.lift_fresh_copy.default",
 )
 BROADCASTS = ("aten.expand.default", "aten.broadcast_to.default")
+PERMUTATIONS = frozenset({"aten.t.default", "aten.transpose.int", "aten.permute.default"})
 
 VIEWS = frozenset(SAME_ORDER + BROADCASTS)
 """The views that cost nothing: they keep the row-major order of the elements, or repeat them."""

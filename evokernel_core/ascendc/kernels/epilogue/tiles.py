@@ -16,12 +16,12 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.fused import access, copies
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.copies import method
-from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput, PlanOutput, plan_matrix
 from evokernel_core.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.ascendc.kernels.fused.rows import needs_count
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.kernels.fused.tiling import ShapeFields, shape_fields
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, instruction_lines
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput, plan_matrix
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.domain.errors import PlanError

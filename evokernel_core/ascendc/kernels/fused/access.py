@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
 

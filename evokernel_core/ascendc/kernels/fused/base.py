@@ -17,10 +17,10 @@ from evokernel_core.ascendc.kernels.fused.buffers import (
     layout,
     times,
 )
-from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.kernels.fused.programs import TileProgram, column_tensors, kept_tiles, row_tensors
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, ONE_BYTE, STAGES
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain, Kind
 from evokernel_core.twin.isa import LANES

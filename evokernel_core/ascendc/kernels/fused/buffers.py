@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.fused import banks
-from evokernel_core.ascendc.kernels.fused.plan import PlanInput, PlanOutput
 from evokernel_core.ascendc.kernels.fused.programs import column_tensors
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, ONE_BYTE
+from evokernel_core.ascendc.lowering.plan import PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.domain.tensor import ITEM_SIZE

@@ -7,9 +7,9 @@ from textwrap import indent
 
 from evokernel_core.ascendc.kernels.fused import access
 from evokernel_core.ascendc.kernels.fused.base import Kernel
-from evokernel_core.ascendc.kernels.fused.plan import PlanInput, PlanOutput
 from evokernel_core.ascendc.kernels.fused.settings import Form
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.lowering.plan import PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
 

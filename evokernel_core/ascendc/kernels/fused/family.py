@@ -9,10 +9,10 @@ from attrs import evolve, field, frozen
 from evokernel_core.ascendc.kernels.family import Move, StageText
 from evokernel_core.ascendc.kernels.fused import schedule as schedules
 from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
-from evokernel_core.ascendc.kernels.fused.plan import plan
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.fused.tile import build, stage_text
 from evokernel_core.ascendc.lowering.opset import fused_ops
+from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.kernels.fused.plan import Plan
+from evokernel_core.ascendc.lowering.plan import Plan
 from evokernel_core.ascendc.lowering.values import Domain, Operand, Value, needed
 from evokernel_core.ascendc.shapes.sizes import Extent, product
 

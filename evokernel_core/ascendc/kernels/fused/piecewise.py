@@ -14,11 +14,11 @@ from attrs import define
 from evokernel_core.ascendc.kernels.fused import copies, loops
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.copies import method
-from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput
 from evokernel_core.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.kernels.fused.stream import Pass, combine_lines, in_passes, starting_lines
 from evokernel_core.ascendc.kernels.text import instruction_lines
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput
 from evokernel_core.ascendc.lowering.program import Lowerer, camel
 from evokernel_core.ascendc.lowering.values import Domain, Operand, Value
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from evokernel_core.ascendc.kernels.fused.base import Kernel
-from evokernel_core.ascendc.kernels.fused.plan import Plan
 from evokernel_core.ascendc.kernels.fused.programs import whole_program
 from evokernel_core.ascendc.kernels.fused.rows import single_pass
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
+from evokernel_core.ascendc.lowering.plan import Plan
 
 
 def build(plan: Plan, schedule: Schedule) -> Kernel:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.fused.access import invariant_columns
-from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import Instruction, Lowerer, Virtual, used_inputs
 from evokernel_core.ascendc.lowering.registers import Registers, Target, assign
 from evokernel_core.ascendc.lowering.values import Domain, Kind, Value, needed

@@ -15,10 +15,10 @@ from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
 from evokernel_core.ascendc.kernels.fused.helpers import METHODS
 from evokernel_core.ascendc.kernels.fused.pairs import online_pairs, passes, row_length
-from evokernel_core.ascendc.kernels.fused.plan import Plan, plan
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.ascendc.kernels.fused.shared import in_pieces, point_bytes
 from evokernel_core.ascendc.kernels.fused.tile import build, stage_text
+from evokernel_core.ascendc.lowering.plan import Plan, plan
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask

@@ -16,10 +16,10 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.fused import piecewise
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.copies import method
-from evokernel_core.ascendc.kernels.fused.plan import Plan
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.fused.stream import Accumulation, Pass, combine_lines, in_passes
 from evokernel_core.ascendc.kernels.text import REDUCTION_NAMES
+from evokernel_core.ascendc.lowering.plan import Plan
 from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.ascendc.shapes.sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE

@@ -19,11 +19,11 @@ from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.buffers import FLOATS_PER_BLOCK
 from evokernel_core.ascendc.kernels.fused.columnwise import LaneLowerer, numbers
 from evokernel_core.ascendc.kernels.fused.copies import method
-from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.kernels.fused.programs import TileProgram, finish
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.fused.stream import COMBINE, Accumulation, Pass, in_passes
 from evokernel_core.ascendc.kernels.text import instruction_lines
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import Instruction, Lowerer, Virtual, used_inputs
 from evokernel_core.ascendc.lowering.values import REDUCTIONS, Domain, Operand, Value, needed
 from evokernel_core.domain.tensor import ITEM_SIZE

@@ -15,10 +15,10 @@ from evokernel_core.ascendc.kernels.fused import copies, loops
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.copies import method
 from evokernel_core.ascendc.kernels.fused.pairs import Levels, Pair, online_pairs
-from evokernel_core.ascendc.kernels.fused.plan import Plan, PlanInput
 from evokernel_core.ascendc.kernels.fused.programs import TileProgram, finish
 from evokernel_core.ascendc.kernels.fused.settings import Schedule
 from evokernel_core.ascendc.kernels.text import REDUCTION_NAMES, instruction_lines
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput
 from evokernel_core.ascendc.lowering.program import Lowerer, used_inputs
 from evokernel_core.ascendc.lowering.values import Domain, Operand, Value, needed
 

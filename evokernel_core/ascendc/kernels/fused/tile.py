@@ -5,9 +5,9 @@ from __future__ import annotations
 from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.fused import columnwise, piecewise, pointwise, rowwise, shared, steps
 from evokernel_core.ascendc.kernels.fused.base import Kernel
-from evokernel_core.ascendc.kernels.fused.plan import Plan
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.kernels.fused.tiling import tiling_text
+from evokernel_core.ascendc.lowering.plan import Plan
 
 
 def build(planned: Plan, schedule: Schedule) -> Kernel:

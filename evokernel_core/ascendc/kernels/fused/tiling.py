@@ -7,10 +7,10 @@ from textwrap import indent
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.fused.base import Kernel
-from evokernel_core.ascendc.kernels.fused.plan import Plan
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
 from evokernel_core.ascendc.kernels.fused.shared import MOST_SHARERS, point_bytes
 from evokernel_core.ascendc.kernels.fused.steps import MOST_STEPS, lanes_per_block
+from evokernel_core.ascendc.lowering.plan import Plan
 from evokernel_core.ascendc.lowering.program import camel, size_field
 from evokernel_core.ascendc.shapes.sizes import names_in, product
 from evokernel_core.domain.tensor import ITEM_SIZE

@@ -29,10 +29,11 @@ from evokernel_core.ascendc.kernels.matmul.problem import (
 )
 from evokernel_core.ascendc.kernels.matmul.schedule import MOST_HANDED, MatmulSchedule, strategy_of
 from evokernel_core.ascendc.kernels.rendering import Symbolic, render, sized
-from evokernel_core.ascendc.kernels.strided import FRONTS, SWAPS
+from evokernel_core.ascendc.kernels.strided import FRONTS
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.ascendc.lowering.program import camel
+from evokernel_core.ascendc.shapes.views import PERMUTATIONS
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import InputKind, ValueRef
 from evokernel_core.domain.kernel import Strategy
@@ -86,7 +87,7 @@ class MatmulFamily:
     @property
     def ops(self) -> Mapping[str, str]:
         return dict.fromkeys(sorted(PRODUCTS | TRIANGLES), "kernel") | dict.fromkeys(
-            sorted(SWAPS | FRONTS), "view"
+            sorted(PERMUTATIONS | FRONTS), "view"
         )
 
     def check(self, task: KernelTask, chip: Chip) -> None:
