@@ -22,10 +22,9 @@ from evokernel_core.ascendc.fusion.program import (
     program_of,
 )
 from evokernel_core.ascendc.kernels.family import Family, KernelFacts, Move, StageText
-from evokernel_core.ascendc.kernels.registry import family_for
+from evokernel_core.ascendc.kernels.registry import family_for, legalised
 from evokernel_core.ascendc.print import files
 from evokernel_core.ascendc.print.stage import text_of
-from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource, Strategy

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.kernels.embedding_bag.family import BAG, MODES
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.kernels.registry import legalised
+from evokernel_core.ascendc.ops import BAG_MODES, EMBEDDING_BAG
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip
@@ -58,7 +58,7 @@ def test_bags_that_begin_at_offsets(
     starts = b.input("o", ("b",), "int32" if whole else "int64")
     weights = b.input("w", ("n",), dtype) if weighted else None
     size = "b - 1" if whole else "b"
-    args = (table, index, starts, False, MODES.index(mode), False, weights, whole, padding)
+    args = (table, index, starts, False, BAG_MODES.index(mode), False, weights, whole, padding)
     task = b.task(
         b.calls(OWN, *args, outputs=results(size, "d", dtype)), symbols={"r": 50, "d": 70, "n": 900, "b": 40}
     )
@@ -92,7 +92,7 @@ def test_rows_that_are_read_and_reduced(builder: Any, on_twin: Any, mode: str, w
         rows = b.call("mul.Tensor", rows, column, shape=("a", 2, "l", 48))
     op = {"sum": "sum.dim_IntList", "mean": "mean.dim", "max": "amax.default"}[mode]
     task = b.task(b.call(op, rows, (2,), shape=("a", 2, 48)), symbols={"r": 500, "a": 100, "l": 20})
-    assert [node.op for node in legalised(task, load_chip()).graph.nodes].count(BAG) == 1
+    assert [node.op for node in legalised(task, load_chip()).graph.nodes].count(EMBEDDING_BAG.name) == 1
     for r, a, length in [(1, 1, 1), (30, 7, 300)]:
         given = RANDOM.normal(size=(r, 48)).astype(np.float32)
         chosen = RANDOM.integers(0, r, (a, 2, length)).astype(np.int32)
@@ -108,7 +108,7 @@ def test_rows_that_something_else_reads_are_kept(builder: Any) -> None:
     table, index = b.input("table", (9, 8)), b.input("i", (5, 4), "int64")
     rows = b.call("embedding.default", table, index, shape=(5, 4, 8))
     task = b.task(b.call("sum.dim_IntList", rows, (1,), shape=(5, 8)), rows)
-    assert BAG not in [node.op for node in legalised(task, load_chip()).graph.nodes]
+    assert EMBEDDING_BAG.name not in [node.op for node in legalised(task, load_chip()).graph.nodes]
 
 
 def test_offsets_that_are_computed_are_refused(builder: Any, chip: Any) -> None:

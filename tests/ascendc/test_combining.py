@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.kernels.scatter.family import PUT_PARTS
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.kernels.registry import legalised
+from evokernel_core.ascendc.ops import SCATTER_PARTS
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.twin.chip import load_chip
 
@@ -104,7 +104,7 @@ def test_many_entries_are_dealt_out(
         index = b.call("expand.default", column, ("n", 64), shape=("n", 64), dtype="int64")
     found = b.call("scatter_reduce.two", x, 0, index, v, reduce, include_self=True, shape=shape)
     task = b.task(found, symbols={"u": 500, "n": 20000})
-    assert PUT_PARTS in [node.op for node in legalised(task, load_chip()).graph.nodes]
+    assert SCATTER_PARTS.name in [node.op for node in legalised(task, load_chip()).graph.nodes]
     first = initial(task, chip)
     for strategy, u, n in [(first, 500, 700), (moves(task, first, chip)[0].strategy, 9, 1), (first, 3, 47)]:
         source = RANDOM.normal(size=(u, *shape[1:])).astype(np.float32)
@@ -125,7 +125,7 @@ def test_integers_are_counted(builder: Any, on_twin: Any, start: int) -> None:
         b.call("scatter_add.default", zeros, 0, index, ones, shape=(40,), dtype="int64"),
         symbols={"n": 100000},
     )
-    assert PUT_PARTS in [node.op for node in legalised(task, load_chip()).graph.nodes]
+    assert SCATTER_PARTS.name in [node.op for node in legalised(task, load_chip()).graph.nodes]
     for n in (1, 3000):
         places = RANDOM.integers(0, 40, n)
         (got,) = on_twin(task, {"index": places}, sizes={"n": n})

@@ -11,10 +11,10 @@ import pytest
 from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
-from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.kernels.registry import legalised
+from evokernel_core.ascendc.ops import CONVOLUTION
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -200,7 +200,7 @@ def _rows_first(case: Case, builder: Any) -> KernelTask:
     bias = graph.input("bias", (case.outputs,), case.dtype, parameter=True) if case.bias else None
     args = (x, weight, case.each("stride"), case.each("dilation"), case.groups, 1, True, bias)
     spec = TensorSpec((case.batch, case.outputs, *case.made()), case.dtype)
-    graph.nodes.append(Node("convolution", CONVOLUTION, args, (), (spec,)))
+    graph.nodes.append(Node("convolution", CONVOLUTION.name, args, (), (spec,)))
     task: KernelTask = graph.task(ValueRef("convolution"))
     return task
 
@@ -247,7 +247,7 @@ def framed(case: Case, builder: Any) -> KernelTask:
         case.each("padding"),
     )  # fmt: skip
     spec = TensorSpec((case.batch, case.outputs, *case.made()), case.dtype)
-    graph.nodes.append(Node("convolution", CONVOLUTION, args, (), (spec,)))
+    graph.nodes.append(Node("convolution", CONVOLUTION.name, args, (), (spec,)))
     task: KernelTask = graph.task(ValueRef("convolution"))
     return task
 

@@ -12,9 +12,9 @@ from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.ascendc.fusion.program import PROGRAM
-from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule
+from evokernel_core.ascendc.ops import CONVOLUTION
 from evokernel_core.domain.graph import Node
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -54,7 +54,7 @@ def task_of(builder: Any, case: Case) -> KernelTask:
     bias = graph.input("bias", (case.outputs,), case.dtype, parameter=True) if case.bias else None
     rank = len(case.kernel)
     args = (given, weight, (1,) * rank, (1,) * rank, case.groups, 1, case.rows_first, bias)
-    graph.nodes.append(Node("convolution", CONVOLUTION, args, (), (TensorSpec(shape, case.dtype),)))
+    graph.nodes.append(Node("convolution", CONVOLUTION.name, args, (), (TensorSpec(shape, case.dtype),)))
     made = kept = type(given)("convolution")
     for step in case.chain:
         if step == "scale":

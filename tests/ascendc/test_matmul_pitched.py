@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.kernels.matmul.problem import read_product
-from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.kernels.registry import legalised
+from evokernel_core.ascendc.ops import SPACE_TO_DEPTH
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import load_chip
@@ -32,7 +32,7 @@ def product(builder: Any, sizes: tuple[int, int, int], turned: tuple[bool, bool]
 
 
 def copies(task: KernelTask) -> int:
-    return sum(node.op == PHASES for node in legalised(task, load_chip()).graph.nodes)
+    return sum(node.op == SPACE_TO_DEPTH.name for node in legalised(task, load_chip()).graph.nodes)
 
 
 @pytest.mark.parametrize("turned", [(False, False), (True, True)])

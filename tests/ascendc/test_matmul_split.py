@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial
-from evokernel_core.ascendc.kernels.matmul.problem import SPLIT
+from evokernel_core.ascendc.kernels.registry import legalised
+from evokernel_core.ascendc.ops import SPLIT_K_MM
 from evokernel_core.ascendc.rewrites.matmul import split_count
-from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.ascendc.rewrites.views import rewrite_permutation
 from evokernel_core.ascendc.rewrites.writer import rewritten
 from evokernel_core.domain.task import KernelTask
@@ -30,7 +30,7 @@ def long_product(builder: Any, dtype: str) -> KernelTask:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_sums_of_parts(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     task = long_product(builder, dtype)
-    (split,) = (node for node in legalised(task, load_chip()).graph.nodes if node.op == SPLIT)
+    (split,) = (node for node in legalised(task, load_chip()).graph.nodes if node.op == SPLIT_K_MM.name)
     assert split.outputs[0].shape == (24, "m", "n")
     assert split.outputs[0].dtype == "float32"
     assert initial(task, chip).notes[0].startswith("2 runs of 2 kernels")

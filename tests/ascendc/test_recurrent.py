@@ -10,7 +10,7 @@ from attrs import asdict, evolve
 
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
 from evokernel_core.ascendc.kernels.recurrent.problem import RecurrentSchedule
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy

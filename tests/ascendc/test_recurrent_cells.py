@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.twin.chip import load_chip
 

@@ -9,9 +9,9 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.ascendc.kernels.scan import family as scan
-from evokernel_core.ascendc.kernels.scan.problem import SCAN
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.ops import SCAN
 from evokernel_core.capture.agent.reference.bounded_products import lengths, near_one
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
@@ -40,7 +40,7 @@ def scan_task(  # noqa: PLR0917 - one argument a property of a scan
     graph = builder()
     x = graph.input("x", shape, dtype)
     mask = graph.input("mask", shape, "bool") if masked else None
-    graph.nodes.append(Node("scan", SCAN, (x, dim, op, *flags, mask), (), (TensorSpec(shape, dtype),)))
+    graph.nodes.append(Node("scan", SCAN.name, (x, dim, op, *flags, mask), (), (TensorSpec(shape, dtype),)))
     task: KernelTask = graph.task(ValueRef("scan"), symbols=sizes)
     return task
 
@@ -118,14 +118,14 @@ def test_every_move_is_right(shape: Any, dim: int, builder: Any, on_twin: Any) -
 def test_few_long_rows_are_scanned_in_parts(op: str, reverse: bool, builder: Any, on_twin: Any) -> None:
     shape = ("r", 2**19)
     task = scan_task(builder, shape, -1, op, (reverse, False), "float32", False, {"r": 2})
-    assert [node.op for node in legalised(task, load_chip()).graph.nodes].count(SCAN) == 2
+    assert [node.op for node in legalised(task, load_chip()).graph.nodes].count(SCAN.name) == 2
     x = np.random.default_rng(0).normal(size=(1, 2**19)).astype("f4")
     (result,) = on_twin(task, {"x": x}, sizes={"r": 1})
     np.testing.assert_allclose(result, expected(x, 1, op, reverse, False), rtol=1e-4, atol=2e-3)
 
 
 def _scans(task: KernelTask) -> list[Any]:
-    nodes = [node for node in legalised(task, load_chip()).graph.nodes if node.op == SCAN]
+    nodes = [node for node in legalised(task, load_chip()).graph.nodes if node.op == SCAN.name]
     return [(*node.args[1:5], node.args[5] is not None) for node in nodes]
 
 

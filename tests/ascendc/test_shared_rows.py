@@ -11,8 +11,8 @@ from attrs import evolve
 from evokernel_core.ascendc.fusion.program import plan_program
 from evokernel_core.ascendc.kernels.fused.schedule import initial, refusal, strategy_of
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
+from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.ascendc.lowering.plan import plan
-from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec

@@ -9,7 +9,7 @@ import pytest
 from attrs import frozen
 
 from evokernel_core.ascendc.author import initial, moves, write
-from evokernel_core.ascendc.rewrites.registry import legalised
+from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask

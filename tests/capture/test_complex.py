@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from evokernel_core.ascendc import author
-from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED
+from evokernel_core.ascendc.kernels.registry import legalised
+from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY
 from evokernel_core.ascendc.rewrites.complexes import COMPLEX, complex_in_parts
-from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.capture.agent.reference import reference
 from evokernel_core.domain.region import Region
 from evokernel_core.domain.serial import to_data
@@ -125,7 +125,7 @@ def test_the_edited_model_computes_the_same(
         for item in region.task.graph.inputs
     }
     expected = reference.run(to_data(region.task.graph), inputs, sizes)
-    monkeypatch.setitem(reference._RULES, PAIRED, product_of_pairs)
+    monkeypatch.setitem(reference._RULES, COMPLEX_MULTIPLY.name, product_of_pairs)
     found = reference.run(with_reshapes(to_data(taken_apart.graph)), inputs, sizes)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.fusion.program import Place, Program, Slot, Stage
-from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION
 from evokernel_core.ascendc.kernels.family import KernelFacts
 from evokernel_core.ascendc.kernels.pooling import family as windowed
-from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
 from evokernel_core.ascendc.lowering.pointwise import POINTWISE
+from evokernel_core.ascendc.ops import CONVOLUTION, SPACE_TO_DEPTH
 from evokernel_core.ascendc.shapes.sizes import extent, names_in, product
 from evokernel_core.ascendc.shapes.views import BROADCASTS, SAME_ORDER
 from evokernel_core.domain.graph import Arg, Graph, InputKind, Node, SymbolicInt, ValueRef, literal
@@ -41,7 +40,7 @@ _REDUCES = frozenset(
     )
 )  # fmt: skip
 _SOFTMAXES = frozenset({"aten._softmax.default", "aten._log_softmax.default"})
-_OF_IMAGES = frozenset({CONVOLUTION, PHASES, *windowed.FAMILY.ops})
+_OF_IMAGES = frozenset({CONVOLUTION.name, SPACE_TO_DEPTH.name, *windowed.FAMILY.ops})
 
 
 @frozen

@@ -22,13 +22,14 @@ from evokernel_core.ascendc.kernels.layout.family import LayoutFamily
 from evokernel_core.ascendc.kernels.matmul.family import MatmulFamily
 from evokernel_core.ascendc.kernels.pooling import family as windowed
 from evokernel_core.ascendc.kernels.recurrent.family import RecurrentFamily
+from evokernel_core.ascendc.kernels.recurrent.schedule import layers_together
 from evokernel_core.ascendc.kernels.scan import family as scan
 from evokernel_core.ascendc.kernels.scatter import family as put
 from evokernel_core.ascendc.kernels.sort import family as sort
 from evokernel_core.ascendc.kernels.space_to_depth import family as phases
 from evokernel_core.ascendc.kernels.tril import family as triangle
+from evokernel_core.ascendc.rewrites import registry as rewriting
 from evokernel_core.ascendc.rewrites.complexes import offered
-from evokernel_core.ascendc.rewrites.registry import rewrites
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -58,6 +59,12 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
+def legalised(task: KernelTask, chip: Chip) -> KernelTask:
+    """The task in the operations that families know, grouped as their estimates say. Its inputs, outputs and
+    symbols are the same. Raises PlanError for an operation that cannot be computed."""
+    return rewriting.legalised(task, chip, layers_together)
+
+
 @cache
 def covered_ops() -> Mapping[str, str]:
     """ATen name to ``pointwise``, ``reduction``, ``kernel`` or ``view``: what families compute, and what
@@ -65,7 +72,7 @@ def covered_ops() -> Mapping[str, str]:
     found: dict[str, str] = {}
     for family in FAMILIES:
         found = {**family.ops, **found}
-    return dict.fromkeys(rewrites(), "kernel") | found | dict(offered())
+    return dict.fromkeys(rewriting.rewrites(layers_together), "kernel") | found | dict(offered())
 
 
 def view_ops() -> frozenset[str]:

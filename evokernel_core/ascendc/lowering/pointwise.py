@@ -10,6 +10,7 @@ from evokernel_core.ascendc.lowering.call import Call, Rule
 from evokernel_core.ascendc.lowering.integers import INTEGERS, SHORT
 from evokernel_core.ascendc.lowering.special import SPECIAL, SPECIAL_BOOL
 from evokernel_core.ascendc.lowering.values import Builder, Operand
+from evokernel_core.ascendc.ops import SIZE
 from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
@@ -173,7 +174,7 @@ def _product(call: Call) -> Operand:
 
 POINTWISE: dict[str, Rule] = {
     **SPECIAL,
-    "evokernel.size.default": _size,
+    SIZE.name: _size,
     "aten.abs.default": _unary(Builder.abs),
     "aten.add.Scalar": _add,
     "aten.add.Tensor": _add,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.attention.family import ATTENTION
+from evokernel_core.ascendc.aten import ATTENTION
 from evokernel_core.ascendc.rewrites.wide_attention import in_parts
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.ascendc.shapes.sizes import extent

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.kernels.embedding_bag.family import BAG, MODES
-from evokernel_core.ascendc.kernels.iota.family import IOTA
+from evokernel_core.ascendc.ops import BAG_MODES, EMBEDDING_BAG, IOTA
 from evokernel_core.ascendc.rewrites.elementwise import cast
-from evokernel_core.ascendc.rewrites.indexing import tensor, times
-from evokernel_core.ascendc.rewrites.picking import argument, as_arg, producer, view
+from evokernel_core.ascendc.rewrites.indexing import tensor
+from evokernel_core.ascendc.rewrites.picking import argument, as_arg, others_are_read, producer, view
 from evokernel_core.ascendc.rewrites.putting import put
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.ascendc.shapes.sizes import extent, times
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
@@ -64,7 +63,9 @@ def _reduced(node: Node, writer: GraphWriter, alone: frozenset[str]) -> tuple[Va
     whole = view(writer, indices, (bags, chosen[-1]))
     numbers = None if weights is None else view(writer, cast(writer, weights, "float32"), (bags, chosen[-1]))
     shape = (bags, spec.shape[-1])
-    found = writer.call(BAG, table, whole, None, numbers, mode, -1, False, shape=shape, dtype=spec.dtype)
+    found = writer.call(
+        EMBEDDING_BAG.name, table, whole, None, numbers, mode, -1, False, shape=shape, dtype=spec.dtype
+    )
     return (view(writer, found, spec.shape),)
 
 
@@ -86,7 +87,7 @@ def _column(writer: GraphWriter, ref: object) -> ValueRef | None:
 
 def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     """``embedding_bag(table, indices, offsets, ...)``; of its results the first."""
-    if _others_are_read(node, writer):
+    if others_are_read(node, writer):
         raise PlanError("embedding_bag is asked for results beside the bags, which are not covered.")
     table, indices, offsets = (tensor(node, place) for place in range(3))
     weights, padding = (
@@ -98,7 +99,7 @@ def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         raise PlanError(f"embedding_bag of {writer.spec(table).dtype} is not covered.")
     numbers = cast(writer, weights, "float32") if isinstance(weights, ValueRef) else None
     mode, whole = (
-        MODES[literal(argument(node, 4, "mode", 0))],
+        BAG_MODES[literal(argument(node, 4, "mode", 0))],
         bool(argument(node, 7, "include_last_offset")),
     )
     starts: ValueRef | None = offsets
@@ -109,21 +110,14 @@ def _bag(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     elif _is_computed(writer, offsets):
         raise PlanError("embedding_bag with offsets that the model computes is not covered: pass them in.")
     args = (table, indices, starts, numbers, mode, padding, whole)
-    found = writer.call(BAG, *args, shape=spec.shape, dtype=spec.dtype)
+    found = writer.call(EMBEDDING_BAG.name, *args, shape=spec.shape, dtype=spec.dtype)
     return (found, *(ValueRef(found.name) for _ in node.outputs[1:]))
-
-
-def _others_are_read(node: Node, writer: GraphWriter) -> bool:
-    """Whether something reads more than the bags, such as what only gradients need."""
-    graph = writer.task.graph
-    read = (ref for other in graph.nodes for ref in other.operands())
-    return any(ref.name == node.name and ref.index for ref in (*read, *graph.outputs))
 
 
 def _step(writer: GraphWriter, offsets: ValueRef) -> int | None:
     """How far offsets are apart that are counted from zero in equal steps."""
     below = producer(writer, offsets)
-    if below is None or below.op != IOTA or below.args[0] != 0 or not isinstance(below.args[1], int):
+    if below is None or below.op != IOTA.name or below.args[0] != 0 or not isinstance(below.args[1], int):
         return None
     return below.args[1]
 

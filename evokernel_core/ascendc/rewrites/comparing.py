@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.kernels.iota.family import IOTA
 from evokernel_core.ascendc.lowering.integers import INTEGERS
+from evokernel_core.ascendc.ops import IOTA
 from evokernel_core.ascendc.rewrites.picking import producer
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef
 
-_POSITIONS = frozenset({IOTA, "aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim"})
+_POSITIONS = frozenset(
+    {IOTA.name, "aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim"}
+)
 """Operations whose integers count the elements of a dimension: far fewer than 2^24 or refused there."""
 _VIEWS = frozenset(
     {"aten.view.default", "aten.unsqueeze.default", "aten.expand.default", "aten.squeeze.dims"}

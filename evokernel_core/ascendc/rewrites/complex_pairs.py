@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED, sharing
+from evokernel_core.ascendc.limits import sharing
+from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY
 from evokernel_core.ascendc.rewrites.complex_parts import REAL, Complex, size_argument
 from evokernel_core.ascendc.rewrites.layout import viewed
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
@@ -43,7 +44,9 @@ def paired(writer: GraphWriter, a: Complex, b: Complex) -> ValueRef | None:
     for x, w in ((a.pairs, b.pairs), (b.pairs, a.pairs)):
         shape = writer.shape(x)
         if sharing(shape[:-1], writer.shape(w)[:-1]) is not None:
-            return writer.call(PAIRED, x, _without_leading(writer, w, shape), shape=shape, dtype=REAL)
+            return writer.call(
+                COMPLEX_MULTIPLY.name, x, _without_leading(writer, w, shape), shape=shape, dtype=REAL
+            )
     return None
 
 

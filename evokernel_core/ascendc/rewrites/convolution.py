@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION
-from evokernel_core.ascendc.kernels.convolution.rows_schedule import MOST_INNER
-from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES, UNIT
+from evokernel_core.ascendc.limits import MOST_INNER, WIDTH_UNIT
+from evokernel_core.ascendc.ops import CONVOLUTION, SPACE_TO_DEPTH
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef, literals
 from evokernel_core.domain.tensor import Dim
@@ -33,7 +32,7 @@ def rewrite_convolution(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]
     if rows_first:
         weight = _rows_first(writer, weight)
     made = writer.call(
-        CONVOLUTION, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first, bias,
+        CONVOLUTION.name, x, weight, (*steps[:-1], 1), tuple(gaps), groups, phases, rows_first, bias,
         shape=spec.shape, dtype=spec.dtype,
     )  # fmt: skip
     return (made,)
@@ -65,10 +64,10 @@ def _framed(writer: GraphWriter, x: ValueRef, pads: Sequence[int], phases: int) 
     """The input with zeros around it, and with the phases of its rows one after the other."""
     spec = writer.spec(x)
     padded = [_plus(dim, 2 * pad) for dim, pad in zip(spec.shape[2:], pads, strict=True)]
-    width = _rounded_up(padded[-1], phases * UNIT)
+    width = _rounded_up(padded[-1], phases * WIDTH_UNIT)
     last = (phases, width) if phases > 1 else (width,)
     shape = (*spec.shape[:2], *padded[:-1], *last)
-    return writer.call(PHASES, x, tuple(pads), phases, shape=shape, dtype=spec.dtype)
+    return writer.call(SPACE_TO_DEPTH.name, x, tuple(pads), phases, shape=shape, dtype=spec.dtype)
 
 
 def _plus(dim: Dim, more: int) -> Dim:
@@ -80,8 +79,8 @@ def _plus(dim: Dim, more: int) -> Dim:
 def _rounded_up(dim: Dim, phased_unit: int) -> Dim:
     """Elements of one phase that hold ``dim`` elements of all, in whole units."""
     if isinstance(dim, int):
-        return -(-dim // phased_unit) * UNIT
-    return f"(({dim}) + {phased_unit - 1}) // {phased_unit} * {UNIT}"
+        return -(-dim // phased_unit) * WIDTH_UNIT
+    return f"(({dim}) + {phased_unit - 1}) // {phased_unit} * {WIDTH_UNIT}"
 
 
 def _is_depthwise(writer: GraphWriter, weight: ValueRef, groups: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.kernels.iota.family import IOTA
+from evokernel_core.ascendc.ops import IOTA
 from evokernel_core.ascendc.rewrites.picking import argument
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
@@ -16,7 +16,7 @@ def _arange(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     if not isinstance(start, int) or not isinstance(step, int):
         raise PlanError("arange with a start or a step that is not a whole number is not covered.")
     spec = node.outputs[0]
-    return (writer.call(IOTA, start, step, shape=spec.shape, dtype=spec.dtype),)
+    return (writer.call(IOTA.name, start, step, shape=spec.shape, dtype=spec.dtype),)
 
 
 def _as_numbers(node: Node, writer: GraphWriter) -> ValueRef:

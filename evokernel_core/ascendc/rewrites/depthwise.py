@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 
-from evokernel_core.ascendc.kernels.pooling.problem import CONVOLUTION, DEPTHWISE
+from evokernel_core.ascendc.aten import CONVOLUTION
+from evokernel_core.ascendc.ops import DEPTHWISE
 from evokernel_core.ascendc.rewrites.picking import argument, producer
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.domain.graph import Node, ValueRef, literal
@@ -67,7 +68,7 @@ def _sliced(node: Node, writer: GraphWriter, alone: Set[str]) -> tuple[ValueRef,
     """The convolution of fewer windows than it had."""
     source = node.args[0]
     maker = producer(writer, source) if isinstance(source, ValueRef) else None
-    if maker is None or maker.name not in alone or not (maker.op == DEPTHWISE or _is_depthwise(maker)):
+    if maker is None or maker.name not in alone or not (maker.op == DEPTHWISE.name or _is_depthwise(maker)):
         return None
     weight = maker.args[1]
     assert isinstance(weight, ValueRef)
@@ -96,7 +97,7 @@ def _with_padding(
     before = tuple(old + new for old, new in zip(padding, more, strict=True))
     _, weight, bias, stride, _, *rest = node.args
     dtype = node.outputs[0].dtype
-    return (writer.call(DEPTHWISE, x, weight, bias, stride, before, *rest, shape=shape, dtype=dtype),)
+    return (writer.call(DEPTHWISE.name, x, weight, bias, stride, before, *rest, shape=shape, dtype=dtype),)
 
 
 def _numbers(value: object) -> tuple[int, ...] | None:

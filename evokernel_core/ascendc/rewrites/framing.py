@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve
 
-from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION, RELU
-from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
+from evokernel_core.ascendc.aten import RELU
 from evokernel_core.ascendc.lowering.pointwise import POINTWISE
+from evokernel_core.ascendc.ops import CONVOLUTION, SPACE_TO_DEPTH
 from evokernel_core.ascendc.rewrites.writer import alive
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.graph import Graph, Node, literal
@@ -28,7 +28,7 @@ _MOST_PHASES = 16
 def framed_beside(task: KernelTask, chip: Chip) -> KernelTask:
     """The task with frames that convolutions make themselves; the same task where there are none."""
     graph = task.graph
-    makers = {node.name: node for node in graph.nodes if node.op == PHASES}
+    makers = {node.name: node for node in graph.nodes if node.op == SPACE_TO_DEPTH.name}
     if not makers:
         return task
     readers: dict[str, list[Node]] = {}
@@ -51,7 +51,7 @@ def _with_frame(node: Node, makers: Mapping[str, Node]) -> Node:
 def _gains(
     node: Node, makers: Mapping[str, Node], readers: Mapping[str, list[Node]], task: KernelTask, chip: Chip
 ) -> bool:
-    if node.op != CONVOLUTION:
+    if node.op != CONVOLUTION.name:
         return False
     x, weight = tuple(node.operands())[:2]
     maker = makers.get(x.name)

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.kernels.gather.family import TAKE
+from evokernel_core.ascendc.ops import GATHER
 from evokernel_core.ascendc.rewrites.picking import as_arg, producer, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
-from evokernel_core.ascendc.shapes.sizes import extent, product
+from evokernel_core.ascendc.shapes.sizes import extent, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
 
 _INDICES = frozenset({"int32", "int64"})
 _REMAINDER = "aten.remainder.Scalar"
-
-
-def times(dims: Sequence[Dim]) -> Dim:
-    """The product of sizes."""
-    total = product(map(extent, dims))
-    if total.constant is not None:
-        return total.constant
-    factors = [factor if factor.isidentifier() else f"({factor})" for factor in total.factors]
-    return " * ".join([*([str(total.coefficient)] if total.coefficient != 1 else []), *factors])
 
 
 def take(
@@ -38,7 +29,7 @@ def take(
     whole = view(writer, source, shape)
     result = (shape[0], count, *shape[-2:])
     dtype = writer.spec(source).dtype
-    return writer.call(TAKE, whole, tuple(indices), wraps, shape=result, dtype=dtype)
+    return writer.call(GATHER.name, whole, tuple(indices), wraps, shape=result, dtype=dtype)
 
 
 def _gather(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:

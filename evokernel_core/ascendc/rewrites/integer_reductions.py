@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.kernels.integers.rows import DTYPES, FOLD, RUNNING
 from evokernel_core.ascendc.legalization.wide import WIDTHS
-from evokernel_core.ascendc.rewrites.indexing import times
+from evokernel_core.ascendc.ops import REDUCE_INTEGERS, REDUCED_INTEGERS, SCAN_INTEGERS
 from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
-from evokernel_core.ascendc.shapes.sizes import extent, product
+from evokernel_core.ascendc.shapes.sizes import extent, product, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
@@ -64,7 +63,7 @@ def _is_long(node: Node, writer: GraphWriter, x: ValueRef) -> bool:
 
 def _converted(writer: GraphWriter, x: ValueRef, dtype: str) -> ValueRef:
     """The elements in the type in which they are reduced: shorter integers in four bytes."""
-    wide = dtype if dtype in DTYPES else "int32"
+    wide = dtype if dtype in REDUCED_INTEGERS else "int32"
     return _cast(writer, x, wide)
 
 
@@ -107,7 +106,7 @@ def _permuted(writer: GraphWriter, x: ValueRef, order: tuple[int, ...]) -> Value
 
 def _fold(writer: GraphWriter, rows: ValueRef, kind: str) -> ValueRef:
     count, _ = writer.shape(rows)
-    return writer.call(FOLD, rows, kind, shape=(count,), dtype=writer.spec(rows).dtype)
+    return writer.call(REDUCE_INTEGERS.name, rows, kind, shape=(count,), dtype=writer.spec(rows).dtype)
 
 
 def _shaped(
@@ -140,6 +139,8 @@ def _running(node: Node, writer: GraphWriter, x: ValueRef, kind: str) -> ValueRe
         return _cast(writer, wide, spec.dtype)
     order = (*(other for other in range(len(shape)) if other != dim % len(shape)), dim % len(shape))
     rows = _permuted(writer, wide, order)
-    found = writer.call(RUNNING, rows, kind, shape=writer.shape(rows), dtype=writer.spec(rows).dtype)
+    found = writer.call(
+        SCAN_INTEGERS.name, rows, kind, shape=writer.shape(rows), dtype=writer.spec(rows).dtype
+    )
     back = tuple(order.index(other) for other in range(len(shape)))
     return _cast(writer, _permuted(writer, found, back), spec.dtype)

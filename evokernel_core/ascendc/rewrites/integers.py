@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.iota.family import IOTA
 from evokernel_core.ascendc.legalization.wide import WIDTHS
 from evokernel_core.ascendc.lowering.integers import INTEGERS
+from evokernel_core.ascendc.ops import IOTA
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -201,7 +201,7 @@ def _positions(node: Node, writer: GraphWriter) -> _Whole | None:
     ends = (start, start + step * count) if count is not None else (-MOST_POSITIONS, MOST_POSITIONS)
     if max(abs(start), *map(abs, ends)) > MOST_POSITIONS:
         return None
-    value = _as(node, writer, IOTA, start, step, MOST_POSITIONS)
+    value = _as(node, writer, IOTA.name, start, step, MOST_POSITIONS)
     if count is None and step > 0:
         ends = (start, MOST_POSITIONS)
     return _Whole(value, min(ends), max(ends))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.kernels.interleave.family import INTERLEAVE, MOST_TENSORS, words_of
+from evokernel_core.ascendc.limits import MOST_INTERLEAVED, words_of
+from evokernel_core.ascendc.ops import INTERLEAVE
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.ascendc.shapes.sizes import extent, product
 from evokernel_core.domain.graph import Node, ValueRef
@@ -18,7 +19,9 @@ def is_interleaved(writer: GraphWriter, refs: Sequence[ValueRef], dim: int) -> b
     specs = [writer.spec(ref) for ref in refs]
     first = specs[0]
     sizes = list(map(extent, first.shape))
-    if not 2 <= len(refs) <= MOST_TENSORS or any(list(map(extent, spec.shape)) != sizes for spec in specs):
+    if not 2 <= len(refs) <= MOST_INTERLEAVED or any(
+        list(map(extent, spec.shape)) != sizes for spec in specs
+    ):
         return False
     if any(spec.dtype != first.dtype for spec in specs) or words_of(first, dim) is None:
         return False
@@ -33,14 +36,14 @@ def _repeated(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         return None
     spec, result = writer.spec(x), node.outputs[0]
     count, last = spec.shape[-1], len(spec.shape) - 1
-    if not isinstance(count, int) or not 2 <= count <= MOST_TENSORS:
+    if not isinstance(count, int) or not 2 <= count <= MOST_INTERLEAVED:
         return None
     if not result.shape or extent(result.shape[-1]) == extent(count):
         return None
     source = _expanded_last(writer, x)
     if source is None or not is_interleaved(writer, [source] * count, last):
         return None
-    joined = writer.call(INTERLEAVE, (source,) * count, last, shape=spec.shape, dtype=spec.dtype)
+    joined = writer.call(INTERLEAVE.name, (source,) * count, last, shape=spec.shape, dtype=spec.dtype)
     return (writer.call(node.op, joined, *node.args[1:], shape=result.shape, dtype=spec.dtype),)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.kernels.interleave.family import INTERLEAVE
+from evokernel_core.ascendc.ops import INTERLEAVE
 from evokernel_core.ascendc.rewrites.interleaving import is_interleaved
 from evokernel_core.ascendc.rewrites.rotating import rotated
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
@@ -79,7 +79,7 @@ def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
     dim = literal(_argument(node, 1, "dim", 0)) % len(shape)
     if is_interleaved(writer, refs, dim):
         spec = node.outputs[0]
-        return (writer.call(INTERLEAVE, tuple(refs), dim, shape=spec.shape, dtype=spec.dtype),)
+        return (writer.call(INTERLEAVE.name, tuple(refs), dim, shape=spec.shape, dtype=spec.dtype),)
     if len(refs) <= _MOST_JOINED:
         return None
     parts = []

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.recurrent.problem import DTYPES, RECURRENCE
+from evokernel_core.ascendc.ops import FLOATS, RECURRENCE
 from evokernel_core.ascendc.rewrites.recurrent import is_zero, projected
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -87,7 +87,7 @@ def _recurrence(node: Node, call: _Call, writer: GraphWriter) -> tuple[ValueRef,
     )  # fmt: skip
     ends = TensorSpec(state, dtype)
     return writer.call_many(
-        RECURRENCE, "lstm", (projected(call.x, call.weights[0], writer),), (call.weights[1],),
+        RECURRENCE.name, "lstm", (projected(call.x, call.weights[0], writer),), (call.weights[1],),
         call.biases[:1], call.biases[1:], *before, 0, call.dim == 1, (),
         outputs=(TensorSpec((*writer.shape(call.x)[:-1], hidden), dtype), ends, ends),
     )  # fmt: skip
@@ -129,7 +129,7 @@ class _Search:
         if (
             node.op != _MUL
             or spec.rank != 2
-            or spec.dtype not in DTYPES
+            or spec.dtype not in FLOATS
             or not isinstance(spec.shape[1], int)
         ):
             return None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from evokernel_core.ascendc.kernels.matmul.problem import QUANT, SPLIT
+from evokernel_core.ascendc.ops import FLOATS, SPLIT_K_MM
 from evokernel_core.ascendc.rewrites.pitched import aligned_operands, largest_tile
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, ValueRef
@@ -32,7 +32,7 @@ def rewrite_product(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | N
     copies of operands whose rows are slow to load where they lie."""
     left, right = node.operands()
     spec = node.outputs[0]
-    if spec.dtype not in QUANT:
+    if spec.dtype not in FLOATS:
         return None
     m, n = (evaluate_dim(dim, writer.sizes) for dim in spec.shape)
     k = evaluate_dim(writer.shape(left)[1], writer.sizes)
@@ -40,7 +40,7 @@ def rewrite_product(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | N
     if parts < 2:
         aligned = aligned_operands(left, right, writer)
         return None if aligned is None else writer.keep(evolve(node, args=aligned))
-    sums = writer.call(SPLIT, left, right, parts, shape=(parts, *spec.shape), dtype="float32")
+    sums = writer.call(SPLIT_K_MM.name, left, right, parts, shape=(parts, *spec.shape), dtype="float32")
     total = writer.call("aten.sum.dim_IntList", sums, (0,), shape=spec.shape, dtype="float32")
     if spec.dtype == "float32":
         return (total,)

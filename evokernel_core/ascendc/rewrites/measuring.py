@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast, part
-from evokernel_core.ascendc.rewrites.indexing import tensor, times
+from evokernel_core.ascendc.rewrites.indexing import tensor
 from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.ascendc.shapes.sizes import extent, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.kernels.iota.family import IOTA
+from evokernel_core.ascendc.ops import IOTA
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim, TensorSpec
@@ -32,9 +32,9 @@ def numbers(writer: GraphWriter, size: Dim, dtype: str = "float32") -> ValueRef:
     """0, 1, .. up to ``size``, made once for all who need them."""
     spec = TensorSpec((size,), dtype)
     for node in writer.nodes:
-        if node.op == IOTA and node.args == (0, 1) and node.outputs == (spec,):
+        if node.op == IOTA.name and node.args == (0, 1) and node.outputs == (spec,):
             return ValueRef(node.name)
-    return writer.call(IOTA, 0, 1, shape=(size,), dtype=dtype)
+    return writer.call(IOTA.name, 0, 1, shape=(size,), dtype=dtype)
 
 
 def one_hot(writer: GraphWriter, index: ValueRef, dim: int, shape: tuple[Dim, ...]) -> ValueRef:
@@ -58,3 +58,10 @@ def pick(writer: GraphWriter, x: ValueRef, mask: ValueRef, dim: int) -> ValueRef
 def producer(writer: GraphWriter, ref: ValueRef) -> Node | None:
     """The node that makes a value, None for an input."""
     return next((node for node in writer.nodes if node.name == ref.name), None)
+
+
+def others_are_read(node: Node, writer: GraphWriter) -> bool:
+    """Whether something reads more than the first result of a node of the graph that is rewritten."""
+    graph = writer.task.graph
+    read = (ref for other in graph.nodes for ref in other.operands())
+    return any(ref.name == node.name and ref.index for ref in (*read, *graph.outputs))

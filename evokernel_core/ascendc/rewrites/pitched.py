@@ -11,7 +11,7 @@ import math
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.space_to_depth.family import PHASES
+from evokernel_core.ascendc.ops import SPACE_TO_DEPTH
 from evokernel_core.ascendc.rewrites.picking import as_arg, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.ascendc.shapes.views import PERMUTATIONS
@@ -121,7 +121,7 @@ def _copied(side: _Operand, writer: GraphWriter) -> ValueRef:
     rows, length = spec.shape
     pitch = _pitch(length, side.size)
     image = view(writer, side.value, (1, 1, rows, length))
-    framed = writer.call(PHASES, image, (0, 0), 1, shape=(1, 1, rows, pitch), dtype=spec.dtype)
+    framed = writer.call(SPACE_TO_DEPTH.name, image, (0, 0), 1, shape=(1, 1, rows, pitch), dtype=spec.dtype)
     long = view(writer, framed, (rows, pitch))
     front = writer.call("aten.slice.Tensor", long, 1, 0, as_arg(length), shape=spec.shape, dtype=spec.dtype)
     if not side.swapped:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.pooling.problem import AVERAGE_POOLS, MAX_POOLS
+from evokernel_core.ascendc.aten import AVERAGE_POOLS, MAX_POOLS
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast
 from evokernel_core.ascendc.rewrites.picking import numbers, view
 from evokernel_core.ascendc.rewrites.resizing import product_along

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from evokernel_core.ascendc.kernels.scatter.family import LAST, PUT, PUT_PARTS, SUMMED
+from evokernel_core.ascendc.ops import LAST, SCATTER, SCATTER_PARTS, SCATTER_TYPES
 from evokernel_core.ascendc.rewrites.constants import number_everywhere
 from evokernel_core.ascendc.rewrites.elementwise import cast
-from evokernel_core.ascendc.rewrites.indexing import expanded, permuted, places_of, tensor, times
+from evokernel_core.ascendc.rewrites.indexing import expanded, permuted, places_of, tensor
 from evokernel_core.ascendc.rewrites.picking import argument, as_arg, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
-from evokernel_core.ascendc.shapes.sizes import extent, product
+from evokernel_core.ascendc.shapes.sizes import extent, product, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
@@ -36,15 +36,15 @@ def put(
     kind: str,
     wraps: bool,
 ) -> ValueRef:
-    """PUT; half types are combined in float32 and rounded once. Raises PlanError for other small types."""
+    """SCATTER; half types are combined in float32 and rounded once. Raises PlanError for other types."""
     spec = writer.spec(source)
     args = (source, tuple(indices), values, kind, wraps)
     if kind == LAST:
-        return writer.call(PUT, *args, shape=spec.shape, dtype=spec.dtype)
+        return writer.call(SCATTER.name, *args, shape=spec.shape, dtype=spec.dtype)
     if spec.dtype in _HALVES:
         wide = [cast(writer, item, "float32") for item in (source, values)]
         return cast(writer, put(writer, wide[0], indices, wide[1], kind, wraps), spec.dtype)
-    if spec.dtype not in SUMMED:
+    if spec.dtype not in SCATTER_TYPES:
         raise PlanError(f"Values of {spec.dtype} are not combined at indices: convert them to int32.")
     if kind == "add" and "int" in spec.dtype and number_everywhere(writer, values) == 1:
         return _counted(writer, source, indices, values, wraps)
@@ -53,7 +53,7 @@ def put(
     parts = _parts(writer, source, values) if spec.dtype == "float32" and kind in _REDUCTIONS else 1
     if parts > 1:
         return _in_parts(writer, source, indices, values, kind, wraps, parts)
-    return writer.call(PUT, *args, shape=spec.shape, dtype=spec.dtype)
+    return writer.call(SCATTER.name, *args, shape=spec.shape, dtype=spec.dtype)
 
 
 def _counted(
@@ -133,7 +133,7 @@ def _in_parts(
     spec = writer.spec(source)
     sizes = tuple(map(as_arg, spec.shape[1:-1]))
     args = (sizes, tuple(indices), values, kind, wraps, parts)
-    found = writer.call(PUT_PARTS, *args, shape=(parts, *spec.shape), dtype=spec.dtype)
+    found = writer.call(SCATTER_PARTS.name, *args, shape=(parts, *spec.shape), dtype=spec.dtype)
     total = writer.call(f"aten.{_REDUCTIONS[kind]}", found, (0,), False, shape=spec.shape, dtype=spec.dtype)
     return writer.call(f"aten.{_COMBINATIONS[kind]}", source, total, shape=spec.shape, dtype=spec.dtype)
 

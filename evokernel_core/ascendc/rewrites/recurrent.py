@@ -7,19 +7,23 @@ layers above each other that go side by side, each some steps behind the one bel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.recurrent.problem import GATES, RECURRENCE
-from evokernel_core.ascendc.kernels.recurrent.schedule import layers_together
+from evokernel_core.ascendc.ops import GATES, RECURRENCE
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec, evaluate_dim
+from evokernel_core.twin.chip import Chip
 
 _ZEROS = frozenset({"aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"})
 _GIVEN_FILLS = frozenset({"aten.full.default", "aten.full_like.default", "aten.new_full.default"})
+
+LayersTogether = Callable[[str, int, int, int, int, str, Chip], int]
+"""How many layers above each other one kernel best computes, of: the kind, how many there are, steps, batch,
+hidden size, dtype and chip. Only who knows the kernels can say."""
 
 
 @frozen
@@ -56,12 +60,14 @@ def _read(kind: str, node: Node) -> _Stack:
     )
 
 
-def _rewrite_stack(kind: str, node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
+def _rewrite_stack(
+    kind: str, node: Node, writer: GraphWriter, layers_together: LayersTogether
+) -> tuple[ValueRef, ...] | None:
     stack = _read(kind, node)
     initial = tuple(None if is_zero(ref, writer) else ref for ref in stack.states)
     layers = []
     x = stack.x
-    together = _together(stack, writer)
+    together = _together(stack, writer, layers_together)
     for first in range(0, stack.layers, together):
         layers.append(_layers(stack, x, initial, range(first, min(stack.layers, first + together)), writer))
         x = layers[-1][0]
@@ -69,7 +75,7 @@ def _rewrite_stack(kind: str, node: Node, writer: GraphWriter) -> tuple[ValueRef
     return (x, *last)
 
 
-def _together(stack: _Stack, writer: GraphWriter) -> int:
+def _together(stack: _Stack, writer: GraphWriter, layers_together: LayersTogether) -> int:
     """How many layers one kernel computes: two directions meet at the end of each layer."""
     hidden = writer.shape(stack.parameters[0][1])[1]
     if stack.directions == 2 or stack.layers == 1 or not isinstance(hidden, int):
@@ -93,7 +99,7 @@ def _layers(
     width = hidden * stack.directions if isinstance(hidden, int) else f"{hidden}*{stack.directions}"
     states = 2 if stack.kind == "lstm" else 1
     return writer.call_many(
-        RECURRENCE,
+        RECURRENCE.name,
         stack.kind,
         tuple(projected(x, own[0], writer) for own in parameters[: stack.directions]),
         tuple(own[1] for own in parameters),
@@ -149,8 +155,10 @@ def is_zero(ref: ValueRef, writer: GraphWriter) -> bool:
     return made.op in _ZEROS
 
 
-def _rule(kind: str) -> Rewrite:
-    return lambda node, writer: _rewrite_stack(kind, node, writer)
+def rewrites_with(layers_together: LayersTogether) -> Mapping[str, Rewrite]:
+    """The rewrites of stacks of layers, as many of which become one node as ``layers_together`` says."""
 
+    def rule(kind: str) -> Rewrite:
+        return lambda node, writer: _rewrite_stack(kind, node, writer, layers_together)
 
-REWRITES: Mapping[str, Rewrite] = {f"aten.{kind}.input": _rule(kind) for kind in GATES}
+    return {f"aten.{kind}.input": rule(kind) for kind in GATES}

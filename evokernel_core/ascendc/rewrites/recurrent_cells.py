@@ -11,7 +11,7 @@ from functools import partial
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.recurrent.problem import DTYPES, RECURRENCE
+from evokernel_core.ascendc.ops import FLOATS, RECURRENCE
 from evokernel_core.ascendc.rewrites.recurrent import flat, projected
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, rewritten
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -98,7 +98,7 @@ def _recurrence(node: Node, cell: _Cell, writer: GraphWriter) -> ValueRef:
     lengths = writer.shape(cell.x)[:-1]
     weights = part(state_at, hidden)
     return writer.call_many(
-        RECURRENCE, _KINDS[node.op], (inputs,), (weights,), (), (), before, None, 0, cell.dim == 1, (),
+        RECURRENCE.name, _KINDS[node.op], (inputs,), (weights,), (), (), before, None, 0, cell.dim == 1, (),
         outputs=(TensorSpec((*lengths, hidden), dtype), TensorSpec(state, dtype)),
     )[0]  # fmt: skip
 
@@ -161,7 +161,7 @@ class _Search:
         return None
 
     def _cell(self, node: Node) -> _Cell | None:
-        if node.op not in _KINDS or node.outputs[0].rank != 2 or node.outputs[0].dtype not in DTYPES:
+        if node.op not in _KINDS or node.outputs[0].rank != 2 or node.outputs[0].dtype not in FLOATS:
             return None
         below, bias = self._below(node), None
         if below is not None and below.op == _ADD and not below.kwargs:
@@ -227,7 +227,7 @@ class _Search:
             made = self._nodes.get(states.name)
             steps = self._graph.spec(states).shape[literal(dim)]
             return (
-                made is not None and made.op == RECURRENCE and steps == len(known)
+                made is not None and made.op == RECURRENCE.name and steps == len(known)
                 and all(node.args == (states, dim, step) for step, node in enumerate(known))
             )  # fmt: skip
         if first.op != _PRODUCT and (first.op not in _ROW_BY_ROW or not self._is_row(first)):

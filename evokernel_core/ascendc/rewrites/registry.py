@@ -37,6 +37,7 @@ from evokernel_core.ascendc.rewrites.depthwise import trimmed_depthwise
 from evokernel_core.ascendc.rewrites.dimensions import checked_dimensions
 from evokernel_core.ascendc.rewrites.framing import framed_beside
 from evokernel_core.ascendc.rewrites.lstm_cells import recognise_lstm_cells
+from evokernel_core.ascendc.rewrites.recurrent import LayersTogether
 from evokernel_core.ascendc.rewrites.recurrent_cells import recognise_cells
 from evokernel_core.ascendc.rewrites.scan_patterns import recognise_scans
 from evokernel_core.ascendc.rewrites.split_reductions import split_reductions
@@ -87,35 +88,34 @@ _TABLES: tuple[Mapping[str, Rewrite], ...] = (
     sampling.REWRITES,
     measuring.REWRITES,
     attention.REWRITES,
-    recurrent.REWRITES,
     complexes.REWRITES,
 )
 
 
 @cache
-def rewrites() -> Mapping[str, Rewrite]:
-    """ATen or own name to its rewrite."""
+def rewrites(layers_together: LayersTogether) -> Mapping[str, Rewrite]:
+    """ATen or own name to its rewrite; ``layers_together`` says how recurrent layers are grouped."""
     found: dict[str, Rewrite] = {}
-    for table in _TABLES:
+    for table in (*_TABLES, recurrent.rewrites_with(layers_together)):
         found |= table
     return found
 
 
-def legalised(task: KernelTask, chip: Chip) -> KernelTask:
+def legalised(task: KernelTask, chip: Chip, layers_together: LayersTogether) -> KernelTask:
     """The task in the operations that families know. Its inputs, outputs and symbols are the same.
 
-    The result depends on the task and the chip alone. Raises PlanError for an operation that cannot be
+    The result depends on the arguments alone. Raises PlanError for an operation that cannot be
     computed.
     """
-    return _legalised(ById(task), chip)
+    return _legalised(ById(task), chip, layers_together)
 
 
 @lru_cache(maxsize=64)
-def _legalised(key: ById, chip: Chip) -> KernelTask:
+def _legalised(key: ById, chip: Chip, layers_together: LayersTogether) -> KernelTask:
     task = key.task
     for change in PASSES:
         task = change(task, chip)
-    task = rewritten(task, rewrites(), chip)
+    task = rewritten(task, rewrites(layers_together), chip)
     for change in _LAST_PASSES:
         task = change(task, chip)
     return task

@@ -12,11 +12,11 @@ import numpy as np
 from attrs import frozen
 
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast
-from evokernel_core.ascendc.rewrites.indexing import expanded, tensor, times
+from evokernel_core.ascendc.rewrites.indexing import expanded, tensor
 from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
 from evokernel_core.ascendc.rewrites.split_reductions import size
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.ascendc.shapes.sizes import extent, times
 from evokernel_core.domain.graph import Arg, Node, ValueRef
 from evokernel_core.domain.tensor import Dim, TensorSpec
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED, sharing
+from evokernel_core.ascendc.limits import sharing
+from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef, literal
@@ -104,7 +105,7 @@ def _product(
         return None
     stacked = writer.call("aten.stack.default", factors, -1, shape=(*given[0], 2), dtype=_REAL)
     x, w = _viewed(writer, whole, (*sizes, 2)), _viewed(writer, stacked, (*own, 2))
-    return writer.call(PAIRED, x, w, shape=(*sizes, 2), dtype=_REAL)
+    return writer.call(COMPLEX_MULTIPLY.name, x, w, shape=(*sizes, 2), dtype=_REAL)
 
 
 def _viewed(writer: GraphWriter, x: ValueRef, shape: tuple[Dim, ...]) -> ValueRef:

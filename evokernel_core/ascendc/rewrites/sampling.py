@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast, part
-from evokernel_core.ascendc.rewrites.indexing import take, tensor, times
+from evokernel_core.ascendc.rewrites.indexing import take, tensor
 from evokernel_core.ascendc.rewrites.picking import numbers, view
 from evokernel_core.ascendc.rewrites.split_reductions import size
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
+from evokernel_core.ascendc.shapes.sizes import times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.tensor import Dim

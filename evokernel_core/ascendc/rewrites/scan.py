@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from attrs import evolve
 
-from evokernel_core.ascendc.kernels.scan.problem import SCAN
+from evokernel_core.ascendc.ops import SCAN
+from evokernel_core.ascendc.rewrites.picking import others_are_read
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
@@ -19,7 +20,6 @@ SCANS = {
     "aten.cummin.default": "min",
     "aten.logcumsumexp.default": "logaddexp",
 }
-_INDICES = "evokernel.scan_indices.default"
 _DTYPES = ("float32", "float16", "bfloat16")
 
 
@@ -32,11 +32,11 @@ def scan_node(node: Node, spec: Callable[[ValueRef], TensorSpec]) -> Node | None
     if result.dtype not in _DTYPES or spec(x).dtype != result.dtype:
         return None
     args = (x, dim, SCANS[node.op], False, False, None)
-    return evolve(node, op=SCAN, args=args, kwargs=(), outputs=(result,))
+    return evolve(node, op=SCAN.name, args=args, kwargs=(), outputs=(result,))
 
 
 def _scan(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    """The scan itself. Where a running maximum is, no kernel says: its indices stay without one."""
+    """The scan itself. Raises PlanError where something reads the indices of a running maximum or minimum."""
     x, result = node.args[0], node.outputs[0]
     if result.dtype not in _DTYPES:
         raise PlanError(f"{node.op} of {result.dtype} is not covered; float32, float16 and bfloat16 are.")
@@ -46,9 +46,10 @@ def _scan(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
     found = scan_node(node, writer.spec)
     if found is None:
         raise PlanError(f"{node.op} is covered along a dimension that is a literal.")
-    value = writer.call(SCAN, *found.args, shape=result.shape, dtype=result.dtype)
-    places = (writer.call(_INDICES, value, shape=item.shape, dtype=item.dtype) for item in node.outputs[1:])
-    return (value, *places)
+    value = writer.call(SCAN.name, *found.args, shape=result.shape, dtype=result.dtype)
+    if others_are_read(node, writer):
+        raise PlanError(f"The indices of {node.op} are read, which is not covered: read its values alone.")
+    return (value, *(ValueRef(value.name, place) for place in range(1, len(node.outputs))))
 
 
 REWRITES: dict[str, Rewrite] = dict.fromkeys(SCANS, _scan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from evokernel_core.ascendc.kernels.scan.problem import SCAN
+from evokernel_core.ascendc.ops import SCAN
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import Dim, evaluate_dim
@@ -39,12 +39,12 @@ def _in_parts(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         return None
     split = (*shape[:dim], parts, length // parts)
     each = writer.call(
-        SCAN, _view(writer, x, split), dim + 1, op, reverse, False, None, shape=split, dtype=dtype
+        SCAN.name, _view(writer, x, split), dim + 1, op, reverse, False, None, shape=split, dtype=dtype
     )
     last = 0 if reverse else length // parts - 1
     ends = (*shape[:dim], parts, 1)
     total = writer.call("aten.slice.Tensor", each, dim + 1, last, last + 1, shape=ends, dtype=dtype)
-    before = writer.call(SCAN, total, dim, op, reverse, True, None, shape=ends, dtype=dtype)
+    before = writer.call(SCAN.name, total, dim, op, reverse, True, None, shape=ends, dtype=dtype)
     whole = writer.call(combine, each, before, shape=split, dtype=dtype)
     return (_view(writer, whole, shape),)
 
@@ -60,4 +60,4 @@ def _view(writer: GraphWriter, x: ValueRef, shape: tuple[Dim, ...]) -> ValueRef:
     return writer.call("aten.view.default", x, sizes, shape=shape, dtype=writer.spec(x).dtype)
 
 
-REWRITES: dict[str, Rewrite] = {SCAN: _in_parts}
+REWRITES: dict[str, Rewrite] = {SCAN.name: _in_parts}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from evokernel_core.ascendc.kernels.scan.problem import SCAN
+from evokernel_core.ascendc.ops import SCAN
 from evokernel_core.ascendc.rewrites.scan import SCANS, scan_node
 from evokernel_core.ascendc.rewrites.writer import alive
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -94,7 +94,7 @@ class _Patterns:
     def _reversed(self, node: Node) -> Node | None:
         """flip(scan(flip(x))) along one dimension."""
         scan = self._node(node.args[0])
-        if scan is None or scan.op != SCAN or scan.args[5] is not None:
+        if scan is None or scan.op != SCAN.name or scan.args[5] is not None:
             return None
         inner = self._node(scan.args[0])
         rank = len(node.outputs[0].shape)
@@ -112,12 +112,12 @@ class _Patterns:
         if not isinstance(parts, tuple) or len(parts) != 2:
             return None
         below = self._node(parts[1])
-        if below is not None and below.op == SCAN:
+        if below is not None and below.op == SCAN.name:
             scan, x = below, self._but_the_last(below.args[0], dim, node)
         else:
             results = self._but_the_last(parts[1], dim, node)
             inner = self._node(results)
-            if inner is None or inner.op != SCAN:
+            if inner is None or inner.op != SCAN.name:
                 return None
             scan, x = inner, inner.args[0]
         fits = x is not None and scan.args[3:] == (False, False, None) and literal(scan.args[1]) % rank == dim

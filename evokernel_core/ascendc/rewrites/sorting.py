@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evokernel_core.ascendc.kernels.sort.family import MOST_BEST, MOST_WHOLE
-from evokernel_core.ascendc.kernels.sort.problem import SORT
-from evokernel_core.ascendc.rewrites.indexing import tensor, times
+from evokernel_core.ascendc.limits import SORTED_KEPT, SORTED_TILES
+from evokernel_core.ascendc.ops import SORT
+from evokernel_core.ascendc.rewrites.indexing import tensor
 from evokernel_core.ascendc.rewrites.picking import argument, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.ascendc.shapes.sizes import extent, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim, TensorSpec
@@ -61,7 +61,12 @@ def _first(writer: GraphWriter, rows: ValueRef, keep: Dim, descending: bool) -> 
 
 def _parts(writer: GraphWriter, count: Dim, columns: Dim, keep: Dim) -> int:
     """Into how many parts rows are cut so that every core has work; 1 where that does not pay."""
-    if not isinstance(columns, int) or not isinstance(keep, int) or columns <= MOST_WHOLE or keep > MOST_BEST:
+    if (
+        not isinstance(columns, int)
+        or not isinstance(keep, int)
+        or columns <= SORTED_TILES[-1]
+        or keep > SORTED_KEPT[-1]
+    ):
         return 1
     most = min(writer.chip.aiv // extent(count).evaluate(writer.sizes), columns // max(_LEAST_PART, 2 * keep))
     return next((parts for parts in range(most, 1, -1) if columns % parts == 0), 1)
@@ -72,7 +77,7 @@ def _sorted(
 ) -> Sorted:
     shape = (writer.shape(rows)[0], keep)
     outputs = (TensorSpec(shape, writer.spec(rows).dtype), TensorSpec(shape, "int64"))
-    values, found = writer.call_many(SORT, rows, indices, descending, parts, outputs=outputs)
+    values, found = writer.call_many(SORT.name, rows, indices, descending, parts, outputs=outputs)
     return values, found
 
 

@@ -14,6 +14,7 @@ import math
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.ops import SIZE
 from evokernel_core.ascendc.rewrites.merge import merged
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.errors import PlanError
@@ -95,7 +96,7 @@ def size(writer: GraphWriter, dims: tuple[Dim, ...]) -> ValueRef:
     number = math.prod(dim for dim in dims if isinstance(dim, int))
     words = [dim if dim.isidentifier() else f"({dim})" for dim in dims if isinstance(dim, str)]
     argument: Arg = SymbolicInt(" * ".join([*words, str(number)])) if words else number
-    return writer.call("evokernel.size.default", argument, shape=(), dtype="float32")
+    return writer.call(SIZE.name, argument, shape=(), dtype="float32")
 
 
 # -- when and where -------------------------------------------------------------------------------

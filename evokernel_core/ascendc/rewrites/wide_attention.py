@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from evokernel_core.ascendc.kernels.attention.family import attention_arguments
+from evokernel_core.ascendc.aten import attention_arguments
+from evokernel_core.ascendc.ops import SIZE
 from evokernel_core.ascendc.rewrites.layout import flat_size, viewed
 from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
@@ -88,7 +89,7 @@ def _scores(writer: GraphWriter, query: ValueRef, key: ValueRef, scale: float | 
         return writer.call("aten.mul.Tensor", scores, scale, shape=whole, dtype="float32")
     if isinstance(depth, int):
         return writer.call("aten.mul.Tensor", scores, depth**-0.5, shape=whole, dtype="float32")
-    length = writer.call("evokernel.size.default", SymbolicInt(depth), shape=(), dtype="float32")
+    length = writer.call(SIZE.name, SymbolicInt(depth), shape=(), dtype="float32")
     root = writer.call("aten.sqrt.default", length, shape=(), dtype="float32")
     return writer.call("aten.div.Tensor", scores, root, shape=whole, dtype="float32")
 

@@ -89,6 +89,15 @@ def product(extents: Iterable[Extent]) -> Extent:
     return total
 
 
+def times(dims: Iterable[Dim]) -> Dim:
+    """The product of sizes."""
+    total = product(map(extent, dims))
+    if total.constant is not None:
+        return total.constant
+    factors = [factor if factor.isidentifier() else f"({factor})" for factor in total.factors]
+    return " * ".join([*([str(total.coefficient)] if total.coefficient != 1 else []), *factors])
+
+
 def _from_ast(node: ast.expr) -> Extent:
     match node:
         case ast.Constant(value=int(value)):

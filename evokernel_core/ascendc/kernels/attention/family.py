@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.aten import ATTENTION, attention_arguments
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.matmul.family import side_context
@@ -24,7 +25,7 @@ from evokernel_core.ascendc.kernels.strided import NOWHERE, behind_views, expand
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, ValueRef
+from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
@@ -33,7 +34,6 @@ from evokernel_core.twin.chip import Chip, Memory
 from evokernel_core.twin.isa import FRACTAL
 from evokernel_core.twin.roofline import launch_us
 
-ATTENTION = "aten.scaled_dot_product_attention.default"
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy into L1 can step over."""
 _MOST_BLOCKS = most_of("Sub", "src0RepStride")
@@ -154,22 +154,6 @@ def read_attention(task: KernelTask) -> Attention:
         width=shape[2][-1],
         dtype=dtype,
     )
-
-
-def attention_arguments(
-    node: Node,
-) -> tuple[ValueRef, ValueRef, ValueRef, ValueRef | None, float, bool, float | None]:
-    """query, key, value, mask, dropout, whether later keys are hidden, scale."""
-    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-    given: dict[str, Arg] = {**dict(zip(names, node.args, strict=False)), **dict(node.kwargs)}
-    query, key, value, mask = (given.get(name) for name in ("query", "key", "value", "attn_mask"))
-    scale = given.get("scale")
-    if not (isinstance(query, ValueRef) and isinstance(key, ValueRef) and isinstance(value, ValueRef)):
-        raise PlanError("An operand of the attention is no tensor.")
-    if not isinstance(scale, float | int | None) or not isinstance(mask, ValueRef | None):
-        raise PlanError("The scale of an attention is a number that is known only when it runs.")
-    dropout = given.get("dropout_p") or 0.0
-    return query, key, value, mask, float(str(dropout)), bool(given.get("is_causal")), scale
 
 
 def _side(task: KernelTask, ref: ValueRef) -> Side:

@@ -6,8 +6,7 @@ Neither operand is taken apart in memory: the parts of each number change places
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator
 
 from attrs import asdict, frozen
 
@@ -17,48 +16,20 @@ from evokernel_core.ascendc.kernels.machine import TILE_FLAGS
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
+from evokernel_core.ascendc.limits import Sharing, sharing
+from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY, categories
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import Dim
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import LANES
 from evokernel_core.twin.roofline import launch_us
 
-PAIRED = "evokernel.paired_product.default"
-"""``(x, w)``: x [*sizes, 2] and w [*sizes, 2], whose sizes broadcast to those of x, in float32."""
 _FLOAT = 4
 _SQUARE = 128
 """Elements that are transposed at a time; the rest of a row is gathered."""
 _TABLE_BYTES = 512
-
-
-@frozen
-class Sharing:
-    """``outer`` times ``factors`` groups of ``rows``, each of which is multiplied by the same row of
-    ``numbers`` complex factors: group g takes row g % factors."""
-
-    outer: Extent
-    factors: Extent
-    rows: Extent
-    numbers: Extent
-
-
-def sharing(sizes: Sequence[Dim], given: Sequence[Dim]) -> Sharing | None:
-    """How numbers of ``sizes`` share factors of the sizes ``given``; None where that is no such grid."""
-    whole = list(map(extent, sizes))
-    own = [ONE] * (len(whole) - len(given)) + list(map(extent, given))
-    if len(own) != len(whole) or any(w != x and not w.is_one for x, w in zip(whole, own, strict=True)):
-        return None
-    kept = [(w == x, x) for x, w in zip(whole, own, strict=True) if not x.is_one]
-    runs = [(key, product([x for _, x in run])) for key, run in groupby(kept, key=lambda pair: pair[0])]
-    if not runs or not runs[-1][0] or len(runs) > 4:
-        return None
-    lengths = [ONE] * (4 - len(runs)) + [length for _, length in runs]
-    outer, factors, rows, numbers = lengths
-    return Sharing(outer, factors, rows, numbers)
 
 
 @frozen
@@ -80,7 +51,9 @@ class PairedSchedule(Settings):
 
 def read_paired(task: KernelTask) -> Paired:
     """The one product of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {PAIRED}, "The kernel is not exactly one product of complex numbers.")
+    node = only_node(
+        task, {COMPLEX_MULTIPLY.name}, "The kernel is not exactly one product of complex numbers."
+    )
     x, w = node.operands()
     grid = sharing(task.graph.spec(x).shape[:-1], task.graph.spec(w).shape[:-1])
     if grid is None:
@@ -156,7 +129,7 @@ def _text(found: Paired, item: PairedSchedule, task: KernelTask, name: str) -> S
 
 FAMILY = SearchingFamily(
     name="paired",
-    ops={PAIRED: "kernel"},
+    ops=categories(COMPLEX_MULTIPLY),
     read=on_any_chip(read_paired),
     starts=_starts,
     steps=_steps,

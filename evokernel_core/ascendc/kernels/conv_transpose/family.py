@@ -14,10 +14,11 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
+from evokernel_core.ascendc.aten import CONVOLUTION
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.conv_transpose.epilogue import write
 from evokernel_core.ascendc.kernels.conv_transpose.estimate import estimate_us
-from evokernel_core.ascendc.kernels.conv_transpose.geometry import CONVOLUTION, Transposed, read_transposed
+from evokernel_core.ascendc.kernels.conv_transpose.geometry import Transposed, read_transposed
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule, memory_of, plan, turned_outputs
 from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.rendering import (

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.aten import CONVOLUTION
 from evokernel_core.ascendc.kernels.conv_transpose.epilogue import Behind, fitted
 from evokernel_core.ascendc.kernels.epilogue.tiles import read_epilogue
 from evokernel_core.ascendc.kernels.reading import below_views, input_below
@@ -22,7 +23,6 @@ from evokernel_core.domain.graph import Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
-CONVOLUTION = "aten.convolution.default"
 _T = TypeVar("_T")
 _TYPES = frozenset(("float32", "float16", "bfloat16"))
 

@@ -21,7 +21,7 @@ from evokernel_core.ascendc.kernels.convolution.epilogue import (
     read_layer,
 )
 from evokernel_core.ascendc.kernels.convolution.estimate import estimate_us
-from evokernel_core.ascendc.kernels.convolution.geometry import CONVOLUTION, Convolution
+from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import RING, ConvolutionSchedule, depth_of, whole
@@ -30,6 +30,7 @@ from evokernel_core.ascendc.kernels.rendering import render, sized
 from evokernel_core.ascendc.kernels.space_to_depth.family import BITS, FIXED_PATTERNS
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.lowering.program import camel
+from evokernel_core.ascendc.ops import CONVOLUTION, categories
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -52,7 +53,7 @@ class ConvolutionFamily:
 
     @property
     def ops(self) -> Mapping[str, str]:
-        return {CONVOLUTION: "kernel"}
+        return categories(CONVOLUTION)
 
     def check(self, task: KernelTask, chip: Chip) -> None:
         read_layer(task, chip)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.aten import RELU
+from evokernel_core.ascendc.ops import CONVOLUTION
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
@@ -13,23 +15,6 @@ from evokernel_core.domain.graph import Graph, Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 
-CONVOLUTION = "evokernel.convolution.default"
-"""``(x, weight, stride, dilation, groups, phases, rows_first, bias, before)``: a convolution without padding.
-
-x is [batch, groups * channels, *sizes], weight [groups * outputs, channels, *kernel], with one to three
-spatial dimensions. With ``rows_first`` the kernel's rows come before the channels: weight is
-[groups * outputs, height, channels, *depth, width]. ``bias`` [groups * outputs] is None where none is
-added.
-
-Along the last dimension the kernel steps by single elements: a larger step is the number of ``phases`` into
-which that dimension is cut, x being [batch, groups * channels, *sizes[:-1], phases, width] with element
-``w`` of a row at [w % phases, w // phases]. Rows of x may be longer than what is read.
-
-With ``before``, zeros in front of each spatial dimension, x is the image itself, [batch, groups * channels,
-*sizes], without zeros and phases: the kernel frames it, as ``evokernel.phases`` would; not with rows_first.
-"""
-RELU = "aten.relu.default"
-"""What the cube core does to a result on its way to memory."""
 TYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -101,7 +86,7 @@ def read_convolution(task: KernelTask) -> Convolution:
 
 def convolution_node(task: KernelTask) -> Node:
     """The one convolution of a task. Raises PlanError where it has none or several."""
-    found = [node for node in task.graph.nodes if node.op == CONVOLUTION]
+    found = [node for node in task.graph.nodes if node.op == CONVOLUTION.name]
     if len(found) != 1:
         raise PlanError("The kernel has not exactly one convolution.")
     return found[0]

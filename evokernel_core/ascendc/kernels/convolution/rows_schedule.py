@@ -18,9 +18,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip, Memory
 from evokernel_core.twin.isa import FRACTAL
 
-MOST_INNER = 128
-"""Channels and taps of one row beyond which L1 holds too few pixels of each."""
-
 
 @frozen
 class RowsSchedule(Settings):

@@ -18,6 +18,7 @@ from evokernel_core.ascendc.kernels.indexed import IndexedSchedule, index_dtype,
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.ops import EMBEDDING_BAG, categories
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef, literal
@@ -28,12 +29,6 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, LANES
 from evokernel_core.twin.roofline import launch_us
 
-BAG = "evokernel.bag.default"
-"""``bag(table, indices, offsets, weights, mode, padding, whole)``: table [rows, run], indices [bags, length]
-without offsets, else [count]; the result is [bags, run]. ``weights`` are float32 and as many as indices;
-``mode`` is sum, mean or max; rows of index ``padding``, -1 for none, do not count; ``whole``: the last offset
-is where the last bag ends. A bag of no rows is zero."""
-MODES = ("sum", "mean", "max")
 _WORDS = "a bag of rows"
 _DTYPES = ("float32", "float16", "bfloat16")
 MOST_RUN = 2048
@@ -46,7 +41,7 @@ _BAG_CYCLES = 260.0
 
 @frozen
 class Bag:
-    """See BAG; names are those of the task's inputs."""
+    """See EMBEDDING_BAG; names are those of the task's inputs."""
 
     table: str
     indices: tuple[str, str]
@@ -66,7 +61,9 @@ class Bag:
 def read_bag(task: KernelTask) -> Bag:
     """The one bag of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    node = only_node(task, {BAG}, "The kernel does more than combine rows that indices choose.")
+    node = only_node(
+        task, {EMBEDDING_BAG.name}, "The kernel does more than combine rows that indices choose."
+    )
     table, indices, offsets, weights, mode, padding, whole = node.args
     assert isinstance(table, ValueRef) and isinstance(indices, ValueRef)
     spec, chosen = graph.spec(table), graph.spec(indices).shape
@@ -178,7 +175,7 @@ def _text(found: Bag, item: IndexedSchedule, task: KernelTask, name: str) -> Sta
 
 FAMILY = SearchingFamily(
     name="bag",
-    ops={BAG: "kernel"},
+    ops=categories(EMBEDDING_BAG),
     read=on_any_chip(read_bag),
     starts=_starts,
     steps=_steps,

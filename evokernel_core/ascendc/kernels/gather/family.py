@@ -24,6 +24,7 @@ from evokernel_core.ascendc.kernels.indexed import (
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.ops import GATHER, categories
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -33,10 +34,6 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 from evokernel_core.twin.roofline import launch_us
 
-TAKE = "evokernel.take.default"
-"""``take(source, [index, ...], wraps)`` with a source of [outer, size of each index, lanes, run] and
-indices of [outer or 1, count, lanes] gives [outer, count, lanes, run]; ``wraps`` says that negative
-indices count from the end."""
 _WORDS = "a read of what indices choose"
 _RUN_CYCLES = 20.0
 """Scalar cycles to find an address and to start a copy."""
@@ -44,7 +41,7 @@ _RUN_CYCLES = 20.0
 
 @frozen
 class Take:
-    """``places`` are the inputs with indices and what they count; see TAKE for the shapes."""
+    """``places`` are the inputs with indices and what they count; see GATHER for the shapes."""
 
     source: str
     indices: tuple[tuple[str, str, Extent], ...]
@@ -68,7 +65,7 @@ class TakeSchedule(IndexedSchedule):
 def read_take(task: KernelTask) -> Take:
     """The one take of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    node = only_node(task, {TAKE}, "The kernel does more than read what indices choose.")
+    node = only_node(task, {GATHER.name}, "The kernel does more than read what indices choose.")
     source, indices = node.args[0], node.args[1]
     assert isinstance(source, ValueRef) and isinstance(indices, tuple)
     spec, first = graph.spec(source), graph.spec(indices[0])
@@ -173,7 +170,7 @@ def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> Stage
 
 FAMILY = SearchingFamily(
     name="take",
-    ops={TAKE: "kernel"},
+    ops=categories(GATHER),
     read=on_any_chip(read_take),
     starts=_starts,
     steps=_steps,

@@ -22,6 +22,7 @@ from evokernel_core.ascendc.legalization.graph import Read, WordPlan, Written
 from evokernel_core.ascendc.legalization.limbs import BITS, Words
 from evokernel_core.ascendc.legalization.program import WordProgram, literal, word_program
 from evokernel_core.ascendc.legalization.wide import WIDTHS, Arithmetic, Whole
+from evokernel_core.ascendc.ops import REDUCE_INTEGERS, REDUCED_INTEGERS, SCAN_INTEGERS, categories
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -31,11 +32,6 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import LANES, RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
-FOLD = "evokernel.fold_integers.default"
-"""``fold_integers(x, kind)``: of the last dimension, which goes; ``kind`` is sum, prod, max or min."""
-RUNNING = "evokernel.running_integers.default"
-"""``running_integers(x, kind)``: the same of every element and those before it."""
-DTYPES = ("int64", "int32")
 _METHODS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 _WORDS = {"sum": "sum", "prod": "product", "max": "maximum", "min": "minimum"}
 _TILES = (256, 512, 1024, 2048, 4096)
@@ -95,14 +91,18 @@ def _neutral(kind: str, dtype: str) -> int:
 
 
 def _read(task: KernelTask) -> IntegerRows:
-    node = only_node(task, (FOLD, RUNNING), "The kernel is more than one reduction of integers.")
+    node = only_node(
+        task, (REDUCE_INTEGERS.name, SCAN_INTEGERS.name), "The kernel is more than one reduction of integers."
+    )
     ref = next(iter(node.operands()))
     source, spec = input_below(task.graph, ref, "a reduction of integers"), task.graph.spec(ref)
-    if spec.dtype not in DTYPES or spec.dtype != node.outputs[0].dtype:
+    if spec.dtype not in REDUCED_INTEGERS or spec.dtype != node.outputs[0].dtype:
         raise PlanError(f"Reductions of {spec.dtype} to {node.outputs[0].dtype} are not covered.")
     sizes = tuple(map(extent, spec.shape))
     kind = str(node.args[1])
-    return IntegerRows(source, kind, node.op == RUNNING, spec.dtype, product(sizes[:-1]), sizes[-1])
+    return IntegerRows(
+        source, kind, node.op == SCAN_INTEGERS.name, spec.dtype, product(sizes[:-1]), sizes[-1]
+    )
 
 
 def _ub_bytes(found: IntegerRows, item: RowsSchedule) -> int:
@@ -198,7 +198,7 @@ def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -
 
 FAMILY = SearchingFamily(
     name="integer_rows",
-    ops={FOLD: "kernel", RUNNING: "kernel"},
+    ops=categories(REDUCE_INTEGERS, SCAN_INTEGERS),
     read=on_any_chip(_read),
     starts=_starts,
     steps=_steps,

@@ -30,18 +30,17 @@ from evokernel_core.ascendc.kernels.built import Design, family_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.ascendc.limits import words_of
+from evokernel_core.ascendc.ops import INTERLEAVE, categories
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
+from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.isa import BLOCK_BYTES
 
-INTERLEAVE = "evokernel.interleave.default"
-"""``(tensors, dim)``: tensors of one shape joined along ``dim``, as ``aten.cat`` does."""
-MOST_TENSORS = 16
 _UNIT_BYTES = 512
 """What one repeat of a transposition takes: 16 blocks."""
 _MOST_REPEATS = most_of("TransDataTo5HD", "repeatTimes")
@@ -65,22 +64,9 @@ class InterleaveSchedule(Settings):
     buffers: int
 
 
-def words_of(spec: TensorSpec, dim: int) -> tuple[int, int] | None:
-    """Bytes of a word, and the words of one tensor of a join along ``dim`` that stay together; None where
-    the squares that are transposed do not hold whole such items."""
-    size = ITEM_SIZE[spec.dtype]
-    inner = product(map(extent, spec.shape[dim:])).constant
-    if size < 2 or not inner:
-        return None
-    width = min(size, 4)
-    item = inner * size // width
-    side = BLOCK_BYTES // width
-    return (width, item) if item < side and side % item == 0 else None
-
-
 def read_interleave(task: KernelTask) -> Interleave:
     """The one join of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {INTERLEAVE}, "The kernel is not exactly one join of thin tensors.")
+    node = only_node(task, {INTERLEAVE.name}, "The kernel is not exactly one join of thin tensors.")
     refs = list(node.operands())
     spec = task.graph.spec(refs[0])
     found = words_of(spec, literal(node.args[1]))
@@ -221,7 +207,7 @@ def _row_of(problem: Interleave, tensors: Constant, tile_words: Constant, side: 
 FAMILY = family_of(
     Design(
         name="interleave",
-        ops={INTERLEAVE: "kernel"},
+        ops=categories(INTERLEAVE),
         read=read_interleave,
         schedule=InterleaveSchedule,
         schedules=tuple(InterleaveSchedule(repeats, 2) for repeats in (1, 2, 4, 8, 16, 24, 32, 48, 64)),

@@ -13,6 +13,7 @@ from evokernel_core.ascendc.kernels.built import Design, family_of
 from evokernel_core.ascendc.kernels.reading import only_node
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.ops import IOTA, categories
 from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, literal
@@ -20,9 +21,6 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 
-IOTA = "evokernel.iota.default"
-"""``iota(start, step, most=2**31 - 1)``: the elements of its one dimension are start, start + step, and so
-on; a kernel refuses sizes for which they go beyond ``most``."""
 _MOST = (1 << 31) - 1
 _TILES = (512, 1024, 2048, 4096, 8192)
 _DTYPES = frozenset({"float32", "int32", "int64"})
@@ -40,7 +38,7 @@ class IotaSchedule(Settings):
 
 def _read(task: KernelTask) -> Node:
     """The one node of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {IOTA}, "The kernel makes more than whole numbers in equal steps.")
+    node = only_node(task, {IOTA.name}, "The kernel makes more than whole numbers in equal steps.")
     spec = node.outputs[0]
     if spec.rank != 1 or spec.dtype not in _DTYPES:
         raise PlanError(f"Numbers in equal steps of dtype {spec.dtype} are not covered.")
@@ -102,7 +100,7 @@ def _most_count(start: int, step: int, most: int) -> int:
 FAMILY = family_of(
     Design(
         name="iota",
-        ops={IOTA: "kernel"},
+        ops=categories(IOTA),
         read=_read,
         schedule=IotaSchedule,
         schedules=tuple(map(IotaSchedule, _TILES)),

@@ -6,19 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.aten import RELU
 from evokernel_core.ascendc.kernels.strided import NOWHERE, Axis, Group, behind_views
+from evokernel_core.ascendc.ops import SPLIT_K_MM
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 
-SPLIT = "evokernel.split_mm.default"
-"""``split_mm(a, b, parts)``: ``parts`` float32 matrices whose sum is the product of a and b."""
-RELU = "aten.relu.default"
 TRIANGLES = frozenset({"aten.triu.default", "aten.tril.default"})
 WHOLE_PRODUCTS = frozenset({"aten.mm.default", "aten.bmm.default"})
-PRODUCTS = WHOLE_PRODUCTS | {SPLIT}
+PRODUCTS = WHOLE_PRODUCTS | {SPLIT_K_MM.name}
 QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
 """Types of products, and the mode in which Fixpipe rounds a float32 sum to them."""
 
@@ -109,10 +108,10 @@ def _on_the_way(nodes: Mapping[str, Node], result: ValueRef, node: Node) -> tupl
     relu = False
     while result.name != node.name:
         below = nodes.get(result.name)
-        if below is not None and below.op in TRIANGLES and found is None and node.op != SPLIT:
+        if below is not None and below.op in TRIANGLES and found is None and node.op != SPLIT_K_MM.name:
             diagonal = literal(below.args[1]) if len(below.args) > 1 else 0
             found = Triangle("triu" in below.op, diagonal)
-        elif below is not None and below.op == RELU and node.op != SPLIT:
+        elif below is not None and below.op == RELU and node.op != SPLIT_K_MM.name:
             relu = True
         elif below is None or below.op not in SAME_ORDER or found is not None:
             raise PlanError("The result is more than a matrix product.")
@@ -126,7 +125,7 @@ def product_of(task: KernelTask, node: Node) -> Product:
     shape, dtype = node.outputs[0].shape, task.graph.spec(left).dtype
     if dtype not in QUANT:
         raise PlanError(f"A matrix product in {dtype} is not covered.")
-    splits = literal(node.args[2]) if node.op == SPLIT else 0
+    splits = literal(node.args[2]) if node.op == SPLIT_K_MM.name else 0
     return Product(
         _side(task, left),
         _side(task, right),

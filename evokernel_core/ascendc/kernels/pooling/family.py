@@ -12,19 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evokernel_core.ascendc.aten import AVERAGE_POOLS, MAX_POOLS
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
 from evokernel_core.ascendc.kernels.pooling import rows_schedule as rows
 from evokernel_core.ascendc.kernels.pooling.planes_schedule import PlaneSchedule
-from evokernel_core.ascendc.kernels.pooling.problem import (
-    AVERAGE_POOLS,
-    CONVOLUTIONS,
-    MAX_POOLS,
-    Combine,
-    Window,
-    read_window,
-)
+from evokernel_core.ascendc.kernels.pooling.problem import CONVOLUTIONS, Combine, Window, read_window
 from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
 from evokernel_core.ascendc.kernels.pooling.text import planes_context, rows_context
 from evokernel_core.ascendc.kernels.rendering import kernel_text

@@ -11,19 +11,15 @@ from enum import StrEnum
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.aten import CONVOLUTION, MAX_POOLS
 from evokernel_core.ascendc.kernels.reading import below_views
+from evokernel_core.ascendc.ops import DEPTHWISE
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
 
-MAX_POOLS = frozenset({"aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default"})
-AVERAGE_POOLS = frozenset(f"aten.avg_pool{rank}d.default" for rank in (1, 2, 3))
-CONVOLUTION = "aten.convolution.default"
-DEPTHWISE = "evokernel.depthwise.default"
-"""(x, weight, bias, stride, zeros in front, dilation, False, (0,), groups): a depthwise convolution whose
-result is as long as its shape says, whatever zeros behind the input that takes."""
-CONVOLUTIONS = frozenset({CONVOLUTION, DEPTHWISE})
+CONVOLUTIONS = frozenset({CONVOLUTION, DEPTHWISE.name})
 DTYPES = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -203,7 +199,7 @@ def _convolution(task: KernelTask, node: Node) -> Window:
     if spread is None or spread.constant is None or not all(isinstance(size, int) for size in taps):
         raise PlanError("A depthwise convolution with weights of unknown shape is not covered.")
     each = [literals(numbers, rank) for numbers in (taps, stride, padding, dilation)]
-    axes = _axes(task, x, node, (*each, (node.op == DEPTHWISE,) * rank))
+    axes = _axes(task, x, node, (*each, (node.op == DEPTHWISE.name,) * rank))
     return Window(
         Combine.WEIGHTED,
         x.name,

@@ -16,12 +16,7 @@ from attrs import field, frozen
 from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
 from evokernel_core.ascendc.kernels.recurrent import schedule as schedules
 from evokernel_core.ascendc.kernels.recurrent.estimate import LAG, estimate_us
-from evokernel_core.ascendc.kernels.recurrent.problem import (
-    RECURRENCE,
-    Recurrence,
-    RecurrentSchedule,
-    read_recurrence,
-)
+from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule, read_recurrence
 from evokernel_core.ascendc.kernels.recurrent.schedule import refusal, strategy_of
 from evokernel_core.ascendc.kernels.rendering import (
     addresses,
@@ -31,6 +26,7 @@ from evokernel_core.ascendc.kernels.rendering import (
     tensors_of,
 )
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.ops import RECURRENCE, categories
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -49,7 +45,7 @@ class RecurrentFamily:
 
     @property
     def ops(self) -> Mapping[str, str]:
-        return {RECURRENCE: "kernel"}
+        return categories(RECURRENCE)
 
     def check(self, task: KernelTask, chip: Chip) -> None:
         read_recurrence(task)

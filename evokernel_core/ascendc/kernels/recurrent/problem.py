@@ -7,27 +7,12 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.ascendc.ops import FLOATS, GATES, RECURRENCE
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
-
-RECURRENCE = "evokernel.recurrence.default"
-"""Chains of states: the directions of one layer, or layers above each other. Arguments: the kind, for each
-direction (of layers: for the lowest one) the projected inputs [steps * batch, gates * hidden], for each
-chain the weights of the hidden states [gates * hidden, hidden], the biases of both products (none, or one
-for each chain), the hidden and the cell states before the first step ([any, batch, hidden], None for
-zeros), the place of the first chain in those, whether inputs and outputs go batch by batch, and the
-weights [gates * hidden, hidden] by which each layer above the lowest one takes the states of the one
-below (of directions: none). The second direction goes from the last step to the first. Results: the
-states of all steps (of the topmost layer), the last hidden states of all chains, and of LSTM the last
-cell states."""
-
-GATES: Mapping[str, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-"""Kinds of layers, and how many sums of products each hidden unit of them takes."""
-DTYPES = ("float32", "float16", "bfloat16")
-"""Of operands and states; sums, and what is done with them, are float32."""
 
 
 @frozen
@@ -90,7 +75,7 @@ def read_recurrence(task: KernelTask) -> Recurrence:
     """The one recurrence of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
-    found = [node for node in graph.nodes if node.op == RECURRENCE]
+    found = [node for node in graph.nodes if node.op == RECURRENCE.name]
     if len(found) != 1:
         raise PlanError("The kernel has not exactly one recurrence.")
     (node,) = found
@@ -100,7 +85,7 @@ def read_recurrence(task: KernelTask) -> Recurrence:
     kind, projections, weights, input_biases, hidden_biases, *states, first, batch_first, upper = node.args
     hidden, cell = states
     dtype = node.outputs[0].dtype
-    if dtype not in DTYPES:
+    if dtype not in FLOATS:
         raise PlanError(f"A recurrent layer in {dtype} is not covered; use float32, float16 or bfloat16.")
 
     def names(arg: Arg) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from functools import lru_cache
 from attrs import evolve
 
 from evokernel_core.ascendc.kernels.recurrent.estimate import estimate_us
-from evokernel_core.ascendc.kernels.recurrent.problem import GATES, Recurrence, RecurrentSchedule
+from evokernel_core.ascendc.kernels.recurrent.problem import Recurrence, RecurrentSchedule
+from evokernel_core.ascendc.ops import GATES
 from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy

@@ -14,9 +14,10 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, sized, tensors_of
-from evokernel_core.ascendc.kernels.scan.problem import SCAN, Scan, read_scan
+from evokernel_core.ascendc.kernels.scan.problem import Scan, read_scan
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.ops import SCAN, categories
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -225,7 +226,7 @@ def _strategy(scan: Scan, item: ScanSchedule, move: str) -> Strategy:
 
 FAMILY = SearchingFamily(
     name="scan",
-    ops={SCAN: "kernel"},
+    ops=categories(SCAN),
     read=on_any_chip(read_scan),
     starts=_starts,
     steps=_steps,

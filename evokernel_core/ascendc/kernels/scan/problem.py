@@ -5,14 +5,11 @@ from __future__ import annotations
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
+from evokernel_core.ascendc.ops import SCAN
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
-
-SCAN = "evokernel.scan.default"
-"""Arguments: x, the dimension, the operation, whether from the end, whether without the element itself,
-and a mask (truth values of x's shape, or None) that x is multiplied with."""
 
 OPERATIONS = frozenset({"sum", "prod", "max", "min", "logaddexp"})
 _DTYPES = frozenset({"float32", "float16", "bfloat16"})
@@ -41,7 +38,7 @@ class Scan:
 def read_scan(task: KernelTask) -> Scan:
     """The one scan of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    node = only_node(task, {SCAN}, "The kernel is not exactly one scan with one result.")
+    node = only_node(task, {SCAN.name}, "The kernel is not exactly one scan with one result.")
     x, dim, op, reverse, exclusive, mask = node.args
     if not isinstance(x, ValueRef) or not isinstance(dim, int) or op not in OPERATIONS:
         raise PlanError("The scan has arguments that are not covered.")

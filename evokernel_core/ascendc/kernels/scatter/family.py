@@ -26,6 +26,7 @@ from evokernel_core.ascendc.kernels.indexed import (
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.ops import LAST, SCATTER, SCATTER_PARTS, categories
 from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef, literal
@@ -35,16 +36,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
-PUT = "evokernel.put.default"
-"""``put(source, (index, ...), values, kind, wraps)``: source [outer, size of each index, run], indices
-[outer or 1, count], values [outer, count, run]; ``kind`` is one of LAST and KINDS, ``wraps``: negative
-indices count from the end."""
-PUT_PARTS = "evokernel.put_parts.default"
-"""``put_parts((size, ...), (index, ...), values, kind, wraps, parts)``: [parts, outer, size of each index,
-run] of float32, each with the values of its share of the entries put into what changes nothing; sums and
-extremes only."""
-LAST = "last"
-KINDS = ("add", "mul", "max", "min")
 SUMMED = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
 """What is combined with what is there, and its C++ type; int64 only element by element."""
 _ATOMICS = {"add": "SetAtomicAdd", "max": "SetAtomicMax", "min": "SetAtomicMin"}
@@ -72,8 +63,8 @@ _UNWAITED = 30.0
 
 @frozen
 class Put:
-    """See PUT and PUT_PARTS. ``source``, which parts have none of, ``places`` with what they count, and
-    ``values`` are inputs of the task."""
+    """See SCATTER and SCATTER_PARTS. ``source``, which parts have none of, ``places`` with what they count,
+    and ``values`` are inputs of the task."""
 
     source: str | None
     places: tuple[tuple[str, str, Extent], ...]
@@ -119,8 +110,10 @@ class PutSchedule(IndexedSchedule):
 def read_put(task: KernelTask) -> Put:
     """The one put of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
-    node = only_node(task, {PUT, PUT_PARTS}, "The kernel does more than write where indices say so.")
-    in_parts = node.op == PUT_PARTS
+    node = only_node(
+        task, {SCATTER.name, SCATTER_PARTS.name}, "The kernel does more than write where indices say so."
+    )
+    in_parts = node.op == SCATTER_PARTS.name
     source, indices, values, kind, wraps = node.args[:5]
     assert isinstance(indices, tuple) and isinstance(values, ValueRef)
     spec, places = graph.spec(values), graph.spec(indices[0])
@@ -258,7 +251,7 @@ def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageTe
 
 FAMILY = SearchingFamily(
     name="put",
-    ops={PUT: "kernel", PUT_PARTS: "kernel"},
+    ops=categories(SCATTER, SCATTER_PARTS),
     read=on_any_chip(read_put),
     starts=_starts,
     steps=_steps,

@@ -18,8 +18,10 @@ from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.machine import tile_start
 from evokernel_core.ascendc.kernels.rendering import addresses, kernel_text, parameter, sized, tensors_of
 from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.ascendc.kernels.sort.problem import SORT, Sort, read_sort
+from evokernel_core.ascendc.kernels.sort.problem import Sort, read_sort
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.limits import SORTED_KEPT, SORTED_TILES
+from evokernel_core.ascendc.ops import SORT, categories
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -31,12 +33,6 @@ _RESULTS = ("values", "indices")
 _RUN = 32
 """Elements that one instruction sorts at a time."""
 _PAIR = 8
-_TILES = (512, 1024, 2048, 4096)
-_BEST = (32, 128, 512, 1024, 2048)
-MOST_BEST = _BEST[-1]
-"""Elements that a kernel keeps of a row that no tile holds."""
-MOST_WHOLE = _TILES[-1]
-"""Elements of the longest row that a tile holds."""
 
 
 @frozen
@@ -70,8 +66,8 @@ def _is_short(found: Sort, item: SortSchedule) -> bool:
 
 
 def _starts(found: Sort, sizes: Sizes, chip: Chip) -> Iterator[SortSchedule]:
-    for elements in _TILES:
-        for best in (0, *_BEST):
+    for elements in SORTED_TILES:
+        for best in (0, *SORTED_KEPT):
             yield SortSchedule(elements, best)
             yield SortSchedule(elements, best, 1)
         yield SortSchedule(elements, merges=True)
@@ -101,8 +97,8 @@ def ub_bytes(found: Sort, item: SortSchedule) -> int:
 def _refusal(found: Sort, item: SortSchedule, sizes: Sizes, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     columns, keep = found.columns.constant, found.keep.constant
-    if item.elements not in _TILES or item.best not in (0, *_BEST) or item.best > item.elements:
-        return f"A tile has {_TILES[0]} to {_TILES[-1]} elements, a power of two."
+    if item.elements not in SORTED_TILES or item.best not in (0, *SORTED_KEPT) or item.best > item.elements:
+        return f"A tile has {SORTED_TILES[0]} to {SORTED_TILES[-1]} elements, a power of two."
     if item.best and (item.merges or keep is None or keep > item.best):
         return f"{found.keep.cpp()} elements of a row may be more than the {item.best} that are kept."
     if not item.best and not item.merges and (columns is None or columns > item.elements):
@@ -174,7 +170,7 @@ def _text(found: Sort, item: SortSchedule, task: KernelTask, name: str) -> Stage
 
 FAMILY = SearchingFamily(
     name="sort",
-    ops={SORT: "kernel"},
+    ops=categories(SORT),
     read=on_any_chip(read_sort),
     starts=_starts,
     steps=_steps,

@@ -6,17 +6,13 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from evokernel_core.ascendc.ops import SORT
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.ascendc.shapes.views import SAME_ORDER
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
 
-SORT = "evokernel.sort.default"
-"""``sort(x, indices, descending, parts)`` gives the first elements of each sorted row of ``x`` [rows,
-columns], as many as its results have columns, and where they were, int64. Equal elements stay in order, and
-NaN is greater than any number. An element's place is its column, or what ``indices`` of x's shape say; a row
-may be one of ``parts`` that follow each other in a longer one."""
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -40,7 +36,7 @@ def read_sort(task: KernelTask) -> Sort:
     """The one sorting of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     nodes = {node.name: node for node in graph.nodes}
-    found = [node for node in graph.nodes if node.op == SORT]
+    found = [node for node in graph.nodes if node.op == SORT.name]
     if len(found) != 1:
         raise PlanError("The kernel does not sort exactly once.")
     node = found[0]

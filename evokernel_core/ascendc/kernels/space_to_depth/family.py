@@ -17,6 +17,8 @@ from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.ascendc.limits import WIDTH_UNIT
+from evokernel_core.ascendc.ops import SPACE_TO_DEPTH, categories
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -25,15 +27,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import launch_us
 
-PHASES = "evokernel.phases.default"
-"""``(x, before, phases)``: x [batch, channels, *sizes] in the middle of zeros.
-
-``before`` zeros lie in front along each spatial dimension; the shape of the result says how many follow.
-With several ``phases`` the result is [batch, channels, *sizes[:-1], phases, width]: element ``w`` of a row
-lies at [w % phases, w // phases]. Its last size is a multiple of ``UNIT``.
-"""
-UNIT = 16
-"""Elements in which the rows of the result are whole, so that each begins on a 32-byte block."""
 BITS = {4: "uint32_t", 2: "uint16_t"}
 FIXED_PATTERNS = {2: 1, 4: 3}
 """The first of GatherMask's own patterns for every second and every fourth element."""
@@ -64,7 +57,7 @@ class PhasesSchedule(Settings):
 
 def read_phases(task: KernelTask) -> Framed:
     """The one framing of a task. Raises PlanError where the task is anything else."""
-    node = only_node(task, {PHASES}, "The kernel is not exactly one image with a frame.")
+    node = only_node(task, {SPACE_TO_DEPTH.name}, "The kernel is not exactly one image with a frame.")
     ref = next(iter(node.operands()))
     read, made = task.graph.spec(ref).shape, node.outputs[0].shape
     before = node.args[1]
@@ -96,10 +89,10 @@ def _steps(
 
 
 def _refusal(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    if item.tile_bytes < found.phases * UNIT * found.size:
+    if item.tile_bytes < found.phases * WIDTH_UNIT * found.size:
         return "A tile has at least one block of each phase."
     tiles = 4 if found.phases > 1 else 2
-    if tiles * item.tile_bytes + found.phases * UNIT * found.phases > chip.ub_bytes - 4096:
+    if tiles * item.tile_bytes + found.phases * WIDTH_UNIT * found.phases > chip.ub_bytes - 4096:
         return "The tiles do not fit the unified buffer."
     return None
 
@@ -145,7 +138,7 @@ def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> S
         f=found,
         x=parameter(found.x),
         bits=BITS[found.size],
-        unit=UNIT,
+        unit=WIDTH_UNIT,
         fixed_pattern=FIXED_PATTERNS.get(found.phases, 0),
         parameters=parameters_of(task),
         **sized(task, {key: getattr(found, key) for key in ("images", "sizes", "made")}),
@@ -154,7 +147,7 @@ def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> S
 
 FAMILY = SearchingFamily(
     name="phases",
-    ops={PHASES: "kernel"},
+    ops=categories(SPACE_TO_DEPTH),
     read=on_any_chip(read_phases),
     starts=_starts,
     steps=_steps,
