@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from attrs import evolve
 
+from evokernel_core.ascendc.bounds import KernelBound, bound_us
 from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.ascendc.fusion.launches import saved_us
 from evokernel_core.ascendc.fusion.micro_batch_choice import Cut
@@ -167,6 +168,24 @@ def _program_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
     )
     return kernels - (saved_us(program, chip) if strategy.setting(ONE_LAUNCH, False) else 0.0)
+
+
+def kernels(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[KernelBound, ...]:
+    """The kernels of a strategy with their estimates and bounds, all images at once."""
+    task = legalised(task, chip)
+    if strategy.family != PROGRAM:
+        return (_kernel(task, family_for(task, chip), strategy, 1, chip),)
+    program = program_of(task, strategy, chip)
+    return tuple(
+        _kernel(part, family, chosen, program.launches(kind), chip)
+        for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
+    )
+
+
+def _kernel(task: KernelTask, family: Family, strategy: Strategy, launches: int, chip: Chip) -> KernelBound:
+    ops = tuple(node.op for node in task.graph.nodes)
+    us = family.estimate_us(task, strategy, chip)
+    return KernelBound(family.name, ops, launches, us, bound_us(task, chip))
 
 
 def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:

@@ -175,11 +175,6 @@ class Op:
         reached = math.ceil(elements * -math.expm1(-self.choices(call, sizes) / elements))
         return whole // elements * reached
 
-    def bytes_moved(self, node: Node, graph: Graph, sizes: Sizes) -> int:
-        """Bytes that a kernel of a node reads and writes at least."""
-        read = sum(self.read_bytes(node, ref, graph, sizes) for ref in dict.fromkeys(node.operands()))
-        return read + sum(spec.nbytes(sizes) for spec in node.outputs)
-
 
 def _elements(spec: TensorSpec, sizes: Sizes) -> int:
     return math.prod(spec.sizes(sizes))

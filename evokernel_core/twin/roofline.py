@@ -7,7 +7,9 @@ Both count bytes over the peak rate of device memory and vector work over the ve
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from attrs import frozen
 
 from evokernel_core.domain.graph import Graph, Node, ValueRef
 from evokernel_core.domain.task import KernelTask
@@ -55,17 +57,37 @@ FREE_OPS = frozenset(
 """Ops that eager PyTorch answers with a view: no launch, no bytes."""
 
 
-def roofline_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
+def _nothing(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:
+    return 0
+
+
+@frozen
+class Work:
+    """What a bound counts of a node, for the sizes of the symbols: the bytes that it reads of an operand of
+    which indices choose some (None: all of it), multiply-adds on the cube cores, and elements that a simple
+    vector instruction has to touch. ATen's operations where nothing else is said."""
+
+    chosen_bytes: Callable[[Node, ValueRef, Graph, Mapping[str, int]], int | None] = chosen_bytes
+    multiply_adds: Callable[[Node, Graph, Mapping[str, int]], int] = multiply_adds
+    vector_elements: Callable[[Node, Graph, Mapping[str, int]], int] = _nothing
+
+
+ATEN = Work()
+
+
+def roofline_us(
+    task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None, work: Work = ATEN
+) -> float:
     """Modelled lower bound in microseconds of any kernel of the task.
 
     The larger of: every input that is used and every output that L2 cannot hold, once, over the
     memory's peak rate; and the transcendental functions of the graph spread over all vector cores.
     """
     bound = task.sizes if sizes is None else sizes
-    read, written = traffic(task, bound)
-    work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
-    products = math.fsum(_product_us(node, task.graph, chip, bound) for node in task.graph.nodes)
-    return max(_moved_us(read, written, chip), _cycles_us(work, chip), products)
+    read, written = traffic(task, bound, work)
+    cycles = sum(_least_cycles(node, task.graph, chip, bound, work) for node in task.graph.nodes)
+    products = math.fsum(_product_us(node, task.graph, chip, bound, work) for node in task.graph.nodes)
+    return max(_moved_us(read, written, chip), _cycles_us(cycles, chip), products)
 
 
 def moved_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = None) -> float:
@@ -76,22 +98,22 @@ def moved_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
     return _moved_us(read, written, chip)
 
 
-def traffic(task: KernelTask, sizes: Mapping[str, int]) -> tuple[int, int]:
+def traffic(task: KernelTask, sizes: Mapping[str, int], work: Work = ATEN) -> tuple[int, int]:
     """Bytes of the inputs that are used, and of the outputs."""
-    read = sum(_least_read(ValueRef(item.name), task.graph, sizes) for item in task.graph.inputs)
+    read = sum(_least_read(ValueRef(item.name), task.graph, sizes, work) for item in task.graph.inputs)
     return read, sum(spec.nbytes(sizes) for spec in task.graph.output_specs())
 
 
-def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
+def _least_read(ref: ValueRef, graph: Graph, sizes: Mapping[str, int], work: Work) -> int:
     """Bytes of a value that its readers cannot do without: what indices choose, or all of it."""
     whole = graph.spec(ref).nbytes(sizes)
     least = whole if ref in graph.outputs else 0
     for node in graph.nodes:
         if ref in set(node.operands()):
-            chosen = chosen_bytes(node, ref, graph, sizes)
+            chosen = work.chosen_bytes(node, ref, graph, sizes)
             if chosen is None and op_name(node.op) in FREE_OPS:
                 results = (ValueRef(node.name, i) for i in range(len(node.outputs)))
-                chosen = sum(_least_read(result, graph, sizes) for result in results)
+                chosen = sum(_least_read(result, graph, sizes, work) for result in results)
             least += whole if chosen is None else chosen
     return min(least, whole)
 
@@ -208,12 +230,13 @@ def _read_bytes(ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int:
     return graph.spec(ref).nbytes(sizes)
 
 
-def _product_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
+def _product_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int], work: Work = ATEN) -> float:
     """Microseconds of products with every cube core busy all the time; 0 for any other op."""
-    count = multiply_adds(node, graph, sizes)
+    count = work.multiply_adds(node, graph, sizes)
     if count == 0:
         return 0.0
-    return count / FRACTAL**2 / _depth_a_cycle(node.outputs[0].dtype, chip) / chip.aic / chip.mhz
+    dtype = graph.spec(next(node.operands())).dtype
+    return count / FRACTAL**2 / _depth_a_cycle(dtype, chip) / chip.aic / chip.mhz
 
 
 def _depth_a_cycle(dtype: str, chip: Chip) -> float:
@@ -230,8 +253,11 @@ def op_name(op: str) -> str:
     return parts[1] if len(parts) > 1 else op
 
 
-def _least_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
-    """Vector cycles that no kernel can do without: one transcendental for each element."""
+def _least_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int], work: Work = ATEN) -> float:
+    """Vector cycles that no kernel can do without: one transcendental for each element, and what ``work``
+    counts."""
+    if elements := work.vector_elements(node, graph, sizes):
+        return elements / _rate(False, node.outputs[0], chip)
     if op_name(node.op) == ATTENTION:
         return scores_of_attention(node, graph, sizes) / _rate(True, node.outputs[0], chip)
     if node.op in RECURRENT:

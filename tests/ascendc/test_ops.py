@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 import evokernel_core.ascendc as author_package
+from evokernel_core.ascendc import author
+from evokernel_core.ascendc.bounds import bound_us
 from evokernel_core.ascendc.kernels.registry import FAMILIES, covered_ops, legalised
 from evokernel_core.ascendc.lowering.pointwise import POINTWISE
-from evokernel_core.ascendc.ops import DIALECT, GATHER, PREFIX, SCAN, Op, Parameter
+from evokernel_core.ascendc.ops import DIALECT, GATHER, PREFIX, SCAN, SPLIT_K_MM, Op, Parameter
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.graph import Graph, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 
@@ -217,10 +220,33 @@ def test_rewrites_write_what_is_declared(builder: Any, chip: Any, example: str) 
         for sizes in (task.sizes, {key: 2 * size for key, size in task.sizes.items()}):
             made = op.rule(op.call(node, graph.spec))
             assert _concrete(made, sizes) == _concrete(node.outputs, sizes), node
-            whole = sum(graph.spec(ref).nbytes(sizes) for ref in set(node.operands()))
-            written = sum(spec.nbytes(sizes) for spec in node.outputs)
-            assert written <= op.bytes_moved(node, graph, sizes) <= whole + written
+            for ref in node.operands():
+                assert 0 < op.read_bytes(node, ref, graph, sizes) <= graph.spec(ref).nbytes(sizes)
             assert op.flops(node, graph, sizes) >= 0
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_no_estimate_is_below_the_bound_of_bytes_and_operations(
+    builder: Any, chip: Any, example: str
+) -> None:
+    task = EXAMPLES[example][1](builder())
+    for kernel in author.kernels(task, author.initial(task, chip), chip):
+        assert 0 < kernel.bound_us <= kernel.estimate_us, kernel
+
+
+def test_a_bound_knows_the_unit_that_an_op_keeps_busy(builder: Any, chip: Any) -> None:
+    graph = legalised(_split_product(builder()), chip).graph
+    (node,) = (node for node in graph.nodes if node.op == SPLIT_K_MM.name)
+    sizes = {"m": 64}
+    assert SPLIT_K_MM.flops(node, graph, sizes) == 2 * 64 * 64 * 65536
+    halves = tuple(
+        evolve(item, spec=evolve(item.spec, dtype="float16", shape=(4096, 4096))) for item in graph.inputs
+    )
+    made = evolve(node, outputs=(TensorSpec((2, 4096, 4096), FLOAT),))
+    alone = Graph(halves, (made,), (ValueRef(node.name),))
+    task = evolve(_split_product(builder()), graph=alone)
+    macs = 4096**3
+    assert bound_us(task, chip) == pytest.approx(macs / 256 / 16 / chip.aic / chip.mhz)
 
 
 def test_every_op_has_an_example_and_a_family() -> None:

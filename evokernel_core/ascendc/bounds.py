@@ -1,0 +1,51 @@
+"""How fast a kernel of the dialect could be: the bound of its bytes and operations beside its estimate."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from evokernel_core.ascendc.ops import DIALECT, Sizes
+from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.indexed import chosen_bytes
+from evokernel_core.twin.products import multiply_adds
+from evokernel_core.twin.roofline import Work, roofline_us
+
+
+@frozen
+class KernelBound:
+    """One kernel of a plan: its family, the operations in it, how often it is launched, and for one launch
+    the modelled microseconds of its schedule and those that no kernel of it can be below."""
+
+    family: str
+    ops: tuple[str, ...]
+    launches: int
+    estimate_us: float
+    bound_us: float
+
+
+def bound_us(task: KernelTask, chip: Chip) -> float:
+    """Modelled lower bound in microseconds of a kernel of a task in ATen and the dialect: bytes at the rate
+    of the memory, multiply-adds at that of the cube cores, elements at that of the vector cores."""
+    return roofline_us(task, chip, work=_WORK)
+
+
+def _chosen_bytes(node: Node, ref: ValueRef, graph: Graph, sizes: Sizes) -> int | None:
+    op = DIALECT.get(node.op)
+    return chosen_bytes(node, ref, graph, sizes) if op is None else op.read_bytes(node, ref, graph, sizes)
+
+
+def _multiply_adds(node: Node, graph: Graph, sizes: Sizes) -> int:
+    op = DIALECT.get(node.op)
+    if op is None:
+        return multiply_adds(node, graph, sizes)
+    return op.flops(node, graph, sizes) // 2 if op.on_cube else 0
+
+
+def _vector_elements(node: Node, graph: Graph, sizes: Sizes) -> int:
+    op = DIALECT.get(node.op)
+    return 0 if op is None or op.on_cube else op.flops(node, graph, sizes)
+
+
+_WORK = Work(_chosen_bytes, _multiply_adds, _vector_elements)
