@@ -15,7 +15,7 @@ from evokernel_core.cli.tables import column, print_table
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.serial import to_data
-from evokernel_core.memory.packs import export_pack, import_pack
+from evokernel_core.memory.packs import LONGEST_LINE, export_pack, import_pack
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
 from evokernel_core.paths import memory_path
@@ -114,8 +114,8 @@ def export(file: Path, kinds: tuple[str, ...]) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_(file: Path) -> None:
     """Add the experiences of a pack; values are taken where this memory has none."""
-    with _memory() as memory, file.open(encoding="utf-8") as lines:
-        found = import_pack(memory, lines)
+    with _memory() as memory, file.open(encoding="utf-8", errors="replace") as lines:
+        found = import_pack(memory, iter(lambda: lines.readline(LONGEST_LINE + 1), ""))
     click.echo(f"{found.new} of {found.read} experiences were new.")
 
 

@@ -22,6 +22,10 @@ from evokernel_core.memory.store import Memory
 
 FORMAT = "evokernel-pack"
 VERSION = 1
+LONGEST_LINE = 2**20
+"""Characters of one experience; its text goes into prompts and is read by people."""
+MOST_TRIALS = 10**6
+"""How often a value of a pack may say that it was tried: what is learnt here must be able to move it."""
 
 
 @frozen
@@ -65,15 +69,21 @@ def import_pack(memory: Memory, lines: Iterable[str]) -> Imported:
 
 
 def _parse(line: str, number: int) -> dict[str, Any]:
+    if len(line) > LONGEST_LINE:
+        raise UsageError(f"Line {number} has more than {LONGEST_LINE} characters; no experience is so long.")
     try:
-        data = json.loads(line)
-    except json.JSONDecodeError as error:
+        data = json.loads(line, parse_constant=_refuse)
+    except ValueError as error:
         raise UsageError(f"Line {number} is not JSON ({error}); give a file of `memory export`.") from error
     except RecursionError as error:
         raise UsageError(f"Line {number} nests deeper than any that is written.") from error
     if not isinstance(data, dict):
         raise UsageError(f"Line {number} is not an object; give a file of `memory export`.")
     return data
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is no number")
 
 
 def _check_head(data: dict[str, Any]) -> None:
@@ -84,9 +94,11 @@ def _check_head(data: dict[str, Any]) -> None:
 def _experience(data: dict[str, Any], number: int) -> Experience:
     try:
         item = from_data(data["experience"], Experience)
-    except (BaseValidationError, KeyError, TypeError, ValueError) as error:
+        known = experience_id(item.kind, item.title, item.body)
+        json.dumps(to_data(item), ensure_ascii=False, allow_nan=False).encode()
+    except (BaseValidationError, LookupError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"Line {number} is not an experience; export the pack again.") from error
-    if item.id != experience_id(item.kind, item.title, item.body):
+    if item.id != known:
         raise UsageError(f"The experience of line {number} was changed by hand; export the pack again.")
     return item
 
@@ -95,6 +107,7 @@ def _take_values(memory: Memory, item: Experience, values: Any, number: int) -> 
     try:
         for value in values:
             q = max(-CLIP, min(CLIP, float(value["q"])))
-            memory.seed_value(Stage(value["stage"]), str(value["op_category"]), item.id, q, int(value["n"]))
-    except (KeyError, TypeError, ValueError) as error:
+            n = max(0, min(MOST_TRIALS, int(value["n"])))
+            memory.seed_value(Stage(value["stage"]), str(value["op_category"]), item.id, q, n)
+    except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"The values of line {number} cannot be read; export the pack again.") from error
