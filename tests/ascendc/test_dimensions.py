@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evokernel_core.ascendc.rewrites.dimensions import checked_dimensions
+from evokernel_core.ascendc.rewrites.dimensions import checked_calls
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.twin.chip import load_chip
 
@@ -29,7 +29,7 @@ def test_a_dimension_that_a_tensor_lacks_is_refused(
     x = graph.input("x", shape)
     task = graph.task(graph.call(op, x, *args, shape=shape))
     with pytest.raises(PlanError, match=op.split(".", maxsplit=1)[0]):
-        checked_dimensions(task, load_chip())
+        checked_calls(task, load_chip())
 
 
 @pytest.mark.parametrize("op", ["cumsum.default", "cumprod.default", "flip.default", "_softmax.default"])
@@ -38,6 +38,6 @@ def test_a_single_number_has_one_dimension(builder: Any, op: str) -> None:
     x = graph.input("x", ())
     args = {"flip.default": ((0,),), "_softmax.default": (0, False)}.get(op, (0,))
     task = graph.task(graph.call(op, x, *args, shape=()))
-    wide, called, back = checked_dimensions(task, load_chip()).graph.nodes
+    wide, called, back = checked_calls(task, load_chip()).graph.nodes
     assert (wide.outputs[0].shape, called.op, called.outputs[0].shape) == ((1,), f"aten.{op}", (1,))
     assert back.outputs[0].shape == ()

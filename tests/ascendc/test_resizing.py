@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import initial
+from evokernel_core.ascendc.rewrites.registry import legalised
 
 RANDOM = np.random.default_rng(11)
 
@@ -112,3 +113,40 @@ def test_sizes_of_each_call_and_half_types(builder: Any, chip: Any, on_twin: Any
         (found,) = on_twin(task, {"x": values}, strategy, {"n": n, "c": c, "h": h, "w": w})
         wanted = resized(values.astype(np.float64), "linear", (14, 9), False, (None, None))
         np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)
+
+
+def nearest(x: Any, shape: tuple[int, ...], centred: bool) -> Any:
+    """The element that each result's lower end, or its middle, lies in."""
+    first = x.ndim - len(shape)
+    for i, size in enumerate(shape):
+        step = np.float32(x.shape[first + i]) / np.float32(size)
+        places = np.floor((np.arange(size, dtype=np.float32) + np.float32(centred / 2)) * step).astype(int)
+        x = np.take(x, np.minimum(places, x.shape[first + i] - 1), first + i)
+    return x
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((2, 3, 5, 8), (20, 24)), ((1, 2, 12, 9), (4, 3)), ((2, 2, 7, 5), (11, 7)), ((2, 3, 6), (6,))],
+)
+def test_nearest_elements(
+    builder: Any, on_twin: Any, shape: tuple[int, ...], size: tuple[int, ...], centred: bool
+) -> None:
+    b = builder()
+    op = f"{'_upsample_nearest_exact' if centred else 'upsample_nearest'}{len(size)}d.default"
+    scales = (None,) * len(size)
+    double = b.call("mul.Scalar", b.input("x", shape), 2.0, shape=shape)
+    task = b.task(b.call(op, double, size, *scales, shape=(*shape[:2], *size)))
+    x = RANDOM.normal(size=shape).astype(np.float32)
+    (found,) = on_twin(task, {"x": x})
+    np.testing.assert_array_equal(found, 2 * nearest(x, size, centred))
+
+
+@pytest.mark.parametrize(("sources", "results", "moves"), [(5, 20, True), (12, 4, True), (7, 11, False)])
+def test_whole_ratios_take_no_index(builder: Any, sources: int, results: int, moves: bool) -> None:
+    b = builder()
+    x = b.input("x", (2, 3, sources))
+    task = b.task(b.call("upsample_nearest1d.default", x, (results,), None, shape=(2, 3, results)))
+    found = {node.op for node in legalised(task).graph.nodes}
+    assert (found <= {"aten.view.default", "aten.expand.default", "aten.slice.Tensor"}) == moves

@@ -549,11 +549,21 @@ def test_the_windows_of_an_adaptive_pool_are_known(
     assert region.task.graph.inputs[0].spec.shape == ("s0", "s1", 10, "s2")
 
 
-def test_resizing_is_one_operation_of_the_graph(whole: Callable[[str], tuple[Region, ...]]) -> None:
-    forward = 'return F.interpolate(x, scale_factor=2.0, mode="bilinear") + 1'
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [
+        ("bilinear", "upsample_bilinear2d"),
+        ("nearest", "upsample_nearest2d"),
+        ("nearest-exact", "_upsample_nearest_exact2d"),
+    ],
+)
+def test_resizing_is_one_operation_of_the_graph(
+    mode: str, name: str, whole: Callable[[str], tuple[Region, ...]]
+) -> None:
+    forward = f'return F.interpolate(x, scale_factor=2.0, mode="{mode}") + 1'
     (region,) = whole(model("", forward, "torch.randn(2, 3, 8, 9)"))
-    assert region.task is not None
-    assert "aten.upsample_bilinear2d.default" in [node.op for node in region.task.graph.nodes]
+    assert region.task is not None, region.reason
+    assert f"aten.{name}.default" in [node.op for node in region.task.graph.nodes]
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,8 @@ def _not(call: WordCall) -> Value:
 def _shift(name: str) -> Rule:
     def rule(call: WordCall) -> Value:
         bits = call.argument(1, "other")
+        if call.dtype not in WIDTHS:
+            raise PlanError(f"{call.node.op} of {call.dtype} is not covered: shift integers.")
         if isinstance(bits, ValueRef):
             return _shift_by_tensor(call, name, call.whole(bits, call.dtype))
         count = call.whole_number(bits)

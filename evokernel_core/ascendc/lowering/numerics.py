@@ -132,6 +132,8 @@ def _log1p_small(b: Builder, x: Operand) -> Operand:
 
 def softplus(b: Builder, x: Operand, beta: float, threshold: float) -> Operand:
     """(max(z, 0) + log1p(exp(-|z|))) / beta with z = beta * x; x itself where z > threshold."""
+    if not beta:
+        raise PlanError("softplus with a beta of 0 is not covered: it divides by beta.")
     z = b.mul(x, beta)
     smooth = log1p(b, b.exp(z))
     result = b.mul(smooth, 1.0 / beta)
@@ -183,6 +185,8 @@ def cos(b: Builder, x: Operand) -> Operand:
 
 def power(b: Builder, x: Operand, exponent: float) -> Operand:
     """x ** exponent: products for whole exponents, else exp(exponent * ln x), NaN for x < 0."""
+    if not math.isfinite(exponent):
+        raise PlanError(f"pow with exponent {exponent:g} is not covered: give a finite one.")
     if exponent == int(exponent) and abs(exponent) <= 64:
         whole = _whole_power(b, x, abs(int(exponent)))
         return whole if exponent >= 0 else reciprocal(b, whole)

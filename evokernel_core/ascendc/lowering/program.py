@@ -216,6 +216,10 @@ class Lowerer:
         tensor = self.tensor(operand)
         if tensor.domain is domain or (tensor.domain is Domain.COLUMN and not self.packed):
             return tensor
+        if domain is Domain.ROW:
+            raise PlanError(
+                "A number that comparisons choose is no value of each row: it takes a kernel of its own."
+            )
         if operand.index not in self._spread:
             self.origin = operand.origin or self.origin
             op = "expand_rows" if tensor.domain is Domain.ROW else "expand_columns"

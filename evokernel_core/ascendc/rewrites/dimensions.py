@@ -1,21 +1,19 @@
-"""Dimensions that nodes name: outside a tensor they are refused, and of a single number it is given one."""
+"""Calls as families can rely on them: fitting operands that have elements, and a dimension to work along."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from attrs import evolve
 
+from evokernel_core.ascendc.rewrites.call_shapes import check_calls
 from evokernel_core.ascendc.rewrites.picking import view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite, rewritten
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, ValueRef
-from evokernel_core.domain.operations import operations
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import Chip
 
-_NAMES = frozenset({"dim", "dims", "dim0", "dim1", "dimension"})
-_INSERTS = frozenset({"aten.unsqueeze.default", "aten.stack.default"})
-"""Operations whose dimension is one of the result."""
+_CAT = "aten.cat.default"
 _ALONG = (
     *("cumsum.default", "cumprod.default", "logcumsumexp.default", "cummax.default", "cummin.default"),
     *(
@@ -26,6 +24,7 @@ _ALONG = (
         "index_select.default",
         "flip.default",
     ),
+    *("scatter.reduce", "scatter.value_reduce"),
     *("scatter.src", "scatter.value", "scatter_add.default", "scatter_reduce.two", "index_add.default"),
     *("flip.default", "_softmax.default", "_log_softmax.default"),
 )
@@ -40,45 +39,31 @@ _PARTS = frozenset(
 """Operations on parts of a tensor, which a single number does not have."""
 
 
-def checked_dimensions(task: KernelTask, chip: Chip) -> KernelTask:
-    """The task where single numbers have a dimension as soon as a node works along it. Raises PlanError for
-    a node that names a dimension which its operand lacks."""
+def checked_calls(task: KernelTask, chip: Chip) -> KernelTask:
+    """The task where every call fits its operands, and where single numbers have a dimension as soon as a
+    node works along it. Raises PlanError for a node whose operands do not go together, name a dimension that
+    is not there or have no elements."""
+    task = rewritten(task, {_CAT: _without_empty_parts}, chip)
+    check_calls(task)
     for node in task.graph.nodes:
-        rank = _rank(task, node)
-        for dim in _named(node) if rank is not None else ():
-            most = max(1, rank or 0)
-            if not -most <= dim < most:
-                raise PlanError(f"{node.op} names dimension {dim} of a tensor that has {rank}.")
-        if rank == 0 and node.op in _PARTS:
+        if node.op in _PARTS and not all(task.graph.spec(ref).shape for ref in _first(node)):
             raise PlanError(f"{node.op} of a single number is not covered.")
     return rewritten(task, _REWRITES, chip)
 
 
-def _rank(task: KernelTask, node: Node) -> int | None:
-    """How many dimensions a node may name, None where it reads no tensor."""
-    first = next(iter(node.operands()), None)
-    if first is None:
+def _first(node: Node) -> tuple[ValueRef, ...]:
+    return tuple(node.operands())[:1]
+
+
+def _without_empty_parts(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
+    """A join of the tensors that have elements."""
+    refs = list(node.operands())
+    kept = [ref for ref in refs if 0 not in writer.shape(ref)]
+    if len(kept) in (0, len(refs)) or not isinstance(node.args[0], tuple):
         return None
-    return task.graph.spec(first).rank + (node.op in _INSERTS)
-
-
-def _named(node: Node) -> Iterator[int]:
-    """The dimensions that a node names."""
-    operation = operations().get(node.op)
-    if operation is None:
-        return
-    places = zip((item.name for item in operation.positional), node.args, strict=False)
-    for name, value in (*places, *node.kwargs):
-        if name in _NAMES:
-            yield from (item for item in _numbers(value))
-
-
-def _numbers(value: Arg) -> Iterator[int]:
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _numbers(item)
-    elif isinstance(value, int):
-        yield value
+    if len(kept) == 1:
+        return (kept[0],)
+    return writer.keep(evolve(node, args=(tuple(kept), *node.args[1:])))
 
 
 def _as_one_element(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:

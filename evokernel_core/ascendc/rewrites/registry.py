@@ -34,7 +34,7 @@ from evokernel_core.ascendc.rewrites import (
     views,
 )
 from evokernel_core.ascendc.rewrites.depthwise import trimmed_depthwise
-from evokernel_core.ascendc.rewrites.dimensions import checked_dimensions
+from evokernel_core.ascendc.rewrites.dimensions import checked_calls
 from evokernel_core.ascendc.rewrites.framing import framed_beside
 from evokernel_core.ascendc.rewrites.lstm_cells import recognise_lstm_cells
 from evokernel_core.ascendc.rewrites.recurrent import LayersTogether
@@ -49,7 +49,7 @@ from evokernel_core.twin.chip import Chip
 Pass = Callable[[KernelTask, Chip], KernelTask]
 
 PASSES: tuple[Pass, ...] = (
-    checked_dimensions,
+    checked_calls,
     complexes.complex_in_parts,
     integers.integers_in_float32,
     integer_reductions.integer_reductions,

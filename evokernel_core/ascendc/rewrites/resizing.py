@@ -2,11 +2,12 @@
 
 Linear and cubic interpolation are separable, and the matrix of a dimension is made on the device from the
 numbers of its rows and columns. Products are float32, as PyTorch computes them for the half types too.
+The nearest elements are repeated, or are every so many of a dimension; at other ratios an index chooses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from attrs import frozen
@@ -193,7 +194,77 @@ def product_along(writer: GraphWriter, x: ValueRef, axis: int, matrix: ValueRef)
     return view(writer, found, whole)
 
 
+# -- nearest elements -----------------------------------------------------------------------------
+
+
+def _nearest(dims: int, centred: bool) -> Rewrite:
+    """The rewrite of taking the nearest element along the last ``dims`` dimensions: the one that a result's
+    lower end lies in, or where ``centred`` its middle."""
+
+    def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+        x, spec = tensor(node, 0), node.outputs[0]
+        first = len(spec.shape) - dims
+        for axis in _order(writer.shape(x), spec, first, writer.sizes):
+            scale = argument(node, 2 + axis - first, "scales")
+            given = float(str(scale)) if scale is not None else None
+            weights = Weights(writer, writer.shape(x)[axis], spec.shape[axis], False, given)
+            x = _chosen_along(weights, x, axis, centred)
+        return (x,)
+
+    return rewrite
+
+
+def _chosen_along(weights: Weights, x: ValueRef, axis: int, centred: bool) -> ValueRef:
+    """``x`` with the nearest of the elements of one dimension for each result."""
+    writer, sources, results = weights.writer, weights.sources, weights.results
+    if isinstance(sources, int) and isinstance(results, int):
+        known = _nearest_places(weights, sources, results, centred)
+        found = _regular(writer, x, axis, known)
+        if found is not None:
+            return found
+    row = numbers(writer, results)
+    place = weights.scaled(weights.call("add.Scalar", row, 0.5) if centred else row)
+    last = weights.call("sub.Scalar", size(writer, (sources,)), 1.0)
+    whole = weights.call("minimum.default", weights.call("floor.default", place), last)
+    index = cast(writer, whole, "int64")
+    spec = writer.spec(x)
+    shape = (*spec.shape[:axis], results, *spec.shape[axis + 1 :])
+    return writer.call("aten.index_select.default", x, axis, index, shape=shape, dtype=spec.dtype)
+
+
+def _nearest_places(weights: Weights, sources: int, results: int, centred: bool) -> list[int]:
+    """The element of each result, rounded as PyTorch rounds it."""
+    scale = weights.step()
+    assert isinstance(scale, float)
+    step = np.float32(scale)
+    number = np.arange(results, dtype=np.float32) + np.float32(0.5 if centred else 0.0)
+    return [int(place) for place in np.minimum(np.floor(number * step), sources - 1)]
+
+
+def _regular(writer: GraphWriter, x: ValueRef, axis: int, places: Sequence[int]) -> ValueRef | None:
+    """Every element as often as every other, or every so many-th element; None for any other places."""
+    spec = writer.spec(x)
+    sources, results = spec.shape[axis], len(places)
+    assert isinstance(sources, int)
+    before, behind = spec.shape[:axis], spec.shape[axis + 1 :]
+    times_each = max(1, results // sources)
+    if list(places) == [index // times_each for index in range(times_each * sources)]:
+        if times_each == 1:
+            return x
+        wide = (*before, sources, times_each, *behind)
+        repeated = expanded(writer, view(writer, x, (*before, sources, 1, *behind)), wide)
+        return view(writer, repeated, (*before, results, *behind))
+    step = places[1] - places[0] if results > 1 else 1
+    if step > 0 and list(places) == list(range(places[0], places[-1] + 1, step)):
+        shape = (*before, results, *behind)
+        bounds = (axis, places[0], places[-1] + 1, step)
+        return writer.call("aten.slice.Tensor", x, *bounds, shape=shape, dtype=spec.dtype)
+    return None
+
+
 REWRITES: Mapping[str, Rewrite] = {
+    **{f"aten.upsample_nearest{dims}d.default": _nearest(dims, False) for dims in (1, 2, 3)},
+    **{f"aten._upsample_nearest_exact{dims}d.default": _nearest(dims, True) for dims in (1, 2, 3)},
     "aten.upsample_linear1d.default": _resized(Weights.linear, 1),
     "aten.upsample_bilinear2d.default": _resized(Weights.linear, 2),
     "aten.upsample_trilinear3d.default": _resized(Weights.linear, 3),

@@ -187,7 +187,7 @@ def _cut(writer: GraphWriter, x: ValueRef, dims: tuple[int, ...], rows: int) -> 
 def reduced_dims(node: Node, rank: int, position: int = 1) -> tuple[int, ...] | None:
     """The reduced dimensions, None where they are not literals."""
     value = node.args[position] if len(node.args) > position else dict(node.kwargs).get("dim")
-    if value is None or value == ():
+    if value is None or value == () or not rank:
         return tuple(range(rank))
     value = value if isinstance(value, tuple) else (value,)
     if not all(isinstance(dim, int) for dim in value):

@@ -210,6 +210,8 @@ def _part(node: Node, reading: Reading, shape: tuple[Dim, ...]) -> Reading:
 def dimension_order(node: Node, rank: int) -> list[int]:
     """For each dimension of the result the operand's dimension."""
     order = list(range(rank))
+    if not rank:
+        return order
     if node.op == "aten.permute.default":
         return [literal(dim) % rank for dim in node.args[1]]  # type: ignore[union-attr]
     if node.op == "aten.transpose.int":
@@ -326,7 +328,7 @@ def _bits(value: Arg, dtype: str) -> int:
     is_float = dtype in ("float32", "float16", "float64")
     try:
         packed = struct.pack(_FORMATS[dtype], float(value) if is_float else int(value))
-    except (OverflowError, struct.error) as error:
+    except (OverflowError, ValueError, struct.error) as error:
         raise PlanError(f"{value} does not fit {dtype}.") from error
     return int.from_bytes(packed, "little")
 

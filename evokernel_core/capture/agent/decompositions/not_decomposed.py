@@ -14,6 +14,12 @@ _RESIZING = (
     aten.upsample_bilinear2d,
     aten.upsample_trilinear3d,
     aten.upsample_bicubic2d,
+    aten.upsample_nearest1d,
+    aten.upsample_nearest2d,
+    aten.upsample_nearest3d,
+    aten._upsample_nearest_exact1d,
+    aten._upsample_nearest_exact2d,
+    aten._upsample_nearest_exact3d,
     aten._upsample_bilinear2d_aa,
     aten._upsample_bicubic2d_aa,
 )
