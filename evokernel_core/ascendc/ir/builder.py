@@ -21,10 +21,12 @@ from contextlib import contextmanager
 
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Index, Param, Var, ceil_div, expr, least
+from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Index, Param, Var, ceil_div, expr, is_narrow, least
 from evokernel_core.ascendc.ir.nodes import (
+    LANES,
     Buffer,
     Copy,
+    Fields,
     For,
     If,
     Instruction,
@@ -40,6 +42,8 @@ from evokernel_core.ascendc.ir.nodes import (
     Tensor,
     TensorList,
 )
+
+Place = Buffer | Slice
 
 
 class Builder:
@@ -93,9 +97,13 @@ class Builder:
         self._add(Let(var, expr(value)))
         return var
 
+    def lanes(self, name: str, value: Expr) -> Var:
+        """A mask of 64 lanes, for instructions that take repeats."""
+        return self.let(name, value, LANES)
+
     def load(  # noqa: PLR0913
         self,
-        target: Buffer | Slice,
+        target: Place,
         tensor: Tensor | TensorList,
         offset: Index,
         count: Index,
@@ -103,18 +111,18 @@ class Builder:
         index: Expr | None = None,
         rows: Index = 1,
         apart: Index = 0,
-        zeroed: bool = False,
+        zeros: Index = 0,
     ) -> None:
         """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified
         buffer (see Copy)."""
         region = Region(tensor, expr(offset), index)
-        self._add(Copy(region, whole(target), expr(count), expr(rows), expr(apart), zeroed))
+        self._add(Copy(region, whole(target), expr(count), expr(rows), expr(apart), expr(zeros)))
 
     def store(
         self,
         tensor: Tensor,
         offset: Index,
-        source: Buffer | Slice,
+        source: Place,
         count: Index,
         *,
         rows: Index = 1,
@@ -148,9 +156,10 @@ class Builder:
         begins, under the name, and its length."""
         begin, end = span
         number = ceil_div(expr(end) - begin, most)
-        with self.loop(f"{name}Piece", number, U64) as piece:
-            start = self.let(name, expr(begin) + piece * most, U64)
-            left = self.let(f"{name}Left", expr(end) - start, U64)
+        ctype = U32 if is_narrow(number) else U64
+        with self.loop(f"{name}Piece", number, ctype) as piece:
+            start = self.let(name, expr(begin) + piece * most, ctype)
+            left = self.let(f"{name}Left", expr(end) - start, ctype)
             yield start, self.let(f"{name}Count", least(left, most))
 
     @contextmanager
@@ -197,7 +206,7 @@ class Builder:
         return Kernel(self._note, tuple(self._tensors), tuple(self._params), tuple(self._blocks[0]))
 
 
-def whole(item: Buffer | Slice) -> Slice:
+def whole(item: Place) -> Slice:
     """A buffer from its first element on."""
     return Slice(item, expr(0)) if isinstance(item, Buffer) else item
 
@@ -207,7 +216,23 @@ def at(buffer: Buffer, offset: Index) -> Slice:
     return Slice(buffer, expr(offset))
 
 
-def read_as(ctype: str, item: Buffer | Slice) -> Slice:
+_STRIDES = {
+    "UnaryRepeatParams": ("dstBlkStride", "srcBlkStride", "dstRepStride", "srcRepStride"),
+    "BinaryRepeatParams": (
+        *("dstBlkStride", "src0BlkStride", "src1BlkStride"),
+        *("dstRepStride", "src0RepStride", "src1RepStride"),
+    ),
+}
+
+
+def strides(struct: str, *values: Index) -> Fields:
+    """Steps in blocks of an instruction's operands, from block to block and from repeat to repeat."""
+    names = _STRIDES[struct]
+    given = dict(zip(names, map(expr, values), strict=True))
+    return Fields(struct, given, dict.fromkeys(names, "uint8_t"), is_short=True)
+
+
+def read_as(ctype: str, item: Place) -> Slice:
     """What lies there as elements of another type; offsets count the buffer's own."""
     return evolve(whole(item), read_as=ctype)
 

@@ -49,6 +49,9 @@ class Expr:
     def __mod__(self, other: Index) -> Expr:
         return binary("%", self, other)
 
+    def __rshift__(self, other: Index) -> Expr:
+        return binary(">>", self, other)
+
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         """C++ text, in parentheses where operators around it bind more tightly than ``tightness``."""
         raise NotImplementedError
@@ -129,12 +132,13 @@ class Param(Expr):
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return f"{side.value}{self.name}"
 
-    def evaluate(self, values: Mapping[str, int]) -> int:
-        return self.value.evaluate(values)
-
     @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.value,)
+    def key(self) -> str:
+        """Under which its value may be among those of variables, so that it is computed once."""
+        return f"tiling.{self.name}"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return values[self.key] if self.key in values else self.value.evaluate(values)
 
 
 @frozen
@@ -158,6 +162,7 @@ _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "*": operator.mul,
     "/": operator.floordiv,
     "%": operator.mod,
+    ">>": operator.rshift,
     "min": min,
     "max": max,
 }
@@ -182,6 +187,9 @@ class Binary(Expr):
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         mine = _TIGHTNESS.get(self.op, 0)
+        if self.op == ">>":
+            text = f"{self.left.cpp(side, 3)} >> {self.right.cpp(side, 3)}"
+            return f"({text})" if tightness else text
         if not mine:
             left, right = self.left.cpp(side), self.right.cpp(side)
             sign = "<" if self.op == "min" else ">"
@@ -271,6 +279,12 @@ class Call(Expr):
         return (*self.arguments, *self.function.constants)
 
 
+def is_narrow(value: Expr) -> bool:
+    """Whether C++ computes it in 32 bits."""
+    leaves = [item for item in value.walk() if isinstance(item, (Constant, Param, Var, Size))]
+    return all(not isinstance(item, Size) and item.ctype == U32 for item in leaves)
+
+
 def expr(value: Index) -> Expr:
     """The expression of a number or an expression."""
     return Int(value) if isinstance(value, int) else value
@@ -282,7 +296,7 @@ def binary(op: str, left: Index, right: Index) -> Expr:
     if isinstance(left, Int) and isinstance(right, Int):
         return Int(int(_COMPUTED[op](left.value, right.value)))
     zero, one = Int(0), Int(1)
-    if (op in "+-" and right == zero) or (op in "*/" and right == one):
+    if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op == ">>" and right == zero):
         return left
     if (op == "+" and left == zero) or (op == "*" and left == one):
         return right

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from attrs import frozen
 
@@ -11,12 +13,15 @@ from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import Copy, Fields, For, Instruction, Kernel, Slice, SliceList, accesses
 from evokernel_core.ascendc.ir.steps import unmatched
 from evokernel_core.ascendc.ir.tile import nodes_of_tile
-from evokernel_core.twin.api import TypeRule, api_row
+from evokernel_core.twin.api import ApiRow, TypeRule, api_row
+from evokernel_core.twin.api.rows import DTYPES
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 
 _MOST_STAGES = 4
 """Tiles under way: a load, a computation and a store of one tile each, and one to spare."""
+
+_TENSOR = re.compile(r"LocalTensor<(\w+)>")
 
 
 @frozen
@@ -93,7 +98,10 @@ def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
     width, count = node.region.tensor.item_bytes, node.count.evaluate(values)
     rows = node.rows.evaluate(values)
     gap = (node.apart.evaluate(values) - count) * width if rows > 1 else 0
-    for name, given in (("blockCount", rows), ("blockLen", count * width), (stride, gap)):
+    figures = {"blockCount": rows, "blockLen": count * width, stride: gap}
+    if node.is_load:
+        figures["padding"] = node.zeros.evaluate(values) * width
+    for name, given in figures.items():
         limit = api_row(key).limit(name)
         if not limit.low <= given <= limit.high:
             reason = f"{name} is {given}, and takes {limit.low} to {limit.high}."
@@ -106,7 +114,10 @@ def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken
     for operand in node.operands:
         if not isinstance(operand, Fields):
             continue
-        for name, value in operand.values.items():
+        given_values = dict(operand.values)
+        if operand.is_short:
+            given_values["repeatTime"] = node.repeats
+        for name, value in given_values.items():
             limit, given = limits.get(name), value.evaluate(values)
             if limit is not None and not limit.low <= given <= limit.high:
                 reason = f"{name} is {given}, and takes {limit.low} to {limit.high}."
@@ -115,11 +126,26 @@ def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken
 
 def _types(node: Instruction) -> Iterator[Broken]:
     """Types of the operands against those that the API table lets go together."""
-    rules = api_row(node.key).types
-    target, *sources = (item.ctype for _, item in node.slices())
+    row = api_row(node.key)
+    rules, fixed = row.types, _fixed_types(row)
+    target, *others = (item.ctype for _, item in node.slices())
+    pairs = list(zip(others, (*fixed, *[""] * len(others)), strict=False))
+    sources = [own for own, needed in pairs if not needed]
+    for own, needed in pairs:
+        if needed and own != needed:
+            yield Broken("type", node.key, f"It takes {needed} where {own} is given.")
     if rules and not any(_matches(rule, target, sources) for rule in rules):
         reason = f"It takes no {' and '.join(sources) or 'numbers'} for a result of {target}."
         yield Broken("type", node.key, reason)
+
+
+@cache
+def _fixed_types(row: ApiRow) -> tuple[str, ...]:
+    """For each source the type that every call gives it, as of offsets; empty where calls choose."""
+    if not row.signatures:
+        return ()
+    _, *sources = _TENSOR.findall(row.signatures[0]) or ("",)
+    return tuple(item if item in DTYPES else "" for item in sources)
 
 
 def _matches(rule: TypeRule, target: str, sources: list[str]) -> bool:

@@ -122,19 +122,25 @@ class Enumerator:
 
 @frozen
 class Fields:
-    """A parameter structure of the interface, set field by field. ``types``: what values are converted to."""
+    """A parameter structure of the interface, set field by field. ``types``: what values are converted to.
+    ``is_short``: written as one value, its fields in their order."""
 
     struct: str
     values: Mapping[str, Expr] = field(hash=False)
     types: Mapping[str, str] = field(factory=dict, hash=False)
+    is_short: bool = False
 
 
 Operand = Slice | SliceList | Converted | Enumerator | Fields | Expr
 
 
+LANES = "uint64_t[1]"
+"""The type of a mask: a bit for each lane of a repeat of 32-bit elements."""
+
+
 @frozen
 class Let:
-    """A local constant."""
+    """A local constant, or a mask."""
 
     var: Var
     value: Expr
@@ -143,15 +149,15 @@ class Let:
 @frozen
 class Copy:
     """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
-    from each other, and the unified buffer, where each begins at a whole block. ``zeroed``: whether zeros
-    follow each row up to the next block; else anything does."""
+    from each other, and the unified buffer, where each begins at a whole block. ``zeros`` of them follow each
+    row, then anything up to the next block."""
 
     source: Region | Slice
     target: Region | Slice
     count: Expr
     rows: Expr = field(factory=lambda: Int(1))
     apart: Expr = field(factory=lambda: Int(0))
-    zeroed: bool = False
+    zeros: Expr = field(factory=lambda: Int(0))
 
     @property
     def is_load(self) -> bool:
@@ -285,7 +291,7 @@ class Kernel:
     def expressions(self) -> Iterator[Expr]:
         """Every expression of the kernel and of its tiling, with what it is made of."""
         for item in self.params:
-            whole = (item,) if isinstance(item, Param) else (item.left, item.right)
+            whole = (item.value,) if isinstance(item, Param) else (item.left, item.right)
             yield from (part for one in whole for part in one.walk())
         for node in self.nodes:
             yield from (part for one in expressions_of(node) for part in one.walk())
@@ -320,7 +326,7 @@ def expressions_of(node: Node) -> Iterator[Expr]:
         case If():
             yield from (node.left, node.right)
         case Copy():
-            yield from (node.count, node.rows, node.apart, node.region.offset, node.slice.offset)
+            yield from (node.count, node.rows, node.apart, node.zeros, node.region.offset, node.slice.offset)
             if node.region.index is not None:
                 yield node.region.index
         case Instruction():

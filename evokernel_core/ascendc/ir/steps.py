@@ -16,6 +16,7 @@ from attrs import frozen
 
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
+    LANES,
     Buffer,
     Copy,
     For,
@@ -76,7 +77,7 @@ class Round:
 def kind_of(node: Node) -> Kind:
     """What a node does, with all that is in it."""
     if isinstance(node, Let):
-        return Kind.LET
+        return Kind.COMPUTE if node.var.ctype == LANES else Kind.LET
     inner = [item for item in flat((node,)) if isinstance(item, (Copy, Instruction))]
     kinds = {_own_kind(item) for item in inner} or {Kind.COMPUTE}
     is_tiles = isinstance(node, For) and node.cores

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
-from evokernel_core.ascendc.ir.expr import Expr, Var
+from evokernel_core.ascendc.ir.expr import Expr, Param, Var
 from evokernel_core.ascendc.ir.nodes import For, If, Kernel, Let, Node, Section, expressions_of
 
 _SAMPLES = 5
@@ -55,17 +55,20 @@ def nodes_of_tile(kernel: Kernel, sizes: Mapping[str, int], tile: int = 0, turn:
     """The nodes for tile number ``tile``. A loop inside it is met as its first turns, all but one, and as its
     last one, which may be shorter; ``turn``: as if each of the two came so many turns later or earlier."""
     values = dict(sizes)
+    for item in kernel.params:
+        if isinstance(item, Param):
+            values[item.key] = item.evaluate(values)
     yield from _met(kernel.body, 1, values, (tile, turn), inside=False)
 
 
 def _met(
-    nodes: tuple[Node, ...], times: int, values: dict[str, int], here: tuple[int, int], *, inside: bool
+    nodes: tuple[Node, ...], times: int, values: Mapping[str, int], here: tuple[int, int], *, inside: bool
 ) -> Iterator[Met]:
     for node in nodes:
-        yield Met(node, times, dict(values), inside)
+        yield Met(node, times, values, inside)
         match node:
             case Let():
-                values[node.var.name] = node.value.evaluate(values)
+                values = {**values, node.var.name: node.value.evaluate(values)}
             case Section():
                 yield from _met(node.body, times, values, here, inside=inside)
             case If():
@@ -73,11 +76,11 @@ def _met(
                 for taken, body in zip((holds, not holds), node.bodies, strict=True):
                     yield from _met(body, times if taken else 0, values, here, inside=inside)
             case For(cores=True):
-                values[node.var.name] = here[0]
-                yield from _met(node.body, times, values, here, inside=True)
+                inner = {**values, node.var.name: here[0]}
+                yield from _met(node.body, times, inner, here, inside=True)
             case For():
                 turns, turn = node.end.evaluate(values), here[1]
                 for number, place in ((turns - 1, turn), (1, turns - 1 - turn)):
-                    values[node.var.name] = place
+                    inner = {**values, node.var.name: place}
                     met = times * number if turns > 0 else 0
-                    yield from _met(node.body, met, values, here, inside=inside)
+                    yield from _met(node.body, met, inner, here, inside=inside)

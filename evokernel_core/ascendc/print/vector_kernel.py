@@ -6,16 +6,19 @@ methods, whose parameters are what they use and do not define.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from textwrap import indent
+from textwrap import indent, wrap
 
 from attrs import frozen
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.expr import (
+    U32,
+    U64,
     Call,
     Constant,
     Expr,
@@ -25,9 +28,10 @@ from evokernel_core.ascendc.ir.expr import (
     Side,
     Size,
     Var,
-    ceil_div,
+    is_narrow,
 )
 from evokernel_core.ascendc.ir.nodes import (
+    LANES,
     Buffer,
     Copy,
     Enumerator,
@@ -55,11 +59,13 @@ from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of, symbols_of
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import api_row
-from evokernel_core.twin.isa import BLOCK_BYTES
 
 _STEP = "    "
 _WIDTH = 96
 """Characters of a statement, indented by up to 24."""
+_LONGEST = 120
+"""Characters of a line."""
+_KEPT_SPACE = "\0"
 _IN_SETUP = {Kind.LOAD: "Fetch", Kind.COMPUTE: "Prepare", Kind.STORE: "Finish"}
 _IN_TILES = {Kind.LOAD: "CopyIn", Kind.COMPUTE: "Compute", Kind.STORE: "CopyOut"}
 
@@ -67,7 +73,27 @@ _IN_TILES = {Kind.LOAD: "CopyIn", Kind.COMPUTE: "Compute", Kind.STORE: "CopyOut"
 def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
     tiling, text = _tiling_text(kernel, task), _Printer(kernel, name).text(task)
-    return StageText(tiling, text, f"{name}_kernel", facts_of(kernel))
+    return StageText(_in_lines(tiling), _in_lines(text), f"{name}_kernel", facts_of(kernel))
+
+
+def _in_lines(text: str) -> str:
+    """The text with statements that are too long on several lines."""
+    return "".join(f"{part}\n" for line in text.splitlines() for part in _broken(line))
+
+
+def _broken(line: str) -> list[str]:
+    """Lines break between arguments, and within them only where one is too long itself."""
+    if len(line) <= _LONGEST or "//" in line:
+        return [line]
+    start = " " * (len(line) - len(line.lstrip()))
+    kept = re.sub("(?<!,) ", _KEPT_SPACE, line.strip())
+    between = wrap(kept, _LONGEST - len(start) - len(_STEP), break_long_words=False)
+    inner = [
+        part
+        for item in between
+        for part in wrap(item.replace(_KEPT_SPACE, " "), _LONGEST - len(start) - len(_STEP))
+    ]
+    return [f"{start}{_STEP if place else ''}{part}" for place, part in enumerate(inner)]
 
 
 # -- tiling.h -----------------------------------------------------------------------------------
@@ -76,7 +102,7 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
 def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
     expressions = list(kernel.expressions())
     constants = [
-        f"constexpr {item.ctype} {item.name} = {item.value};{_comment(item.note)}"
+        f"constexpr {item.ctype} {item.name} = {_number(item)};{_comment(item.note)}"
         for item in dict.fromkeys(part for part in expressions if isinstance(part, Constant))
     ]
     needed = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
@@ -86,8 +112,8 @@ def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
         if isinstance(item, Param)
     ]
     body = [*_symbols(expressions, task), "tiling = {};", *_refusal("ubBytes < UB_BYTES_NEEDED", "")]
-    for item in kernel.params:
-        body += [_field(item)] if isinstance(item, Param) else _requirement(item)
+    for group in _groups(kernel.params):
+        body += [_field(group[0])] if isinstance(group[0], Param) else _requirement(group)
     tiles = kernel.tiles.end.cpp(Side.HOST)
     body += [
         f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);",
@@ -114,6 +140,10 @@ def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
     )
 
 
+def _number(item: Constant) -> str:
+    return str(item.value) if item.ctype == "uint32_t" else f"{item.value:#x}"
+
+
 def _symbols(expressions: Iterable[Expr], task: KernelTask) -> list[str]:
     """The symbols that sizes mention, from their places among the task's."""
     written = [item.extent for item in expressions if isinstance(item, Size)]
@@ -129,9 +159,22 @@ def _field(item: Param) -> str:
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
-def _requirement(item: Require) -> list[str]:
-    condition = f"{item.left.cpp(Side.HOST, 1)} {_OPPOSITE[item.sign]} {item.right.cpp(Side.HOST, 1)}"
-    return _refusal(condition, item.note)
+def _groups(items: Sequence[Param | Require]) -> Iterator[list[Param | Require]]:
+    """Fields one by one, and requirements that stand together and have one note."""
+    for key, run in groupby(items, lambda item: item.note if isinstance(item, Require) else None):
+        if key is None:
+            yield from ([item] for item in run)
+        else:
+            yield list(run)
+
+
+def _requirement(items: Sequence[Param | Require]) -> list[str]:
+    conditions = (
+        f"{item.left.cpp(Side.HOST, 1)} {_OPPOSITE[item.sign]} {item.right.cpp(Side.HOST, 1)}"
+        for item in items
+        if isinstance(item, Require)
+    )
+    return _refusal(" || ".join(conditions), items[0].note)
 
 
 def _refusal(condition: str, note: str) -> list[str]:
@@ -337,6 +380,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
 
     def _lines(self, node: Node) -> list[str]:
         match node:
+            case Let() if node.var.ctype == LANES:
+                return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
             case Let():
                 return [f"const {node.var.ctype} {node.var.name} = {_as(node.value, node.var.ctype)};"]
             case For() | If():
@@ -433,11 +478,8 @@ def _copy(node: Copy) -> list[str]:
         return _call_lines("DataCopyPad", [f"{region}, {place}", run])
     run = f"DataCopyExtParams{{{rows}, {length}, {gap}, 0, 0}}"
     padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
-    if not node.zeroed:
-        return _call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
-    block = BLOCK_BYTES // node.slice.buffer.item_bytes
-    missing = f"static_cast<uint8_t>({((ceil_div(node.count, block)) * block - node.count).cpp()})"
-    padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {missing}, 0}}"
+    if node.zeros != Int(0):
+        padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {_as(node.zeros, 'uint8_t')}, 0}}"
     return _call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
 
 
@@ -452,7 +494,7 @@ def _call_lines(name: str, arguments: Sequence[str]) -> list[str]:
 
 def _instruction(node: Instruction) -> list[str]:
     lists = [item for item in node.operands if isinstance(item, SliceList)]
-    structures = [item for item in node.operands if isinstance(item, Fields)]
+    structures = [item for item in node.operands if isinstance(item, Fields) and not item.is_short]
     template = f"<{node.template}>" if node.template else ""
     operands = ", ".join(map(_operand, node.operands))
     call = f"{api_row(node.key).name}{template}({operands});"
@@ -480,6 +522,14 @@ def _fields(item: Fields) -> list[str]:
     return [f"{item.struct} {name};", *assigned]
 
 
+def _short(item: Fields) -> str:
+    values = (
+        value.cpp() if _is_constant(value) else _as(value, item.types[name])
+        for name, value in item.values.items()
+    )
+    return f"{item.struct}{{{', '.join(values)}}}"
+
+
 def _structure(item: Fields) -> str:
     return "params"
 
@@ -488,10 +538,10 @@ def _operand(item: Operand) -> str:
     match item:
         case Slice():
             return _slice(item)
-        case SliceList():
+        case SliceList() | Enumerator():
             return item.name
-        case Enumerator():
-            return item.name
+        case Fields(is_short=True):
+            return _short(item)
         case Fields():
             return _structure(item)
         case Expr():
@@ -499,9 +549,17 @@ def _operand(item: Operand) -> str:
     return _as(item.value, item.ctype)
 
 
+def _is_constant(value: Expr) -> bool:
+    return not any(isinstance(item, (Var, Param)) for item in value.walk())
+
+
 def _as(value: Expr, ctype: str) -> str:
-    """The value in a type; 64 bits need no conversion."""
-    return value.cpp() if ctype == "uint64_t" else f"static_cast<{ctype}>({value.cpp()})"
+    """The value in a type; 64 bits need no conversion, nor does what has the type."""
+    if isinstance(value, Int) and ctype in ("float", "int32_t"):
+        return f"{value.value}.0f" if ctype == "float" else str(value.value)
+    if ctype == U64 or (ctype == U32 and is_narrow(value)):
+        return value.cpp()
+    return f"static_cast<{ctype}>({value.cpp()})"
 
 
 def _slice(item: Slice) -> str:

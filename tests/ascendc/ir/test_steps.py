@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.builder import Builder, at, read_as
+from evokernel_core.ascendc.ir.builder import Builder, at, read_as, strides
 from evokernel_core.ascendc.ir.cost import estimate_us
 from evokernel_core.ascendc.ir.expr import U64, Constant, Int, Size, expr
 from evokernel_core.ascendc.ir.legality import broken_rules
 from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Copy, Instruction, Kernel
 from evokernel_core.ascendc.ir.steps import Block, Part, Step, parts_of, pipelines, rounds
 from evokernel_core.ascendc.ir.tile import nodes_of_tile, samples
+from evokernel_core.ascendc.kernels.complex_multiply.family import Paired, PairedSchedule
+from evokernel_core.ascendc.kernels.complex_multiply.family import build as paired
 from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
 from evokernel_core.ascendc.kernels.tril.family import Triangle
 from evokernel_core.ascendc.kernels.tril.family import build as triangle
+from evokernel_core.ascendc.limits import Sharing
 from evokernel_core.ascendc.print.vector_kernel import stage_text
-from evokernel_core.ascendc.shapes.sizes import extent
+from evokernel_core.ascendc.shapes.sizes import ONE, extent
 
 ROW = Constant("ROW", 1024)
 PART = Constant("PART", 256)
@@ -183,7 +186,7 @@ def _copied(rows: int, apart: int) -> Kernel:
     r = Rows()
     run = r.buffer("run", Constant("ALL", 8 * 4096), 1)
     with r.k.cores("row", r.rows) as row:
-        r.k.load(run, r.x, row * ROW, 3, rows=rows, apart=apart, zeroed=True)
+        r.k.load(run, r.x, row * ROW, 3, rows=rows, apart=apart, zeros=5)
         r.k.store(r.y, row * ROW, run, 3, rows=rows, apart=apart)
     return r.k.kernel()
 
@@ -208,8 +211,8 @@ def test_rows_apart_with_zeros_behind_them(rows: int, width: int, on_kernel: Any
     r = Rows()
     taken, made = r.buffer("taken", Constant("ALL", 70 * 16)), r.buffer("made", Constant("ALL", 70 * 16))
     with r.k.cores("tile", 1):
-        r.k.load(taken, r.x, 0, width, rows=rows, apart=16, zeroed=True)
         pitch = -(-width // 8) * 8
+        r.k.load(taken, r.x, 0, width, rows=rows, apart=16, zeros=pitch - width)
         r.k.call("Add", made, taken, taken, expr(rows * pitch), repeats=rows * pitch // 64 + 1)
         r.k.store(r.y, 0, made, pitch, rows=rows, apart=16)
         if pitch < 16:
@@ -256,3 +259,75 @@ def test_elements_read_as_another_type() -> None:
     (target,) = (item for _, item in fill.slices())
     assert (target.buffer.ctype, target.ctype) == ("uint8_t", "uint16_t")
     assert read_as("half", target).ctype == "half"
+
+
+def _paired(tile: int = 2048, buffers: int = 2) -> Kernel:
+    """Of n groups of r rows of c numbers."""
+    grid = Sharing(ONE, extent("n"), extent("r"), extent("c"))
+    return paired(Paired("x", "w", grid), PairedSchedule(tile, buffers))
+
+
+@pytest.mark.parametrize(
+    ("rows", "numbers"), [(1, 1), (1, 64), (1, 5000), (3, 7), (32, 64), (300, 12), (1000, 1), (7, 4000)]
+)
+@pytest.mark.parametrize("tile", [128, 2048, 7168])
+def test_products_of_pairs_are_legal_wherever_they_are_cut(
+    tile: int, rows: int, numbers: int, chip: Any
+) -> None:
+    assert not list(broken_rules(_paired(tile), chip, {"n": 3, "r": rows, "c": numbers}))
+
+
+def test_products_of_pairs_that_do_not_fit_are_refused(chip: Any) -> None:
+    (found,) = broken_rules(_paired(8192), chip, {"n": 3, "r": 3, "c": 3})
+    assert found.rule == "ub-capacity"
+
+
+def _masked(repeats: int, lanes: int = 4) -> Kernel:
+    r = Rows()
+    taken, made = r.buffer("taken"), r.buffer("made")
+    with r.k.cores("row", r.rows) as row:
+        r.k.load(taken, r.x, row * ROW, PART)
+        steps = strides("UnaryRepeatParams", 1, 1, 8, 8)
+        mask = r.k.lanes("mask", Constant("MASK", 0x00FF00FF00FF00FF) >> lanes)
+        r.k.call("Duplicate", made, Converted(Int(0), "float"), PART, repeats=4)
+        times = Converted(expr(repeats), "uint8_t")
+        r.k.call("Muls", made, taken, Converted(Int(2), "float"), mask, times, steps, repeats=repeats)
+        r.k.store(r.y, row * ROW, made, PART)
+        for part in range(1, 4):
+            r.k.store(r.y, row * ROW + part * 256, made, PART)
+    return r.k.kernel()
+
+
+def test_masks_choose_lanes(on_kernel: Any) -> None:
+    x = np.arange(2 * 1024, dtype="f4").reshape(2, 1024)
+    kept = np.array([0x00FF00FF00FF00FF >> 4 >> lane & 1 for lane in range(64)] * 4, "f4")
+    np.testing.assert_array_equal(on_kernel(_masked(4), x), np.tile(x[:, :256] * 2 * kept, (1, 4)))
+
+
+def test_repeats_have_a_limit(chip: Any) -> None:
+    assert not list(broken_rules(_masked(255), chip, {"n": 1}))
+    assert {item.rule for item in broken_rules(_masked(256), chip, {"n": 1})} == {"parameter-limit"}
+
+
+@pytest.mark.parametrize(("offsets", "is_legal"), [("uint32_t", True), ("int32_t", False), ("float", False)])
+def test_offsets_have_one_type(offsets: str, is_legal: bool, chip: Any) -> None:
+    r = Rows()
+    taken, made, places = r.buffer("taken"), r.buffer("made"), Buffer("places", "int32_t", 4, PART)
+    r.k.call("CreateVecIndex", places, Converted(Int(0), "int32_t"), PART, repeats=4)
+    with r.k.cores("row", r.rows) as row:
+        r.k.load(taken, r.x, row * ROW, PART)
+        r.k.call("Gather", made, taken, read_as(offsets, places), 0, PART, repeats=4)
+        r.k.store(r.y, row * ROW, made, PART)
+    rules = {item.rule for item in broken_rules(r.k.kernel(), chip, {"n": 1})}
+    assert rules == (set() if is_legal else {"type"})
+
+
+def test_lines_are_short_and_helpers_take_what_they_use(builder: Any) -> None:
+    graph = builder()
+    x, w = graph.input("x", ("n", 4, 2)), graph.input("w", ("n", 4, 2))
+    task = graph.task(graph.call("mul.Tensor", x, w, shape=("n", 4, 2)), symbols={"n": 4, "r": 5, "c": 6})
+    text = stage_text(_paired(), task, "pairs")
+    for line in (text.kernel + text.tiling).splitlines():
+        assert len(line) <= 120, line
+    assert "if (tiling.groups < 1 || tiling.rows < 1 || tiling.columns < 1) {" in text.tiling
+    assert "const uint32_t squares = (height + 1) * pitch / (SIDE * BLOCK);" in text.kernel
