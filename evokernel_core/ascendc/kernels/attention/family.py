@@ -31,7 +31,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip, Memory
-from evokernel_core.twin.isa import FRACTAL
+from evokernel_core.twin.isa import FRACTAL, LANES
 from evokernel_core.twin.roofline import launch_us
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
@@ -183,6 +183,9 @@ def _mask(task: KernelTask, ref: ValueRef, shape: tuple[Dim, ...]) -> Side:
 
 
 _SHAPES = (
+    (1024, 32),
+    (512, 64),
+    (256, 128),
     (1024, 8),
     (1024, 16),
     (512, 16),
@@ -193,7 +196,7 @@ _SHAPES = (
     (128, 64),
     (64, 32),
 )
-"""Keys of a step, and rows of a chunk."""
+"""Keys of a step, and rows of a chunk; the first ones take a larger unified buffer than that of the 910B."""
 
 
 def _starts(found: Attention, sizes: Sizes, chip: Chip) -> Iterator[AttentionSchedule]:
@@ -316,15 +319,15 @@ def _vector_cycles(
     mine, size = math.ceil(step.rows / 2), ITEM_SIZE[found.dtype]
     start, copied_a_cycle = chip.vector.startup_cycles, chip.mte.load_bytes_per_cycle
     height = min(item.chunk, mine)
-    flat = height * step.columns / 64
-    slabs = math.ceil(step.columns / 64) * (start + height)
+    flat = height * step.columns / LANES
+    slabs = math.ceil(step.columns / LANES) * (start + height)
     passes = 3 + (size < 4) + (found.mask is not None)  # scaling, and exp at half rate
     chunk = passes * flat + (3 if step.online else 4) * slabs + 14 * height + 14 * start
-    chunk += 2 * (start + item.queries / 64) * height * hiding
+    chunk += 2 * (start + item.queries / LANES) * height * hiding
     cycles = math.ceil(mine / item.chunk) * chunk
     copied = mine * step.columns * (4 + size) / copied_a_cycle
     if step.online:
-        cycles += math.ceil(step.width / 64) * (start + mine) + mine * step.width / 32 + 4 * start
+        cycles += math.ceil(step.width / LANES) * (start + mine) + mine * step.width / 32 + 4 * start
         copied += mine * step.width * 4 / copied_a_cycle
     return max(cycles, copied) if item.buffers > 1 else cycles + copied
 

@@ -98,11 +98,22 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
 # -- schedules ------------------------------------------------------------------------------------
 
 
+def _part_kib(chip: Chip) -> int:
+    """A step of what pixels and weights share in L1: of six such parts, two slots of each."""
+    return chip.memory.l1_bytes // 1024 * 5 // 64
+
+
+def _shares(chip: Chip) -> Iterator[tuple[int, int]]:
+    """KiB for a slab of pixels and for a panel of weights."""
+    part = _part_kib(chip)
+    return ((slabs * part, (6 - slabs) * part) for slabs in (4, 3, 5))
+
+
 def _starts(found: Transposed, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
     for most_m in (128, 64):
         for most_n in (128, 256, 512, 1024):
             for c_slots in (1, 2):
-                for slab_kb, panel_kb in ((160, 80), (120, 120), (200, 40)):
+                for slab_kb, panel_kb in _shares(chip):
                     for own, steps in itertools.product((False, True), _STEP_SLOTS):
                         tile = (most_m, most_n, c_slots, slab_kb, panel_kb)
                         yield Schedule(*tile, own_weights=own, step_slots=steps)
@@ -147,8 +158,9 @@ def _steps(found: Transposed, here: Schedule, sizes: Sizes, chip: Chip) -> Itera
     yield "narrower tile", evolve(here, most_n=here.most_n // 2)
     yield "two results in L0C", evolve(here, c_slots=2)
     yield "one result in L0C", evolve(here, c_slots=1)
-    yield "more of L1 for pixels", evolve(here, slab_kb=here.slab_kb + 40, panel_kb=here.panel_kb - 40)
-    yield "more of L1 for weights", evolve(here, slab_kb=here.slab_kb - 40, panel_kb=here.panel_kb + 40)
+    for words, part in (("pixels", _part_kib(chip)), ("weights", -_part_kib(chip))):
+        changed = evolve(here, slab_kb=here.slab_kb + part, panel_kb=here.panel_kb - part)
+        yield f"more of L1 for {words}", changed
     yield "results turned", evolve(here, turned=True, ring=3)
     yield "results stored as they are", evolve(here, turned=False, ring=2)
     yield "weights for each core alone", evolve(here, own_weights=True)

@@ -211,16 +211,16 @@ def _row_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     """What a row takes beside its tiles where it has several: lanes are set, combined and reduced."""
     if kernel.form is Form.STEPS and not kernel.schedule.whole:
         start, steps = chip.vector.startup_cycles, work.elements / work.rows
-        fold = 2 * work.elements / 64 + start * (math.log2(steps) + 2)
+        fold = 2 * work.elements / LANES + start * (math.log2(steps) + 2)
         if kernel.calls("Exp") and kernel.schedule.online:  # a maximum whose places stay as they are
             fold += steps * start
         return work.tiles / work.tiles_of_a_row * len(kernel.plan.reductions) * fold
     if kernel.schedule.form is not Form.STREAM and kernel.form not in IN_PIECES:
         return 0.0
     start = chip.vector.startup_cycles
-    set_lanes = start + kernel.schedule.tile / 64
+    set_lanes = start + kernel.schedule.tile / LANES
     lanes = min(work.elements, kernel.schedule.tile)
-    combine = _row_reduction(lanes, chip) + 3 * (start + lanes / 64) * kernel.schedule.online + _GET_VALUE
+    combine = _row_reduction(lanes, chip) + 3 * (start + lanes / LANES) * kernel.schedule.online + _GET_VALUE
     rows = work.tiles / work.tiles_of_a_row
     return rows * len(kernel.plan.reductions) * (set_lanes + combine)
 
@@ -230,7 +230,7 @@ def _vector_cycles(kernel: Kernel, program: TileProgram, work: Work, chip: Chip)
 
 
 def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chip) -> float:
-    repeats = work.elements / 64
+    repeats = work.elements / LANES
     start = chip.vector.startup_cycles
     if item.op in _SLOW:
         start = chip.vector.startup_transcendental_cycles
@@ -244,7 +244,7 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chi
     if item.op == "expand_columns" and item.target is not None and item.target.name:
         return 0.0  # once for the whole kernel
     if item.domain is Domain.ROW:
-        repeats, instructions = work.rows / 64, 1.0
+        repeats, instructions = work.rows / LANES, 1.0
     elif item.op in REDUCTIONS:
         return _reduction_cycles(kernel, work, chip)
     elif item.op.startswith("expand_") or item.op.endswith(("Rows", "Columns")):
@@ -261,9 +261,9 @@ def _instruction_cycles(kernel: Kernel, item: Instruction, work: Work, chip: Chi
 
 def _spread_instructions(kernel: Kernel, work: Work) -> float:
     if kernel.form is Form.STEPS:
-        return math.ceil(work.rows / 64)
+        return math.ceil(work.rows / LANES)
     columns = work.elements / max(work.rows, 1.0)
-    return 1 + (work.rows if kernel.schedule.spread == "rows" else math.ceil(columns / 64))
+    return 1 + (work.rows if kernel.schedule.spread == "rows" else math.ceil(columns / LANES))
 
 
 def _repeat_cycles(chip: Chip) -> float:
@@ -275,23 +275,23 @@ def _row_reduction(columns: float, chip: Chip) -> float:
     """Cycles of one row: blocks to numbers until one repeat is left, then that."""
     block = chip.vector.startup_reduce_block_cycles
     repeat = chip.vector.startup_reduce_cycles + _repeat_cycles(chip)
-    if columns <= 64:
+    if columns <= LANES:
         return float(repeat)
-    levels = math.ceil(math.log(columns / 64, 8))
-    return float(columns / 64 * 1.15 + (block + chip.vector.counter_tail_cycles) * levels + repeat)
+    levels = math.ceil(math.log(columns / LANES, 8))
+    return float(columns / LANES * 1.15 + (block + chip.vector.counter_tail_cycles) * levels + repeat)
 
 
 def _reduction_cycles(kernel: Kernel, work: Work, chip: Chip) -> float:
     columns = work.elements / max(work.rows, 1.0)
     repeat = chip.vector.startup_reduce_cycles + _repeat_cycles(chip) * work.rows
-    if columns <= 64:
+    if columns <= LANES:
         return repeat
     if kernel.folds_over_rows:
         start = chip.vector.startup_cycles
         # every other pair of columns lies in one bank group
-        return work.elements / 64 * 1.5 + start * (1 + math.ceil(columns / 64)) + repeat
+        return work.elements / LANES * 1.5 + start * (1 + math.ceil(columns / LANES)) + repeat
     if kernel.schedule.packed and kernel.schedule.reduction == "tile":
-        levels = math.ceil(math.log(columns / 64, 8))
+        levels = math.ceil(math.log(columns / LANES, 8))
         block = chip.vector.startup_reduce_block_cycles
-        return work.elements / 64 * 1.15 + block * levels + repeat
+        return work.elements / LANES * 1.15 + block * levels + repeat
     return work.rows * _row_reduction(columns, chip)

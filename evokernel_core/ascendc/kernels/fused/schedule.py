@@ -31,8 +31,6 @@ _ROOM = 32
 _TILE_STEP = 256
 """Tiles are whole repeats, and their masks whole 32-byte blocks."""
 _MOST_TILE = most_of("ReduceDataBlock", "repeatTime") * LANES // _TILE_STEP * _TILE_STEP
-_MOST_FLAT_TILE = 2**17
-"""More than the unified buffer holds."""
 _MOST_STRIDED = most_of("Add", "src0RepStride") * 8
 """Columns that the repeat stride of a vector instruction can step over."""
 _LEAST_LANES = 128
@@ -238,7 +236,8 @@ def _lane_runs(planned: Plan, task: KernelTask, chip: Chip) -> list[int]:
 def largest_tile(planned: Plan, schedule: Schedule, chip: Chip) -> int:
     """The largest tile whose buffers fit, 0 where none does."""
     usable = chip.ub_bytes - RESERVED_BYTES
-    most = _MOST_TILE if planned.reductions else _MOST_FLAT_TILE
+    # Without a reduction, at most what fits where an element takes a byte.
+    most = _MOST_TILE if planned.reductions else chip.ub_bytes // _TILE_STEP * _TILE_STEP
 
     def needed(tile: int) -> int:
         return build(planned, evolve(schedule, tile=tile)).layout.total

@@ -22,6 +22,7 @@ from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import LANES
 from evokernel_core.twin.roofline import launch_us
 
 _INSTRUCTION = {"sum": "Add", "prod": "Mul", "max": "Max", "min": "Min", "logaddexp": ""}
@@ -174,7 +175,7 @@ def _cost_us(scan: Scan, item: ScanSchedule, sizes: Sizes, chip: Chip) -> float:
 
 def _combination(scan: Scan, elements: int, chip: Chip) -> float:
     """Cycles of one combination of that many elements."""
-    one = chip.vector.startup_cycles + math.ceil(elements / 64)
+    one = chip.vector.startup_cycles + math.ceil(elements / LANES)
     return 10 * one if scan.op == "logaddexp" else one
 
 
@@ -195,11 +196,11 @@ def _row_cycles(scan: Scan, item: ScanSchedule, sizes: tuple[int, int, int], chi
         tiles = math.ceil(rows / chip.aiv) * math.ceil(columns / (lanes * steps))
         gathers = 4 * (start + lanes / chip.vector.elements_per_cycle.gather)
         across = gathers + (math.log2(lanes) + 1) * _combination(scan, lanes, chip)
-        whole = lanes / 64 * (start + steps)
+        whole = lanes / LANES * (start + steps)
         across += steps * _combination(scan, lanes, chip) if scan.op == "logaddexp" else whole
     turns = 2 * steps / (8 if block == 8 else 16) * (start + 2 * lanes / 16)
-    casts = 2 * (start + lanes * steps / 64) if block == 16 else 0.0
-    masks = lanes * steps * 3 / 64 if scan.mask else 0.0
+    casts = 2 * (start + lanes * steps / LANES) if block == 16 else 0.0
+    masks = lanes * steps * 3 / LANES if scan.mask else 0.0
     return tiles * (turns + casts + masks + across + steps * _combination(scan, lanes, chip))
 
 
