@@ -11,19 +11,17 @@ from functools import cache
 
 import pytest
 from attrs import evolve, fields
-from evokernel_core.ascendc.kernels.fused.plan import plan
 
 from evokernel_core.ascendc.fusion.program import family_of_task, plan_program
-from evokernel_core.ascendc.kernels.complex_multiply.family import PAIRED
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
 from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.fused.family import FusedFamily
 from evokernel_core.ascendc.kernels.fused.schedule import refusal, strategy_of
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.ascendc.kernels.registry import FAMILIES
-from evokernel_core.ascendc.kernels.scan.problem import SCAN
+from evokernel_core.ascendc.kernels.registry import FAMILIES, legalised
+from evokernel_core.ascendc.lowering.plan import plan
+from evokernel_core.ascendc.ops import COMPLEX_MULTIPLY, SCAN
 from evokernel_core.ascendc.print.stage import text_of
-from evokernel_core.ascendc.rewrites.registry import legalised
 from evokernel_core.domain.graph import InputKind, Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -73,7 +71,7 @@ def _paired() -> KernelTask:
     graph = GraphBuilder()
     x, w = graph.input("x", ("b", "s", 6, 2)), graph.input("w", ("s", 6, 2))
     spec = TensorSpec(("b", "s", 6, 2), "float32")
-    graph.nodes.append(Node("paired", PAIRED, (x, w), (), (spec,)))
+    graph.nodes.append(Node("paired", COMPLEX_MULTIPLY.name, (x, w), (), (spec,)))
     return graph.task(ValueRef("paired"), symbols={"b": 2, "s": 70})
 
 
@@ -143,7 +141,7 @@ def _bag() -> KernelTask:
 def _scan(dim: int) -> KernelTask:
     graph = GraphBuilder()
     x, spec = graph.input("x", ("n", "m")), TensorSpec(("n", "m"), "float32")
-    graph.nodes.append(Node("scan", SCAN, (x, dim, "sum", False, False, None), (), (spec,)))
+    graph.nodes.append(Node("scan", SCAN.name, (x, dim, "sum", False, False, None), (), (spec,)))
     return graph.task(ValueRef("scan"), symbols={"n": 90, "m": 700})
 
 
@@ -206,7 +204,7 @@ def chip() -> Chip:
 @cache
 def kernels(name: str) -> tuple[tuple[Family, KernelTask, StageText], ...]:
     """Every kernel of an example: the first schedule and all steps from it, of each part of its program."""
-    task = legalised(TASKS[name]())
+    task = legalised(TASKS[name](), chip())
     family = family_of_task(task, chip())
     parts = plan_program(task, chip()).kinds if family is None else ((task, family),)
     return tuple(
@@ -221,7 +219,7 @@ def _strategies(task: KernelTask, family: Family) -> Iterator[Strategy]:
     yield first
     yield from (move.strategy for move in family.moves(task, first, chip()))
     if isinstance(family, FusedFamily):
-        planned, rows = plan(task), Schedule(Form.SHARED, 256, at_once=2**14)
+        planned, rows = plan(task, chip()), Schedule(Form.SHARED, 256, at_once=2**14)
         if planned.reductions and refusal(planned, rows, task, chip()) is None:
             yield strategy_of(planned, rows, "")
 
