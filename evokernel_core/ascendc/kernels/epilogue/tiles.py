@@ -8,7 +8,6 @@ itself is never in device memory as a whole.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from attrs import evolve, frozen
@@ -184,7 +183,8 @@ def tile_text(kernel: Kernel, class_name: str) -> str:
     """The class of a kernel whose tiles differ in shape, behind its constants."""
     kernel.methods.append(_WHOLE)
     waiting = kernel.schedule.ahead and not kernel.public
-    return _without_known(kernel.constants()) + _of_tile(kernel.class_text(class_name), waiting)
+    # the cube's part of the kernel has the constant of a block too
+    return kernel.constants(others=("BLOCK_BYTES",)) + _of_tile(kernel.class_text(class_name), waiting)
 
 
 def tiling_constants(kernel: Kernel, ub_bytes: int) -> str:
@@ -198,13 +198,6 @@ def tiling_constants(kernel: Kernel, ub_bytes: int) -> str:
         "constexpr uint32_t FLOATS_PER_BLOCK = 8;",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _without_known(constants: str) -> str:
-    """The constants without those that the cube's part of the kernel has as well."""
-    return "".join(
-        line for line in constants.splitlines(keepends=True) if not re.search(r" BLOCK_BYTES =", line)
-    )
 
 
 def _of_tile(text: str, waiting: bool) -> str:
@@ -274,7 +267,7 @@ def operand_copies(kernel: Kernel, source: str, columns: str) -> list[str]:
         if item.source == source:
             start, shape = "part.place", f"RowsOf<{cpp_type}>(part.rows, part.columns, part.columns)"
         else:
-            start = _place(access.offset(kernel.plan, item, Form.REGION), columns)
+            start = access.offset(kernel.plan, item, Form.REGION, columns)
             shape = _shape_in(item, cpp_type, columns)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.AllocTensor<{cpp_type}>();",
@@ -298,7 +291,7 @@ def result_copies(kernel: Kernel, columns: str) -> list[str]:
     lines: list[str] = []
     for item in kernel.plan.outputs:
         stem, cpp_type = camel(item.name), CPP_TYPE[item.dtype]
-        start = _place(access.output_offset(kernel.plan, item, Form.REGION), columns)
+        start = access.output_offset(kernel.plan, item, Form.REGION, columns)
         lines += [
             f"LocalTensor<{cpp_type}> {stem}Local = {stem}Queue.DeQue<{cpp_type}>();",
             f"DataCopyPad({stem}Global[{start}], {stem}Local,",
@@ -313,8 +306,7 @@ def steps(kernel: Kernel, each: Sequence[str], shape: Sequence[str]) -> list[str
     outputs: Sequence[PlanOutput] = kernel.plan.outputs
     program = kernel.programs[0]
     lines = ["const uint32_t rows = part.rows;", *shape]
-    lines += [_place(line, "") for line in each]
-    lines += [*copies.receive(kernel.queued), *copies.allocate(outputs)]
+    lines += [*each, *copies.receive(kernel.queued), *copies.allocate(outputs)]
     if needs_count(kernel):
         lines.append("const uint32_t count = rows * tilePitch;")
     lines += instruction_lines(program.body, program.registers, packed=True)
@@ -322,12 +314,6 @@ def steps(kernel: Kernel, each: Sequence[str], shape: Sequence[str]) -> list[str
 
 
 _DENSE_ROWS = ("tileColumns = part.columns;", "tilePitch = Whole(part.columns, FLOATS_PER_BLOCK);")
-
-
-def _place(text: str, columns: str) -> str:
-    """An offset of a tile in memory, of the tile ``part``."""
-    text = re.sub(r"\b(row|column)\b", r"part.\1", text)
-    return text.replace("tiling_.columns", columns)
 
 
 _ROWS_OF = """\

@@ -10,26 +10,38 @@ from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
 
 _NESTED = IN_PIECES | IN_LANES
+_COLUMNS = "tiling_.columns"
 
 
-def row_index(plan: Plan, item: PlanInput) -> str:
-    """The index, among the rows that the input has, of the row ``row`` of the iteration space."""
+def _at(form: Form) -> tuple[str, str]:
+    """What a tile calls its first row and column: a region has them itself."""
+    return ("part.row", "part.column") if form is Form.REGION else ("row", "column")
+
+
+def varies(item: PlanInput) -> bool:
+    """Whether the input has more than one row."""
+    return any(item.outer) or item.mid
+
+
+def row_index(plan: Plan, item: PlanInput, form: Form) -> str:
+    """The index, among the rows that the input has, of the tile's row of the iteration space."""
+    row, _ = _at(form)
     if all(item.outer) and item.mid:
-        return "row"
-    if not any(item.outer) and not item.mid:
+        return row
+    if not varies(item):
         return "0"
     if not any(item.outer):
-        return "row % tiling_.mid"
+        return f"{row} % tiling_.mid"
     terms: list[str] = []
     for axis, present in enumerate(item.outer):
         if present:
-            terms.append(_times(_outer_index(plan, axis), _stride(item, axis)))
+            terms.append(_times(_outer_index(plan, axis, (row, "tiling_.mid")), _stride(item, axis)))
     if item.mid:
-        terms.append("row % tiling_.mid")
+        terms.append(f"{row} % tiling_.mid")
     return " + ".join(terms)
 
 
-def _outer_index(plan: Plan, axis: int, row: Sequence[str] = ("row", "tiling_.mid")) -> str:
+def _outer_index(plan: Plan, axis: int, row: Sequence[str]) -> str:
     """The index of one outer loop, from what counts all of them (``row`` over the inner rows)."""
     below = [f"tiling_.outer{i}" for i in range(axis + 1, len(plan.outer))]
     quotient = " / ".join([*row, *reversed(below)])
@@ -45,19 +57,19 @@ def _times(index: str, factors: list[str]) -> str:
     return " * ".join([f"({index})", *factors]) if factors else index
 
 
-def offset(plan: Plan, item: PlanInput, form: Form) -> str:
-    """The element offset of the tile at ``row``, ``column`` in the input's memory."""
+def offset(plan: Plan, item: PlanInput, form: Form, columns: str = _COLUMNS) -> str:
+    """Where the tile begins in the input's memory; ``columns``: the expression for a row's length."""
     if form is Form.FLAT:
         return "offset" if item.inner else "0"
     if form in _NESTED:
         return _nested_offset(plan, item.outer, item.mid, item.inner, form)
-    index = row_index(plan, item)
+    index, (row, column) = row_index(plan, item, form), _at(form)
     if not item.inner:
         return index
-    start = "column" if form in (Form.SEGMENTS, Form.STREAM, Form.REGION) else ""
+    start = column if form in (Form.SEGMENTS, Form.STREAM, Form.REGION) else ""
     if index == "0":
         return start or "0"
-    base = f"{index if index == 'row' else f'({index})'} * tiling_.columns"
+    base = f"{index if index == row else f'({index})'} * {columns}"
     return f"{base} + {start}" if start else base
 
 
@@ -87,7 +99,8 @@ def _grouped(text: str) -> str:
     return text if text.isidentifier() else f"({text})"
 
 
-def output_offset(plan: Plan, output: PlanOutput, form: Form) -> str:
+def output_offset(plan: Plan, output: PlanOutput, form: Form, columns: str = _COLUMNS) -> str:
+    """The same in an output's memory."""
     if form in IN_LANES:
         full = output.domain is Domain.FULL
         return f"{'(outer * tiling_.steps + step)' if full else 'outer'} * tiling_.columns + column"
@@ -95,10 +108,11 @@ def output_offset(plan: Plan, output: PlanOutput, form: Form) -> str:
         return _nested_offset(plan, [True] * len(plan.outer), True, True, form)
     if form is Form.FLAT:
         return "offset"
+    row, column = _at(form)
     if output.domain is Domain.ROW:
-        return "row"
+        return row
     parts_of_rows = (Form.SEGMENTS, Form.STREAM, Form.REGION)
-    return "row * tiling_.columns + column" if form in parts_of_rows else "row * tiling_.columns"
+    return f"{row} * {columns}{f' + {column}' if form in parts_of_rows else ''}"
 
 
 def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
@@ -119,8 +133,8 @@ def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
 
 
 def read_number(plan: Plan, item: PlanInput, form: Form) -> str:
-    """The C++ expression that reads the number of the row ``row``, or of the step ``step``."""
-    index = offset(plan, item, form) if form in _COUNTER else row_index(plan, item)
+    """The C++ expression that reads the number of the tile's row, or of its step."""
+    index = offset(plan, item, form) if form in _COUNTER else row_index(plan, item, form)
     value = f"{camel(item.name)}Global.GetValue({index})"
     return {
         "float32": value,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from textwrap import indent
 
 from attrs import define, field
@@ -240,8 +240,9 @@ private:
         names = [item.source if isinstance(item, PlanInput) else item.name for item in self.tensors]
         return tuple(dict.fromkeys(map(camel, names)))
 
-    def constants(self) -> str:
-        """The constants of the class that tiling.h does not have."""
+    def constants(self, others: Collection[str] = ()) -> str:
+        """The constants of the class that tiling.h does not have, nor what stands beside the class, which has
+        the ``others``."""
         lines = [
             f"constexpr int32_t BUFFER_NUM = {self.schedule.buffers};{_buffer_comment(self.schedule.buffers)}"
         ]
@@ -262,7 +263,7 @@ private:
         }
         if self.schedule.packed:
             del known["FLOATS_PER_BLOCK"]  # tiling.h has it
-        lines.extend(f"constexpr {known[key]}" for key in known if _mentions(text, key))
+        lines.extend(f"constexpr {known[key]}" for key in known if key not in others and _mentions(text, key))
         return "\n".join(lines) + "\n"
 
     def _init(self) -> str:

@@ -26,7 +26,7 @@ def read_numbers(kernel: Kernel) -> tuple[list[str], list[str]]:
     each: list[str] = []
     for item in kernel.numbers:
         line = read_number(kernel, item)
-        (each if "row" in access.row_index(kernel.plan, item) else once).append(line)
+        (each if access.varies(item) else once).append(line)
     return once, each
 
 
