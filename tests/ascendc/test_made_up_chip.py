@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
 from evokernel_core.ascendc.rewrites.matmul import split_count
@@ -18,6 +19,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip, chip_names, load_chip, parse_chip
 
+SHAPES = {"x": (600, 300), "y": (300, 520)}
 ROOT = Path(__file__).parents[2]
 DOUBLED = """\
 base = "ascend910b1"
@@ -143,6 +145,16 @@ def test_moves_reach_what_the_larger_memories_hold(builder: Any, chip: Chip, dou
     here = initial(task, chip)
     most = [max(held(move.strategy) for move in moves(task, here, each)) for each in (chip, doubled)]
     assert most[1] > most[0]
+
+
+def test_kernels_of_the_chip_run_on_its_twin(builder: Any, doubled: Chip, on_twin: Any) -> None:
+    strategy, graph = initial(product(builder()), doubled), builder()
+    x, y = (graph.input(name, shape, "float16") for name, shape in SHAPES.items())
+    task = _task(graph, graph.call("mm.default", x, y, shape=(600, 520), dtype="float16"))
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.integers(-4, 5, size=shape).astype("f2") for name, shape in SHAPES.items()}
+    (result,) = evolve(on_twin, chip=doubled)(task, inputs, strategy=strategy)
+    np.testing.assert_array_equal(result, (inputs["x"].astype("f4") @ inputs["y"].astype("f4")).astype("f2"))
 
 
 def test_rewrites_choose_by_the_chip(builder: Any, chip: Chip, tmp_path: Path) -> None:

@@ -148,16 +148,16 @@ bool ReadParameters(Plan &plan, At at)
 // Blocks that are read must hold a finished result; unitFlag 3 frees them.
 void TakeUnits(const FixpipeCall &call, const Cells &source, At at)
 {
-    CubeState &state = TheCore().matrix;
+    std::vector<uint8_t> &units = UnitFlags();
     bool waits = false;
     bool half = false;
     for (uint32_t matrix = 0; matrix < call.matrices; ++matrix) {
         for (uint32_t column = 0; column < CeilDiv(call.n, kLanes); ++column) {
             const uint64_t start = source.address + matrix * call.src_matrix + column * call.src_stride;
             for (uint64_t unit = start / kUnitBytes; unit <= (start + call.m * kRowBytes - 1) / kUnitBytes; ++unit) {
-                waits = waits || (call.unit_flag != 0 && state.unit[unit] == 0);
-                half = half || (call.unit_flag == 0 && state.unit[unit] != 0);
-                state.unit[unit] = call.unit_flag == 3 ? 0 : state.unit[unit];
+                waits = waits || (call.unit_flag != 0 && units[unit] == 0);
+                half = half || (call.unit_flag == 0 && units[unit] != 0);
+                units[unit] = call.unit_flag == 3 ? 0 : units[unit];
             }
         }
     }
@@ -169,7 +169,7 @@ void TakeUnits(const FixpipeCall &call, const Cells &source, At at)
     if (half) {
         ReportError("l0c-unit-flag", at,
                     "%s without unitFlag reads what Mmad wrote with one; set it on both or on neither.", call.name);
-        std::fill(std::begin(state.unit), std::end(state.unit), uint8_t{0});
+        std::fill(units.begin(), units.end(), uint8_t{0});
     }
 }
 
@@ -459,7 +459,7 @@ void SetFixpipeVector(const LocalRef &tensor, bool clear_unit_flags, At at)
         ReportError("dtype-unsupported", at, "SetFixPipeConfig takes a tensor of the Fixpipe buffer (C2PIPE2GM).");
     }
     if (clear_unit_flags) {
-        std::fill(std::begin(state.unit), std::end(state.unit), uint8_t{0});
+        UnitFlags().clear();  // they are 0 when they are asked for next
     }
 }
 

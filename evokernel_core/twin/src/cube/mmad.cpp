@@ -1,6 +1,7 @@
 // Mmad and MmadWithSparse: C = A x B, with A in L0A (Zz), B in L0B (Zn) and C in L0C (Nz).
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "cube/multiply.h"
 #include "cube/space.h"
@@ -251,9 +252,10 @@ void MarkUnits(const Cells &c, const Product &plan, int unit_flag, At at)
     const uint32_t first = c.address / kUnitBytes;
     const uint32_t last = (c.address + plan.rows * plan.columns * 4 - 1) / kUnitBytes;
     bool waits = false;
-    for (uint32_t i = first; i <= last && i < kUnits; ++i) {
-        waits = waits || state.unit[i] != 0;
-        state.unit[i] = unit_flag == 3 ? 1 : 0;
+    std::vector<uint8_t> &units = UnitFlags();
+    for (uint32_t i = first; i <= last && i < units.size(); ++i) {
+        waits = waits || units[i] != 0;
+        units[i] = unit_flag == 3 ? 1 : 0;
     }
     state.unit_at = at;
     if (waits) {
@@ -308,6 +310,13 @@ uint64_t LeftBytes(const Product &plan, DType dtype)
 }
 
 }  // namespace
+
+std::vector<uint8_t> &UnitFlags()
+{
+    std::vector<uint8_t> &units = TheCore().matrix.unit;
+    units.resize(SpaceBytes(Space::L0C) / kUnitBytes);
+    return units;
+}
 
 void MatrixMultiply(const LocalRef &dst, const LocalRef &left, const LocalRef &right, const LocalRef *bias,
                     const AscendC::MmadParams &params, bool sparse, At at)

@@ -1,6 +1,7 @@
 // Registers of the matrix side of a core.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "evokernel/twin/at.h"
 
@@ -9,7 +10,6 @@ namespace evokernel::twin {
 constexpr uint32_t kFractalBytes = 512;
 constexpr uint32_t kC0Bytes = 32;
 constexpr uint32_t kUnitBytes = 512;                  // of L0C under one unit flag
-constexpr uint32_t kUnits = 128 * 1024 / kUnitBytes;
 
 struct CubeState {
     // Image to column.
@@ -35,10 +35,13 @@ struct CubeState {
     uint64_t src_matrix = 0;
     uint64_t dst_matrix = 0;
 
-    uint8_t unit[kUnits] = {};  // 1: holds a result that Fixpipe has not taken out yet
+    std::vector<uint8_t> unit;  // as many as L0C has; 1: holds a result that Fixpipe has not taken out yet
     At unit_at{"", 0};
 
     uint8_t index[16 * 1024] = {};  // what LoadDataWithSparse keeps for MmadWithSparse: a quarter of L0B
 };
+
+// The unit flags of the core that runs.
+std::vector<uint8_t> &UnitFlags();
 
 }  // namespace evokernel::twin

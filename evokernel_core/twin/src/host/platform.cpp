@@ -12,13 +12,6 @@ namespace {
 
 using evokernel::twin::CurrentChip;
 
-// Buffers of a cube core, architecture page 2201.
-constexpr uint64_t kL0A = 64 * 1024;
-constexpr uint64_t kL0B = 64 * 1024;
-constexpr uint64_t kL0C = 128 * 1024;
-constexpr uint64_t kL1 = 512 * 1024;
-constexpr uint64_t kFixpipe = 2 * 1024;
-constexpr uint64_t kBiasTable = 1024;
 constexpr uint32_t kLibraryWorkspace = 16 * 1024 * 1024;
 
 }  // namespace
@@ -30,15 +23,15 @@ uint32_t PlatformAscendC::GetLibApiWorkSpaceSize() const { return kLibraryWorksp
 void PlatformAscendC::GetCoreMemSize(const CoreMemType &type, uint64_t &bytes) const
 {
     switch (type) {
-        case CoreMemType::L0_A: bytes = kL0A; break;
-        case CoreMemType::L0_B: bytes = kL0B; break;
-        case CoreMemType::L0_C: bytes = kL0C; break;
-        case CoreMemType::L1: bytes = kL1; break;
+        case CoreMemType::L0_A: bytes = CurrentChip().l0a_bytes; break;
+        case CoreMemType::L0_B: bytes = CurrentChip().l0b_bytes; break;
+        case CoreMemType::L0_C: bytes = CurrentChip().l0c_bytes; break;
+        case CoreMemType::L1: bytes = CurrentChip().l1_bytes; break;
         case CoreMemType::L2: bytes = CurrentChip().l2_bytes; break;
         case CoreMemType::UB: bytes = CurrentChip().ub_total_bytes - reserved_ub_; break;
         case CoreMemType::HBM: bytes = CurrentChip().hbm_bytes; break;
-        case CoreMemType::FB: bytes = kFixpipe; break;
-        case CoreMemType::BT: bytes = kBiasTable; break;
+        case CoreMemType::FB: bytes = CurrentChip().fixpipe_buffer_bytes; break;
+        case CoreMemType::BT: bytes = CurrentChip().bias_table_bytes; break;
         default: bytes = 0; break;
     }
 }
