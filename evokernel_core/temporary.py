@@ -15,6 +15,7 @@ import stat
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -50,6 +51,21 @@ _mutex = threading.Lock()
 def folder(what: str) -> tempfile.TemporaryDirectory[str]:
     """A new folder of mode 0700, as ``tempfile.TemporaryDirectory``. Raises OSError."""
     return tempfile.TemporaryDirectory(prefix=f"{what}-", dir=_of_process(), ignore_cleanup_errors=True)
+
+
+@contextlib.contextmanager
+def folder_in(place: Path, what: str) -> Iterator[Path]:
+    """A new folder of mode 0700 inside ``place``, for what is moved from there to where others look for it;
+    those that killed processes left there go first. Raises OSError."""
+    for item in place.glob(f"{what}-*"):
+        _abandoned(item)
+    path, lock = _locked_folder(f"{what}-", place)
+    with lock:
+        try:
+            (path / "work").mkdir()
+            yield path / "work"
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def parent() -> Path | None:
@@ -120,17 +136,21 @@ def _of_process() -> Path:
 
 
 def _make() -> _Own:
+    shared = parent()
+    prefix = f"{os.getpid()}-" if shared else f"{_NAME}-{_user()}-{os.getpid()}-"
+    return _Own(os.getpid(), *_locked_folder(prefix, shared))
+
+
+def _locked_folder(prefix: str, place: Path | None) -> tuple[Path, IO[bytes]]:
     """Another process may take the new folder for one that was left until its lock is held: then again."""
     while True:
-        shared = parent()
-        prefix = f"{os.getpid()}-" if shared else f"{_NAME}-{_user()}-{os.getpid()}-"
-        path = Path(tempfile.mkdtemp(prefix=prefix, dir=shared))
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         try:
             lock = open(path / _LOCK, "wb", opener=private_opener)  # noqa: SIM115
         except FileNotFoundError:
             continue
         if _lock(lock) and (path / _LOCK).exists():
-            return _Own(os.getpid(), path, lock)
+            return path, lock
         lock.close()
 
 

@@ -125,3 +125,32 @@ def test_a_folder_that_was_removed_is_made_again() -> None:
     shutil.rmtree(first)
     with temporary.folder("case") as name:
         assert Path(name).is_dir()
+
+
+def test_what_a_killed_build_left_beside_the_others_is_removed(tmp_path: Path) -> None:
+    """A compiler killed in mid-build must not fill the cache; one that still works keeps its folder."""
+    cache = tmp_path / "kernels"
+    (cache / "ready").mkdir(parents=True)
+    code = (
+        "import sys, time; from pathlib import Path; from evokernel_core import temporary\n"
+        f"with temporary.folder_in(Path({str(cache)!r}), 'building') as work:\n"
+        "    (work / 'half').touch(); print(work, flush=True); time.sleep(60)\n"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    try:
+        places = [Path(process.stdout.readline().strip()) for process in started if process.stdout]
+        started[0].kill()
+        started[0].wait()
+        old = cache / "building-old"
+        old.mkdir()
+        os.utime(old, (0, 0))
+        with temporary.folder_in(cache, "building") as work:
+            assert list(work.iterdir()) == []
+            assert [place.exists() for place in places] == [False, True]
+            assert not old.exists()
+        assert sorted(path.name for path in cache.iterdir()) == sorted(["ready", places[1].parent.name])
+    finally:
+        started[1].kill()
+        started[1].wait()

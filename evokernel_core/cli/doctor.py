@@ -142,13 +142,18 @@ def check_interpreter(settings: Settings) -> Check:
 
 
 def check_twin(prepare: bool) -> Check:
-    """The twin is built, or builds now."""
+    """The twin and the audit's parser are built, or are now."""
     from evokernel_core.twin.build import is_prepared
     from evokernel_core.twin.build import prepare as build_twin
 
     if not prepare and not is_prepared():
         return Check("twin", True, "not built yet; the first kernel builds it (about half a minute)")
-    return Check("twin", True, str(build_twin().folder))
+    twin = build_twin()
+    if prepare:
+        from evokernel_core.verifier.gates.audit.front_end import front_end_of
+
+        front_end_of(twin)
+    return Check("twin", True, str(twin.folder))
 
 
 def check_memory() -> Check:

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from evokernel_core import temporary
 from evokernel_core.domain.errors import BuildError, EvoKernelError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.lifeline import lifeline
@@ -329,8 +329,7 @@ def build_files(
     started = time.monotonic()
     folder.parent.mkdir(parents=True, exist_ok=True)
     known = kernels or find_kernels(tuple(active_tokens(text, dict(BUILT_IN))) for text in files.values())
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
-        work = Path(scratch)
+    with temporary.folder_in(folder.parent, "building") as work:
         for name, text in everything.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(_as_unit(name, text, label, known))

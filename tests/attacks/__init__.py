@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from attrs import frozen
 
+from evokernel_core.twin.build import Twin
+from evokernel_core.verifier.sandbox import probe
+
 
 @frozen
 class Attack:
@@ -23,6 +26,12 @@ class Attack:
     wants: str
     must: str
     given: Any = None
+
+
+def not_full(twin: Twin) -> str:
+    """Why an attack on the sandbox cannot be tried here, for people."""
+    level = probe(twin.launcher).level
+    return f"this Linux confines {level} and not all that full confinement asks for (docs/security.md)"
 
 
 def each(attacks: Sequence[Attack]) -> pytest.MarkDecorator:

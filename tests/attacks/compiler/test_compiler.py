@@ -16,6 +16,7 @@ from evokernel_core.twin.build import CandidateError, build_kernel, prepare, run
 from evokernel_core.twin.toolchain import Confinement, ToolLimits
 from evokernel_core.verifier.gates.audit import audit
 from evokernel_core.verifier.sandbox import Level, probe
+from tests.attacks import not_full
 from tests.verifier.conftest import make_task, read_source
 
 SECRET = "TOPSECRETPRIVATEKEY"
@@ -25,7 +26,7 @@ SECRET = "TOPSECRETPRIVATEKEY"
 def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EVOKERNEL_HOME", str(tmp_path / "home"))
     if probe(prepare().launcher).level is not Level.FULL:
-        pytest.skip("this machine cannot confine fully")
+        pytest.skip(not_full(prepare()))
 
 
 @pytest.fixture

@@ -68,6 +68,27 @@ static long execute(char *program) {
     return execv(program, words);
 }
 
+static long call(long number) { return syscall(number, 0, 0, 0, 0, 0, 0); }
+
+/* Calls that need no arguments to tell whether they are allowed. */
+static const struct { const char *word; long number; } CALLS[] = {
+    {"flock", SYS_flock}, {"truncate", SYS_truncate}, {"fallocate", SYS_fallocate}, {"sync", SYS_sync},
+    {"splice", SYS_splice}, {"vmsplice", SYS_vmsplice}, {"tee", SYS_tee}, {"sendfile", SYS_sendfile},
+    {"copy-file-range", SYS_copy_file_range}, {"mknod", SYS_mknodat}, {"handle", SYS_open_by_handle_at},
+    {"name-to-handle", SYS_name_to_handle_at}, {"socketpair", SYS_socketpair}, {"timer", SYS_timer_create},
+    {"timerfd", SYS_timerfd_create}, {"signalfd", SYS_signalfd4}, {"itimer", SYS_setitimer},
+    {"remap", SYS_remap_file_pages}, {"mbind", SYS_mbind}, {"move-pages", SYS_move_pages},
+    {"migrate-pages", SYS_migrate_pages}, {"mlockall", SYS_mlockall}, {"mincore", SYS_mincore},
+    {"membarrier", SYS_membarrier}, {"setuid", SYS_setuid}, {"setgroups", SYS_setgroups},
+    {"capabilities", SYS_capset}, {"scheduler", SYS_sched_setscheduler}, {"syslog", SYS_syslog},
+    {"clock", SYS_clock_settime}, {"hostname", SYS_sethostname}, {"reboot", SYS_reboot}, {"acct", SYS_acct},
+    {"swap", SYS_swapoff}, {"quota", SYS_quotactl}, {"pivot", SYS_pivot_root}, {"unmount", SYS_umount2},
+    {"kexec", SYS_kexec_load}, {"unload", SYS_delete_module}, {"exec-descriptor", SYS_execveat},
+    {"open-tree", 428}, {"move-mount", 429}, {"fsopen", 430}, {"openat2", 437}, {"pidfd-getfd", 438},
+    {"process-madvise", 440}, {"mount-setattr", 442}, {"landlock", 444}, {"secret-memory", 447},
+    {"process-release", 448}, {"listmount", 458},
+};
+
 int main(int argc, char **argv) {
     int pid = argc > 2 ? atoi(argv[2]) : 0;
     struct rlimit none = {1, 1};
@@ -85,6 +106,8 @@ int main(int argc, char **argv) {
     TRY("symlink", symlink("/etc/passwd", "made"));
     TRY("link", link("file", "made"));
     TRY("move-out", rename("file", "../moved"));
+    TRY("rename", rename("file", "other"));
+    TRY("renameat2", syscall(SYS_renameat2, AT_FDCWD, "file", AT_FDCWD, "other", 1));
     TRY("unlink", unlink("file"));
     TRY("thread", thread());
     TRY("fork", syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
@@ -127,6 +150,18 @@ int main(int argc, char **argv) {
     TRY("fanotify", syscall(SYS_fanotify_init, 0, 0));
     TRY("socket", socket(AF_INET, SOCK_STREAM, 0));
     TRY("unix-socket", socket(AF_UNIX, SOCK_STREAM, 0));
+    TRY("vsock", socket(40, SOCK_STREAM, 0));
+    TRY("netlink", socket(AF_NETLINK, SOCK_RAW, 0));
+    TRY("crypto-socket", socket(38, SOCK_SEQPACKET, 0));
+    TRY("lock", fcntl(0, F_SETLK, &(struct flock){.l_type = F_RDLCK}));
+    TRY("lease", fcntl(0, F_SETLEASE, F_RDLCK));
+    TRY("pipe-size", fcntl(0, F_SETPIPE_SZ, 1 << 20));
+    TRY("seal", fcntl(0, F_ADD_SEALS, 0));
+    TRY("dumpable", prctl(PR_SET_DUMPABLE, 1));
+    TRY("rename-itself", prctl(PR_SET_NAME, "sshd"));
+    TRY("new-stack", prctl(PR_SET_MM, PR_SET_MM_START_STACK, 0, 0, 0));
+    TRY("open", open(argv[2], O_RDONLY | O_NONBLOCK));
+    TRY("open-to-write", open(argv[2], O_WRONLY | O_NONBLOCK));
     TRY("terminal", ioctl(0, TIOCSTI, "x"));
     TRY("swap-terminal", ioctl(0, TIOCLINUX, "x"));
     TRY("mlock", mlock(buffer, 4096));
@@ -140,6 +175,7 @@ int main(int argc, char **argv) {
     TRY("clone3", (clone_arguments[4] = SIGCHLD, syscall(435, clone_arguments, sizeof clone_arguments)));
     TRY("seccomp-listener", syscall(SYS_seccomp, 1, 8, buffer));
     TRY("exec", execute(argv[2]));
+    for (size_t i = 0; i < sizeof CALLS / sizeof *CALLS; i++) TRY(CALLS[i].word, call(CALLS[i].number));
     TRY("files", files(atol(argv[2]), 0));
     TRY("bytes", files(atol(argv[2]), 1 << 20));
     TRY("descriptor", fcntl(pid, F_GETFD));

@@ -11,6 +11,7 @@ import pytest
 
 from evokernel_core.twin.build import Twin, prepare
 from evokernel_core.verifier.sandbox import Level, probe, sandbox_prefix
+from tests.attacks import not_full
 
 PROGRAM = Path(__file__).with_name("hostile.c")
 
@@ -71,8 +72,89 @@ DENIED = [
     ("x32", "a call by its other number"),
     ("clone3", "a process by flags that lie in memory"),
     ("seccomp-listener", "to answer calls itself"),
+    ("vsock", "the host of this virtual machine"),
+    ("netlink", "the tables of the network"),
+    ("crypto-socket", "the kernel's ciphers, which had holes"),
+    ("lock", "to keep others waiting for a file"),
+    ("flock", "to keep others waiting for a file"),
+    ("lease", "signals when others open a file"),
+    ("pipe-size", "the kernel's memory for pipes"),
+    ("seal", "to freeze what it shares with the judge"),
+    ("dumpable", "its memory on the disk"),
+    ("rename-itself", "to look like another program"),
+    ("new-stack", "another layout of its memory"),
+    ("truncate", "files shortened by their name"),
+    ("fallocate", "blocks of the disk that no size shows"),
+    ("sync", "the disk of others to stall"),
+    ("splice", "pages of files in pipes, which had holes"),
+    ("vmsplice", "pages of files in pipes, which had holes"),
+    ("tee", "pages of files in pipes, which had holes"),
+    ("sendfile", "to copy past what is counted"),
+    ("copy-file-range", "to copy past what is counted"),
+    ("mknod", "a device of its own"),
+    ("handle", "files by their number, past all folders"),
+    ("name-to-handle", "the numbers of files"),
+    ("socketpair", "to hand descriptors on"),
+    ("timer", "signals without end"),
+    ("timerfd", "a clock that wakes it"),
+    ("signalfd", "signals of others"),
+    ("itimer", "signals without end"),
+    ("remap", "pages in another order"),
+    ("mbind", "memory of one node"),
+    ("move-pages", "memory of others moved"),
+    ("migrate-pages", "memory of others moved"),
+    ("mlockall", "memory that is never swapped"),
+    ("mincore", "to learn what others read"),
+    ("membarrier", "interrupts on all processors"),
+    ("setuid", "another user"),
+    ("setgroups", "other groups"),
+    ("capabilities", "other rights"),
+    ("scheduler", "to go before all others"),
+    ("syslog", "the kernel's log"),
+    ("clock", "another time"),
+    ("hostname", "another name of the machine"),
+    ("reboot", "the machine to stop"),
+    ("acct", "a log of all programs"),
+    ("swap", "memory to run out"),
+    ("quota", "the disk's limits"),
+    ("pivot", "another root"),
+    ("unmount", "disks to go away"),
+    ("kexec", "another kernel"),
+    ("unload", "parts of the kernel to go"),
+    ("exec-descriptor", "a program from memory"),
+    ("open-tree", "other files at known places"),
+    ("move-mount", "other files at known places"),
+    ("fsopen", "a file system of its own"),
+    ("openat2", "files by another call"),
+    ("pidfd-getfd", "the descriptors of another process"),
+    ("process-madvise", "memory of others dropped"),
+    ("mount-setattr", "disks that cannot be written"),
+    ("landlock", "rules of its own"),
+    ("secret-memory", "memory that nobody counts"),
+    ("process-release", "memory of others dropped"),
+    ("listmount", "what is mounted where"),
 ]
 EXECUTED = [("/bin/true", "another program"), ("/bin/sh", "a shell")]
+
+
+OPENED = [
+    ("open", "/proc/self/mem", "its memory as a file"),
+    ("open-to-write", "/proc/self/mem", "its code changed, past its protection"),
+    ("open", "/proc/self/environ", "the environment of who started it"),
+    ("open", "/proc/1/cmdline", "what others run"),
+    ("open", "/proc/kallsyms", "the kernel's layout"),
+    ("open", "/proc/kmsg", "the kernel's log"),
+    ("open", "/dev/kmsg", "the kernel's log"),
+    ("open", "/dev/shm", "memory shared by name"),
+    ("open", "/dev/tty", "the person's terminal"),
+    ("open", "/dev/ptmx", "a terminal of its own"),
+    ("open", "/etc/passwd", "the machine's users"),
+    ("open", "/sys/kernel", "the kernel's settings"),
+    ("open", "/root", "a home"),
+    ("open", "/tmp", "what others work on"),
+    ("open", "..", "the folder around its own"),
+    ("open-to-write", "/usr/lib/os-release", "to change what all programs read"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +176,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, twin: Twin) -> Path:
 @pytest.fixture(autouse=True)
 def _full(twin: Twin) -> None:
     if probe(twin.launcher).level is not Level.FULL:
-        pytest.skip("this machine cannot confine fully")
+        pytest.skip(not_full(twin))
 
 
 def confined(twin: Twin, program: Path, scratch: Path, *words: str, **options: object) -> int:
@@ -116,6 +198,17 @@ def test_what_no_candidate_may_call(call: str, wants: str, twin: Twin, hostile: 
         victim.wait()
 
 
+@pytest.mark.parametrize(
+    ("call", "path", "wants"), OPENED, ids=[f"{call} {path}" for call, path, _ in OPENED]
+)
+def test_no_other_file_is_opened(
+    call: str, path: str, wants: str, twin: Twin, hostile: Path, tmp_path: Path
+) -> None:
+    if path.startswith("/") and not Path(path).exists():
+        pytest.skip(f"there is no {path} here")
+    assert confined(twin, hostile, tmp_path, call, path) == 3, f"it got {wants}"
+
+
 @pytest.mark.parametrize(("program", "wants"), EXECUTED)
 def test_no_other_program_is_started(
     program: str, wants: str, twin: Twin, hostile: Path, tmp_path: Path
@@ -130,6 +223,18 @@ def test_a_file_is_not_moved_out(twin: Twin, hostile: Path, tmp_path: Path) -> N
     (scratch / "file").write_text("x")
     assert confined(twin, hostile, scratch, "move-out") != 0
     assert not (tmp_path / "moved").exists()
+
+
+@pytest.mark.parametrize("call", ["rename", "renameat2"])
+def test_nothing_is_renamed_by_who_writes_nothing(
+    call: str, twin: Twin, hostile: Path, tmp_path: Path
+) -> None:
+    """It wants the user's files under other names, where Landlock is missing; the call itself is refused."""
+    (tmp_path / "file").write_text("x")
+    prefix = sandbox_prefix(twin, [hostile.parent], [])
+    done = subprocess.run([*prefix, str(hostile), call], check=False, timeout=30, cwd=tmp_path)
+    assert done.returncode == 3
+    assert (tmp_path / "file").exists()
 
 
 def test_a_flood_of_files_ends_the_candidate(twin: Twin, hostile: Path, tmp_path: Path) -> None:

@@ -168,6 +168,13 @@ REACHING = [
         "construct compile parse type",
     ),
     ("a pointer to a member", body("auto m = &OpTiling::total;"), "type raw-pointer"),
+    ("the order of tensors in memory", body("if (x < y) { kernel.Process(); }"), "raw-pointer"),
+    ("the distance of tensors in memory", body("if ((y - x) % 7) { kernel.Process(); }"), "raw-pointer"),
+    (
+        "a count of what lies between tensors",
+        body("int n = 0; for (GM_ADDR p = x; p != y && n < 9; ++p) { ++n; }"),
+        "raw-pointer",
+    ),
     ("bytes of one type as another", top("union U { float f; uint32_t n; };"), "forbidden-name"),
     ("memory that others change", body("volatile int n = 0;"), "forbidden-name"),
     ("a constant changed", body("const int n = 0; const_cast<int &>(n) = 1;"), "forbidden-name"),
@@ -276,6 +283,26 @@ TABLES = [
     (
         "a table in an enumeration",
         top("enum E { " + ", ".join(f"A{i} = {i * 7919 + 100003}" for i in range(900)) + " };"),
+        "constant-table",
+    ),
+    (
+        "a table in the names of an enumeration",
+        top(
+            "enum E { "
+            + ", ".join(f"V{i}" for i in range(900))
+            + " };\nint F(int i) {\nswitch (i) {\n"
+            + "".join(f"case V{i}: return V{i * 37 % 900};\n" for i in range(900))
+            + "}\nreturn 0;\n}"
+        ),
+        "constant-table",
+    ),
+    (
+        "a table in cases that repeat a few digits",
+        top(
+            "float F(int i) {\nfloat v = 0;\nswitch (i) {\n"
+            + "".join(f"case {i}: v = {i % 10}; v = v * 10 + {i * 7 % 10}; break;\n" for i in range(400))
+            + "}\nreturn v;\n}"
+        ),
         "constant-table",
     ),
     ("a table in a string", top('constexpr char T[] = "' + "x" * 300 + '";'), "constant-table"),

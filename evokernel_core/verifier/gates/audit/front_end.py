@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
@@ -91,8 +90,7 @@ def _build(twin: Twin, folder: Path) -> None:
     done = subprocess.run(compiler, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(f"The audit's parser does not build; report this: {done.stderr[-500:]}")
-    with tempfile.TemporaryDirectory(dir=twin.folder, prefix="building-") as name:
-        work = Path(name)
+    with temporary.folder_in(twin.folder, "building") as work:
         header = str(folder / HEADER)
         language = ("-x", "c++-header", *_options(twin))
         if _run_parser(twin, folder, ("header", "header.pch", header, *language), work):

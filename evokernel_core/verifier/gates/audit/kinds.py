@@ -60,6 +60,7 @@ class Kind(IntEnum):
     LAMBDA = 144
     FIRST_STATEMENT = 200
     COMPOUND = 202
+    CASE = 203
     FIRST_ATTRIBUTE = 400
     STATIC_ASSERT = 602
 
@@ -90,6 +91,12 @@ TYPE_BASE = 1000
 class Unary(IntEnum):
     ADDRESS_OF = 5
     DEREFERENCE = 6
+
+
+class Binary(IntEnum):
+    SUBTRACT = 7
+    THREE_WAY = 10
+    NOT_EQUAL = 16
 
 
 FUNCTIONS = frozenset(

@@ -17,6 +17,10 @@ MAX_CONSTANT = 512
 """Bytes of one array or structure that the compiler fills."""
 
 
+MAX_CASES = 256
+"""Cases of all switches, and names of all enumerations: each can stand for an entry of a table."""
+
+
 def check_literals(unit: Unit) -> Iterator[Finding]:
     """Long tables, tables cut in pieces, constants that the compiler computed, strings."""
     for node in unit.nodes:
@@ -31,6 +35,11 @@ def check_literals(unit: Unit) -> Iterator[Finding]:
             message = f"{node.name} takes {node.type.size} bytes; the limit for a constant is {MAX_CONSTANT}."
             yield at(node, "constant-table", message)
     yield from _all_together(unit)
+    for kind, what in ((Kind.CASE, "cases"), (Kind.ENUM_CONSTANT, "names in enumerations")):
+        found = [node for node in unit.nodes if node.kind == kind]
+        if len(found) > MAX_CASES:
+            message = f"A kernel of {len(found)} {what} is a table; the limit is {MAX_CASES}."
+            yield at(found[MAX_CASES], "constant-table", message)
 
 
 def _is_explanation(node: Node) -> bool:

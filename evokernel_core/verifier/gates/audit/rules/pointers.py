@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evokernel_core.verifier.gates.audit.findings import TILING, Finding, at
-from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Kind, Unary
+from evokernel_core.verifier.gates.audit.kinds import FUNCTIONS, Binary, Kind, Unary
 from evokernel_core.verifier.gates.audit.rules.casts import BUFFER
 from evokernel_core.verifier.gates.audit.rules.scopes import call_around, is_launcher_node
 from evokernel_core.verifier.gates.audit.unit import Node, Type, Unit
@@ -15,7 +15,8 @@ TILING_POINTERS = ("const long *", "const float *", "const long long *")
 
 
 def check_pointers(unit: Unit) -> Iterator[Finding]:
-    """Accesses through addresses, addresses of numbers, and functions that give addresses away."""
+    """Accesses through addresses, addresses of numbers, comparisons of them, and functions that give
+    addresses away."""
     for node in unit.nodes:
         if is_launcher_node(node):
             continue
@@ -27,6 +28,9 @@ def check_pointers(unit: Unit) -> Iterator[Finding]:
             yield from _member(unit, node)
         elif node.kind == Kind.UNARY and node.operator == Unary.ADDRESS_OF:
             yield from _address_of(node)
+        elif node.kind == Kind.BINARY and _compares_addresses(node):
+            message = "Where tensors lie differs from call to call; do not compare their addresses."
+            yield at(node, "raw-pointer", message)
         elif node.kind in FUNCTIONS and _result(node.type).endswith("*"):
             yield at(node, "raw-pointer", f"{node.name} returns an address; pass tensors instead.")
 
@@ -41,6 +45,16 @@ def _access(unit: Unit, node: Node, bases: list[Node]) -> Iterator[Finding]:
         name = unit.slice(inner)[:40]
         message = f"{name} is an address in global memory; read and write it with DataCopy."
         yield at(node, "raw-pointer", message)
+
+
+def _compares_addresses(node: Node) -> bool:
+    """Also by their difference: a kernel that asks is right in one place and wrong in another."""
+    asks = node.operator == Binary.SUBTRACT or Binary.THREE_WAY <= node.operator <= Binary.NOT_EQUAL
+    return asks and all(_is_pointer(child.inner().type) for child in node.children)
+
+
+def _is_pointer(written: Type) -> bool:
+    return written.kind == Kind.POINTER
 
 
 def _is_open_dereference(node: Node) -> bool:
