@@ -133,10 +133,18 @@ class Builder:
         region = Region(tensor, expr(offset))
         self._add(Copy(whole(source), region, expr(count), expr(rows), expr(apart)))
 
-    def call(self, key: str, *operands: Operand | Buffer | int, repeats: Index, template: str = "") -> None:
-        """A vector instruction by its row in the API table; the first operand is written."""
+    def call(
+        self,
+        key: str,
+        *operands: Operand | Buffer | int,
+        repeats: Index,
+        template: str = "",
+        former: str = "",
+    ) -> None:
+        """A vector instruction by its row in the API table, or a former name of it; the first operand is
+        written."""
         given = tuple(map(_operand, operands))
-        self._add(Instruction(key, given, expr(repeats), template))
+        self._add(Instruction(key, given, expr(repeats), template, former))
 
     @contextmanager
     def cores(self, name: str, end: Index) -> Iterator[Var]:

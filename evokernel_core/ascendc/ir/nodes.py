@@ -182,12 +182,14 @@ class Copy:
 class Instruction:
     """A vector instruction, a row of the API table by its ``key``. The first operand is written, other slices
     are read. ``repeats``: how many times the vector unit works on 256 bytes, or on a group of blocks.
-    ``template``: the element type where calls must say it."""
+    ``template``: the element type where calls must say it. ``former``: the older name by which it is called,
+    one of the row's."""
 
     key: str
     operands: tuple[Operand, ...]
     repeats: Expr
     template: str = ""
+    former: str = ""
 
     def slices(self) -> Iterator[tuple[bool, Slice]]:
         """Every slice with whether it is written."""

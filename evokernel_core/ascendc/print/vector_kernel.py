@@ -497,7 +497,7 @@ def _instruction(node: Instruction) -> list[str]:
     structures = [item for item in node.operands if isinstance(item, Fields) and not item.is_short]
     template = f"<{node.template}>" if node.template else ""
     operands = ", ".join(map(_operand, node.operands))
-    call = f"{api_row(node.key).name}{template}({operands});"
+    call = f"{node.former or api_row(node.key).name}{template}({operands});"
     return [*_lists(lists), *(line for item in structures for line in _fields(item)), call]
 
 
