@@ -24,7 +24,8 @@ def client() -> Iterator[AgentClient]:
         yield client
 
 
-@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("whole", [False, True])
 def test_every_captured_task_is_admitted(client: AgentClient, whole: bool) -> None:
     tasks = 0
     for file in FILES:

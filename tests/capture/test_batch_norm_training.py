@@ -157,7 +157,10 @@ MODELS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("init", "body", "shape", "counter"), MODELS)
+@pytest.mark.parametrize(
+    ("init", "body", "shape", "counter"),
+    [MODELS[0], *(pytest.param(*item, marks=pytest.mark.thorough) for item in MODELS[1:])],
+)
 def test_the_edited_model_trains_compiles_and_exports_like_the_first(
     init: str, body: str, shape: str, counter: str, region: Callable[..., Region], tmp_path: Path
 ) -> None:

@@ -28,7 +28,13 @@ def whole(agent: AgentClient, tmp_path: Path) -> Callable[[str], tuple[Region, .
     return capture
 
 
-@pytest.mark.parametrize("name", ["gpt_bf16", "llama_gqa", "roberta_positions", "t5", "unet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("llama_gqa", "roberta_positions"),
+        *(pytest.param(name, marks=pytest.mark.thorough) for name in ("gpt_bf16", "t5", "unet")),
+    ],
+)
 def test_whole_models(name: str, whole: Callable[[str], tuple[Region, ...]]) -> None:
     text = (FOLDER / f"{name}.py").read_text()
     (region,) = [item for item in whole(text) if item.task is not None]

@@ -77,6 +77,7 @@ def service(tmp_path: Path, home: Path) -> Iterator[Service]:
     made.kill()
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 async def test_the_story_with_a_verifier_that_goes_away(
     sessions: Any, workspace: Path, database: Any, service: Service
