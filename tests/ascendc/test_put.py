@@ -78,6 +78,35 @@ def test_rows_that_are_put(builder: Any, chip: Any, on_twin: Any, dtype: str, ad
         np.testing.assert_array_equal(found.astype(np.float64), expected)
 
 
+@pytest.mark.parametrize(("dtype", "adds"), [("float32", False), ("int32", True)])
+def test_cores_that_own_places(builder: Any, on_twin: Any, dtype: str, adds: bool) -> None:
+    """Several values for one place come in order, places that no index names keep what they have, and runs
+    may be longer than a tile."""
+    b = builder()
+    x, index = b.input("x", ("u", "d"), dtype), b.input("i", ("n",), "int64")
+    task = b.task(
+        b.call("index_put.default", x, (index,), b.input("v", ("n", "d"), dtype), adds,
+               shape=("u", "d"), dtype=dtype),
+        symbols={"u": 50, "d": 300, "n": 80},
+    )  # fmt: skip
+    strategy = Strategy("put", asdict(PutSchedule(16, 4096, owned=True)))
+    for u, d, n in [(1, 1, 1), (130, 40, 70), (7, 1100, 5), (3, 33, 40)]:
+        source, given = (RANDOM.integers(-9, 9, (rows, d)).astype(dtype) for rows in (u, n))
+        places = RANDOM.integers(-u, u, n)
+        (found,) = on_twin(task, {"x": source, "i": places, "v": given}, strategy, {"u": u, "d": d, "n": n})
+        expected = source.copy()
+        for place, row in zip(places, given, strict=True):
+            expected[place] = expected[place] + row if adds else row
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_of_large_tensors_are_owned(builder: Any, chip: Any) -> None:
+    b = builder()
+    x, index, values = b.input("x", (8192, 1024)), b.input("i", (2048,), "int64"), b.input("v", (2048, 1024))
+    task = b.task(b.call("index_put.default", x, (index,), values, False, shape=(8192, 1024)))
+    assert initial(task, chip).setting("owned", False)
+
+
 def test_long_rows_are_put_in_parts(builder: Any, chip: Any, on_twin: Any) -> None:
     b = builder()
     x, index, values = b.input("x", (2, 40000)), b.input("i", (2, 3000), "int64"), b.input("v", (2, 3000))

@@ -59,6 +59,8 @@ _WRITE = 110.0
 """Cycles of one write that the next one waits for."""
 _UNWAITED = 30.0
 """The same where none waits."""
+_LOOK = 6.0
+"""Cycles to tell whether an index, once read, lies in a range of places."""
 
 
 @frozen
@@ -102,9 +104,11 @@ class Put:
 @frozen
 class PutSchedule(IndexedSchedule):
     """``picks``: the scalar unit puts single elements into a tile of the unified buffer; otherwise every run
-    is a copy."""
+    is a copy. ``owned``: a core copies the whole runs that go to its own range of places, and looks at every
+    index for them; otherwise it copies a segment of every run."""
 
     picks: bool = False
+    owned: bool = False
 
 
 def read_put(task: KernelTask) -> Put:
@@ -149,6 +153,8 @@ def _input(task: KernelTask, ref: object) -> str:
 def _refusal(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if not (found.elements if item.picks else found.copies):
         return "Runs are copied, and what atomics do not combine is put element by element."
+    if item.owned and (item.picks or found.parts):
+        return "Only whole runs that are put into one copy of the source are dealt out by their places."
     return refusal_of(item, 512, _ub_bytes(found, item), chip)
 
 
@@ -176,6 +182,12 @@ def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
         cores = min(units, chip.aiv)
         accesses = (2 if found.kind == LAST else 3) * chip.scalar.local_access_cycles + reads
         work = math.ceil(units / cores) * (rows * share * (accesses + 8) + 800.0)
+    elif item.owned:
+        units = outer * math.ceil(run * width / item.bytes)
+        owners = math.ceil(size / math.ceil(size / math.ceil(chip.aiv / min(units, chip.aiv))))
+        cores = min(units * owners, chip.aiv)
+        written = math.ceil(count / owners) * (_WRITE if found.waits else _UNWAITED)
+        work = math.ceil(units * owners / cores) * (count * (reads + _LOOK) + written)
     else:
         segments = math.ceil(run * width / item.bytes)
         wanted = math.ceil(chip.aiv / min(outer, chip.aiv))
@@ -200,19 +212,21 @@ def _starts(found: Put, sizes: Sizes, chip: Chip) -> Iterator[PutSchedule]:
         for size in (16384, 32768, 65536):
             yield PutSchedule(runs, size, found.elements)
             yield PutSchedule(runs, size, not found.elements)
+            yield PutSchedule(runs, size, picks=False, owned=True)
 
 
 def _steps(found: Put, here: PutSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, PutSchedule]]:
     for name, item in steps_from(here, "indices a tile"):
         yield name, evolve(here, runs=item.runs, bytes=item.bytes)
-    yield "copies" if here.picks else "scalar unit", evolve(here, picks=not here.picks)
+    yield "copies" if here.picks else "scalar unit", evolve(here, picks=not here.picks, owned=False)
+    yield "segments of runs" if here.owned else "ranges of places", evolve(here, owned=not here.owned)
 
 
 def _strategy(found: Put, item: PutSchedule, move: str) -> Strategy:
     dealt = (f"Entries in {found.parts} parts, each with a result of its own.",) if found.parts else ()
     notes = (
         f"Tiles of {item.bytes} bytes, {item.runs} indices at a time.",
-        "Writes in the order of indices.",
+        "Each core writes a range of places." if item.owned else "Writes in the order of indices.",
         *dealt,
     )
     return Strategy("put", item.settings(), notes, Descriptor(2, 1, 2), move)
