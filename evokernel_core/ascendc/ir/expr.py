@@ -7,6 +7,7 @@ for a cost or a limit, and ``walk`` finds what it is made of, from which tiling 
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
@@ -25,7 +26,7 @@ class Side(Enum):
     DEVICE = "tiling_."
 
 
-class Expr:
+class Expr(ABC):
     """An integer; operators with integers and other expressions give expressions."""
 
     def __add__(self, other: Index) -> Expr:
@@ -52,13 +53,13 @@ class Expr:
     def __rshift__(self, other: Index) -> Expr:
         return binary(">>", self, other)
 
+    @abstractmethod
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         """C++ text, in parentheses where operators around it bind more tightly than ``tightness``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evaluate(self, values: Mapping[str, int]) -> int:
         """The value, given those of symbols and variables by name. Raises KeyError for one not given."""
-        raise NotImplementedError
 
     @property
     def parts(self) -> tuple[Expr, ...]:

@@ -87,7 +87,7 @@ def refusal(planned: Plan, schedule: Schedule, task: KernelTask, chip: Chip) -> 
     """Why a schedule breaks a rule of the hardware or of its family; None where it is legal."""
     columns = row_room(planned, task)
     if schedule.reduction not in METHODS or schedule.spread not in ("rows", "columns"):
-        return f"Rows are reduced by no {schedule.reduction}, or spread over no {schedule.spread}."
+        return f"There is no reduction {schedule.reduction!r}, or no spread {schedule.spread!r}."
     if schedule.tile < _TILE_STEP or schedule.tile % _TILE_STEP:
         return f"A tile of {schedule.tile} elements is not a whole number of {_TILE_STEP}."
     if planned.reductions and schedule.tile > _MOST_TILE:
