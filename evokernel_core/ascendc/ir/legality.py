@@ -18,7 +18,7 @@ from evokernel_core.twin.api.rows import DTYPES
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 
-_MOST_STAGES = 4
+MOST_STAGES = 4
 """Tiles under way: a load, a computation and a store of one tile each, and one to spare."""
 
 _TENSOR = re.compile(r"LocalTensor<(\w+)>")
@@ -64,8 +64,8 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
     written = allocation.written(kernel)
     read = {item.buffer for node in kernel.nodes for writes, item in accesses(node) if not writes}
     for buffer, use in allocation.uses(kernel).items():
-        if buffer.stages > _MOST_STAGES or buffer.stages < 1 or (use is Use.SCRATCH and buffer.stages > 1):
-            reason = f"{buffer.stages} stages are not from 1 to {_MOST_STAGES}, or nothing copies the buffer."
+        if buffer.stages > MOST_STAGES or buffer.stages < 1 or (use is Use.SCRATCH and buffer.stages > 1):
+            reason = f"{buffer.stages} stages are not from 1 to {MOST_STAGES}, or nothing copies the buffer."
             yield Broken("queue-stages", buffer.name, reason)
         if buffer not in written:
             yield Broken("unwritten-buffer", buffer.name, "Nothing writes what is read.")

@@ -8,14 +8,13 @@ from typing import Self, TypeVar, get_type_hints
 
 from attrs import NOTHING, Attribute, asdict, fields, frozen
 
+from evokernel_core.ascendc.ir.legality import MOST_STAGES
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import STRATEGY_VERSION, Setting, Strategy
 
 T = TypeVar("T")
 _MOST = (1 << 31) - 1
 """Numbers of schedules become constants of 32 bits."""
-_MOST_BUFFERS = 4
-"""Of a queue: a load, a computation and a store of one tile each, and one to spare."""
 
 
 @frozen
@@ -68,7 +67,7 @@ def _value(kind: type, name: str, value: Setting) -> object:
             return kind(value)
     except ValueError as error:
         raise StrategyError(f"A strategy has {name} {value!r}; draft it anew.") from error
-    low, high = (1, _MOST_BUFFERS) if name.endswith("buffers") else (0, _MOST)
+    low, high = (1, MOST_STAGES) if name.endswith("buffers") else (0, _MOST)
     if type(value) is not kind or (isinstance(value, int) and not low <= value <= high):
         raise StrategyError(f"A strategy has {name} {value!r}; draft it anew.")
     return value
