@@ -4,8 +4,9 @@ A job is queued, then running under a lease, then done; a done job holds a verdi
 there is none. Every change is one ``BEGIN IMMEDIATE`` transaction. A lease is a random word that
 only the present holder knows: a worker that lost its job cannot finish it.
 
-Jobs wait for their user, in one of two classes. Which is claimed next is a weighted round robin over
-classes, then over users, so nobody keeps anybody out; within a user's class the oldest goes first.
+Jobs wait for one of the users who want them, in one of two classes. Which is claimed next is a weighted
+round robin over classes, then over users, so nobody keeps anybody out; within a user's class the oldest
+goes first.
 What a user may take a day is counted in the same transactions, so asking in parallel evades nothing.
 
 One server owns a queue at a time (``QueueLock``). The one that starts puts jobs whose server was
@@ -45,6 +46,12 @@ WEIGHTS = {Priority.INTERACTIVE: 4.0, Priority.BACKGROUND: 1.0}
 
 KEPT_RESULTS = 20_000
 """Finished jobs kept, the newest first."""
+
+TIDY_AFTER = 1000
+"""So many results later the oldest are dropped again: a service may run for months."""
+
+MOST_NAMES = 64
+"""Clients of one user that may want one job: each is a row, and asking for a known job costs nothing."""
 
 DAYS_KEPT = 40
 """Days of which it is known who used how much."""
@@ -99,6 +106,16 @@ def m002_users(db: Any) -> None:
         {"user": str, "day": int, "jobs": int, "cpu_s": float},
         pk=("user", "day"),
         not_null={"jobs", "cpu_s"},
+    )
+
+
+@migrations()  # type: ignore[untyped-decorator]
+def m003_shares(db: Any) -> None:
+    """What each asker's day gives, so that a job can be paid by any of those who want it."""
+    db["interests"].add_column("cpu_s_a_day", int, not_null_default=0)
+    db.execute(
+        "UPDATE interests SET cpu_s_a_day = coalesce("
+        "(SELECT cpu_s_a_day FROM jobs WHERE jobs.id = job AND jobs.user = interests.user), 0)"
     )
 
 
@@ -185,6 +202,7 @@ class JobQueue:
 
     def __init__(self, folder: Path, *, limit: int = 10_000) -> None:
         self._limit = limit
+        self._untidy = 0
         self._mutex = threading.Lock()
         self._classes = Turns({priority.value: weight for priority, weight in WEIGHTS.items()})
         self._users = {priority.value: Turns() for priority in Priority}
@@ -213,24 +231,52 @@ class JobQueue:
         """The job, queued if it is new or if the last try ended in an error.
 
         Asking twice is asking once. ``asker`` (or the owner's ``client``) is recorded as one who wants
-        the job; a job that two want waits for the more urgent. Raises QueueFull, QuotaUsed.
+        the job; a job that two want waits for the more urgent who can still pay. Raises QueueFull, QuotaUsed.
         """
         asker = asker or Asker(client=client)
         with self._transaction():
             job = self._find(job_id)
             if job is None or job.error:
+                self._check_room(asker)
                 self._take_one(asker)
                 self._insert(job_id, task, source, asker)
-            elif job.state is QueueState.QUEUED and asker.priority is Priority.INTERACTIVE:
-                self._conn.execute(
-                    "UPDATE jobs SET user = ?, priority = ? WHERE id = ? AND priority = ?",
-                    [asker.user, Priority.INTERACTIVE.value, job_id, Priority.BACKGROUND.value],
-                )
-            self._conn.execute(
-                "INSERT OR REPLACE INTO interests (job, user, client, priority) VALUES (?, ?, ?, ?)",
-                [job_id, asker.user, asker.client, asker.priority.value],
-            )
+            elif not self._wants(job_id, asker.user):
+                self._take_one(asker)
+            self._want(job_id, asker)
+            if job is not None and job.state is QueueState.QUEUED:
+                self._assign(job_id)
             return self._found(job_id)
+
+    def _want(self, job_id: str, asker: Asker) -> None:
+        """Records who wants a job. Raises QueueFull for a user who wants it under too many names."""
+        named = "job = ? AND user = ? AND client != ?"
+        if self._db["interests"].count_where(named, [job_id, asker.user, asker.client]) >= MOST_NAMES:
+            raise QueueFull(
+                f"{asker.user} already wants this job for {MOST_NAMES} clients; withdraw it for one of them."
+            )
+        self._conn.execute(
+            "INSERT OR REPLACE INTO interests (job, user, client, priority, cpu_s_a_day)"
+            " VALUES (?, ?, ?, ?, ?)",
+            [job_id, asker.user, asker.client, asker.priority.value, asker.quota.cpu_s_a_day],
+        )
+
+    def _assign(self, job_id: str) -> bool:
+        """Whose job it is: of those who want it the first of the most urgent, before all those who have CPU
+        seconds left today. False: nobody wants it."""
+        heir = self._conn.execute(
+            "SELECT i.user, i.priority, i.cpu_s_a_day FROM interests i"
+            " LEFT JOIN usage u ON u.user = i.user AND u.day = ? WHERE i.job = ?"
+            " ORDER BY i.cpu_s_a_day > 0 AND coalesce(u.cpu_s, 0) >= i.cpu_s_a_day, i.priority DESC, i.rowid"
+            " LIMIT 1",
+            [_today(), job_id],
+        ).fetchone()
+        if heir is None:
+            return False
+        self._conn.execute(
+            "UPDATE jobs SET user = ?, priority = ?, cpu_s_a_day = ? WHERE id = ?",
+            [heir["user"], heir["priority"], heir["cpu_s_a_day"], job_id],
+        )
+        return True
 
     def _insert(self, job_id: str, task: str, source: str, asker: Asker) -> None:
         now = time.time()
@@ -242,14 +288,18 @@ class JobQueue:
         )
 
     def _take_one(self, asker: Asker) -> None:
-        """Counts a new job of the asker. Raises QueueFull, QuotaUsed."""
+        """Counts a job that is new to the asker, also where others have asked for it. Raises QuotaUsed."""
+        jobs, most = self._used(asker.user)[0], asker.quota.jobs_a_day
+        if most and jobs >= most:
+            raise QuotaUsed(f"{asker.user} has asked for {most} jobs today, which is the limit.")
+        self._charge(asker.user, jobs=1)
+
+    def _check_room(self, asker: Asker) -> None:
+        """Raises QueueFull, QuotaUsed where a job more may not wait for the asker."""
         quota = asker.quota
         if self._count(QueueState.QUEUED) >= self._limit:
             raise QueueFull(f"The queue already holds {self._limit} jobs; ask again later.")
-        jobs, cpu_s = self._used(asker.user)
-        if quota.jobs_a_day and jobs >= quota.jobs_a_day:
-            raise QuotaUsed(f"{asker.user} has asked for {quota.jobs_a_day} jobs today, which is the limit.")
-        if quota.cpu_s_a_day and cpu_s >= quota.cpu_s_a_day:
+        if quota.cpu_s_a_day and self._used(asker.user)[1] >= quota.cpu_s_a_day:
             raise QuotaUsed(
                 f"{asker.user} has used {quota.cpu_s_a_day} CPU seconds today, which is the limit."
             )
@@ -257,7 +307,6 @@ class JobQueue:
             raise QueueFull(
                 f"{asker.user} already has {quota.queued} jobs waiting, which is the limit; ask again later."
             )
-        self._charge(asker.user, jobs=1)
 
     def _waiting(self, user: str) -> int:
         return int(self._db["jobs"].count_where("state = 'queued' AND user = ?", [user]))
@@ -284,10 +333,13 @@ class JobQueue:
     def wanted_by(self, job_id: str, user: str) -> bool:
         """Whether the user has asked for the job."""
         with self._mutex:
-            asked = self._conn.execute(
-                "SELECT 1 FROM interests WHERE job = ? AND user = ? LIMIT 1", [job_id, user]
-            ).fetchone()
-            return asked is not None
+            return self._wants(job_id, user)
+
+    def _wants(self, job_id: str, user: str) -> bool:
+        asked = self._conn.execute(
+            "SELECT 1 FROM interests WHERE job = ? AND user = ? LIMIT 1", [job_id, user]
+        ).fetchone()
+        return asked is not None
 
     def get(self, job_id: str) -> QueuedJob | None:
         with self._mutex:
@@ -296,9 +348,10 @@ class JobQueue:
     def claim(self) -> Claim | None:
         """The next job by turns, now running under a new lease; None when nothing may be run.
 
-        Jobs of a user whose CPU seconds of today are used wait for tomorrow.
+        Jobs wait for tomorrow where all who want them have used their CPU seconds of today.
         """
         with self._transaction():
+            self._relieve()
             found = self._next()
             if found is None:
                 return None
@@ -316,6 +369,18 @@ class JobQueue:
         self._classes.take(priority)
         self._users[priority].take(user)
         return Claim(row["id"], lease, row["task"], row["source"], user)
+
+    def _relieve(self) -> None:
+        """Gives jobs of users who have no CPU seconds left to others who want them, too."""
+        stuck = self._conn.execute(
+            "SELECT DISTINCT j.id FROM usage u"
+            " JOIN jobs j ON j.user = u.user AND j.state = 'queued'"
+            " JOIN interests i ON i.job = j.id AND i.user != j.user"
+            " WHERE u.day = ? AND j.cpu_s_a_day > 0 AND u.cpu_s >= j.cpu_s_a_day",
+            [_today()],
+        ).fetchall()
+        for row in stuck:
+            self._assign(row["id"])
 
     def _next(self) -> tuple[str, str] | None:
         """Whose turn it is: a class and a user in it."""
@@ -360,6 +425,9 @@ class JobQueue:
                 " updated = ? WHERE id = ? AND state = 'running' AND lease = ?",
                 [verdict, error, time.time(), claim.id, claim.lease],
             ).rowcount
+            self._untidy += 1
+            if self._untidy >= TIDY_AFTER:
+                self._tidy()
             return bool(done)
 
     def give_back(self, claim: Claim, *, died: bool, host_lost: bool = False, cpu_s: float = 0.0) -> bool:
@@ -414,18 +482,11 @@ class JobQueue:
             return not self._pass_on(job_id)
 
     def _pass_on(self, job_id: str) -> bool:
-        """The job waits for the most urgent of those who still want it; False: nobody, and it is gone."""
-        heir = self._conn.execute(
-            "SELECT user, priority FROM interests WHERE job = ? ORDER BY priority DESC, rowid LIMIT 1",
-            [job_id],
-        ).fetchone()
-        if heir is None:
-            self._conn.execute("DELETE FROM jobs WHERE id = ?", [job_id])
-            return False
-        self._conn.execute(
-            "UPDATE jobs SET user = ?, priority = ? WHERE id = ?", [heir["user"], heir["priority"], job_id]
-        )
-        return True
+        """The job is that of those who still want it; False: nobody does, and it is gone."""
+        if self._assign(job_id):
+            return True
+        self._conn.execute("DELETE FROM jobs WHERE id = ?", [job_id])
+        return False
 
     def recover(self) -> int:
         """Queues every running job again and drops the oldest results; call it once, at the start."""
@@ -434,11 +495,16 @@ class JobQueue:
                 "UPDATE jobs SET state = 'queued', lease = '', updated = ? WHERE state = 'running'",
                 [time.time()],
             ).rowcount
-            old = "SELECT id FROM jobs WHERE state = 'done' ORDER BY updated DESC LIMIT -1 OFFSET ?"
-            self._conn.execute(f"DELETE FROM interests WHERE job IN ({old})", [KEPT_RESULTS])
-            self._conn.execute(f"DELETE FROM jobs WHERE id IN ({old})", [KEPT_RESULTS])
-            self._conn.execute("DELETE FROM usage WHERE day < ?", [_today() - DAYS_KEPT])
+            self._tidy()
             return int(recovered)
+
+    def _tidy(self) -> None:
+        """Drops the oldest results, and what was used on days long ago."""
+        old = "SELECT id FROM jobs WHERE state = 'done' ORDER BY updated DESC LIMIT -1 OFFSET ?"
+        self._conn.execute(f"DELETE FROM interests WHERE job IN ({old})", [KEPT_RESULTS])
+        self._conn.execute(f"DELETE FROM jobs WHERE id IN ({old})", [KEPT_RESULTS])
+        self._conn.execute("DELETE FROM usage WHERE day < ?", [_today() - DAYS_KEPT])
+        self._untidy = 0
 
     def counts(self) -> dict[QueueState, int]:
         with self._mutex:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
+from weakref import WeakValueDictionary
 
 import uvicorn
 from attrs import field, frozen
@@ -43,7 +44,7 @@ from evokernel_core.verifier.schema import (
 )
 from evokernel_core.verifier.serving.audit_log import AuditLog
 from evokernel_core.verifier.serving.door import Limits, Server
-from evokernel_core.verifier.serving.guard import Doorkeeper, Guard, Refused, address_of, problem
+from evokernel_core.verifier.serving.guard import WRONG, Doorkeeper, Guard, Refused, address_of, problem
 from evokernel_core.verifier.serving.tokens import TokenStore
 from evokernel_core.verifier.serving.users import Priority, Scope, User
 from evokernel_core.verifier.workers import LocalPool, Outcome, Pool, Workers
@@ -90,6 +91,7 @@ class Service:
         if recovered:
             log.info("queued interrupted jobs again", jobs=recovered)
         self._finished: dict[str, asyncio.Event] = {}
+        self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.audit = AuditLog(config.folder)
         self.tokens = TokenStore(config.folder)
         self._workers = Workers(
@@ -118,20 +120,35 @@ class Service:
         """Whether the job is new to the user, and the job. Raises Refused."""
         _demand(user, Scope.SUBMIT)
         priority = _priority(user, request.priority)
-        try:
-            task, source = parse_kernel(request.task, request.source.model_dump())
-        except UsageError as error:
-            raise Refused(422, str(error).rstrip(".") + ".") from error
-        identity = job_id(task, source, self.config.name, self.config.chip)
+        identity, task, source = await self._read(user, request)
         asker = Asker(user.name, request.client, priority, user.quota)
         try:
-            new, job = await asyncio.to_thread(self._put, identity, dumps(task), dumps(source), asker)
+            new, job = await asyncio.to_thread(self._put, identity, task, source, asker)
         except QueueFull as error:
             raise Refused(429, str(error), error.retry_after_s) from error
         self._workers.wake()
-        facts = {"user": user.name, "token": user.token, "job": identity, "client": request.client}
-        self.audit.note("submitted", **facts, priority=priority.value, new=new)
+        if new:  # who asks again costs nothing, and must not wash the log out
+            facts = {"user": user.name, "token": user.token, "job": identity, "client": request.client}
+            self.audit.note("submitted", **facts, priority=priority.value)
         return new, _view(job)
+
+    async def _read(self, user: User, request: JobRequest) -> tuple[str, str, str]:
+        """The job's id, and task and source as JSON. Raises Refused.
+
+        The largest kernels take seconds to check: on a thread, so that others are answered meanwhile, and one
+        at a time for each user, so that they also get on.
+        """
+        turn = self._reading.setdefault(user.name, asyncio.Lock())
+        async with turn:
+            try:
+                return await asyncio.to_thread(self._parsed, request)
+            except UsageError as error:
+                raise Refused(422, str(error).rstrip(".") + ".") from error
+
+    def _parsed(self, request: JobRequest) -> tuple[str, str, str]:
+        task, source = parse_kernel(request.task, request.source.model_dump())
+        identity = job_id(task, source, self.config.name, self.config.chip)
+        return identity, dumps(task), dumps(source)
 
     def _put(self, identity: str, task: str, source: str, asker: Asker) -> tuple[bool, QueuedJob]:
         new = not self._queue.wanted_by(identity, asker.user)
@@ -147,6 +164,7 @@ class Service:
             job = await self._known(user, identity)  # it may have ended before the event existed
             if job.state is not QueueState.DONE:
                 await _wait(event, wait)
+                await self._still(user)
                 job = await self._known(user, identity)
             if job.state is QueueState.DONE:
                 self._finished.pop(identity, None)
@@ -166,7 +184,7 @@ class Service:
         if gone:
             self._workers.stop(identity)
             self._announce(identity)
-        self.audit.note("withdrawn", user=user.name, token=user.token, job=identity, cancelled=gone)
+            self.audit.note("withdrawn", user=user.name, token=user.token, job=identity)
         return CancelView(id=identity, cancelled=gone)
 
     async def status(self) -> StatusView:
@@ -182,6 +200,11 @@ class Service:
             running=counts[QueueState.RUNNING],
             done=counts[QueueState.DONE],
         )
+
+    async def _still(self, user: User) -> None:
+        """Raises Refused where the user's token has ended during the wait."""
+        if user.token and not await asyncio.to_thread(self.tokens.is_valid, user.token):
+            raise Refused(401, WRONG)
 
     async def _known(self, user: User, identity: str) -> QueuedJob:
         """The job, if the user asked for it: others' jobs are unknown. Raises Refused."""
@@ -378,7 +401,7 @@ def serve(config: ServiceConfig, *, host: str, port: int, certificate: str = "",
     settings = uvicorn.Config(
         create_app(config),
         ws="none",
-        log_level="warning",
+        log_level="error",  # a warning for each odd request is a log that anybody can fill
         server_header=False,
         proxy_headers=False,  # anybody can write them, and quotas and the log believe addresses
         timeout_keep_alive=int(config.limits.idle_s),

@@ -80,8 +80,8 @@ class Judge:
             return {"error": "The task nests deeper than any that is captured."}
         except Exception as error:  # a defect of ours is this job's error, not the end of the service
             sys.excepthook(*sys.exc_info())
-            name = type(error).__name__
-            return {"error": f"The verifier failed on this kernel ({name}: {error}); see the service's log."}
+            name = type(error).__name__  # its words may be about the host's files
+            return {"error": f"The verifier failed on this kernel ({name}); see the service's log."}
 
     def _open(self) -> Verifier:
         if self._verifier is None:

@@ -17,6 +17,9 @@ from evokernel_core.verifier.serving.users import User, owner
 REQUESTS_A_USER = 128
 """Requests of one user that are answered at a time; most of them wait for a verdict."""
 
+BODIES_A_USER = 4
+"""Bodies of the greatest size that the requests of one user may hold in memory at a time."""
+
 WRONG = (
     "The bearer token is missing or wrong, or was revoked, or has expired; `evokernel verifier token` on the"
     " host shows its own, `evokernel verifier token add` makes one for a user."
@@ -73,6 +76,8 @@ class Guard:
         self._limit = max_body_bytes
         self._body_s = body_s
         self._open: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
+        """Bytes of bodies, by user."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -91,34 +96,46 @@ class Guard:
         finally:
             self._open[user.name] -= 1
             if not self._open[user.name]:
-                del self._open[user.name]
+                del self._open[user.name], self._held[user.name]
 
     async def _admit(self, user: User, scope: Scope, receive: Receive, send: Send) -> None:
+        body = bytearray()
         try:
             if self._open[user.name] > REQUESTS_A_USER:
                 raise Refused(429, f"{user.name} already has {REQUESTS_A_USER} requests open; close some.", 1)
-            body = await self._body(dict(scope["headers"]), receive)
+            await self._read(body, user, dict(scope["headers"]), receive)
         except Refused as refusal:
             self._note(scope, refusal.status, user)
             await refusal.response(scope, receive, send)
-            return
-        await self._app(scope, _replay(body, receive), send)
+        else:
+            await self._app(scope, _replay(bytes(body), receive), send)
+        finally:
+            self._held[user.name] -= len(body)
 
-    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+    async def _read(
+        self, body: bytearray, user: User, headers: Mapping[bytes, bytes], receive: Receive
+    ) -> None:
+        """Appends what comes to ``body``, and counts it for the user. Raises Refused."""
         announced = headers.get(b"content-length", b"0")
         self._check_size(int(announced[:20]) if announced.isdigit() else 0)
-        body = bytearray()
         more = True
         try:
             async with asyncio.timeout(self._body_s):
                 while more:
                     message = await receive()
-                    body += message.get("body", b"")
+                    part = message.get("body", b"")
+                    body += part
+                    self._held[user.name] += len(part)
                     self._check_size(len(body))
+                    self._check_share(user)
                     more = message.get("more_body", False)
         except TimeoutError as error:
             raise Refused(408, f"The request did not arrive within {self._body_s:.0f} s.") from error
-        return bytes(body)
+
+    def _check_share(self, user: User) -> None:
+        most = BODIES_A_USER * self._limit
+        if self._held[user.name] > most:
+            raise Refused(429, f"{user.name} sends more than {most} bytes at a time; send them in turn.", 1)
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:

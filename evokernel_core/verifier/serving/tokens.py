@@ -160,6 +160,12 @@ class TokenStore:
         found = _row(row)
         return found.user if found.state(time.time()) == "valid" else None
 
+    def is_valid(self, identity: str) -> bool:
+        """Whether the token with this id is neither revoked nor expired."""
+        with self._mutex:
+            row = self._conn.execute("SELECT * FROM tokens WHERE id = ?", [identity]).fetchone()
+        return row is not None and _row(row).state(time.time()) == "valid"
+
 
 def digest_of(secret: str) -> str:
     """The hexadecimal SHA-256 of a secret."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -26,7 +27,10 @@ TOKEN = "right-token"
 
 @define
 class Server:
-    """One service on one folder and port; ``kill`` is SIGKILL, ``start`` goes on where it was."""
+    """One service on one folder and port; ``kill`` is SIGKILL, ``start`` goes on where it was.
+
+    ``errors`` is the file that its standard error goes to, ours if absent.
+    """
 
     folder: Path
     port: int
@@ -35,6 +39,7 @@ class Server:
     options: dict[str, object] = field(factory=dict)
     limits: dict[str, float] = field(factory=dict)
     environment: dict[str, str] = field(factory=dict)
+    errors: Path | None = None
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -52,9 +57,11 @@ class Server:
         paths = os.pathsep.join([str(HERE), str(HERE.parents[2])])
         environment = os.environ | {"PYTHONPATH": paths, "EVOKERNEL_VERIFIER_TOKEN": TOKEN}
         environment |= self.environment
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "serve_scripted.py"), *arguments], env=environment
-        )
+        errors = self.errors.open("ab") if self.errors else contextlib.nullcontext()
+        with errors as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, str(HERE / "serve_scripted.py"), *arguments], env=environment, stderr=stderr
+            )
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             try:
