@@ -12,6 +12,7 @@ and itself at once, whatever it is doing.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import json
 import os
@@ -30,6 +31,8 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import from_data, to_data
 from evokernel_core.domain.settings import Settings
 from evokernel_core.verifier.base import Verifier
+
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def local_verifier(backend: str, chip: str, interpreter: str) -> Verifier:
@@ -89,8 +92,24 @@ class Judge:
         return self._verifier
 
 
+def adopt_orphans() -> None:
+    """From here on what loses its parent becomes this process's child: a kernel that is killed together with
+    its watcher would else take its CPU seconds along, and cost its user nothing."""
+    with contextlib.suppress(OSError, AttributeError):  # another system than Linux
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _bury() -> None:
+    """Takes the time of ended children. They are orphans: whoever starts a process waits for it."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
+
+
 def _cpu_s() -> float:
     """CPU seconds so far of this process, of what it started, and of what those started and saw end."""
+    _bury()
     total = 0.0
     for pid in _family(os.getpid()):
         try:
@@ -137,6 +156,7 @@ def private_stdout() -> TextIO:
 def main() -> None:
     """Runs until stdin ends."""
     channel = private_stdout()
+    adopt_orphans()
     judge = Judge(sys.argv[1], json.loads(sys.argv[2]))
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(lines,), daemon=True).start()

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,16 @@ def test_grow_the_queue_of_a_service_that_never_stops(
         ask(jobs, "mallory", job=f"{number:064}")
         (claim := jobs.claim()) and jobs.finish(claim, verdict="{}")
     assert sum(jobs.counts().values()) <= 5 + 10
+
+
+def test_run_without_end_for_nothing(make_town: Callable[..., Any]) -> None:
+    """Sends kernels that never end: what is killed with its watcher had cost its user nothing. It costs."""
+    town = make_town(options={"job_timeout_s": 60.0})
+    job = submit(town, town.token("mallory"), "endless", "overrun")
+    with town.client() as boss:
+        until(lambda: boss.get(f"/v1/jobs/{job}").json()["state"] == "done", 60)
+    (line,) = until(lambda: [line for line in town.audit() if line["what"] == "judged"])
+    assert line["cpu_s"] >= 0.5
 
 
 def test_wash_the_log_out(square: Any) -> None:

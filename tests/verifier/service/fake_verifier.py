@@ -2,7 +2,8 @@
 
 ``sleep SECONDS`` takes time, ``die`` ends the process, ``raise`` fails with a stated reason,
 ``bug`` fails without one, ``print`` writes to stdout, ``child`` starts a process that never ends,
-``burn`` one that has used half a second of CPU time before it sleeps for ever.
+``burn`` one that has used half a second of CPU time before it sleeps for ever, ``overrun`` one that was
+killed with its watcher after as much.
 Each start and each end of a judgement is a line ``NAME PID`` in ``journal``.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import time
@@ -59,8 +61,21 @@ class Scripted:
                 )
                 burner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
                 assert burner.stdout and burner.stdout.readline()
+            case ["overrun"]:
+                self._overrun()
             case ["environment", variable]:
                 raise VerifierError(f"value={os.environ.get(variable, '')}.")
+
+    def _overrun(self) -> None:
+        """As a kernel without end: it and its watcher are killed together when its time is over."""
+        code = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ntime.sleep(600)"
+        watcher = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+        burner = subprocess.Popen(
+            [sys.executable, "-c", watcher, code], stdout=subprocess.PIPE, start_new_session=True
+        )
+        assert burner.stdout and burner.stdout.readline()
+        os.killpg(burner.pid, signal.SIGKILL)
+        burner.wait()
 
     def _note(self, event: str, task: KernelTask) -> None:
         with Path(self.journal).open("a") as file:
