@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from evokernel_core.domain.errors import UsageError
+
 
 @click.command(name="lsp")
 @click.option("--stdio", is_flag=True, help="Speak over standard input and output (the default).")
-@click.option("--tcp", metavar="HOST:PORT", help="Listen for one client on a TCP address instead.")
+@click.option("--tcp", metavar="HOST:PORT", help="Listen for one client on an address of this machine.")
 def command(stdio: bool, tcp: str | None) -> None:
     """Run the language server."""
     from evokernel_server import app
@@ -24,4 +26,12 @@ def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
         raise click.BadParameter(f"{text!r} is no HOST:PORT, such as 127.0.0.1:2087.", param_hint="--tcp")
-    return host.strip("[]"), int(port)
+    from evokernel_core.network import is_loopback
+
+    host = host.strip("[]")
+    if not is_loopback(host):
+        raise UsageError(
+            f"Whoever reaches {host} could have code run here: listen on 127.0.0.1, and forward the port "
+            "(ssh -L) where the editor is on another machine."
+        )
+    return host, int(port)

@@ -22,7 +22,7 @@ from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.settings import Settings
-from evokernel_server import features, stdio
+from evokernel_server import features, stdio, tcp
 from evokernel_server.capture import Capture
 from evokernel_server.claims import Claims
 from evokernel_server.diagnostics import Diagnostics
@@ -378,7 +378,7 @@ def serve_tcp(host: str, port: int) -> None:
     configure_logging()
     server = EvoKernelServer()
     try:
-        server.start_tcp(host, port)
+        asyncio.run(tcp.serve_one(server, host, port))
     except OSError as error:
         raise EvoKernelError(
             f"Cannot listen on {host}:{port}: {error.strerror}; choose another port."
