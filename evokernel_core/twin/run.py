@@ -36,9 +36,11 @@ class Mode(StrEnum):
 
 
 class Status(StrEnum):
-    """How the process ended. ``error``: it ended by itself and says that the run cannot be judged."""
+    """How the process ended. ``declined``: the kernel has no tiling for the sizes. ``error``: it ended by
+    itself and says that the run cannot be judged."""
 
     OK = "ok"
+    DECLINED = "declined"
     ERROR = "error"
     TIMEOUT = "timeout"
     MEMORY = "memory"
@@ -348,7 +350,7 @@ def _parsed(data: dict[str, Any], finished: Finished) -> RunResult:
     if not error and finished.exit_code:
         error = f"The program ended with exit status {finished.exit_code}."
     return RunResult(
-        status=Status.ERROR if error else Status.OK,
+        status=_status(error, declined=data.get("declined") is True),
         message=error,
         hazards=tuple(_hazard(item) for item in data.get("hazards", ())),
         launches=tuple(_launch(item) for item in data.get("launches", ())),
@@ -360,6 +362,12 @@ def _parsed(data: dict[str, Any], finished: Finished) -> RunResult:
         exit_code=finished.exit_code,
         output=finished.stdout + finished.stderr,
     )
+
+
+def _status(error: str, *, declined: bool) -> Status:
+    if declined:
+        return Status.DECLINED
+    return Status.ERROR if error else Status.OK
 
 
 def _hazard(item: Mapping[str, Any]) -> Hazard:

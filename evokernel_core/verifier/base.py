@@ -57,8 +57,10 @@ class RunStatus(StrEnum):
     """How a candidate's process ended."""
 
     OK = "ok"
+    DECLINED = "declined"
+    """The kernel has no tiling for the sizes."""
     ERROR = "error"
-    """It ended by itself and says that there was no launch to judge (e.g. the tiling declined)."""
+    """It ended by itself and says that there was no launch to judge."""
     TIMEOUT = "timeout"
     MEMORY = "memory"
     CRASH = "crash"

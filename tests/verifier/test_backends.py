@@ -182,6 +182,15 @@ def test_what_the_run_script_reports_becomes_hazards(tmp_path: Path) -> None:
     assert execution.hazards[0].code == "input-modified"
 
 
+@pytest.mark.parametrize(("declined", "status"), [(True, RunStatus.DECLINED), (False, RunStatus.ERROR)])
+def test_sizes_are_declined_by_a_status_and_not_by_words(
+    declined: bool, status: RunStatus, tmp_path: Path
+) -> None:
+    told = {"declined": declined, "error": "ComputeTiling returned false.", "hazards": []}
+    (tmp_path / "r.json").write_text(json.dumps(told))
+    assert cann.read_execution(tmp_path / "r.json", 1.0).status is status
+
+
 def test_unknown_backends_are_refused() -> None:
     with pytest.raises(UsageError, match="twin, cann"):
         open_backend("cuda", "ascend910b1")

@@ -107,6 +107,7 @@ bool WriteResult(const std::string &path, const RunOutcome &outcome)
         total += launch.latency_us;
     }
     return WriteFile(path, std::string("{\"ok\":") + (outcome.ok ? "true" : "false") +
+                               ",\"declined\":" + (outcome.declined ? "true" : "false") +
                                ",\"error\":" + Quoted(outcome.error) + ",\"hazards\":" + HazardList() +
                                ",\"launches\":[" + launches + "],\"latency_us\":" + Number(total) +
                                ",\"instructions\":" + std::to_string(InstructionCount()) +

@@ -7,6 +7,7 @@ namespace evokernel::twin {
 
 struct RunOutcome {
     bool ok = false;
+    bool declined = false;  // the kernel has no tiling for the sizes
     std::string error;
     std::vector<bool> outputs_written;
     std::vector<bool> input_changed;

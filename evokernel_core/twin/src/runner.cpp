@@ -125,8 +125,8 @@ class Candidate {
 public:
     virtual ~Candidate() = default;
     virtual bool Load(const Request &request, std::string *error) = 0;
-    // False where it declines these sizes, with the reason in `error` where that is another one.
-    virtual bool ComputeTiling(const Request &request, Tiling *tiling, std::string *error) = 0;
+    // False where it declines these sizes.
+    virtual bool ComputeTiling(const Request &request, Tiling *tiling) = 0;
     virtual void Launch(const std::vector<uint8_t *> &tensors, uint8_t *workspace, const Tiling &tiling) = 0;
 };
 
@@ -154,7 +154,7 @@ public:
         return true;
     }
 
-    bool ComputeTiling(const Request &request, Tiling *tiling, std::string *) override
+    bool ComputeTiling(const Request &request, Tiling *tiling) override
     {
         const Chip &chip = CurrentChip();
         return tiling_(request.sizes.data(), request.scalars.data(), static_cast<uint32_t>(chip.aiv), chip.ub_bytes,
@@ -185,7 +185,7 @@ public:
         return answer.good;
     }
 
-    bool ComputeTiling(const Request &request, Tiling *tiling, std::string *) override
+    bool ComputeTiling(const Request &request, Tiling *tiling) override
     {
         const judge::Answer answer = judge::ComputeTiling(request.sizes, request.scalars);
         tiling->blocks = answer.blocks;
@@ -199,15 +199,16 @@ public:
     }
 };
 
-bool ComputeTiling(Candidate &candidate, const Request &request, Tiling *tiling, std::string *error)
+bool ComputeTiling(Candidate &candidate, const Request &request, Tiling *tiling, RunOutcome *outcome)
 {
-    if (!candidate.ComputeTiling(request, tiling, error)) {
-        *error = "ComputeTiling returned false for these sizes; cover them or narrow the contract.";
+    if (!candidate.ComputeTiling(request, tiling)) {
+        outcome->declined = true;
+        outcome->error = "ComputeTiling returned false for these sizes; cover them or narrow the contract.";
         return false;
     }
     constexpr uint32_t max_blocks = 65535;
     if (tiling->blocks == 0 || tiling->blocks > max_blocks) {
-        *error = "ComputeTiling asks for " + std::to_string(tiling->blocks) + " blocks; it must be 1 to 65535.";
+        outcome->error = "ComputeTiling asks for " + std::to_string(tiling->blocks) + " blocks; it must be 1 to 65535.";
         return false;
     }
     return true;
@@ -235,7 +236,7 @@ public:
         TheSession().trace = !request_.trace.empty();
         TheSession().auto_sync = request_.auto_sync == "on";
         Tiling tiling;
-        if (!ComputeTiling(candidate_, request_, &tiling, &outcome->error)) {
+        if (!ComputeTiling(candidate_, request_, &tiling, outcome)) {
             return false;
         }
         const int times = timing ? 1 : std::max(1, request_.repeat);

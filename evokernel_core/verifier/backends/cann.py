@@ -174,5 +174,6 @@ def read_execution(path: Path, seconds: float) -> Execution:
     """What the run script found."""
     data = json.loads(path.read_text())
     hazards = tuple(Hazard(code, Severity.ERROR, message) for code, message in data["hazards"])
-    status = RunStatus.ERROR if data["error"] else RunStatus.OK
+    failed = RunStatus.DECLINED if data.get("declined") else RunStatus.ERROR
+    status = failed if data["error"] else RunStatus.OK
     return Execution(status, data["error"], hazards, seconds)

@@ -38,6 +38,12 @@ def compute_tiling(library: Any, request: dict[str, Any]) -> tuple[Any, int] | N
     return (tiling, workspace.value) if accepted else None
 
 
+def declined(request: dict[str, Any]) -> dict[str, Any]:
+    """The result where the kernel declines the sizes."""
+    error = f"ComputeTiling returned false for the sizes {request['sizes']}."
+    return {"declined": True, "error": error, "hazards": []}
+
+
 def device_bytes(torch: Any, path: str | None, nbytes: int) -> Any:
     """An input on the device; zeros where there is no file."""
     if path is None:
@@ -63,7 +69,7 @@ def check(torch: Any, library: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Runs with each poison, compares the runs byte by byte, and writes the outputs."""
     planned = compute_tiling(library, request)
     if planned is None:
-        return {"error": f"ComputeTiling returned false for the sizes {request['sizes']}.", "hazards": []}
+        return declined(request)
     tiling, workspace_bytes = planned
     inputs = [device_bytes(torch, path, nbytes) for path, nbytes in request["inputs"]]
     before = [tensor.clone() for tensor in inputs]
@@ -76,7 +82,7 @@ def check(torch: Any, library: Any, request: dict[str, Any]) -> dict[str, Any]:
     hazards = list(find_hazards(torch, request, inputs, before, runs))
     for (path, nbytes), output in zip(request["outputs"], runs[0], strict=True):
         Path(path).write_bytes(output[:nbytes].numpy().tobytes())
-    return {"error": "", "hazards": hazards}
+    return {"declined": False, "error": "", "hazards": hazards}
 
 
 def find_hazards(torch: Any, request: dict[str, Any], inputs: Any, before: Any, runs: Any) -> Any:
@@ -98,7 +104,7 @@ def profile(torch: Any, library: Any, request: dict[str, Any], folder: str) -> d
     """Warms up and records passes; the profiler writes its CSV files into ``folder``."""
     planned = compute_tiling(library, request)
     if planned is None:
-        return {"error": f"ComputeTiling returned false for the sizes {request['sizes']}.", "hazards": []}
+        return declined(request)
     tiling, workspace_bytes = planned
     profiler = importlib.import_module("torch_npu").profiler
     config = profiler._ExperimentalConfig(
@@ -116,7 +122,7 @@ def profile(torch: Any, library: Any, request: dict[str, Any], folder: str) -> d
         for _ in range(WARM_UPS + PASSES):
             launch(torch, library, [*inputs, *outputs], workspace, tiling)
             recorder.step()
-    return {"error": "", "hazards": []}
+    return {"declined": False, "error": "", "hazards": []}
 
 
 def main(arguments: list[str]) -> None:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 Shapes = tuple[tuple[tuple[str, int], ...], ...]
 MAX_FEEDBACK_HAZARDS = 5
-DECLINED = "ComputeTiling returned false"
-"""How a backend's message begins where a kernel has no tiling for the sizes."""
 
 
 @frozen
@@ -134,7 +132,7 @@ def _run_case(
     that its launch took."""
     case = _case(task, plan, reference, folder)
     execution = backend.execute(built, case)
-    if plan.may_decline and execution.status is RunStatus.ERROR and execution.message.startswith(DECLINED):
+    if plan.may_decline and execution.status is RunStatus.DECLINED:
         return None, 0.0
     failure = _execution_failure(execution, plan)
     if failure is not None:

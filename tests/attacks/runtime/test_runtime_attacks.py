@@ -317,3 +317,38 @@ def test_what_is_judged_by_has_no_name_to_link_with(name: str) -> None:
     with pytest.raises(CandidateError) as caught:
         build_files(evolve(prepare(), judged=True), sources(attack))
     assert caught.value.code == "link"
+
+
+DECLINES = {
+    "ends-well": "_exit(0);",
+    "ends-badly": "_exit(3);",
+    "crashes": "abort();",
+    "is-killed": "raise(SIGKILL);",
+    "throws": "throw 1;",
+    "runs-on": "for (volatile int i = 0;; i = i + 1) {}",
+    "says-so": 'fprintf(stderr, "ComputeTiling returned false for these sizes\\n"); _exit(0);',
+    "instructs": "GM_ADDR nothing = nullptr; attack(&nothing); _exit(0);",
+}
+
+
+@pytest.mark.parametrize("name", DECLINES)
+def test_sizes_are_declined_by_an_answer_alone(name: str, tmp_path: Path) -> None:
+    """Wants to be excused from sizes that it computes wrongly by giving no answer about them. It fails: only
+    the tiling's own false declines."""
+    prelude = 'extern "C" void attack(GM_ADDR *t);' if name == "instructs" else ""
+    result = run(Attack(host=DECLINES[name], prelude=prelude), tmp_path, Limits(wall_s=10.0, cpu_s=2.0))
+    assert result.status not in (Status.OK, Status.DECLINED), result
+    assert result.message
+
+
+def test_an_answer_is_one(tmp_path: Path) -> None:
+    """No attack: sizes are declined by a false of the tiling's."""
+    files = sources(Attack())
+    files["tiling.h"] = files["tiling.h"].replace("return true;", "return false;")
+    built = build_files(evolve(prepare(), judged=True), files)
+    sandboxes = Sandboxes(
+        judge=sandbox_prefix(built.twin, [], [tmp_path]),
+        candidate=sandbox_prefix(built.twin, [built.library.parent], []),
+    )
+    request = RunRequest(Mode.CHECK, load_chip(), outputs=(TensorFile(tmp_path / "y.bin", 256),))
+    assert judge_kernel(built, request, Limits(), sandboxes, tmp_path).status is Status.DECLINED
