@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-MOST_BYTES = 16 * 1024**2
+MOST_BYTES = 4 * 1024**2
 """A manifest is some kilobytes, that of the largest program some hundred; sources are smaller."""
 
 

@@ -22,7 +22,8 @@ from rich.table import Table
 from evokernel_core import __version__
 from evokernel_core.cli.journal import Journal
 from evokernel_core.cli.options import OutputFile, settings_from, synthesis_options
-from evokernel_core.cli.tables import column, figure, print_table
+from evokernel_core.cli.tables import add_row, column, figure, print_table
+from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError, VerifierUnavailable
 from evokernel_core.domain.serial import canonical_json
 from evokernel_core.domain.settings import Settings
@@ -91,7 +92,7 @@ def command(
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    say(text, err=True)
 
 
 def _listed(files: Sequence[Path], suite: Path, most: int = 5) -> str:
@@ -232,7 +233,7 @@ def _report(results: list[ProblemResult], labelled: Mapping[str, str], chip: str
     counted = summary(results)
     data = {"problems": [asdict(result) for result in results], "summary": counted}
     if str(out) == "-":
-        click.echo(json.dumps(data))
+        say(json.dumps(data))
         return
     if out is not None:
         out.write_text(json.dumps(data, indent=1) + "\n")
@@ -242,7 +243,8 @@ def _report(results: list[ProblemResult], labelled: Mapping[str, str], chip: str
     table = Table(*map(column, names[:-1]), names[-1], title=title)
     for row in results:
         latencies = (row.baseline_us, row.first_latency_us, row.best_latency_us, row.roofline_us)
-        table.add_row(
+        add_row(
+            table,
             labelled[row.key],
             str(row.attempts),
             *map(figure, latencies),
@@ -250,4 +252,4 @@ def _report(results: list[ProblemResult], labelled: Mapping[str, str], chip: str
             _said(row),
         )
     print_table(table)
-    click.echo(f"{counted['feasible']} of {counted['problems']} verified.")
+    say(f"{counted['feasible']} of {counted['problems']} verified.")

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 from attrs import asdict, frozen
 
+from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.settings import Settings
 from evokernel_core.paths import data_dir, memory_path
@@ -66,7 +67,7 @@ def command(
     checks = tuple(run_checks(settings, prepare))
     ok = all(check.ok for check in checks)
     if as_json:
-        click.echo(json.dumps({"ok": ok, "checks": [asdict(check) for check in checks]}))
+        say(json.dumps({"ok": ok, "checks": [asdict(check) for check in checks]}))
     else:
         _print_table(checks)
     if not ok:
@@ -83,13 +84,13 @@ def first_run(interpreter: str, path: Path, as_json: bool) -> None:
     for step in run(npu_python(interpreter)):
         done.append(step)
         if not as_json:
-            click.echo(first_run_report.lines_of(step))
+            say(first_run_report.lines_of(step))
     data = first_run_report.report(done)
     written = first_run_report.write(data, path)
     if as_json:
-        click.echo(json.dumps(data))
+        say(json.dumps(data))
     else:
-        click.echo(f"The report is in {written[0]} and {written[1]}; it holds no secrets and no home path.")
+        say(f"The report is in {written[0]} and {written[1]}; it holds no secrets and no home path.")
     if not data["ok"]:
         sys.exit(1)
 
@@ -199,10 +200,12 @@ def check_sandbox() -> Check:
 
 def _print_table(checks: tuple[Check, ...]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(show_header=False, box=None)
     for check in checks:
         mark = "[green]ok[/green]" if check.ok else "[red]failed[/red]"
-        table.add_row(mark, check.name, check.found if check.ok else f"{check.found}\n→ {check.advice}")
+        found = check.found if check.ok else f"{check.found}\n→ {check.advice}"
+        table.add_row(mark, check.name, escape(shown(found)))
     Console(soft_wrap=True).print(table)

@@ -9,6 +9,7 @@ import click
 
 from evokernel_core import __version__
 from evokernel_core.cli.logs import log_to_file
+from evokernel_core.cli.terminal import say
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, InternalError
 from evokernel_core.paths import log_path
@@ -60,7 +61,7 @@ def main() -> None:
         with contained("running this command"):
             cli()
     except EvoKernelError as error:
-        click.echo(f"evokernel: {error}", err=True)
+        say(f"evokernel: {error}", err=True)
         if isinstance(error, InternalError):
-            click.echo(f"evokernel: the log is {log_path()}", err=True)
+            say(f"evokernel: the log is {log_path()}", err=True)
         sys.exit(error.exit_status)

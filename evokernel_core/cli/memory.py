@@ -11,7 +11,8 @@ import click
 from rich.table import Table
 
 from evokernel_core.cli.options import OutputFile
-from evokernel_core.cli.tables import column, print_table
+from evokernel_core.cli.tables import add_row, column, print_table
+from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import Experience, ExperienceKind, Stage
 from evokernel_core.domain.serial import to_data
@@ -42,11 +43,11 @@ def stats(as_json: bool) -> None:
     with _memory() as memory:
         counts = dict(memory.counts())
     if as_json:
-        click.echo(json.dumps({"path": str(memory_path()), "counts": counts}))
+        say(json.dumps({"path": str(memory_path()), "counts": counts}))
         return
-    click.echo(str(memory_path()))
+    say(str(memory_path()))
     for name, count in counts.items():
-        click.echo(f"{count:8d}  {name}")
+        say(f"{count:8d}  {name}")
 
 
 @command.command()
@@ -59,11 +60,11 @@ def top(stage: str | None, number: int, as_json: bool) -> None:
         values = memory.values(Stage(stage) if stage else None, number)
         rows = [(value, _title(memory, value)) for value in values]
     if as_json:
-        click.echo(json.dumps([to_data(value) | {"title": title} for value, title in rows]))
+        say(json.dumps([to_data(value) | {"title": title} for value, title in rows]))
         return
     table = Table(*map(column, ("Q", "updates", "stage", "op")), "item")
     for value, title in rows:
-        table.add_row(f"{value.q:+.3f}", str(value.n), value.stage, value.op_category or "(all)", title)
+        add_row(table, f"{value.q:+.3f}", str(value.n), value.stage, value.op_category or "(all)", title)
     print_table(table)
 
 
@@ -81,12 +82,12 @@ def show(item: str, as_json: bool) -> None:
         found = _find(memory, item)
         values = [value for value in memory.values() if value.item == found.id]
     if as_json:
-        click.echo(json.dumps({"experience": to_data(found), "values": to_data(values)}))
+        say(json.dumps({"experience": to_data(found), "values": to_data(values)}))
         return
-    click.echo(f"{found.kind.value} {found.id}\n{found.title}\n\n{found.body}")
+    say(f"{found.kind.value} {found.id}\n{found.title}\n\n{found.body}")
     for value in values:
         where = value.op_category or "all ops"
-        click.echo(f"Q {value.q:+.3f} after {value.n} update(s) ({value.stage}, {where})")
+        say(f"Q {value.q:+.3f} after {value.n} update(s) ({value.stage}, {where})")
 
 
 def _find(memory: Memory, beginning: str) -> Experience:
@@ -107,7 +108,7 @@ def export(file: Path, kinds: tuple[str, ...]) -> None:
     with _memory() as memory:
         lines = list(export_pack(memory, chosen))
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    click.echo(f"{len(lines) - 1} experiences written to {file}.")
+    say(f"{len(lines) - 1} experiences written to {file}.")
 
 
 @command.command("import")
@@ -116,7 +117,7 @@ def import_(file: Path) -> None:
     """Add the experiences of a pack; values are taken where this memory has none."""
     with _memory() as memory, file.open(encoding="utf-8", errors="replace") as lines:
         found = import_pack(memory, iter(lambda: lines.readline(LONGEST_LINE + 1), ""))
-    click.echo(f"{found.new} of {found.read} experiences were new.")
+    say(f"{found.new} of {found.read} experiences were new.")
 
 
 @command.command()
@@ -137,4 +138,4 @@ def forget(item: str | None, task: str | None, everything: bool, yes: bool) -> N
             raise UsageError(f"The memory has no task {task!r}; see `memory show` of an item for its task.")
         elif item is not None:
             memory.forget_experience(_find(memory, item).id)
-    click.echo("Forgotten.")
+    say("Forgotten.")

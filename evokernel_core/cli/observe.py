@@ -14,7 +14,8 @@ from rich.table import Table
 from evokernel_core.capture.observations import ObservationStore, Observed, Run
 from evokernel_core.capture.observe import observe, workspace_of
 from evokernel_core.capture.observed_text import call_words
-from evokernel_core.cli.tables import column, print_table
+from evokernel_core.cli.tables import add_row, column, print_table
+from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.errors import UsageError
 
 
@@ -69,25 +70,25 @@ def _path(words: Sequence[str]) -> Path | None:
 def _look(store: ObservationStore, path: Path | None, forget: bool, show: bool, as_json: bool) -> None:
     where = f" below {path}" if path else ""
     if forget:
-        click.echo(f"Forgot what was known of {store.forget(path)} files{where}.")
+        say(f"Forgot what was known of {store.forget(path)} files{where}.")
         return
     found = list(store.all(path))
     if as_json:
-        click.echo(json.dumps([asdict(item) for item in found]))
+        say(json.dumps([asdict(item) for item in found]))
     elif not found:
-        click.echo(f"Nothing is known{where}: run evokernel observe -- COMMAND.")
+        say(f"Nothing is known{where}: run evokernel observe -- COMMAND.")
     for item in () if as_json else found:
         _print(item, every=show)
 
 
 def _print(observed: Observed, *, every: bool) -> None:
     """One row for each definition, or for every distinct call of it."""
-    table = Table("definition", "built with", "called with", column("calls"), title=observed.file)
+    table = Table("definition", "built with", "called with", column("calls"), title=shown(observed.file))
     seen: set[str] = set()
     for item in observed.observations:
         if every or item.qualname not in seen:
             built = call_words(item.built) if item.built is not None else ""
-            table.add_row(item.qualname, built, call_words(item.call), str(item.count))
+            add_row(table, item.qualname, built, call_words(item.call), str(item.count))
         seen.add(item.qualname)
     print_table(table)
 
@@ -95,14 +96,14 @@ def _print(observed: Observed, *, every: bool) -> None:
 def _report(run: Run, roots: Iterable[Path]) -> None:
     """The table of a run, or why there is none, on stderr: standard output is the command's."""
     for failure in run.failures:
-        click.echo(f"evokernel: a process could not be observed ({failure}); it ran as it is.", err=True)
+        say(f"evokernel: a process could not be observed ({failure}); it ran as it is.", err=True)
     if reason := _why_nothing(run, roots):
-        click.echo(f"evokernel: {reason}", err=True)
+        say(f"evokernel: {reason}", err=True)
         return
     for item in run.observed:
         names = list(dict.fromkeys(known.qualname for known in item.observations))
-        click.echo(f"evokernel: observed {', '.join(names)} of {item.file}", err=True)
-    click.echo("evokernel: evokernel observe --show prints what is known, --forget deletes it.", err=True)
+        say(f"evokernel: observed {', '.join(names)} of {item.file}", err=True)
+    say("evokernel: evokernel observe --show prints what is known, --forget deletes it.", err=True)
 
 
 def _why_nothing(run: Run, roots: Iterable[Path]) -> str:

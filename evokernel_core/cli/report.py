@@ -10,6 +10,7 @@ from jinja2 import Environment, StrictUndefined
 
 from evokernel_core import __version__
 from evokernel_core.cli.options import OutputFile
+from evokernel_core.cli.terminal import say
 from evokernel_core.domain.verdict import Latency
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
@@ -78,7 +79,7 @@ def command(out: Path | None) -> None:
         version=__version__, path=str(memory_path()), kernels=kernels, values=values, counts=counts
     )
     out.write_text(page, encoding="utf-8")
-    click.echo(f"Report written to {out}.")
+    say(f"Report written to {out}.")
 
 
 def _kernels(memory: Memory) -> list[Kernels]:
@@ -109,12 +110,12 @@ def _worth(memory: Memory, number: int = 25) -> list[Worth]:
 def _print(kernels: list[Kernels], values: list[Worth]) -> None:
     for row in kernels:
         counted = f"{row.feasible} of {row.tried} kernels verified"
-        click.echo(f"{row.name} ({row.op_category}): {counted}, {_evidence(row.latency)}")
-    click.echo("" if kernels else "The memory holds no kernels yet; run `evokernel synth FILE`.")
+        say(f"{row.name} ({row.op_category}): {counted}, {_evidence(row.latency)}")
+    say("" if kernels else "The memory holds no kernels yet; run `evokernel synth FILE`.")
     for worth in values:
         value = worth.value
         where = f"{value.stage.value}, {value.op_category or 'all ops'}, {value.n} update(s)"
-        click.echo(f"Q {value.q:+.3f} ({where}): {worth.title}")
+        say(f"Q {value.q:+.3f} ({where}): {worth.title}")
 
 
 def _evidence(latency: Latency | None) -> str:

@@ -12,11 +12,13 @@ from typing import Any
 import click
 from attrs import asdict, evolve, frozen
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from evokernel_core.cli.options import settings_from, synthesis_options
-from evokernel_core.cli.tables import column, figure, print_table
+from evokernel_core.cli.tables import add_row, column, figure, print_table
+from evokernel_core.cli.terminal import say, shown
 from evokernel_core.domain.defects import contained
 from evokernel_core.domain.errors import EvoKernelError, ShapesNeeded, VerifierError, VerifierUnavailable
 from evokernel_core.domain.region import Region, RegionStatus
@@ -98,12 +100,12 @@ def command(
             run = _Run(session, file, apply_, by_name=bool(symbol or line), quiet=as_json)
             rows = run.rows(offers)
     if as_json:
-        click.echo(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
+        say(json.dumps({"file": str(file), "regions": [asdict(row) for row in rows]}))
     else:
         _print(file, rows)
     complaint = _complaint(_asked(file, symbol, line), rows)
     if complaint:
-        click.echo(f"evokernel: {complaint}", err=True)
+        say(f"evokernel: {complaint}", err=True)
         sys.exit(1)
 
 
@@ -173,7 +175,7 @@ class _Run:
         if region.task is None:
             return _unsupported(region), None
         budget = self.session.settings.budget
-        bar = progress.add_task(f"{self.file.name}:{region.span.line}", total=budget, best="")
+        bar = progress.add_task(escape(f"{shown(self.file.name)}:{region.span.line}"), total=budget, best="")
 
         def advance(event: AttemptEvent) -> None:
             best = f"best {event.best_us:.1f} us" if event.best_us else "no kernel yet"
@@ -271,7 +273,7 @@ def _print(file: Path, rows: Iterable[Row]) -> None:
     """The verified kernels as a table, then what was left alone, then each reason once with its lines."""
     found = list(rows)
     names = ("line", "op", "attempts", "eager us", "vendor us", "first us", "best us", "gain", "bound us")
-    table = Table(*map(column, names), "evidence", title=file.name)
+    table = Table(*map(column, names), "evidence", title=shown(file.name))
     for row in found:
         if row.status == RegionStatus.VERIFIED:
             latencies = [figure(us) for us in (row.first_latency_us, row.best_latency_us)]
@@ -284,17 +286,17 @@ def _print(file: Path, rows: Iterable[Row]) -> None:
                 f"{row.gain or 0.0:.0%}",
                 figure(row.roofline_us),
             )
-            table.add_row(str(row.line), row.op_category, *cells, f"{row.latency_source} on {row.chip}")
+            add_row(table, str(row.line), row.op_category, *cells, f"{row.latency_source} on {row.chip}")
     if table.row_count:
         print_table(table)
     for row in found:
         if row.kernel_dir and not row.left_alone:
-            click.echo(f"line {row.line}: {row.kernel_dir}")
+            say(f"line {row.line}: {row.kernel_dir}")
     for row in found:
         if row.left_alone:
-            click.echo(f"line {row.line}: {row.reason}")
+            say(f"line {row.line}: {row.reason}")
     for lines, row in _grouped(row for row in found if row.status != RegionStatus.VERIFIED):
-        click.echo(f"{lines}: {row.status}: {row.reason}")
+        say(f"{lines}: {row.status}: {row.reason}")
 
 
 def _grouped(rows: Iterable[Row]) -> Iterator[tuple[str, Row]]:

@@ -7,6 +7,8 @@ import sys
 from rich.console import Console
 from rich.table import Column, Table
 
+from evokernel_core.cli.terminal import shown
+
 WIDTH = 130
 """Columns of a table that goes to a file or a pipe, where no terminal says its own."""
 
@@ -23,6 +25,12 @@ def column(name: str) -> Column:
     return Column(name, no_wrap=True)
 
 
+def add_row(table: Table, *cells: str) -> None:
+    """Adds a row whose cells hold what others wrote."""
+    table.add_row(*map(shown, cells))
+
+
 def print_table(table: Table) -> None:
-    """Prints a table to standard output."""
-    Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
+    """Prints a table to standard output; brackets in it are brackets, and no markup."""
+    width = None if sys.stdout.isatty() else WIDTH
+    Console(width=width, markup=False, emoji=False).print(table)

@@ -11,6 +11,7 @@ import click
 from attrs import evolve, frozen
 
 from evokernel_core.cli.options import OutputFile
+from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.verdict import Hazard, Severity
@@ -139,7 +140,7 @@ def run(source: Path, as_json: bool, **options: Any) -> None:
         outcome = _traced(job)
     except CandidateError as error:
         outcome = _Outcome(RunResult(Status.ERROR, error.feedback, exit_code=1), 0.0)
-    click.echo(json.dumps(_as_json(outcome)) if as_json else _as_text(outcome, job))
+    say(json.dumps(_as_json(outcome)) if as_json else _as_text(outcome, job))
     if not outcome.ok:
         sys.exit(1)
 
@@ -184,7 +185,7 @@ def run_op(folder: Path, case_file: Path | None, as_json: bool, **options: Any) 
     operator requires and the case leaves out has the shape that the operator's own shape function says.
     """
     told = _operator_told(folder, case_file, options)
-    click.echo(json.dumps(told) if as_json else _operator_text(told))
+    say(json.dumps(told) if as_json else _operator_text(told))
     wrong = told["compared"] and not told["right"]
     if not told["compiled"] or (case_file and not told["ran"]) or wrong:
         sys.exit(1)

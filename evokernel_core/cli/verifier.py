@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from evokernel_core.cli.terminal import say
 from evokernel_core.cli.verifier_token import (
     TOKEN_VARIABLE,
     check_strength,
@@ -114,7 +115,7 @@ def serve(  # noqa: PLR0913, PLR0917
     insist(Level.LIMITS if backend == "cann" else confinement_here(), confinement)
     scheme = "https" if tls_cert else "http"
     who = f"the hosts of Ray at {ray}" if ray else f"{workers} worker(s)"
-    click.echo(f"Verifying on {scheme}://{host}:{port} with {who}; the queue is in {folder}.", err=True)
+    say(f"Verifying on {scheme}://{host}:{port} with {who}; the queue is in {folder}.", err=True)
     run(config, host=host, port=port, certificate=tls_cert, key=tls_key)
 
 
@@ -132,9 +133,9 @@ def status(url: str, token_file: Path | None, ca_bundle: str, plain_http: bool, 
     remote = RemoteVerifier(url, token, ca_bundle, patience=3.0, plain_http=plain_http)
     view = remote.status().model_dump()
     if as_json:
-        click.echo(json.dumps(view))
+        say(json.dumps(view))
         return
-    click.echo(
+    say(
         "{name} for {chip}: {running} running, {queued} queued, {done} done, {workers} worker(s).".format(
             **view
         )

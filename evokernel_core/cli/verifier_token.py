@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import StoreError, UsageError
 from evokernel_core.paths import data_dir
 from evokernel_core.verifier.serving.private import private_folder
@@ -34,7 +35,7 @@ def token(context: click.Context, data: Path | None) -> None:
     """
     context.obj = data
     if context.invoked_subcommand is None:
-        click.echo(read_token(data / "token" if data else default_token_path(), create=True))
+        say(read_token(data / "token" if data else default_token_path(), create=True))
 
 
 @token.command()
@@ -89,8 +90,8 @@ def add(  # noqa: PLR0913, PLR0917
         quota=Quota(jobs_a_day, queued, cpu_seconds_a_day),
     )
     store.close()
-    click.echo(made)
-    click.echo(f"For {user}, {days} days from now; it is not shown again.", err=True)
+    say(made)
+    say(f"For {user}, {days} days from now; it is not shown again.", err=True)
 
 
 @token.command("list")
@@ -103,12 +104,12 @@ def list_tokens(folder: Path | None, as_json: bool, data: Path | None) -> None:
     rows = store.rows()
     store.close()
     if as_json:
-        click.echo(json.dumps({"tokens": [_facts(row) for row in rows]}))
+        say(json.dumps({"tokens": [_facts(row) for row in rows]}))
         return
     for row in rows:
-        click.echo(_line(row))
+        say(_line(row))
     if not rows:
-        click.echo("There are no tokens but the owner's; `evokernel verifier token add USER` makes one.")
+        say("There are no tokens but the owner's; `evokernel verifier token add USER` makes one.")
 
 
 @token.command()
@@ -124,7 +125,7 @@ def revoke(folder: Path | None, which: str, data: Path | None) -> None:
         raise UsageError(
             f"No valid token has the id or user {which!r}; `evokernel verifier token list` shows all."
         )
-    click.echo(f"Revoked {count} token(s).", err=True)
+    say(f"Revoked {count} token(s).", err=True)
 
 
 def _facts(row: TokenRow) -> dict[str, object]:

@@ -13,6 +13,7 @@ from urllib.parse import urlparse
 import click
 from attrs import evolve
 
+from evokernel_core.cli.terminal import say
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.serial import to_data
@@ -39,7 +40,7 @@ def command(kernel_dir: Path, backend: str, chip: str, interpreter: str, **optio
     task, source = _package(kernel_dir, changed=options["changed"])
     given = {name: options[name] for name in ("trust", "replay")}
     verdict = _verify(task, source, settings, backend, kernel_dir, **given)
-    click.echo(json.dumps(to_data(verdict)) if options["as_json"] else as_text(verdict))
+    say(json.dumps(to_data(verdict)) if options["as_json"] else as_text(verdict))
     if not verdict.feasible:
         sys.exit(1)
 

@@ -18,6 +18,8 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.foreign import read_foreign_bytes
 
 MANIFEST = "kernel.json"
+MOST_FILES = 32
+"""Files with a digest, each of at most ``foreign.MOST_BYTES``; packages have nine."""
 _OWN = "digest"
 
 
@@ -49,8 +51,11 @@ def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
             f"{folder.name} comes from an older version and has no digests of its files; make the kernel "
             f"again, or judge it as it is now with `evokernel verify --changed {folder}`."
         )
-    for name, known in _files(manifest).items():
-        if digest_of_file(folder / name) != known:
+    known = _files(manifest)
+    if len(known) > MOST_FILES:
+        raise PackageChanged(_words(folder, MANIFEST))
+    for name, value in known.items():
+        if digest_of_file(folder / name) != value:
             raise PackageChanged(_words(folder, name))
     if manifest[_OWN] != _digest_of(manifest):
         raise PackageChanged(_words(folder, MANIFEST))
@@ -77,6 +82,7 @@ def _digest_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _words(folder: Path, name: str) -> str:
+    name = name if name.isprintable() else ascii(name)  # it may have been made to look like words of ours
     return (
         f"{folder.name}/{name} was changed after it was verified; restore it, make the kernel again, or "
         f"judge it as it is now with `evokernel verify --changed {folder}`."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -16,12 +17,17 @@ from evokernel_server.packages import heal, read_installed
 from evokernel_server.text import Text
 from evokernel_server.workspace import Document
 
+from evokernel_core.ascendc.print import package as package_module
 from evokernel_core.ascendc.print.integrity import digest, sealed
 from evokernel_core.ascendc.print.package import place_package, read_package, render
 from evokernel_core.cli.main import cli
-from evokernel_core.domain.errors import UsageError
+from evokernel_core.domain.errors import PackageChanged, UsageError
+from evokernel_core.domain.serial import to_data
 from evokernel_core.twin.chip import load_chip
 from tests.attacks import Attack, each
+from tests.verifier.service.conftest import make_kernel
+
+__all__ = ["make_kernel"]
 
 NAME = "softmax_1"
 SECRET = "PRIVATE KEY of the reader"
@@ -205,6 +211,74 @@ def test_a_file_to_be_digested_that_is_no_file(attack: Attack, tmp_path: Path) -
     attack.given(folder, "op_kernel.cpp")
     (hint,) = look(tmp_path)
     assert hint.label == "⚡ kernel package missing"
+
+
+def test_files_without_end(tmp_path: Path) -> None:
+    """Wants gigabytes to be digested when a file is opened: 200 files of nothing, of 15 MB each and named. A
+    package has few files, and each is small."""
+    empty = hashlib.sha256(bytes(15 * 2**20)).hexdigest()
+    names = [f"s{number}" for number in range(200)]
+    data: dict[str, Any] = {**manifest(), "files": dict.fromkeys(names, empty)}
+    data["digest"] = digest(json.dumps(data, sort_keys=True, separators=(",", ":")))
+    folder = package(tmp_path, json.dumps(data))
+    for name in names:
+        (folder / name).touch()
+        os.truncate(folder / name, 15 * 2**20)
+    (hint,) = look(tmp_path)
+    assert hint.label == "⚡ kernel package missing"
+
+
+def test_a_task_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wants the editor to look for a vendor's operator that computes 20,000 nodes; there is none so large."""
+    asked: list[Any] = []
+    monkeypatch.setattr("evokernel_server.packages.rival_of", lambda task, chip: asked.append(task))
+    node = {
+        "name": "n",
+        "op": "aten.neg.default",
+        "args": [{"ref": "x", "index": 0}],
+        "kwargs": [],
+        "outputs": [],
+    }
+    task = {"graph": {"nodes": [{**node, "name": f"n{number}"} for number in range(20_000)]}}
+    package(tmp_path, as_sealed({**manifest(), "task": task}))
+    (hint,) = look(tmp_path)
+    assert "2.0 µs modelled" in hint.label and not asked
+
+
+@pytest.mark.parametrize("name", ["op_kernel.cpp", "tiling.h"])
+def test_a_file_that_changes_between_reading_and_checking(
+    name: str, tmp_path: Path, make_kernel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wants another kernel to be read than the one whose digest is right: the honest file is put back.
+    What was read is what is checked."""
+    task, source = make_kernel()
+    texts = {"op_kernel.cpp": source.op_kernel_cpp, "tiling.h": source.tiling_h}
+    ids = {"task_id": task.task_id, "source_id": source.source_id}
+    data = {**manifest(), **ids, "task": to_data(task), "strategy": to_data(source.strategy)}
+    folder = package(tmp_path, sealed(data, texts))
+    for file, text in texts.items():
+        (folder / file).write_text(text)
+    assert read_package(folder)[1] == source
+
+    def read_and_restore(path: Path) -> str:
+        return "another text" if path.name == name else path.read_text()
+
+    monkeypatch.setattr(package_module, "read_foreign", read_and_restore)
+    with pytest.raises(PackageChanged):
+        read_package(folder)
+
+
+def test_a_hard_link_to_a_file_of_the_readers(tmp_path: Path) -> None:
+    """Wants a key to be read as the kernel's text, which a remote verifier is sent. Its digest is unknown to
+    whoever made the package, so it is refused, in a sentence without its text."""
+    secret = tmp_path / "id_rsa"
+    secret.write_text(SECRET)
+    folder = package(tmp_path, as_sealed(manifest()))
+    (folder / "op_kernel.cpp").unlink()
+    os.link(secret, folder / "op_kernel.cpp")
+    with pytest.raises(UsageError) as refused:
+        read_package(folder)
+    assert SECRET not in str(refused.value)
 
 
 def test_a_staging_folder_that_is_a_link(tmp_path: Path) -> None:
