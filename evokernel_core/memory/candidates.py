@@ -14,7 +14,7 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
-from evokernel_core.memory.connection import Row
+from evokernel_core.memory.connection import Row, decoded
 from evokernel_core.memory.values import Values
 
 
@@ -65,12 +65,10 @@ class Candidates(Values):
 
     def task(self, task_id: str) -> KernelTask | None:
         row = self.row("SELECT task FROM tasks WHERE task_id = ?", (task_id,))
-        return read_task(json.loads(row["task"])) if row else None
+        return _task(row) if row else None
 
     def tasks(self) -> tuple[KernelTask, ...]:
-        return tuple(
-            read_task(json.loads(row["task"])) for row in self.rows("SELECT task FROM tasks ORDER BY name")
-        )
+        return tuple(map(_task, self.rows("SELECT task FROM tasks ORDER BY name")))
 
     def record_candidate(self, source: KernelSource) -> None:
         """Keeps a kernel's text under its content's id."""
@@ -111,7 +109,7 @@ class Candidates(Values):
             "SELECT verdict FROM verdicts WHERE task_id = ? AND source_id = ? AND verifier = ? AND chip = ?",
             (task_id, source_id, verifier, chip),
         )
-        return loads(row["verdict"], Verdict) if row else None
+        return _verdict(row) if row else None
 
     def record_attempt(self, attempt: Attempt, used: Iterable[str]) -> None:
         """Keeps an attempt and the items that its kernel used (for rewards that come later)."""
@@ -160,10 +158,7 @@ class Candidates(Values):
             " GROUP BY a.source_id, v.verifier, v.chip ORDER BY first",
             (task_id, verifier, verifier, chip, chip),
         )
-        return tuple(
-            Stored(_source(row), loads(row["verdict"], Verdict), row["parent"], Stage(row["stage"]))
-            for row in rows
-        )
+        return tuple(map(_stored, rows))
 
     def best(self, task_id: str, chip: str, source: LatencySource) -> Stored | None:
         """The fastest feasible kernel of a task, by latencies of one chip and one source."""
@@ -184,10 +179,27 @@ class Candidates(Values):
         return tuple((Stage(row["stage"]), row["item"]) for row in rows)
 
 
+@decoded
+def _task(row: Row) -> KernelTask:
+    return read_task(json.loads(row["task"]))
+
+
+@decoded
+def _verdict(row: Row) -> Verdict:
+    return loads(row["verdict"], Verdict)
+
+
+@decoded
+def _stored(row: Row) -> Stored:
+    return Stored(_source(row), _verdict(row), row["parent"], Stage(row["stage"]))
+
+
+@decoded
 def _source(row: Row) -> KernelSource:
     return KernelSource(row["tiling_h"], row["op_kernel_cpp"], loads(row["strategy"], Strategy))
 
 
+@decoded
 def _attempt(row: Row) -> Attempt:
     return Attempt(
         job_id=row["job_id"],

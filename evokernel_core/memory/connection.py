@@ -10,11 +10,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+from cattrs.errors import BaseValidationError
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.memory.migrations import NAMES
@@ -24,6 +27,10 @@ BUSY_TIMEOUT_S = 30.0
 """How long to wait for another process's transaction; ours last milliseconds."""
 
 Row = sqlite3.Row
+T = TypeVar("T")
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, BaseValidationError)
+_TRIGGERS = {(f"experiences_{event}", "experiences") for event in ("ai", "ad", "au")}
+"""Those of the full-text index."""
 Parameters = tuple[Any, ...] | Mapping[str, Any]
 
 
@@ -50,6 +57,8 @@ class Connection:
 
     def _prepare(self) -> None:
         """The file, its owner's alone, as are the journals that SQLite makes beside it with the same mode."""
+        if self.path.exists() and not self.path.is_file():
+            raise StoreError(f"The memory {self.path} is no file; move it aside to start anew.")
         if not self.path.parent.is_dir():
             private_folder(self.path.parent)
         self._refuse_newer()
@@ -66,8 +75,14 @@ class Connection:
         )
         try:
             newer = sorted(applied(reading) - NAMES)
+            foreign = _foreign(reading)
         finally:
             reading.close()
+        if foreign:
+            raise StoreError(
+                f"The memory {self.path} holds the {foreign}, which no EvoKernel made and which would act on "
+                "what is written; move the file aside to start anew."
+            )
         if newer:
             raise StoreError(
                 f"The memory {self.path} was written by a newer EvoKernel (its schema has {newer[-1]}): "
@@ -165,6 +180,30 @@ def applied(database: sqlite3.Connection) -> set[str]:
     if not database.execute(table).fetchone():
         return set()
     return {row[0] for row in database.execute("SELECT name FROM _sqlite_migrations")}
+
+
+def _foreign(database: sqlite3.Connection) -> str:
+    """A trigger or view that is not of our schema; empty where there is none."""
+    for kind, name, table in database.execute("SELECT type, name, tbl_name FROM sqlite_master"):
+        if kind == "view" or (kind == "trigger" and (name, table) not in _TRIGGERS):
+            return f"{kind} {name!a}"
+    return ""
+
+
+def decoded(make: Callable[[Row], T]) -> Callable[[Row], T]:
+    """Of a function that makes something of a row: it raises StoreError for a row that is none of ours."""
+
+    @wraps(make)
+    def read(row: Row) -> T:
+        try:
+            return make(row)
+        except _UNREADABLE as error:
+            raise StoreError(
+                f"The memory holds something that cannot be read ({make.__name__.strip('_')}: "
+                f"{type(error).__name__}); move its file aside to start anew."
+            ) from error
+
+    return read
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.settings import RetrievalName
-from evokernel_core.memory.connection import Row, marks
+from evokernel_core.memory.connection import Row, decoded, marks
 from evokernel_core.memory.retrieval import Choice, Query, Retrieved, cosine, epsilon_greedy, mix
 from evokernel_core.memory.values import Values
 
@@ -169,6 +169,7 @@ def _parse(features: str) -> dict[str, float]:
     return data
 
 
+@decoded
 def _experience(row: Row) -> Experience:
     return Experience(
         id=row["id"],

@@ -10,7 +10,7 @@ import attrs
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.job import Job, JobKind, JobState
-from evokernel_core.memory.connection import Connection, Row, marks
+from evokernel_core.memory.connection import Connection, Row, decoded, marks
 
 
 class Jobs(Connection):
@@ -54,6 +54,7 @@ class Jobs(Connection):
         return tuple(_job(row) for row in rows)
 
 
+@decoded
 def _job(row: Row) -> Job:
     data = dict(row)
     return Job(**(data | {"kind": JobKind(data["kind"]), "state": JobState(data["state"])}))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.memory.candidates import Candidates
-from evokernel_core.memory.connection import Row
+from evokernel_core.memory.connection import Row, decoded
 
 REWARDS: Mapping[OutcomeKind, float] = {
     OutcomeKind.ACCEPTED: 1.0,
@@ -71,6 +71,7 @@ class Outcomes(Candidates):
         return tuple(_outcome(row) for row in rows)
 
 
+@decoded
 def _outcome(row: Row) -> Outcome:
     return Outcome(
         kind=OutcomeKind(row["kind"]),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from evokernel_core.domain.experience import Stage
-from evokernel_core.memory.connection import Connection, Row, marks
+from evokernel_core.memory.connection import Connection, Row, decoded, marks
 from evokernel_core.memory.statistics import RunningStatistics
 
 ALPHA = 0.3
@@ -112,5 +112,6 @@ class Values(Connection):
             return before.standardise(reward)
 
 
+@decoded
 def _value(row: Row) -> Value:
     return Value(Stage(row["stage"]), row["op_category"], row["item"], row["q"], row["n"])

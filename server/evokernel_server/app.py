@@ -22,6 +22,7 @@ from evokernel_core.capture.observations import ObservationStore
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind
 from evokernel_core.domain.settings import Settings
+from evokernel_core.foreign import read_foreign
 from evokernel_server import features, stdio, tcp
 from evokernel_server.capture import Capture
 from evokernel_server.claims import Claims
@@ -281,7 +282,7 @@ class EvoKernelServer(LanguageServer):
 
     async def _read_changed(self, path: Path) -> None:
         try:
-            content = await asyncio.to_thread(path.read_text, "utf-8")
+            content = await asyncio.to_thread(_text_of, path)
         except (OSError, ValueError):
             content = ""
         self.outcomes.observe_text(path, content, "git")
@@ -348,6 +349,12 @@ class EvoKernelServer(LanguageServer):
         log.warning("The editor (process %s) is gone; the server ends.", pid)
         self.close()
         os._exit(1)
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file of a person's, which may be a link. Raises as ``read_foreign``: what has come in its
+    place may be a pipe, which nobody writes to, or a device."""
+    return read_foreign(path.resolve())
 
 
 def configure_logging() -> None:

@@ -14,6 +14,7 @@ from pygls.lsp.server import LanguageServer
 
 from evokernel_core import paths
 from evokernel_core.domain.outcome import OutcomeKind
+from evokernel_core.foreign import read_foreign
 from evokernel_server.kernels import Kernels
 from evokernel_server.offers import Offer
 from evokernel_server.packages import package_folder
@@ -116,9 +117,10 @@ def _refined(offer: Offer) -> dict[str, object]:
 def _installed_text(offer: Offer) -> str:
     folder = package_folder(offer.file, offer.name)
     files = [folder / _TILING_FILE, folder / _KERNEL_FILE]
-    if not all(file.exists() for file in files):
+    try:
+        return _both_files(*map(read_foreign, files))
+    except (OSError, ValueError):
         return ""
-    return _both_files(*(file.read_text("utf-8") for file in files))
 
 
 def _both_files(tiling_h: str, op_kernel_cpp: str) -> str:

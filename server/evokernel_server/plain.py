@@ -10,6 +10,8 @@ import re
 
 LONGEST = 400
 """Characters of a foreign text that are shown."""
+_ADDRESS = re.compile(r"(?i)(?<=[a-z]):(?=//)|(?<=\bwww)\.|@")
+"""The sign in the middle of what editors take for an address, also where no markup says so."""
 _MARKUP = re.compile(r"([\\`\[\]<>])")
 
 
@@ -26,7 +28,7 @@ def message(text: str) -> str:
 
 def markdown(text: str) -> str:
     """For markup: every sign that could begin a link, an image, HTML or code is escaped."""
-    return _MARKUP.sub(r"\\\1", plain(text, 4 * LONGEST))
+    return _ADDRESS.sub(r"\\\g<0>", _MARKUP.sub(r"\\\1", plain(text, 4 * LONGEST)))
 
 
 def code(text: str) -> str:

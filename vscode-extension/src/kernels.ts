@@ -21,10 +21,27 @@ export interface Latency {
   readonly chip: string;
 }
 
-/** Undefined for a text that is no manifest. */
+/** A manifest is some kilobytes, that of the largest program some hundred. */
+const LARGEST_MANIFEST = 4 * 1024 * 1024;
+const REGULAR_FILE = 1; // vscode.FileType.File
+
+/**
+ * Whether a file is read as a manifest: a link may lead to any file or device, and a pipe never ends. `type` and
+ * `size` are those of `vscode.FileStat`.
+ */
+export function isReadable({ type, size }: { readonly type: number; readonly size: number }): boolean {
+  return type === REGULAR_FILE && size <= LARGEST_MANIFEST;
+}
+
+/** A package is named as Python imports it; a folder with another name is none, whatever it looks like. */
+export function isPackageName(name: string): boolean {
+  return /^[A-Za-z_]\w{0,255}$/.test(name);
+}
+
+/** Undefined for a text that is no manifest, and in a folder that is no package. */
 export function readManifest(name: string, text: string): Kernel | undefined {
   const verdict = record(record(parse(text))?.["verdict"]);
-  if (verdict === undefined) return undefined;
+  if (verdict === undefined || !isPackageName(name)) return undefined;
   const gates = Array.isArray(verdict["gates"]) ? verdict["gates"] : [];
   return {
     name,

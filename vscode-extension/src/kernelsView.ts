@@ -1,7 +1,7 @@
 /** The tree of applied kernels: one per package below `evokernel_kernels/`, its files below it. */
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { evidence, latencyLine, readManifest, type Kernel } from "./kernels";
+import { evidence, isReadable, latencyLine, readManifest, type Kernel } from "./kernels";
 
 const MANIFESTS = "**/evokernel_kernels/*/kernel.json";
 const MOST_KERNELS = 500;
@@ -87,14 +87,20 @@ export class KernelsView implements vscode.TreeDataProvider<Node>, vscode.Dispos
 
 async function readNode(manifest: vscode.Uri): Promise<KernelNode | undefined> {
   const folder = vscode.Uri.joinPath(manifest, "..");
-  const bytes = await vscode.workspace.fs.readFile(manifest).then(
-    (content) => content,
-    () => undefined,
-  );
-  // A package may be removed between the search and the reading.
+  const bytes = await read(manifest);
   if (bytes === undefined) return undefined;
   const kernel = readManifest(path.posix.basename(folder.path), new TextDecoder().decode(bytes));
   return kernel === undefined ? undefined : { kind: "kernel", kernel, folder };
+}
+
+/** Undefined for what is not read; a package may also be removed between the search and the reading. */
+async function read(manifest: vscode.Uri): Promise<Uint8Array | undefined> {
+  try {
+    if (!isReadable(await vscode.workspace.fs.stat(manifest))) return undefined;
+    return await vscode.workspace.fs.readFile(manifest);
+  } catch {
+    return undefined;
+  }
 }
 
 async function files(folder: vscode.Uri): Promise<FileNode[]> {

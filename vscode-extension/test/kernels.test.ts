@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { digits, evidence, latencyLine, readManifest } from "../src/kernels";
+import { digits, evidence, isPackageName, isReadable, latencyLine, readManifest } from "../src/kernels";
 
 const MANIFEST = JSON.stringify({
   verdict: {
@@ -41,4 +41,20 @@ test("no figure is made up where there is none", () => {
 
 test("digits", () => {
   assert.deepEqual([412.4, 100, 35.21, 1, 0.125].map(digits), ["412", "100", "35.2", "1.0", "0.13"]);
+});
+
+const FOLDERS = ["[x](command:workbench.action.terminal.new)", "![x](https:&#47;&#47;evil.example)", "**x", "$(x)", "", "a b", "x\n"];
+
+for (const name of FOLDERS) {
+  test(`a folder called ${JSON.stringify(name)} is no package, whose name would be markup`, () => {
+    assert.equal(isPackageName(name), false);
+    assert.equal(readManifest(name, MANIFEST), undefined);
+  });
+}
+
+test("a pipe, a device, a link and gigabytes are not read as a manifest", () => {
+  const [unknown, file, folder, link] = [0, 1, 2, 64];
+  assert.equal(isReadable({ type: file, size: 900 }), true);
+  for (const type of [unknown, folder, link, file | link]) assert.equal(isReadable({ type, size: 900 }), false);
+  assert.equal(isReadable({ type: file, size: 2 ** 32 }), false);
 });

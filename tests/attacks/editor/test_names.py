@@ -30,6 +30,9 @@ MARKUP = [
     Attack("image", "a request that says who reads", ESCAPED, "![x](http://evil.example/t.png)"),
     Attack("html", "a script or an image in HTML", ESCAPED, "<img src=x onerror=alert(1)><script>"),
     Attack("autolink", "a link without words", ESCAPED, "<http://evil.example>"),
+    Attack("address", "a link that editors make by themselves", ESCAPED, "see https://evil.example/x"),
+    Attack("address-without-scheme", "the same", ESCAPED, "see WWW.evil.example"),
+    Attack("mail", "a letter to somebody", ESCAPED, "see me@evil.example"),
     Attack("end-of-code", "to leave its code span", ESCAPED, "x` [y](command:z) `"),
     Attack(
         "new-paragraph", "to start lines of its own", "it stays one line", "x\n\n# Verified\n[a]: http://e\n"
@@ -40,7 +43,7 @@ MARKUP = [
     Attack("control", "to move a terminal's cursor", "such signs are left out", "\x1b[2J\x07\x00name"),
     Attack("long", "to fill the screen", "it is cut off", "A" * 1_000_000),
 ]
-_SHOWN = re.compile(r"\\[\\`\[\]<>]|`[^`]*`")
+_SHOWN = re.compile(r"\\[\\`\[\]<>:.@]|`[^`]*`")
 """An escaped sign, or a code span: what markup shows as it is."""
 
 
@@ -77,6 +80,7 @@ def test_hovers_and_hints_show_text(attack: Attack) -> None:
     ]
     for markup in shown:
         assert not set("[]<>`") & set(live(markup)), markup
+        assert not re.search(r"(?i)[a-z]://|\bwww\.|@", live(markup)), markup
         assert len(markup) < 20_000
         assert len(markup.splitlines()) <= 9, "each fact is one line"
         assert all(char.isprintable() or char == "\n" for char in markup)
