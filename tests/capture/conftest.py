@@ -1,4 +1,4 @@
-"""One torch agent for a test module: importing torch takes seconds."""
+"""One torch agent for each process of the tests, as an editor has one for all of its files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FUSIBLE = {
 Capture = Callable[..., tuple[Region, ...]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def agent() -> Iterator[AgentClient]:
     with AgentClient(sys.executable) as client:
         yield client

@@ -119,7 +119,10 @@ local function tell()
   end)
   log.encoding = client.offset_encoding
 
-  wait("hints", function() return #hints(client) >= #story.places end)
+  wait("hints", function()
+    (vim.uv or vim.loop).sleep(50) -- an answer wakes vim.wait, which would ask again at once
+    return #hints(client) >= #story.places
+  end)
   for _, hint in ipairs(hints(client)) do
     table.insert(log.hints, hint.label)
   end

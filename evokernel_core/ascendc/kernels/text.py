@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from evokernel_core.ascendc.lowering.integers import INTEGERS
@@ -27,6 +28,11 @@ _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
 _SCALAR = frozenset({"Adds", "Muls", "Maxs", "Mins", "LeakyRelu"})
 _UNARY = frozenset({"Exp", "Ln", "Sqrt", "Abs", "Relu"})
 REDUCTION_NAMES = {"reduce_sum": "Sum", "reduce_max": "Max", "reduce_min": "Min"}
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The names, keywords and numbers that a text holds."""
+    return frozenset(re.findall(r"\w+", text))
 
 
 def instruction_lines(

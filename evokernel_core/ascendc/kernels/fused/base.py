@@ -19,7 +19,7 @@ from evokernel_core.ascendc.kernels.fused.buffers import (
 )
 from evokernel_core.ascendc.kernels.fused.programs import TileProgram, column_tensors, kept_tiles, row_tensors
 from evokernel_core.ascendc.kernels.fused.settings import IN_LANES, IN_PIECES, Form, Schedule
-from evokernel_core.ascendc.kernels.text import CPP_TYPE, ONE_BYTE, STAGES
+from evokernel_core.ascendc.kernels.text import CPP_TYPE, ONE_BYTE, STAGES, words_of
 from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain, Kind
@@ -263,7 +263,8 @@ private:
         }
         if self.schedule.packed:
             del known["FLOATS_PER_BLOCK"]  # tiling.h has it
-        lines.extend(f"constexpr {known[key]}" for key in known if key not in others and _mentions(text, key))
+        wanted = words_of(text) - set(others)
+        lines.extend(f"constexpr {known[key]}" for key in known if key in wanted)
         return "\n".join(lines) + "\n"
 
     def _init(self) -> str:
@@ -430,11 +431,6 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
         lines += [f"LocalTensor<uint8_t> mask{i};" for i in range(self.masks)]
         lines += [f"LocalTensor<uint8_t> {name};" for name in self.row_masks]
         return lines + [f"LocalTensor<{kind}> {stage};" for stage, kind in self.stages.items()]
-
-
-def _mentions(text: str, name: str) -> bool:
-    padded = "".join(char if char.isalnum() or char == "_" else " " for char in text)
-    return name in padded.split()
 
 
 def _buffer_comment(buffers: int) -> str:

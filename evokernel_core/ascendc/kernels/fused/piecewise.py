@@ -17,7 +17,7 @@ from evokernel_core.ascendc.kernels.fused.copies import method
 from evokernel_core.ascendc.kernels.fused.programs import TileProgram
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.kernels.fused.stream import Pass, combine_lines, in_passes, starting_lines
-from evokernel_core.ascendc.kernels.text import instruction_lines
+from evokernel_core.ascendc.kernels.text import instruction_lines, words_of
 from evokernel_core.ascendc.lowering.plan import Plan, PlanInput
 from evokernel_core.ascendc.lowering.program import Lowerer, camel
 from evokernel_core.ascendc.lowering.values import Domain, Operand, Value
@@ -68,10 +68,10 @@ def numbers(kernel: Kernel) -> tuple[list[str], list[str], list[str]]:
 
 def _positions(lines: Sequence[str]) -> list[str]:
     """The definitions of those of piece, column and count that the lines use, then the lines."""
-    text = "".join(char if char.isalnum() or char == "_" else " " for char in "\n".join(lines)).split()
-    count = "count" in text
-    found = [_NAMES["piece"]] if "piece" in text else []
-    if count or "column" in text:
+    words = words_of("\n".join(lines))
+    count = "count" in words
+    found = [_NAMES["piece"]] if "piece" in words else []
+    if count or "column" in words:
         found.append(_NAMES["column"])
     if count:
         found += ["const uint64_t left = tiling_.columns - column;", _NAMES["count"]]

@@ -8,7 +8,7 @@ from evokernel_core.ascendc.kernels.fused import copies, loops
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.copies import method
 from evokernel_core.ascendc.kernels.fused.settings import Form
-from evokernel_core.ascendc.kernels.text import instruction_lines
+from evokernel_core.ascendc.kernels.text import instruction_lines, words_of
 from evokernel_core.ascendc.lowering.program import Instruction
 from evokernel_core.ascendc.lowering.values import Domain
 
@@ -76,21 +76,16 @@ def _add(kernel: Kernel, name: str, lines: Sequence[str], reads_row: bool = Fals
     else:
         parameters = "uint64_t row" if name != "Compute" or reads_row else ""
         count = "const uint32_t count = tiling_.columns;"
-        lines = [count, *lines] if _says("count", lines) else lines
+        lines = [count, *lines] if "count" in words_of("\n".join(lines)) else lines
     kernel.methods.append(method(name, parameters, lines))
 
 
 def _segment_names(lines: Sequence[str]) -> list[str]:
     """The definitions of those of row, column and count that the lines use."""
-    count = _says("count", lines)
-    column = count or _says("column", lines)
-    wanted = {"row": _says("row", lines), "column": column, "count": count}
+    words = words_of("\n".join(lines))
+    count = "count" in words
+    wanted = {"row": "row" in words, "column": count or "column" in words, "count": count}
     return [text for name, text in _SEGMENT.items() if wanted[name]]
-
-
-def _says(word: str, lines: Sequence[str]) -> bool:
-    text = "".join(char if char.isalnum() or char == "_" else " " for char in "\n".join(lines))
-    return word in text.split()
 
 
 def _tile_methods(kernel: Kernel) -> list[str]:
