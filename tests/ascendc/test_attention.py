@@ -13,6 +13,7 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 SIZES = [(1, 1), (1, 70), (3, 17), (64, 64), (130, 200), (33, 513), (200, 1100)]
 """Queries and keys: single ones, whole tiles, tails, several steps."""
@@ -64,7 +65,14 @@ def _matches(found: Any, expected: Any, dtype: str) -> None:
     np.testing.assert_allclose(np.asarray(found, "f8"), expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@few(
+    "dtype",
+    ["float32", "float16", "bfloat16"],
+    keep=(
+        0,
+        2,
+    ),
+)
 @pytest.mark.parametrize("causal", [False, True])
 def test_many_sizes(dtype: str, causal: bool, builder: Any, on_twin: Any, chip: Any) -> None:
     task = task_of(builder, dtype, is_causal=causal)
@@ -90,8 +98,14 @@ def test_every_move_gives_the_same_result(builder: Any, on_twin: Any, chip: Any)
         _matches(result, expected, "float16")
 
 
-@pytest.mark.parametrize(
-    "shape", [("q", "k"), (2, 1, "q", "k"), (2, 3, "q", "k"), (2, 1, 1, "k"), (1, "k"), (3, "q", "k")]
+@few(
+    "shape",
+    [("q", "k"), (2, 1, "q", "k"), (2, 3, "q", "k"), (2, 1, 1, "k"), (1, "k"), (3, "q", "k")],
+    keep=(
+        0,
+        3,
+        5,
+    ),
 )
 def test_masks_that_broadcast(shape: tuple[Any, ...], builder: Any, on_twin: Any) -> None:
     task = task_of(builder, mask=shape)
@@ -130,7 +144,14 @@ def test_heads_that_share_keys(shared: int, builder: Any, on_twin: Any) -> None:
     _matches(result, attention(*inputs.values(), scale=0.3), "float32")
 
 
-@pytest.mark.parametrize(("depth", "width"), [(1, 1), (64, 64), (300, 513), (128, 7)])
+@few(
+    ("depth", "width"),
+    [(1, 1), (64, 64), (300, 513), (128, 7)],
+    keep=(
+        0,
+        2,
+    ),
+)
 def test_depths_and_widths(depth: int, width: int, builder: Any, on_twin: Any) -> None:
     task = task_of(builder, depth=depth, width=width)
     for queries, keys in ((9, 20), (65, 620)):
@@ -223,7 +244,7 @@ def test_written_attention_with_masks_over_batches_and_heads(
         _matches(found, attention(*inputs.values(), mask=hidden), "float32")
 
 
-@pytest.mark.parametrize(
+@few(
     ("dtype", "options"),
     [
         ("float32", {}),
@@ -231,6 +252,10 @@ def test_written_attention_with_masks_over_batches_and_heads(
         ("float32", {"is_causal": True, "scale": 0.3}),
         ("float16", {"mask": (2, 1, 1, "k"), "kind": "bool", "heads": 4, "shared": 2}),
     ],
+    keep=(
+        1,
+        3,
+    ),
 )
 def test_values_wider_than_the_unified_buffer_take_several_kernels(
     dtype: str, options: dict[str, Any], builder: Any, on_twin: Any, chip: Any

@@ -15,6 +15,7 @@ from evokernel_core.ascendc.ops import BAG_MODES, EMBEDDING_BAG
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip
+from tests.tables import few
 
 RANDOM = np.random.default_rng(31)
 OWN = "_embedding_bag_forward_only.default"
@@ -37,7 +38,7 @@ def results(bags: Any, run: Any, dtype: str = "float32") -> list[TensorSpec]:
     return [TensorSpec((bags, run), dtype), *(TensorSpec((bags,), "int64") for _ in range(3))]
 
 
-@pytest.mark.parametrize(
+@few(
     ("mode", "options", "dtype"),
     [
         ("sum", (-1, False, True), "float32"),
@@ -47,6 +48,11 @@ def results(bags: Any, run: Any, dtype: str = "float32") -> list[TensorSpec]:
         ("max", (-1, True, False), "bfloat16"),
         ("mean", (-1, False, False), "float16"),
     ],
+    keep=(
+        1,
+        3,
+        4,
+    ),
 )
 def test_bags_that_begin_at_offsets(
     builder: Any, on_twin: Any, chip: Any, mode: str, options: tuple[int, bool, bool], dtype: str

@@ -13,6 +13,7 @@ from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.ascendc.ops import SCATTER_PARTS
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.twin.chip import load_chip
+from tests.tables import few
 
 RANDOM = np.random.default_rng(29)
 COMBINED: dict[str, Callable[[Any, Any], Any]] = {
@@ -38,8 +39,13 @@ def reduced(x: Any, index: Any, values: Any, dim: int, reduce: str, includes: bo
     return out / np.maximum(counts, 1) if reduce == "mean" else out
 
 
-@pytest.mark.parametrize(
-    ("reduce", "includes"), [("sum", True), ("prod", False), ("mean", True), ("amax", False), ("amin", True)]
+@few(
+    ("reduce", "includes"),
+    [("sum", True), ("prod", False), ("mean", True), ("amax", False), ("amin", True)],
+    keep=(
+        1,
+        2,
+    ),
 )
 def test_one_index_for_each_element(builder: Any, on_twin: Any, reduce: str, includes: bool) -> None:
     b = builder()
@@ -57,7 +63,7 @@ def test_one_index_for_each_element(builder: Any, on_twin: Any, reduce: str, inc
         np.testing.assert_allclose(found, expected, rtol=2e-5)
 
 
-@pytest.mark.parametrize(
+@few(
     ("reduce", "includes", "dtype"),
     [
         ("sum", True, "float32"),
@@ -67,6 +73,11 @@ def test_one_index_for_each_element(builder: Any, on_twin: Any, reduce: str, inc
         ("prod", True, "float32"),
         ("sum", True, "int64"),
     ],
+    keep=(
+        1,
+        3,
+        4,
+    ),
 )
 def test_indices_of_whole_rows(
     builder: Any, on_twin: Any, chip: Any, reduce: str, includes: bool, dtype: str
@@ -92,7 +103,7 @@ def test_indices_of_whole_rows(
 
 
 @pytest.mark.parametrize("shape", [("u",), ("u", 64)])
-@pytest.mark.parametrize("reduce", ["sum", "amax"])
+@few("reduce", ["sum", "amax"], keep=(0,))
 def test_many_entries_are_dealt_out(
     builder: Any, on_twin: Any, chip: Any, shape: tuple[Any, ...], reduce: str
 ) -> None:

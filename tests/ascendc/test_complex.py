@@ -18,6 +18,7 @@ from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.roofline import eager_us, roofline_us
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 COMPLEX = "complex64"
 
@@ -74,7 +75,7 @@ GRIDS = {
 SIZES = [(2, 7), (1, 1), (3, 50), (1, 130)]
 
 
-@pytest.mark.parametrize("tile", [128, 2048])
+@few("tile", [128, 2048], keep=(0,))
 @pytest.mark.parametrize("name", GRIDS)
 def test_products_of_pairs(name: str, tile: int, builder: Any, on_twin: Any, chip: Any) -> None:
     sizes, shared = GRIDS[name]

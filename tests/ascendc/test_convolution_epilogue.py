@@ -21,6 +21,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 
 @frozen
@@ -140,7 +141,17 @@ CASES: Sequence[Case] = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@few(
+    "case",
+    CASES,
+    keep=(
+        1,
+        5,
+        6,
+        8,
+    ),
+    ids=str,
+)
 def test_steps_behind_a_convolution(case: Case, builder: Any, on_twin: Any, chip: Any) -> None:
     verify(case, builder, on_twin, chip)
 
@@ -163,13 +174,13 @@ def test_results_of_one_pixel_an_image(chain: tuple[str, ...], builder: Any, on_
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("item", [
+@few("item", [
     ConvolutionSchedule(16, 32, 2, 16, 32, 3),
     ConvolutionSchedule(64, 128, 1, 16, 16, 2, stay=True, flat=True),
     ConvolutionSchedule(128, 64, 2, 32, 64, 4, stay=True, outputs_first=True),
     RowsSchedule(16, 32, 2, 16, 2 * 3 * 32),
     RowsSchedule(128, 128, 2, 16, 2 * 5 * 48),
-], ids=str)  # fmt: skip
+], keep=(1,4,), ids=str)  # fmt: skip
 def test_results_of_any_size_are_handed_over(item: Any, builder: Any, on_twin: Any, chip: Any) -> None:
     rows = isinstance(item, RowsSchedule)
     kind = "convolution_rows" if rows else "convolution"

@@ -16,6 +16,7 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 SIZES = [(1, 1, 5), (16, 16, 16), (129, 257, 65), (1, 300, 20), (300, 9, 33), (70, 1030, 17)]
 SHAPES: Mapping[str, tuple[Any, ...]] = {
@@ -95,7 +96,14 @@ def check(
             np.testing.assert_allclose(np.asarray(result, "f8"), wanted, rtol=1e-4, atol=loose)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@few(
+    "dtype",
+    ["float32", "float16", "bfloat16"],
+    keep=(
+        0,
+        2,
+    ),
+)
 def test_operands_of_every_shape(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     chain = Chain(builder(), dtype)
     chain.binary("add.Tensor", "columns")
@@ -152,7 +160,15 @@ def test_a_batch_whose_operands_lack_some_of_its_dimensions(builder: Any, on_twi
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("m", "n"), [(1, "n"), ("m", 1), (1, 1), (1, 300), (300, 1)])
+@few(
+    ("m", "n"),
+    [(1, "n"), ("m", 1), (1, 1), (1, 300), (300, 1)],
+    keep=(
+        0,
+        1,
+        4,
+    ),
+)
 def test_products_of_one_row_or_column(m: Any, n: Any, builder: Any, on_twin: Any, chip: Any) -> None:
     graph = builder()
     x, y = graph.input("x", (m, 70)), graph.input("y", (70, n))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from evokernel_core.ascendc.author import initial
 from evokernel_core.ascendc.kernels.registry import legalised
@@ -13,6 +12,7 @@ from evokernel_core.ascendc.ops import REDUCE_INTEGERS
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip
 from tests.ascendc.test_integer_words import draw
+from tests.tables import few
 
 SIZES = ({"n": 1, "m": 1}, {"n": 3, "m": 77}, {"n": 70, "m": 5}, {"n": 2, "m": 9001})
 
@@ -28,7 +28,14 @@ def _check(on_twin: Any, chip: Any, b: Any, results: list[Any], dtype: str, expe
             np.testing.assert_array_equal(found, right)
 
 
-@pytest.mark.parametrize("dtype", ("int64", "int32", "uint8"))
+@few(
+    "dtype",
+    ("int64", "int32", "uint8"),
+    keep=(
+        0,
+        2,
+    ),
+)
 def test_sums_and_products(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     b, int64 = builder(), {"dtype": "int64"}
     x = b.input("x", ("n", "m"), dtype)
@@ -48,7 +55,14 @@ def test_sums_and_products(dtype: str, builder: Any, on_twin: Any, chip: Any) ->
     _check(on_twin, chip, b, results, dtype, expected)
 
 
-@pytest.mark.parametrize("dtype", ("int64", "int32", "int8"))
+@few(
+    "dtype",
+    ("int64", "int32", "int8"),
+    keep=(
+        0,
+        2,
+    ),
+)
 def test_extremes_and_their_places(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     b = builder()
     x = b.input("x", ("n", "m"), dtype)

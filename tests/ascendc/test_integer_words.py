@@ -10,6 +10,7 @@ import pytest
 from evokernel_core.ascendc.author import check, initial
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
+from tests.tables import few
 
 DTYPES = ("int64", "int32", "int16", "int8", "uint8")
 EDGES = (0, 1, 2, -1, -2, 1 << 15, 1 << 16, 1 << 24, (1 << 24) + 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1,
@@ -62,7 +63,15 @@ def _run(on_twin: Any, chip: Any, b: Any, results: list[Any], inputs: dict[str, 
             np.testing.assert_array_equal(found, right)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@few(
+    "dtype",
+    DTYPES,
+    keep=(
+        0,
+        2,
+        4,
+    ),
+)
 def test_arithmetic_of_two_tensors(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     b, ops = builder(), ARITHMETIC | BITWISE
     x, y = b.input("x", ("n",), dtype), b.input("y", ("n",), dtype)
@@ -71,7 +80,14 @@ def test_arithmetic_of_two_tensors(dtype: str, builder: Any, on_twin: Any, chip:
     _run(on_twin, chip, b, results, inputs, lambda x, y: [op(x, y) for op in ops.values()])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@few(
+    "dtype",
+    DTYPES,
+    keep=(
+        0,
+        4,
+    ),
+)
 def test_comparisons(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     """Of two tensors, many of whose elements are equal, and with a number."""
     b, number = builder(), 5 if dtype in ("int8", "uint8") else 30000
@@ -87,7 +103,14 @@ def test_comparisons(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     _run(on_twin, chip, b, results, {"x": dtype, "y": dtype}, expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@few(
+    "dtype",
+    DTYPES,
+    keep=(
+        0,
+        3,
+    ),
+)
 def test_single_tensors_and_numbers(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     b, number = builder(), {"int64": 5_000_000_007, "int32": 1_000_003}.get(dtype, 101)
     x = b.input("x", ("n",), dtype)
@@ -159,7 +182,14 @@ def test_an_operand_for_each_row_each_column_and_all(builder: Any, on_twin: Any,
         np.testing.assert_array_equal(smaller, right < given["columns"])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@few(
+    "seed",
+    range(5),
+    keep=(
+        0,
+        1,
+    ),
+)
 def test_random_graphs(seed: int, builder: Any, on_twin: Any, chip: Any) -> None:
     """Chains of operations on tensors of several dtypes and shapes."""
     rng, b = np.random.default_rng(seed), builder()
@@ -224,7 +254,14 @@ def test_powers_that_are_refused(power: int, builder: Any, chip: Any) -> None:
         check(b.task(b.call("pow.Tensor_Scalar", x, power, shape=(8,), dtype="int64")), chip)
 
 
-@pytest.mark.parametrize("dtype", ("int64", "int32", "uint8"))
+@few(
+    "dtype",
+    ("int64", "int32", "uint8"),
+    keep=(
+        0,
+        2,
+    ),
+)
 def test_quotients_and_remainders(dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     """By numbers, powers of two among them, and by tensors; rounded down and towards zero."""
     b, kind = builder(), {"shape": ("n",), "dtype": dtype}

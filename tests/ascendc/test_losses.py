@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from attrs import frozen
 
 from evokernel_core.ascendc.author import initial
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec
+from tests.tables import few
 
 _NONE, _MEAN, _SUM = 0, 1, 2
 
@@ -64,7 +64,15 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize(("loss", "classes", "sizes"), LOSSES)
+@few(
+    ("loss", "classes", "sizes"),
+    LOSSES,
+    keep=(
+        1,
+        3,
+        6,
+    ),
+)
 def test_loss_is_numpys(
     builder: Any, chip: Any, on_twin: Any, loss: Loss, classes: int, sizes: list[dict[str, int]]
 ) -> None:

@@ -12,6 +12,7 @@ from evokernel_core.ascendc.kernels.matmul.problem import read_product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
+from tests.tables import few
 
 Case = tuple[KernelTask, dict[str, tuple[int, ...]], Callable[..., Any]]
 
@@ -81,7 +82,16 @@ CASES: dict[str, Callable[[Any], Case]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@few(
+    "name",
+    CASES,
+    keep=(
+        1,
+        4,
+        5,
+        6,
+    ),
+)
 def test_operands_are_read_where_they_lie(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
     task, shapes, expected = CASES[name](builder())
     read_product(task)  # one kernel, no copy in front of it

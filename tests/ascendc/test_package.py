@@ -30,6 +30,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.compiler import detect_compiler
+from tests.tables import few
 
 STANDIN = Path(__file__).parent / "npu_standin"
 
@@ -304,7 +305,15 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@few(
+    "name",
+    TEXTS,
+    keep=(
+        1,
+        3,
+        5,
+    ),
+)
 def test_code_that_changed_is_not_replaced(
     name: str, tmp_path: Path, task: KernelTask, source: KernelSource
 ) -> None:

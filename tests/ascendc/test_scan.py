@@ -20,6 +20,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 _UFUNC = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "logaddexp": np.logaddexp
@@ -75,7 +76,17 @@ CASES = [
 
 
 @pytest.mark.parametrize("across", [False, True], ids=["rows", "columns"])
-@pytest.mark.parametrize(("op", "flags", "dtype", "masked"), CASES)
+@few(
+    ("op", "flags", "dtype", "masked"),
+    CASES,
+    keep=(
+        0,
+        3,
+        5,
+        8,
+        10,
+    ),
+)
 def test_scans_at_many_sizes(
     op: str, flags: tuple[bool, bool], dtype: str, masked: bool, across: bool, builder: Any, on_twin: Any
 ) -> None:

