@@ -16,6 +16,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class Ran:
     names: Mapping[str, Any]
 
 
+@lru_cache(maxsize=4096)  # asked of every module and of every object in one, for each call
 def is_workspace(file: str) -> bool:
     """Whether a file is the user's, rather than installed or made while running."""
     return (
@@ -97,24 +99,28 @@ class _Written:
     """The code of functions as their files say it: what runs may have been instrumented."""
 
     def __init__(self) -> None:
-        self._files: dict[str, dict[tuple[str, int], types.CodeType]] = {}
+        self._files: dict[str, Mapping[tuple[str, int], types.CodeType]] = {}
 
     def code(self, ran: types.CodeType) -> types.CodeType:
         file = ran.co_filename
         if file not in self._files:
-            self._files[file] = dict(_codes(_text_of(file), file))
+            self._files[file] = _codes(_text_of(file), file)
         return self._files[file].get((ran.co_name, ran.co_firstlineno), ran)
 
 
-def _codes(text: str, file: str) -> Iterator[tuple[tuple[str, int], types.CodeType]]:
+@lru_cache(maxsize=64)  # the calls of a file, and its regions, go through the same few files
+def _codes(text: str, file: str) -> Mapping[tuple[str, int], types.CodeType]:
+    """The code of each function and class of a file's text, by name and first line."""
     try:
         waiting = [compile(text, file, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):
-        return
+        return {}
+    found = {}
     while waiting:
         code = waiting.pop()
         waiting += [item for item in code.co_consts if isinstance(item, types.CodeType)]
-        yield (code.co_name, code.co_firstlineno), code
+        found[code.co_name, code.co_firstlineno] = code
+    return found
 
 
 def _chains(code: types.CodeType) -> Iterator[tuple[str, ...]]:
@@ -175,14 +181,14 @@ def _text_of(file: str) -> str:
     return "".join(linecache.getlines(file))
 
 
-def functions_of(text: str) -> Iterator[tuple[str, int, str]]:
+@lru_cache(maxsize=64)
+def functions_of(text: str) -> tuple[tuple[str, int, str], ...]:
     """Qualified name, first line (decorators included) and source of each function of a file."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
-        return
-    lines = text.splitlines()
-    yield from _functions(tree, "", lines)
+        return ()
+    return tuple(_functions(tree, "", text.splitlines()))
 
 
 def _functions(node: ast.AST, prefix: str, lines: list[str]) -> Iterator[tuple[str, int, str]]:
