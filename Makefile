@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
+# Files in their order: by number of tests, those of one long test would come last and leave a core idle.
+SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: setup demo test thorough attacks lint e2e bench link-check meaning torch-versions official-headers headers api-table public-kernels vendor-operators vsix clean
 
@@ -22,15 +24,15 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	@command -v nvim >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends neovim) >/dev/null
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests --ignore tests/e2e -m "not thorough"
+	$(BIN)/python -m pytest $(SPREAD) tests --ignore tests/e2e -m "not thorough"
 
 # Every attack on task, source, sandbox, service, package and editor; prints caught and total by class.
 attacks: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/attacks
+	$(BIN)/python -m pytest -q $(SPREAD) tests/attacks
 
 # What make test leaves out because it takes many seconds. Minutes.
 thorough: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile tests --ignore tests/e2e -m thorough
+	$(BIN)/python -m pytest -q $(SPREAD) tests --ignore tests/e2e -m thorough
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

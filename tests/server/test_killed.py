@@ -64,7 +64,7 @@ def key_of(database: Any, path: Path) -> str:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kills", [10, pytest.param(50, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.thorough)])
 async def test_killed_at_random_moments(
     kills: int, sessions: Any, workspace: Path, database: Any, eventually: Any
 ) -> None:

@@ -160,6 +160,7 @@ def attach(tmp_path: Path, folder: Path) -> Any:
     return json.loads((tmp_path / "out.json").read_text("utf-8"))
 
 
+@pytest.mark.thorough  # the same story as with the scripted worker; test_story has the real one
 @pytest.mark.timeout(900)
 async def test_the_story_in_neovim_with_the_real_worker(
     tmp_path: Path, workspace: Path, database: Any, test_settings: dict[str, Any]
