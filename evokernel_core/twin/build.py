@@ -407,20 +407,26 @@ def _publish(result: Path, folder: Path) -> None:
 def _evict(cache: Path) -> None:
     """Keeps the cache of kernels bounded: the least recently used go until three quarters are left when
     there are too many or they take too much."""
-    sizes = {
-        path: sum(file.stat().st_size for file in path.iterdir())
-        for path in cache.iterdir()
-        if path.is_dir() and not path.name.startswith("building-")
-    }
+    with os.scandir(cache) as entries:  # after each build: pathlib takes twice as long
+        sizes = {
+            entry.path: _bytes_in(entry.path)
+            for entry in entries
+            if not entry.name.startswith("building-") and entry.is_dir()
+        }
     total = sum(sizes.values())
     if len(sizes) <= MAX_KERNELS and total <= MAX_CACHE_BYTES:
         return
-    for path in sorted(sizes, key=lambda path: path.stat().st_mtime):
+    for path in sorted(map(Path, sizes), key=lambda path: path.stat().st_mtime):
         if len(sizes) <= MAX_KERNELS * 3 // 4 and total <= MAX_CACHE_BYTES * 3 // 4:
             return
-        total -= sizes.pop(path)
+        total -= sizes.pop(str(path))
         shutil.rmtree(path, ignore_errors=True)
         path.with_suffix(".lock").unlink(missing_ok=True)
+
+
+def _bytes_in(folder: str) -> int:
+    with os.scandir(folder) as files:
+        return sum(file.stat().st_size for file in files)
 
 
 def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) -> str:

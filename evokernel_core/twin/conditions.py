@@ -37,8 +37,8 @@ def active_tokens(text: str, macros: dict[str, str]) -> Iterator[Token]:
 
 def _active(tokens: Iterable[Token], macros: dict[str, str]) -> Iterator[Token]:
     stack: list[_Branch] = []
+    active = True
     for token in tokens:
-        active = all(branch.active for branch in stack)
         if token.kind is not Kind.DIRECTIVE:
             if active:
                 yield token
@@ -55,6 +55,7 @@ def _active(tokens: Iterable[Token], macros: dict[str, str]) -> Iterator[Token]:
         elif active:
             _learn(name, rest, macros)
             yield token
+        active = all(branch.active for branch in stack)
 
 
 def _next_branch(branch: _Branch, name: str, rest: str, macros: Mapping[str, str]) -> None:

@@ -75,7 +75,7 @@ def needed(roots: Iterable[Operand], known: Callable[[Value], bool] = _never) ->
         value = waiting.pop()
         if value.index not in found and not known(value):
             found[value.index] = value
-            waiting.extend(value.values())
+            waiting += [arg for arg in value.args if isinstance(arg, Value)]
     return tuple(found[index] for index in sorted(found))
 
 
