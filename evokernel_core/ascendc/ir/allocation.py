@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 
 from evokernel_core.ascendc.ir.nodes import Buffer, Copy, Kernel, accesses
 from evokernel_core.twin.chip import Chip
@@ -17,6 +18,7 @@ class Use(Enum):
     SCRATCH = "TBuf<TPosition::VECCALC>"
 
 
+@lru_cache(maxsize=64)
 def uses(kernel: Kernel) -> dict[Buffer, Use]:
     """Every buffer's use, in the order of first use: a queue where copies fill or empty it."""
     loaded: set[Buffer] = set()

@@ -7,13 +7,16 @@ so much of each cost when all cores share the chip. Every constant is the chip's
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from functools import lru_cache
+
+from attrs import define, field
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.nodes import Buffer, Copy, For, Instruction, Kernel
+from evokernel_core.ascendc.ir.nodes import Buffer, Copy, For, Instruction, Kernel, Let, Node, flat
 from evokernel_core.ascendc.ir.steps import pipelines
-from evokernel_core.ascendc.ir.tile import Met, nodes_of_tile, samples
+from evokernel_core.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.twin.api import api_row
 from evokernel_core.twin.chip import Chip
@@ -22,101 +25,115 @@ from evokernel_core.twin.isa import REPEAT_BYTES
 
 def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     """Modelled microseconds of one launch, for given sizes of the task's symbols."""
-    tiles = kernel.tiles.end.evaluate(sizes)
-    chosen = samples(kernel, sizes)
+    known = known_values(kernel, sizes)
+    tiles = kernel.tiles.end.evaluate(known)
+    chosen = samples(kernel, known)
     used = allocation.uses(kernel)
-    grains = _grains(kernel, sizes)
-    piped = pipelines(kernel)
-    each = [_tile(nodes_of_tile(kernel, sizes, number), grains, piped, used, chip) for number in chosen]
+    ledger = _Ledger(chip, frozenset(map(id, pipelines(kernel))))
+    counted = [ledger.tile(kernel, known, number) for number in chosen]
+    ledger.compare_places(kernel, known)
+    bound = Use.THROUGH in used.values()
+    each = [ledger.priced(item, bound=bound) for item in counted]
     share = tiles / max(1, len(each))
     held = share * math.fsum(burst.bytes for tile in each for burst in (*tile.loads, *tile.stores))
     stages = _stages(used, Use.INPUT), _stages(used, Use.OUTPUT)
     return kernel_us([(share, tile) for tile in each], held, stages, chip)
 
 
-def _tile(
-    nodes: Iterable[Met],
-    grains: Sequence[int],
-    piped: Sequence[For],
-    used: Mapping[Buffer, Use],
-    chip: Chip,
-) -> Tile:
-    """What one tile does; ``grains``: of its copies' places, ``piped``: the loops that hand buffers over."""
-    met = [item for item in nodes if item.inside]
-    copies = [item for item in met if isinstance(item.node, Copy)]
-    bursts = [(_is_load(item), _burst(item, grain)) for item, grain in zip(copies, grains, strict=True)]
-    vector = math.fsum(
-        item.times * cycles(item.node, item.values, chip)
-        for item in met
-        if isinstance(item.node, Instruction)
-    )
-    turns = sum(_turns(item) for item in met if any(item.node is loop for loop in piped))
-    return Tile(
-        tuple(burst for is_load, burst in bursts if is_load and burst.copies),
-        tuple(burst for is_load, burst in bursts if not is_load and burst.copies),
-        vector,
-        bound=Use.THROUGH in used.values(),
-        turns=max(1, turns + any(loop.cores for loop in piped)),
+@define
+class _Counted:
+    """What one tile does: its copies with how often, how many rows and how many bytes in each; vector cycles;
+    turns of loops that hand buffers over."""
+
+    copies: list[tuple[Copy, int, int, int]] = field(factory=list)
+    vector: float = 0.0
+    turns: int = 0
+
+
+@define
+class _Ledger:
+    """Adds up what tiles do. ``piped``: the loops that hand buffers over; ``places``: for each copy the bytes
+    at which its rows begin, in all tiles and turns that were met; both by the node's identity."""
+
+    chip: Chip
+    piped: frozenset[int]
+    places: dict[int, list[int]] = field(factory=dict)
+
+    def tile(self, kernel: Kernel, known: Mapping[str, int], number: int) -> _Counted:
+        """What a tile does."""
+        found = _Counted()
+
+        def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+            if isinstance(node, For) and id(node) in self.piped:
+                found.turns += 1 if node.cores else times * node.end.evaluate(values)
+            elif isinstance(node, Instruction) and inside:
+                found.vector += times * cycles(node, values, self.chip)
+            elif isinstance(node, Copy) and inside:
+                width = self._placed(node, values)
+                length = node.count.evaluate(values) * width
+                found.copies.append((node, times, node.rows.evaluate(values), length))
+
+        walk(kernel.body, known, visit, number)
+        return found
+
+    def compare_places(self, kernel: Kernel, known: Mapping[str, int]) -> None:
+        """Notes where the copies of another tile, and of other turns, begin."""
+
+        def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+            if isinstance(node, Copy) and inside:
+                self._placed(node, values)
+
+        for place in ((1, 0), (0, 1)):
+            walk(kernel.body, known, visit, *place, without=_idle(kernel))
+
+    def _placed(self, node: Copy, values: Mapping[str, int]) -> int:
+        """Notes where a copy begins; the bytes of an element."""
+        region = node.region
+        width = region.tensor.item_bytes
+        mine = self.places.setdefault(id(node), [])
+        mine += (region.offset.evaluate(values) * width, node.apart.evaluate(values) * width)
+        return width
+
+    def priced(self, item: _Counted, *, bound: bool) -> Tile:
+        """A tile as the time model takes it."""
+        bursts = [
+            (node.is_load, Burst(times, rows, length, grain_of(self.places[id(node)])))
+            for node, times, rows, length in item.copies
+        ]
+        loads = tuple(burst for is_load, burst in bursts if is_load)
+        stores = tuple(burst for is_load, burst in bursts if not is_load)
+        return Tile(loads, stores, item.vector, bound=bound, turns=max(1, item.turns))
+
+
+def _idle(kernel: Kernel) -> frozenset[int]:
+    """The nodes that copy nothing and say no place, by their identity."""
+    return frozenset(
+        id(node)
+        for node in kernel.nodes
+        if not isinstance(node, (Copy, Let)) and not any(isinstance(item, Copy) for item in flat((node,)))
     )
 
 
 def cycles(node: Instruction, values: Mapping[str, int], chip: Chip) -> float:
     """Cycles of one instruction: what it costs beside its repeats, and its repeats."""
-    cost = api_row(node.key).cost or "simple"
+    startup, repeat = _cycles_of(node, chip)
+    return startup + node.repeats.evaluate(values) * repeat
+
+
+def _cycles_of(node: Instruction, chip: Chip) -> tuple[float, float]:
+    """Beside repeats and of one repeat."""
     width = max(item.buffer.item_bytes for _, item in node.slices())
-    return chip.vector.startup(cost) + node.repeats.evaluate(values) * _repeat_cycles(cost, width, chip)
+    return _rates(node.key, width, chip)
 
 
-def _repeat_cycles(cost: str, width: int, chip: Chip) -> float:
-    """Cycles of one repeat; a transposition's repeat has 16 blocks, two times what others work on."""
+@lru_cache(maxsize=1024)
+def _rates(key: str, width: int, chip: Chip) -> tuple[float, float]:
+    """The same by the API table's row and the bytes of an element; a transposition's repeat has 16 blocks,
+    two times what others work on."""
+    cost = api_row(key).cost or "simple"
     rate = chip.vector.elements_per_cycle.of(cost, min(64, max(16, 8 * width)))
     blocks = 2 if cost == "transpose" else 1
-    return blocks * REPEAT_BYTES / width / rate
-
-
-def _turns(item: Met) -> int:
-    assert isinstance(item.node, For)
-    return item.times * item.node.end.evaluate(item.values)
-
-
-def _burst(item: Met, grain: int) -> Burst:
-    assert isinstance(item.node, Copy)
-    length = item.node.count.evaluate(item.values) * item.node.region.tensor.item_bytes
-    return Burst(item.times, item.node.rows.evaluate(item.values), length, grain)
-
-
-def _grains(kernel: Kernel, sizes: Mapping[str, int]) -> list[int]:
-    """For each copy of a tile what its places are multiples of: those of its rows, and of other tiles and
-    turns."""
-    here, *others = (
-        [item for item in nodes_of_tile(kernel, sizes, *place) if item.inside and _is_copy(item)]
-        for place in ((0, 0), (1, 0), (0, 1))
-    )
-    return [
-        grain_of([_start(first), _apart(first), *(abs(_start(item) - _start(first)) for item in rest)])
-        for first, *rest in zip(here, *others, strict=True)
-    ]
-
-
-def _is_copy(item: Met) -> bool:
-    return isinstance(item.node, Copy)
-
-
-def _is_load(item: Met) -> bool:
-    return isinstance(item.node, Copy) and item.node.is_load
-
-
-def _apart(item: Met) -> int:
-    """Bytes from row to row of a copy."""
-    assert isinstance(item.node, Copy)
-    return item.node.apart.evaluate(item.values) * item.node.region.tensor.item_bytes
-
-
-def _start(item: Met) -> int:
-    """Bytes into the tensor."""
-    assert isinstance(item.node, Copy)
-    region = item.node.region
-    return region.offset.evaluate(item.values) * region.tensor.item_bytes
+    return chip.vector.startup(cost), blocks * REPEAT_BYTES / width / rate
 
 
 def _stages(used: Mapping[Buffer, Use], use: Use) -> int:

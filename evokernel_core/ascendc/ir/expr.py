@@ -139,7 +139,8 @@ class Param(Expr):
         return f"tiling.{self.name}"
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        return values[self.key] if self.key in values else self.value.evaluate(values)
+        known = values.get(self.key)
+        return self.value.evaluate(values) if known is None else known
 
 
 @frozen
@@ -201,7 +202,7 @@ class Binary(Expr):
         return f"({text})" if mine < tightness else text
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        return int(_COMPUTED[self.op](self.left.evaluate(values), self.right.evaluate(values)))
+        return _COMPUTED[self.op](self.left.evaluate(values), self.right.evaluate(values))
 
     @property
     def parts(self) -> tuple[Expr, ...]:
@@ -295,7 +296,7 @@ def binary(op: str, left: Index, right: Index) -> Expr:
     """``left op right``; numbers are folded, neutral elements dropped, names of constants kept."""
     left, right = expr(left), expr(right)
     if isinstance(left, Int) and isinstance(right, Int):
-        return Int(int(_COMPUTED[op](left.value, right.value)))
+        return Int(_COMPUTED[op](left.value, right.value))
     zero, one = Int(0), Int(1)
     if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op == ">>" and right == zero):
         return left

@@ -10,9 +10,19 @@ from attrs import frozen
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.nodes import Copy, Fields, For, Instruction, Kernel, Slice, SliceList, accesses
+from evokernel_core.ascendc.ir.nodes import (
+    Copy,
+    Fields,
+    For,
+    Instruction,
+    Kernel,
+    Node,
+    Slice,
+    SliceList,
+    accesses,
+)
 from evokernel_core.ascendc.ir.steps import unmatched
-from evokernel_core.ascendc.ir.tile import nodes_of_tile
+from evokernel_core.ascendc.ir.tile import known_values, walk
 from evokernel_core.twin.api import ApiRow, TypeRule, api_row
 from evokernel_core.twin.api.rows import DTYPES
 from evokernel_core.twin.chip import Chip
@@ -46,18 +56,26 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
     if not any(isinstance(node, For) and node.cores for node in kernel.nodes):
         yield Broken("no-tiles", "kernel", "No loop is dealt to cores.")
         return
-    for met in nodes_of_tile(kernel, sizes):
-        if not met.times:
-            continue
-        if isinstance(met.node, Instruction):
-            yield from _types(met.node)
-            yield from _parameters(met.node, met.values)
-            aligned = api_row(met.node.key).alignment.get("all", 1)
-            for item, values in _places(met.node, met.values):
-                yield from _alignment(met.node.key, item, aligned, values)
-        elif isinstance(met.node, Copy):
-            yield from _alignment("DataCopyPad", met.node.slice, BLOCK_BYTES, met.values)
-            yield from _rows(met.node, met.values)
+    broken: list[Broken] = []
+
+    def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+        if isinstance(node, Instruction):
+            broken.extend(_instruction(node, values))
+        elif isinstance(node, Copy):
+            broken.extend(_alignment("DataCopyPad", node.slice, BLOCK_BYTES, values))
+            broken.extend(_rows(node, values))
+
+    walk(kernel.body, known_values(kernel, sizes), visit)
+    yield from broken
+
+
+def _instruction(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken]:
+    yield from _types(node)
+    yield from _parameters(node, values)
+    aligned = api_row(node.key).alignment.get("all", 1)
+    if aligned > 1:
+        for item, around in _places(node, values):
+            yield from _alignment(node.key, item, aligned, around)
 
 
 def _buffers(kernel: Kernel) -> Iterator[Broken]:

@@ -65,7 +65,7 @@ class Region:
     index: Expr | None = None
 
 
-@frozen
+@frozen(cache_hash=True)
 class Buffer:
     """Memory of the unified buffer, of which ``stages`` copies let as many tiles be under way. Whether it is
     a queue follows from who writes and reads it."""
@@ -260,10 +260,10 @@ class Require:
     note: str = ""
 
 
-@frozen
+@frozen(eq=False)
 class Kernel:
-    """A kernel of vector cores. ``note`` says what it computes and why so; ComputeTiling has ``params`` in
-    their order."""
+    """A kernel of vector cores, compared by identity. ``note`` says what it computes and why so;
+    ComputeTiling has ``params`` in their order."""
 
     note: str
     tensors: tuple[Tensor | TensorList, ...]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from itertools import groupby
 
 from attrs import frozen
@@ -152,7 +153,13 @@ def is_one_step(places: Sequence[int], parts: Sequence[Part]) -> bool:
 
 def pipelines(kernel: Kernel) -> tuple[For, ...]:
     """Every loop whose turns hand buffers over: those that load in steps of their own."""
-    return tuple(_pipelines(parts_of(kernel.body)))
+    return tuple(_pipelines(body_parts(kernel)))
+
+
+@lru_cache(maxsize=64)
+def body_parts(kernel: Kernel) -> tuple[Part, ...]:
+    """The parts of a kernel's whole body."""
+    return parts_of(kernel.body)
 
 
 def _pipelines(parts: Sequence[Part]) -> Iterator[For]:
@@ -170,7 +177,7 @@ def _is_load(part: Part) -> bool:
 
 def unmatched(kernel: Kernel, used: Mapping[Buffer, Use]) -> Iterator[Buffer]:
     """Buffers that some step uses before any fills them, or that one fills and none uses."""
-    yield from _unmatched(parts_of(kernel.body), used, frozenset())
+    yield from _unmatched(body_parts(kernel), used, frozenset())
 
 
 def _unmatched(

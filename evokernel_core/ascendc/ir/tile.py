@@ -1,8 +1,12 @@
-"""One tile of a kernel for given sizes: every node with how often it is met and the values around it."""
+"""One tile of a kernel for given sizes: every node with how often it is met and the values around it.
+
+Schedules are chosen by walking every candidate's nodes, so a walk visits nothing that a tile does not do, and
+keeps one table of values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 
 from attrs import frozen
 
@@ -13,22 +17,16 @@ _SAMPLES = 5
 _GOLDEN = 0.6180339887
 """Multiples of it are spread evenly and meet no period of the tiles."""
 
-
-@frozen
-class Met:
-    """A node of a tile. ``times``: how often the loops inside the tile come to it; ``values``: of symbols,
-    local constants and loop variables; ``inside``: whether it belongs to the tiles, not to the setup."""
-
-    node: Node
-    times: int
-    values: Mapping[str, int]
-    inside: bool
+Visit = Callable[[Node, int, Mapping[str, int], bool], None]
+"""What is done with a node that a tile comes to: how often its loops do (more than 0), the values of symbols,
+tiling fields, local constants and loop variables there, valid until it returns, and whether it belongs to the
+tiles, not to the setup."""
 
 
-def samples(kernel: Kernel, sizes: Mapping[str, int]) -> tuple[int, ...]:
+def samples(kernel: Kernel, known: Mapping[str, int]) -> tuple[int, ...]:
     """Numbers of tiles that stand for all: the first where all do the same work but for the last one, else
     some that are spread over them."""
-    tiles = kernel.tiles.end.evaluate(sizes)
+    tiles = kernel.tiles.end.evaluate(known)
     if not _work_depends_on_tile(kernel):
         return (0,)
     if tiles <= _SAMPLES:
@@ -51,36 +49,64 @@ def _variables(item: Expr) -> set[Var]:
     return {part for part in item.walk() if isinstance(part, Var)}
 
 
-def nodes_of_tile(kernel: Kernel, sizes: Mapping[str, int], tile: int = 0, turn: int = 0) -> Iterator[Met]:
-    """The nodes for tile number ``tile``. A loop inside it is met as its first turns, all but one, and as its
-    last one, which may be shorter; ``turn``: as if each of the two came so many turns later or earlier."""
+@frozen
+class _Walk:
+    """``tile``: the number of the tile; ``turn``: see ``walk``. ``values`` change as the walk goes on; names
+    that two loops give to their constants are given anew by each."""
+
+    visit: Visit
+    values: MutableMapping[str, int]
+    tile: int
+    turn: int
+    without: frozenset[int]
+
+    def go(self, nodes: tuple[Node, ...], times: int, inside: bool) -> None:
+        values = self.values
+        for node in nodes:
+            if id(node) in self.without:
+                continue
+            self.visit(node, times, values, inside)
+            if isinstance(node, Let):
+                values[node.var.name] = node.value.evaluate(values)
+            elif isinstance(node, For):
+                self._turns(node, times, inside)
+            elif isinstance(node, Section):
+                self.go(node.body, times, inside)
+            elif isinstance(node, If):
+                self.go(node.then if node.holds(values) else node.otherwise, times, inside)
+
+    def _turns(self, node: For, times: int, inside: bool) -> None:
+        name, values = node.var.name, self.values
+        if node.cores:
+            values[name] = self.tile
+            self.go(node.body, times, True)
+            return
+        turns = node.end.evaluate(values)
+        for number, place in ((turns - 1, self.turn), (1, turns - 1 - self.turn)):
+            if number > 0 and turns > 0:
+                values[name] = place
+                self.go(node.body, times * number, inside)
+
+
+def known_values(kernel: Kernel, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The values of symbols and of the tiling's fields, which all tiles share."""
     values = dict(sizes)
     for item in kernel.params:
         if isinstance(item, Param):
             values[item.key] = item.evaluate(values)
-    yield from _met(kernel.body, 1, values, (tile, turn), inside=False)
+    return values
 
 
-def _met(
-    nodes: tuple[Node, ...], times: int, values: Mapping[str, int], here: tuple[int, int], *, inside: bool
-) -> Iterator[Met]:
-    for node in nodes:
-        yield Met(node, times, values, inside)
-        match node:
-            case Let():
-                values = {**values, node.var.name: node.value.evaluate(values)}
-            case Section():
-                yield from _met(node.body, times, values, here, inside=inside)
-            case If():
-                holds = node.holds(values)
-                for taken, body in zip((holds, not holds), node.bodies, strict=True):
-                    yield from _met(body, times if taken else 0, values, here, inside=inside)
-            case For(cores=True):
-                inner = {**values, node.var.name: here[0]}
-                yield from _met(node.body, times, inner, here, inside=True)
-            case For():
-                turns, turn = node.end.evaluate(values), here[1]
-                for number, place in ((turns - 1, turn), (1, turns - 1 - turn)):
-                    inner = {**values, node.var.name: place}
-                    met = times * number if turns > 0 else 0
-                    yield from _met(node.body, met, inner, here, inside=inside)
+def walk(
+    nodes: tuple[Node, ...],
+    known: Mapping[str, int],
+    visit: Visit,
+    tile: int = 0,
+    turn: int = 0,
+    *,
+    without: frozenset[int] = frozenset(),
+) -> None:
+    """Visits the nodes that tile number ``tile`` comes to, in order. A loop inside it is met as its first
+    turns, all but one, and as its last one, which may be shorter; ``turn``: as if each of the two came so
+    many turns later or earlier. ``without``: nodes that are not visited, by their identity."""
+    _Walk(visit, dict(known), tile, turn, without).go(nodes, 1, False)

@@ -54,7 +54,7 @@ from evokernel_core.ascendc.ir.nodes import (
     expressions_of,
     flat,
 )
-from evokernel_core.ascendc.ir.steps import Kind, Part, Round, Step, is_one_step, parts_of, rounds
+from evokernel_core.ascendc.ir.steps import Kind, Part, Round, Step, body_parts, is_one_step, rounds
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of, symbols_of
 from evokernel_core.domain.task import KernelTask
@@ -292,7 +292,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
 
     def _process(self) -> str:
         """Process: the setup, and the tiles of a core."""
-        return _method("void", "Process", "", self._body(parts_of(self._kernel.body), _IN_SETUP))
+        return _method("void", "Process", "", self._body(body_parts(self._kernel), _IN_SETUP))
 
     def _body(self, parts: Sequence[Part], names: Mapping[Kind, str]) -> list[str]:
         """The parts of a body; between them it hands over the buffers that no step hands over alone."""

@@ -115,10 +115,15 @@ def api_rows() -> tuple[ApiRow, ...]:
 
 def api_row(key: str) -> ApiRow:
     """The row with that key. Raises TableError where there is none."""
-    for row in api_rows():
-        if row.key == key:
-            return row
-    raise TableError(f"The table has no row with the key {key}.")
+    found = _by_key().get(key)
+    if found is None:
+        raise TableError(f"The table has no row with the key {key}.")
+    return found
+
+
+@cache
+def _by_key() -> dict[str, ApiRow]:
+    return {row.key: row for row in api_rows()}
 
 
 def named(name: str) -> tuple[ApiRow, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from evokernel_core.ascendc.ir.builder import Builder, at, read_as, strides
 from evokernel_core.ascendc.ir.cost import estimate_us
 from evokernel_core.ascendc.ir.expr import U64, Constant, Int, Size, expr
 from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Copy, Instruction, Kernel
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Copy, For, Instruction, Kernel, Let, Node
 from evokernel_core.ascendc.ir.steps import Block, Part, Step, parts_of, pipelines, rounds
-from evokernel_core.ascendc.ir.tile import nodes_of_tile, samples
+from evokernel_core.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.ascendc.kernels.complex_multiply.family import Paired, PairedSchedule
 from evokernel_core.ascendc.kernels.complex_multiply.family import build as paired
 from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
@@ -246,11 +246,36 @@ def test_tiles_of_unequal_work_are_sampled(chip: Any) -> None:
 def test_a_loop_is_met_as_often_as_it_turns(columns: int) -> None:
     """The last row of a lower triangle keeps all its columns, in pieces of 2048."""
     kernel = _triangle()
-    met = list(nodes_of_tile(kernel, {"n": 1, "m": columns}, columns - 1))
-    loads = [item for item in met if isinstance(item.node, Copy) and item.node.is_load]
-    assert sum(item.times for item in loads) == -(-columns // 2048)
-    counted = sum(item.times * item.node.count.evaluate(item.values) for item in loads)  # type: ignore[union-attr]
-    assert counted == columns
+    loads: list[tuple[int, int]] = []
+
+    def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+        if isinstance(node, Copy) and node.is_load:
+            assert inside
+            loads.append((times, node.count.evaluate(values)))
+
+    walk(kernel.body, known_values(kernel, {"n": 1, "m": columns}), visit, columns - 1)
+    assert sum(times for times, _ in loads) == -(-columns // 2048)
+    assert sum(times * count for times, count in loads) == columns
+
+
+def test_a_walk_leaves_out_what_a_tile_does_not_do() -> None:
+    """Nodes are met at least once; those that are left out are not, nor what is in them."""
+    kernel = _triangle()
+    met: list[Node] = []
+
+    def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+        assert times > 0
+        met.append(node)
+
+    known = known_values(kernel, {"n": 1, "m": 100})
+    walk(kernel.body, known, visit, 99)
+    assert {type(node) for node in met} > {Copy, Let}
+    everything = len(met)
+    met.clear()
+    loops = frozenset(id(node) for node in kernel.nodes if isinstance(node, For) and not node.cores)
+    walk(kernel.body, known, visit, 99, without=loops)
+    assert 0 < len(met) < everything
+    assert not any(isinstance(node, Copy) for node in met)
 
 
 def test_elements_read_as_another_type() -> None:
