@@ -21,10 +21,23 @@ from contextlib import contextmanager
 
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Index, Param, Var, ceil_div, expr, is_narrow, least
+from evokernel_core.ascendc.ir.expr import (
+    U32,
+    U64,
+    Constant,
+    Expr,
+    Index,
+    Param,
+    Var,
+    ceil_div,
+    expr,
+    is_narrow,
+    least,
+)
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Buffer,
+    Converted,
     Copy,
     Fields,
     For,
@@ -44,6 +57,8 @@ from evokernel_core.ascendc.ir.nodes import (
 )
 
 Place = Buffer | Slice
+_LANES, _BLOCK = 64, 8
+_ALL = Constant("ALL_LANES", (1 << _LANES) - 1, "of a repeat of 32-bit elements")
 
 
 class Builder:
@@ -112,11 +127,12 @@ class Builder:
         rows: Index = 1,
         apart: Index = 0,
         zeros: Index = 0,
+        pitch: Index = 0,
     ) -> None:
         """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified
         buffer (see Copy)."""
         region = Region(tensor, expr(offset), index)
-        self._add(Copy(region, whole(target), expr(count), expr(rows), expr(apart), expr(zeros)))
+        self._add(Copy(region, whole(target), expr(count), expr(rows), expr(apart), expr(zeros), expr(pitch)))
 
     def store(
         self,
@@ -127,11 +143,12 @@ class Builder:
         *,
         rows: Index = 1,
         apart: Index = 0,
+        pitch: Index = 0,
     ) -> None:
         """Copies ``count`` elements from the unified buffer to ``offset`` of a tensor, or ``rows`` of so
         many."""
         region = Region(tensor, expr(offset))
-        self._add(Copy(whole(source), region, expr(count), expr(rows), expr(apart)))
+        self._add(Copy(whole(source), region, expr(count), expr(rows), expr(apart), pitch=expr(pitch)))
 
     def call(
         self,
@@ -222,6 +239,19 @@ def whole(item: Place) -> Slice:
 def at(buffer: Buffer, offset: Index) -> Slice:
     """What lies in a buffer from element ``offset`` on."""
     return Slice(buffer, expr(offset))
+
+
+def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr) -> None:
+    """Zeros behind ``width`` elements of every row, up to the next whole repeat of 32-bit elements, so that
+    instructions on whole repeats read nothing undefined. ``pitch``: elements from row to row, at most what
+    repeats step over."""
+    item = whole(target)
+    with k.when(width % _LANES, "!=", 0):
+        behind = k.lanes("behind", _ALL - (_ALL >> (expr(_LANES) - width % _LANES)))
+        place = evolve(item, offset=item.offset + width // _LANES * _LANES)
+        times = Converted(rows, "uint8_t")
+        step = Converted(pitch // _BLOCK, "uint8_t")
+        k.call("Duplicate", place, Converted(expr(0), "float"), behind, times, 1, step, repeats=rows)
 
 
 _STRIDES = {

@@ -24,8 +24,8 @@ from evokernel_core.twin.isa import REPEAT_BYTES
 
 
 def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
-    """Modelled microseconds of one launch, for given sizes of the task's symbols."""
-    known = known_values(kernel, sizes)
+    """Modelled microseconds of one launch, for given sizes of the task's symbols that it takes."""
+    known, _ = known_values(kernel, sizes, chip.aiv)
     tiles = kernel.tiles.end.evaluate(known)
     chosen = samples(kernel, known)
     used = allocation.uses(kernel)
@@ -73,7 +73,7 @@ class _Ledger:
                 length = node.count.evaluate(values) * width
                 found.copies.append((node, times, node.rows.evaluate(values), length))
 
-        walk(kernel.body, known, visit, number)
+        walk(kernel, known, visit, number)
         return found
 
     def compare_places(self, kernel: Kernel, known: Mapping[str, int]) -> None:
@@ -84,7 +84,7 @@ class _Ledger:
                 self._placed(node, values)
 
         for place in ((1, 0), (0, 1)):
-            walk(kernel.body, known, visit, *place, without=_idle(kernel))
+            walk(kernel, known, visit, *place, without=_idle(kernel))
 
     def _placed(self, node: Copy, values: Mapping[str, int]) -> int:
         """Notes where a copy begins; the bytes of an element."""
@@ -122,7 +122,7 @@ def cycles(node: Instruction, values: Mapping[str, int], chip: Chip) -> float:
 
 def _cycles_of(node: Instruction, chip: Chip) -> tuple[float, float]:
     """Beside repeats and of one repeat."""
-    width = max(item.buffer.item_bytes for _, item in node.slices())
+    width = max(item.buffer.item_bytes for _, item in node.slices)
     return _rates(node.key, width, chip)
 
 

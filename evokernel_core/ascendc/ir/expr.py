@@ -15,6 +15,8 @@ from attrs import field, frozen
 
 from evokernel_core.ascendc.shapes.sizes import Extent
 
+CORES = "coreNum()"
+"""Under which the number of cores is among values; no variable or symbol is called so."""
 U32 = "uint32_t"
 U64 = "uint64_t"
 
@@ -119,6 +121,17 @@ class Size(Expr):
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         return self.extent.evaluate(values)
+
+
+@frozen
+class CoreCount(Expr):
+    """How many cores a call has, which ComputeTiling is told."""
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return "coreNum"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return values[CORES]
 
 
 @frozen

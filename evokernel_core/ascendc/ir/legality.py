@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -31,30 +31,47 @@ from evokernel_core.twin.isa import BLOCK_BYTES
 MOST_STAGES = 4
 """Tiles under way: a load, a computation and a store of one tile each, and one to spare."""
 
-_TENSOR = re.compile(r"LocalTensor<(\w+)>")
+_TENSOR = re.compile(r"LocalTensor<(\w+)>&? (\w+)")
+_BITS = "selMask"
+"""How the table calls operands that are bits, one for each element."""
 
 
 @frozen
 class Broken:
     """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-stages``, ``unwritten-buffer``,
-    ``unread-buffer``, ``queue-order``, ``queue-direction``, ``type``, ``parameter-limit``, ``alignment`` or
-    ``no-tiles``."""
+    ``unread-buffer``, ``queue-order``, ``queue-direction``, ``queue-cleared``, ``type``,
+    ``parameter-limit``, ``alignment``, ``no-tiles`` or ``tiling``."""
 
     rule: str
     place: str
     reason: str
 
 
-def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
-    """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols."""
-    yield from _buffers(kernel)
-    yield from _queues(kernel)
+def rough_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
+    """Those of ``broken_rules`` that take no walk over the nodes; kernels that break none can be priced."""
     used = allocation.bytes_of(kernel)
     if used > chip.ub_bytes:
         reason = f"The buffers take {used} bytes of the {chip.ub_bytes} of the unified buffer."
         yield Broken("ub-capacity", "kernel", reason)
-    if not any(isinstance(node, For) and node.cores for node in kernel.nodes):
+    if not _has_tiles(kernel):
         yield Broken("no-tiles", "kernel", "No loop is dealt to cores.")
+    _, unmet = known_values(kernel, sizes, chip.aiv)
+    if unmet is not None:
+        reason = f"ComputeTiling refuses the sizes{unmet.note and ': '}{unmet.note}."
+        yield Broken("tiling", "ComputeTiling", reason)
+
+
+def _has_tiles(kernel: Kernel) -> bool:
+    return any(isinstance(node, For) and node.cores for node in kernel.nodes)
+
+
+def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
+    """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols."""
+    yield from rough_rules(kernel, chip, sizes)
+    yield from _buffers(kernel)
+    yield from _queues(kernel)
+    known, unmet = known_values(kernel, sizes, chip.aiv)
+    if unmet is not None or not _has_tiles(kernel):
         return
     broken: list[Broken] = []
 
@@ -65,7 +82,7 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
             broken.extend(_alignment("DataCopyPad", node.slice, BLOCK_BYTES, values))
             broken.extend(_rows(node, values))
 
-    walk(kernel.body, known_values(kernel, sizes), visit)
+    walk(kernel, known, visit)
     yield from broken
 
 
@@ -85,6 +102,8 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
         if buffer.stages > MOST_STAGES or buffer.stages < 1 or (use is Use.SCRATCH and buffer.stages > 1):
             reason = f"{buffer.stages} stages are not from 1 to {MOST_STAGES}, or nothing copies the buffer."
             yield Broken("queue-stages", buffer.name, reason)
+        if buffer.cleared and use is not Use.SCRATCH:
+            yield Broken("queue-cleared", buffer.name, "What a queue hands over holds nothing from before.")
         if buffer not in written:
             yield Broken("unwritten-buffer", buffer.name, "Nothing writes what is read.")
         if buffer not in read:
@@ -112,11 +131,20 @@ def _queues(kernel: Kernel) -> Iterator[Broken]:
 
 def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
     """The parameters of a copy against the limits of the API table; strides are gaps in bytes."""
-    key, stride = ("DataCopyPadIn", "srcStride") if node.is_load else ("DataCopyPadOut", "dstStride")
+    key, stride, step = ("DataCopyPadIn", "srcStride", "dstStride")
+    if not node.is_load:
+        key, stride, step = ("DataCopyPadOut", "dstStride", "srcStride")
     width, count = node.region.tensor.item_bytes, node.count.evaluate(values)
     rows = node.rows.evaluate(values)
     gap = (node.apart.evaluate(values) - count) * width if rows > 1 else 0
     figures = {"blockCount": rows, "blockLen": count * width, stride: gap}
+    if rows > 1:
+        figures[step] = node.skipped_blocks.evaluate(values)
+    pitch = node.pitch.evaluate(values) * node.slice.buffer.item_bytes
+    if pitch % BLOCK_BYTES:
+        yield Broken(
+            "alignment", key, f"Rows lie {pitch} bytes apart, which is no multiple of {BLOCK_BYTES}."
+        )
     if node.is_load:
         figures["padding"] = node.zeros.evaluate(values) * width
     for name, given in figures.items():
@@ -144,30 +172,36 @@ def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken
 
 def _types(node: Instruction) -> Iterator[Broken]:
     """Types of the operands against those that the API table lets go together."""
-    row = api_row(node.key)
+    broken = _wrong_types(node.key, tuple(item.ctype for _, item in node.slices))
+    return (Broken("type", node.key, reason) for reason in broken)
+
+
+@lru_cache(maxsize=1024)
+def _wrong_types(key: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """What is wrong with the types of an instruction's operands, the first of which is written."""
+    row = api_row(key)
     rules, fixed = row.types, _fixed_types(row)
-    target, *others = (item.ctype for _, item in node.slices())
+    target, *others = given
     pairs = list(zip(others, (*fixed, *[""] * len(others)), strict=False))
     sources = [own for own, needed in pairs if not needed]
-    for own, needed in pairs:
-        if needed and own != needed:
-            yield Broken("type", node.key, f"It takes {needed} where {own} is given.")
+    found = [f"It takes {needed} where {own} is given." for own, needed in pairs if needed and own != needed]
     if rules and not any(_matches(rule, target, sources) for rule in rules):
-        reason = f"It takes no {' and '.join(sources) or 'numbers'} for a result of {target}."
-        yield Broken("type", node.key, reason)
+        found.append(f"It takes no {' and '.join(sources) or 'numbers'} for a result of {target}.")
+    return tuple(found)
 
 
-@cache
 def _fixed_types(row: ApiRow) -> tuple[str, ...]:
     """For each source the type that every call gives it, as of offsets; empty where calls choose."""
     if not row.signatures:
         return ()
     _, *sources = _TENSOR.findall(row.signatures[0]) or ("",)
-    return tuple(item if item in DTYPES else "" for item in sources)
+    return tuple("uint8_t" if name == _BITS else own if own in DTYPES else "" for own, name in sources)
 
 
 def _matches(rule: TypeRule, target: str, sources: list[str]) -> bool:
-    wanted = list(rule.sources) or [target] * len(sources)
+    wanted = list(rule.sources) or [target]
+    if len(wanted) == 1:  # of all sources
+        wanted *= len(sources)
     return rule.dst == target and sources == wanted[: len(sources)]
 
 

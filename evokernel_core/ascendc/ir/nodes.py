@@ -13,7 +13,8 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.ir.expr import Constant, Expr, Int, Param, Var, compared
+from evokernel_core.ascendc.ir.expr import Constant, Expr, Int, Param, Var, ceil_div, compared
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 
 class Role(Enum):
@@ -68,13 +69,16 @@ class Region:
 @frozen(cache_hash=True)
 class Buffer:
     """Memory of the unified buffer, of which ``stages`` copies let as many tiles be under way. Whether it is
-    a queue follows from who writes and reads it."""
+    a queue follows from who writes and reads it. ``cleared``: zeros before anything else, since instructions
+    read whole blocks or repeats behind what was written; a queue's buffers hold nothing to rely on when they
+    come round again, so only what no copy fills or empties may be."""
 
     name: str
     ctype: str
     item_bytes: int
     elements: Expr
     stages: int = 1
+    cleared: bool = False
 
     @property
     def bytes(self) -> int:
@@ -121,6 +125,15 @@ class Enumerator:
 
 
 @frozen
+class Number:
+    """A named floating-point constant of the kernel, such as the worst value of a search."""
+
+    name: str
+    value: float
+    note: str = ""
+
+
+@frozen
 class Fields:
     """A parameter structure of the interface, set field by field. ``types``: what values are converted to.
     ``is_short``: written as one value, its fields in their order."""
@@ -131,7 +144,7 @@ class Fields:
     is_short: bool = False
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Fields | Expr
+Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Expr
 
 
 LANES = "uint64_t[1]"
@@ -149,8 +162,9 @@ class Let:
 @frozen
 class Copy:
     """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
-    from each other, and the unified buffer, where each begins at a whole block. ``zeros`` of them follow each
-    row, then anything up to the next block."""
+    from each other, and the unified buffer, where each begins ``pitch`` elements behind the one before, or at
+    the next whole block where that is 0. ``zeros`` of them follow each row, then anything up to the next
+    block."""
 
     source: Region | Slice
     target: Region | Slice
@@ -158,6 +172,15 @@ class Copy:
     rows: Expr = field(factory=lambda: Int(1))
     apart: Expr = field(factory=lambda: Int(0))
     zeros: Expr = field(factory=lambda: Int(0))
+    pitch: Expr = field(factory=lambda: Int(0))
+
+    @property
+    def skipped_blocks(self) -> Expr:
+        """Blocks of the unified buffer between one row and the next."""
+        if self.pitch == Int(0):
+            return Int(0)
+        elements = BLOCK_BYTES // self.slice.buffer.item_bytes
+        return self.pitch // elements - ceil_div(self.count, elements)
 
     @property
     def is_load(self) -> bool:
@@ -191,13 +214,14 @@ class Instruction:
     template: str = ""
     former: str = ""
 
-    def slices(self) -> Iterator[tuple[bool, Slice]]:
+    @cached_property
+    def slices(self) -> tuple[tuple[bool, Slice], ...]:
         """Every slice with whether it is written."""
-        for place, item in enumerate(self.operands):
-            if isinstance(item, SliceList):
-                yield place == 0, item.slice
-            elif isinstance(item, Slice):
-                yield place == 0, item
+        return tuple(
+            (place == 0, item.slice if isinstance(item, SliceList) else item)
+            for place, item in enumerate(self.operands)
+            if isinstance(item, (Slice, SliceList))
+        )
 
 
 @frozen
@@ -270,6 +294,18 @@ class Kernel:
     params: tuple[Param | Require, ...]
     body: tuple[Node, ...]
 
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The addresses of what is written, in their order among the parameters."""
+        written = (item for item in self.tensors if isinstance(item, Tensor) and item.role is Role.OUTPUT)
+        return tuple(item.address for item in written)
+
+    def numbers(self) -> tuple[Number, ...]:
+        """The named floating-point constants, in the order of their first use."""
+        calls = (node for node in self.nodes if isinstance(node, Instruction))
+        found = (item for node in calls for item in node.operands if isinstance(item, Number))
+        return tuple(dict.fromkeys(found))
+
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """Every node, in the order of the text."""
@@ -315,7 +351,7 @@ def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
     if isinstance(node, Copy):
         yield node.is_load, node.slice
     elif isinstance(node, Instruction):
-        yield from node.slices()
+        yield from node.slices
 
 
 def expressions_of(node: Node) -> Iterator[Expr]:
@@ -328,7 +364,8 @@ def expressions_of(node: Node) -> Iterator[Expr]:
         case If():
             yield from (node.left, node.right)
         case Copy():
-            yield from (node.count, node.rows, node.apart, node.zeros, node.region.offset, node.slice.offset)
+            yield from (node.count, node.rows, node.apart, node.zeros, node.pitch)
+            yield from (node.region.offset, node.slice.offset)
             if node.region.index is not None:
                 yield node.region.index
         case Instruction():
@@ -347,7 +384,7 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield operand.value
         case Fields():
             yield from operand.values.values()
-        case Enumerator():
+        case Enumerator() | Number():
             return
         case _:
             yield operand

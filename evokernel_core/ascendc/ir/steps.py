@@ -171,6 +171,19 @@ def _pipelines(parts: Sequence[Part]) -> Iterator[For]:
             yield from _pipelines(own)
 
 
+def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
+    """The place of the load among the parts of a loop's body that may begin while the turn before is
+    computed: the only one, of buffers with a stage for both turns, which it hands over by itself."""
+    loads = [place for place, part in enumerate(parts) if _is_load(part)]
+    if len(loads) != 1:
+        return None
+    (place,) = loads
+    filled = [item for item in rounds(parts, used) if place in item.fills]
+    by_itself = (item.is_whole and item.fills == (place,) for item in filled)
+    inputs = (used[item.buffer] is Use.INPUT and item.buffer.stages > 1 for item in filled)
+    return place if filled and all(by_itself) and all(inputs) else None
+
+
 def _is_load(part: Part) -> bool:
     return isinstance(part, Step) and part.kind is Kind.LOAD
 

@@ -7,11 +7,12 @@ keeps one table of values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
+from functools import lru_cache
 
 from attrs import frozen
 
-from evokernel_core.ascendc.ir.expr import Expr, Param, Var
-from evokernel_core.ascendc.ir.nodes import For, If, Kernel, Let, Node, Section, expressions_of
+from evokernel_core.ascendc.ir.expr import CORES, Expr, Param, Var, compared
+from evokernel_core.ascendc.ir.nodes import For, If, Kernel, Let, Node, Require, Section, expressions_of, flat
 
 _SAMPLES = 5
 _GOLDEN = 0.6180339887
@@ -27,17 +28,25 @@ def samples(kernel: Kernel, known: Mapping[str, int]) -> tuple[int, ...]:
     """Numbers of tiles that stand for all: the first where all do the same work but for the last one, else
     some that are spread over them."""
     tiles = kernel.tiles.end.evaluate(known)
-    if not _work_depends_on_tile(kernel):
+    if id(kernel.tiles) not in uneven_loops(kernel):
         return (0,)
     if tiles <= _SAMPLES:
         return tuple(range(tiles))
     return tuple(int((0.5 + place * _GOLDEN) % 1 * tiles) for place in range(_SAMPLES))
 
 
-def _work_depends_on_tile(kernel: Kernel) -> bool:
-    """Whether loops and choices inside a tile depend on its number."""
-    known = {kernel.tiles.var}
-    for node in kernel.nodes:
+@lru_cache(maxsize=64)
+def uneven_loops(kernel: Kernel) -> frozenset[int]:
+    """The loops whose turns differ in more than how much they copy and compute at a time, by identity."""
+    return frozenset(
+        id(node) for node in kernel.nodes if isinstance(node, For) and _work_depends_on_turn(node)
+    )
+
+
+def _work_depends_on_turn(loop: For) -> bool:
+    """Whether loops and choices inside a loop depend on its variable."""
+    known = {loop.var}
+    for node in flat(loop.body):
         if isinstance(node, Let) and known & _variables(node.value):
             known.add(node.var)
         elif isinstance(node, (For, If)) and any(known & _variables(item) for item in expressions_of(node)):
@@ -59,6 +68,7 @@ class _Walk:
     tile: int
     turn: int
     without: frozenset[int]
+    uneven: frozenset[int]
 
     def go(self, nodes: tuple[Node, ...], times: int, inside: bool) -> None:
         values = self.values
@@ -82,23 +92,32 @@ class _Walk:
             self.go(node.body, times, True)
             return
         turns = node.end.evaluate(values)
-        for number, place in ((turns - 1, self.turn), (1, turns - 1 - self.turn)):
+        last = turns - 1 - self.turn
+        met = [(turns - 1, self.turn), (1, last)]
+        if turns > 2 and id(node) in self.uneven:
+            met = [(1, self.turn), (turns - 2, 1), (1, last)]
+        for number, place in met:
             if number > 0 and turns > 0:
                 values[name] = place
                 self.go(node.body, times * number, inside)
 
 
-def known_values(kernel: Kernel, sizes: Mapping[str, int]) -> dict[str, int]:
-    """The values of symbols and of the tiling's fields, which all tiles share."""
-    values = dict(sizes)
+def known_values(
+    kernel: Kernel, sizes: Mapping[str, int], cores: int
+) -> tuple[dict[str, int], Require | None]:
+    """The values of symbols and of the tiling's fields, which all tiles share, on a chip with so many cores;
+    and the first requirement that they do not meet, before which the fields end."""
+    values = {**sizes, CORES: cores}
     for item in kernel.params:
         if isinstance(item, Param):
             values[item.key] = item.evaluate(values)
-    return values
+        elif not compared(item.left, item.sign, item.right, values):
+            return values, item
+    return values, None
 
 
 def walk(
-    nodes: tuple[Node, ...],
+    kernel: Kernel,
     known: Mapping[str, int],
     visit: Visit,
     tile: int = 0,
@@ -107,6 +126,7 @@ def walk(
     without: frozenset[int] = frozenset(),
 ) -> None:
     """Visits the nodes that tile number ``tile`` comes to, in order. A loop inside it is met as its first
-    turns, all but one, and as its last one, which may be shorter; ``turn``: as if each of the two came so
-    many turns later or earlier. ``without``: nodes that are not visited, by their identity."""
-    _Walk(visit, dict(known), tile, turn, without).go(nodes, 1, False)
+    turns, all but one, and as its last one, which may be shorter, or as a first, a second for all between and
+    a last where turns differ otherwise; ``turn``: as if the first and the last came so many turns later or
+    earlier. ``without``: nodes that are not visited, by their identity."""
+    _Walk(visit, dict(known), tile, turn, without, uneven_loops(kernel)).go(kernel.body, 1, False)

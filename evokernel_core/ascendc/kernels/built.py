@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Generic, TypeVar
 
 from attrs import frozen
 
 from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.ir.legality import Broken, broken_rules, rough_rules
 from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -19,6 +19,7 @@ from evokernel_core.twin.chip import Chip
 
 P = TypeVar("P", bound=Hashable)
 S = TypeVar("S", bound=Settings)
+Rules = Callable[[Kernel, Chip, Sizes], Iterator[Broken]]
 _KEPT = 32
 """Kernels that a family remembers: legality, cost and text are asked for one after another."""
 
@@ -53,10 +54,16 @@ def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
         return estimate_us(build(problem, schedule), sizes, chip)
 
     def refusal(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
+        return broken_by(broken_rules, problem, schedule, sizes, chip)
+
+    def rough(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
+        return broken_by(rough_rules, problem, schedule, sizes, chip)
+
+    def broken_by(rules: Rules, problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
         reason = design.why_illegal(problem, schedule)
         if reason is not None:
             return reason
-        broken = next(broken_rules(build(problem, schedule), chip, sizes), None)
+        broken = next(rules(build(problem, schedule), chip, sizes), None)
         return None if broken is None else f"{broken.rule} of {broken.place}: {broken.reason}"
 
     return SearchingFamily(
@@ -66,6 +73,7 @@ def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
         starts=lambda problem, sizes, chip: design.schedules,
         steps=lambda problem, schedule, sizes, chip: design.neighbours(problem, schedule),
         refusal=refusal,
+        rough=rough,
         cost_us=cost_us,
         schedule_of=design.schedule.of,
         strategy_of=design.strategy_of,

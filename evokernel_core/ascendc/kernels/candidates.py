@@ -51,6 +51,9 @@ class SearchingFamily(Generic[P, S]):
     schedule_of: Callable[[Strategy], S]
     strategy_of: Callable[[P, S, str], Strategy]
     text_of: Callable[[P, S, KernelTask, str], StageText | Kernel]
+    rough: Callable[[P, S, Sizes, Chip], str | None] | None = None
+    """Part of ``refusal`` that costs little; where it is given, starts that pass it are judged in the order
+    of their cost, and no more of them than it takes to find a legal one."""
     too_large: str = "No tile of the kernel fits the unified buffer."
     """Why a task is refused that has no legal start."""
     slowest_adapted: float = math.inf
@@ -66,8 +69,11 @@ class SearchingFamily(Generic[P, S]):
 
     def _first(self, found: P, sizes: Sizes, chip: Chip) -> S:
         starts = self.starts(found, sizes, chip)
-        legal = (item for item in starts if self.refusal(found, item, sizes, chip) is None)
-        best = min(legal, key=lambda item: self.cost_us(found, item, sizes, chip), default=None)
+        asked = self.rough or self.refusal
+        likely = [item for item in starts if asked(found, item, sizes, chip) is None]
+        likely.sort(key=lambda item: self.cost_us(found, item, sizes, chip))
+        legal = (item for item in likely if not self.rough or not self.refusal(found, item, sizes, chip))
+        best = next(legal, None)
         if best is None:
             raise PlanError(self.too_large)
         return best

@@ -6,11 +6,13 @@ methods, whose parameters are what they use and do not define.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import indent, wrap
+from types import MappingProxyType
 
 from attrs import frozen
 
@@ -42,6 +44,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Kernel,
     Let,
     Node,
+    Number,
     Operand,
     Region,
     Require,
@@ -54,7 +57,17 @@ from evokernel_core.ascendc.ir.nodes import (
     expressions_of,
     flat,
 )
-from evokernel_core.ascendc.ir.steps import Kind, Part, Round, Step, body_parts, is_one_step, rounds
+from evokernel_core.ascendc.ir.steps import (
+    Block,
+    Kind,
+    Part,
+    Round,
+    Step,
+    ahead,
+    body_parts,
+    is_one_step,
+    rounds,
+)
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of, symbols_of
 from evokernel_core.domain.task import KernelTask
@@ -210,6 +223,7 @@ class _Printer:
         self._methods: list[str] = []
         self._used: Counter[str] = Counter()
         self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
+        self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
         self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
 
     def text(self, task: KernelTask) -> str:
@@ -218,9 +232,9 @@ class _Printer:
         functions = [_function(item) for item in self._functions()]
         name = class_name(self._name)
         arguments = ", ".join(address for _, address in self._addresses())
-        parameters = parameters_of(task)
+        parameters = parameters_of(task, self._kernel.results)
         return f"""\
-// {_wrapped(self._kernel.note, "// ")}
+{self._numbers()}// {_wrapped(self._kernel.note, "// ")}
 class {name} {{
 public:
     __aicore__ inline {name}() {{}}
@@ -239,6 +253,13 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
     op.Process();
 }}
 """
+
+    def _numbers(self) -> str:
+        lines = [
+            f"constexpr float {item.name} = {_float(item.value)};{_comment(item.note)}\n"
+            for item in self._kernel.numbers()
+        ]
+        return "".join([*lines, "\n"] if lines else [])
 
     # -- Init and members -----------------------------------------------------------------------
 
@@ -266,6 +287,10 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
                 lines.append(f"{buffer.name} = {buffer.name}Buffer.Get<{buffer.ctype}>();")
             else:
                 lines.append(f"pipe->InitBuffer({buffer.name}Queue, {buffer.stages}, {size});")
+        for buffer in self._uses:
+            if buffer.cleared:
+                words = buffer.bytes // 4
+                lines.append(f"Duplicate({buffer.name}.ReinterpretCast<int32_t>(), 0, {words});")
         parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in self._addresses())
         return _method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
 
@@ -273,7 +298,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         lines = ["OpTiling tiling_;"]
         for buffer, use in self._uses.items():
             suffix = "Buffer" if use is Use.SCRATCH else "Queue"
-            lines.append(f"{use.value} {buffer.name}{suffix};")
+            name = use.value.replace(", 1>", f", {buffer.stages}>") if buffer in self._fetched else use.value
+            lines.append(f"{name} {buffer.name}{suffix};")
         for item in self._kernel.tensors:
             many = f"{item.name}[{len(item.tensors)}]" if isinstance(item, TensorList) else _global(item)
             lines.append(f"GlobalTensor<{item.ctype}> {many};")
@@ -294,8 +320,14 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         """Process: the setup, and the tiles of a core."""
         return _method("void", "Process", "", self._body(body_parts(self._kernel), _IN_SETUP))
 
-    def _body(self, parts: Sequence[Part], names: Mapping[Kind, str]) -> list[str]:
-        """The parts of a body; between them it hands over the buffers that no step hands over alone."""
+    def _body(
+        self,
+        parts: Sequence[Part],
+        names: Mapping[Kind, str],
+        instead: Mapping[int, list[str]] = MappingProxyType({}),
+    ) -> list[str]:
+        """The parts of a body; between them it hands over the buffers that no step hands over alone.
+        ``instead``: the lines of parts that are written already, by their places."""
         found = list(rounds(parts, self._uses))
         lines: list[str] = []
         for place, part in enumerate(parts):
@@ -308,7 +340,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             self._kept.update(dict.fromkeys(sorted(held, key=lambda item: item.name)))
             whole = [item for item in found if item.is_whole]
             lines += [line for item in whole for line in _taken_around(item, place, parts)]
-            lines += self._part(part, held, names)
+            lines += instead[place] if place in instead else self._part(part, held, names)
             lines += [line for item in whole for line in _given_around(item, place, parts)]
         return lines
 
@@ -322,11 +354,40 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
                     return [self._called(_Phase(section.name, section.body, section.note), held)]
                 return [self._called(_Phase(self._numbered(names[part.kind]), part.nodes), held)]
         place = len(self._methods)
+        if isinstance(part.node, For):
+            load = ahead(part.bodies[0], self._uses)
+            if load is not None:
+                return self._fetching_loop(part.node, part.bodies[0], load)
         inner = [self._body(body, _IN_TILES) for body in part.bodies]
         if isinstance(part.node, Section):
             phase = _Phase(part.node.name, part.node.body, part.node.note)
             return [self._method_call(phase, [], inner[0], place)]
         return _framed(part.node, inner)
+
+    def _fetching_loop(self, node: For, parts: Sequence[Part], load: int) -> list[str]:
+        """A loop that loads for its next turn before it computes: a core issues instructions in order, and a
+        copy that waits behind those of a whole tile comes too late."""
+        step = parts[load]
+        assert isinstance(step, Step)
+        lets = [item for item in parts[:load] if isinstance(item, Let)]
+        phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*_needed(lets, step.nodes), *step.nodes))
+        call = self._called(phase, frozenset())
+        self._fetched.update(_buffers_of(step.nodes))
+        name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
+        following = f"{name} + {'GetBlockNum()' if node.cores else 1}"
+        first = "GetBlockIdx()" if node.cores else "0"
+        begin = [f"if ({first} < {end}) {{", f"{_STEP}{_called_with(call, name, first)}", "}"]
+        fetch = [
+            f"if ({following} < {end}) {{ // travels while this turn is computed",
+            f"{_STEP}{_called_with(call, name, following)}",
+            "}",
+        ]
+        others = [item for part in parts if part is not step for item in _nodes_of(part)]
+        kept = _needed([item for item in parts if isinstance(item, Let)], others)
+        unused: dict[int, list[str]] = {
+            place: [] for place, part in enumerate(parts) if isinstance(part, Let) and part not in kept
+        }
+        return [*begin, *_framed(node, [self._body(parts, _IN_TILES, {**unused, load: fetch})])]
 
     def _numbered(self, name: str) -> str:
         self._used[name] += 1
@@ -337,17 +398,30 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         around it; a section inside another step works on those of that step."""
         place = len(self._methods)  # what it calls is written behind it
         around, self._held = self._held, held
-        lines = [line for node in phase.body for line in self._lines(node)]
-        self._held = around
         queued = [
             item
             for item in _buffers_of(phase.body)
             if self._uses[item] is not Use.SCRATCH and item not in held
         ]
-        if phase.transfers:
-            lines = [*self._taken(phase.body, queued), *lines, *self._given(phase.body, queued)]
-            queued = []
-        return self._method_call(phase, queued, lines, place)
+        lines = self._statements(phase.body, queued if phase.transfers else ())
+        self._held = around
+        return self._method_call(phase, () if phase.transfers else queued, lines, place)
+
+    def _statements(self, body: Sequence[Node], queued: Sequence[Buffer]) -> list[str]:
+        """The nodes of a step. Each queue's buffer is taken in front of the first that works on it and given
+        on behind the last, so that no unit waits for another longer than it must: new buffers are those that
+        the step fills, others come as the step before left them; what was filled goes on, what was used up
+        becomes free."""
+        touched = [_buffers_of((node,)) for node in body]
+        first = {item: next(i for i, found in enumerate(touched) if item in found) for item in queued}
+        last = {item: max(i for i, found in enumerate(touched) if item in found) for item in queued}
+        lines: list[str] = []
+        for place, node in enumerate(body):
+            begun = [item for item in queued if first[item] == place]
+            lines += [f"LocalTensor<{item.ctype}> {_taking(item, self._fills(body, item))}" for item in begun]
+            lines += self._lines(node)
+            lines += [_giving(item, self._fills(body, item)) for item in queued if last[item] == place]
+        return lines
 
     def _method_call(self, phase: _Phase, queued: Sequence[Buffer], lines: Sequence[str], place: int) -> str:
         """The call of a method, which is kept at its place: it is given buffers and variables."""
@@ -358,14 +432,6 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         note = f"// {_wrapped(phase.note, '// ')}\n" if phase.note else ""
         self._methods.insert(place, note + _method("void", phase.name, parameters, lines))
         return f"{phase.name}({', '.join(name for _, name in given)});"
-
-    def _taken(self, body: Sequence[Node], queued: Iterable[Buffer]) -> list[str]:
-        """Buffers at the beginning of a step: new ones that it fills, others as the step before left them."""
-        return [f"LocalTensor<{item.ctype}> {_taking(item, self._fills(body, item))}" for item in queued]
-
-    def _given(self, body: Sequence[Node], queued: Iterable[Buffer]) -> list[str]:
-        """Buffers at the end of a step: what it filled goes on, what it used up becomes free."""
-        return [_giving(item, self._fills(body, item)) for item in queued]
 
     def _fills(self, body: Sequence[Node], buffer: Buffer) -> bool:
         """Whether a step makes a queue's tensor: loads for one that they fill, instructions for others."""
@@ -434,6 +500,33 @@ def _giving(buffer: Buffer, fills: bool) -> str:
     return f"{buffer.name}Queue.{'EnQue' if fills else 'FreeTensor'}({buffer.name});"
 
 
+def _nodes_of(part: Part) -> tuple[Node, ...]:
+    match part:
+        case Step():
+            return part.nodes
+        case Block():
+            return (part.node,)
+    return ()
+
+
+def _needed(lets: Sequence[Let], nodes: Sequence[Node]) -> tuple[Let, ...]:
+    """The local constants that nodes use, and those that these are made of."""
+    found: list[Let] = []
+    used = set(_free_variables(nodes))
+    for item in reversed(lets):
+        if item.var in used:
+            found.insert(0, item)
+            used |= set(_free_variables((item,)))
+    return tuple(found)
+
+
+def _called_with(call: str, name: str, value: str) -> str:
+    """A call whose argument of a name is another value."""
+    function, _, arguments = call.removesuffix(");").partition("(")
+    given = (value if item == name else item for item in arguments.split(", "))
+    return f"{function}({', '.join(given)});"
+
+
 def _buffers_of(nodes: Iterable[Node]) -> list[Buffer]:
     found = (item.buffer for node in flat(nodes) for _, item in accesses(node))
     return list(dict.fromkeys(found))
@@ -468,15 +561,16 @@ def _copy(node: Copy) -> list[str]:
     """DataCopyPad takes any length; lines of several rows are gaps apart."""
     ctype = node.slice.ctype
     length = f"static_cast<uint32_t>({node.count.cpp(Side.DEVICE, 2)} * sizeof({ctype}))"
-    rows, gap = "1", "0"
+    rows, gap, blocks = "1", "0", "0"
     if node.rows != Int(1):
         rows = f"static_cast<uint16_t>({node.rows.cpp()})"
         gap = f"static_cast<uint32_t>({(node.apart - node.count).cpp(Side.DEVICE, 2)} * sizeof({ctype}))"
+        blocks = _as(node.skipped_blocks, U32)
     region, place = _region(node.region), _slice(node.slice)
     if not node.is_load:
-        run = f"DataCopyExtParams{{{rows}, {length}, 0, {gap}, 0}}"
+        run = f"DataCopyExtParams{{{rows}, {length}, {blocks}, {gap}, 0}}"
         return _call_lines("DataCopyPad", [f"{region}, {place}", run])
-    run = f"DataCopyExtParams{{{rows}, {length}, {gap}, 0, 0}}"
+    run = f"DataCopyExtParams{{{rows}, {length}, {gap}, {blocks}, 0}}"
     padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
     if node.zeros != Int(0):
         padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {_as(node.zeros, 'uint8_t')}, 0}}"
@@ -538,7 +632,7 @@ def _operand(item: Operand) -> str:
     match item:
         case Slice():
             return _slice(item)
-        case SliceList() | Enumerator():
+        case SliceList() | Enumerator() | Number():
             return item.name
         case Fields(is_short=True):
             return _short(item)
@@ -560,6 +654,11 @@ def _as(value: Expr, ctype: str) -> str:
     if ctype == U64 or (ctype == U32 and is_narrow(value)):
         return value.cpp()
     return f"static_cast<{ctype}>({value.cpp()})"
+
+
+def _float(value: float) -> str:
+    sign = "-" if value < 0 else ""
+    return f"{sign}__builtin_inff()" if math.isinf(value) else f"{value!r}f"
 
 
 def _slice(item: Slice) -> str:

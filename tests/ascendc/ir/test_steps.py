@@ -253,7 +253,8 @@ def test_a_loop_is_met_as_often_as_it_turns(columns: int) -> None:
             assert inside
             loads.append((times, node.count.evaluate(values)))
 
-    walk(kernel.body, known_values(kernel, {"n": 1, "m": columns}), visit, columns - 1)
+    known, _ = known_values(kernel, {"n": 1, "m": columns}, 48)
+    walk(kernel, known, visit, columns - 1)
     assert sum(times for times, _ in loads) == -(-columns // 2048)
     assert sum(times * count for times, count in loads) == columns
 
@@ -267,13 +268,13 @@ def test_a_walk_leaves_out_what_a_tile_does_not_do() -> None:
         assert times > 0
         met.append(node)
 
-    known = known_values(kernel, {"n": 1, "m": 100})
-    walk(kernel.body, known, visit, 99)
+    known, _ = known_values(kernel, {"n": 1, "m": 100}, 48)
+    walk(kernel, known, visit, 99)
     assert {type(node) for node in met} > {Copy, Let}
     everything = len(met)
     met.clear()
     loops = frozenset(id(node) for node in kernel.nodes if isinstance(node, For) and not node.cores)
-    walk(kernel.body, known, visit, 99, without=loops)
+    walk(kernel, known, visit, 99, without=loops)
     assert 0 < len(met) < everything
     assert not any(isinstance(node, Copy) for node in met)
 
@@ -281,7 +282,7 @@ def test_a_walk_leaves_out_what_a_tile_does_not_do() -> None:
 def test_elements_read_as_another_type() -> None:
     kernel = _triangle(width=1)
     (fill,) = (node for node in kernel.nodes if isinstance(node, Instruction))
-    (target,) = (item for _, item in fill.slices())
+    (target,) = (item for _, item in fill.slices)
     assert (target.buffer.ctype, target.ctype) == ("uint8_t", "uint16_t")
     assert read_as("half", target).ctype == "half"
 

@@ -12,11 +12,24 @@ from hypothesis import strategies as st
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.builder import Builder, at
+from evokernel_core.ascendc.ir.builder import Builder, at, clear_behind, strides
 from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, ceil_div, expr, least
+from evokernel_core.ascendc.ir.expr import (
+    U32,
+    U64,
+    Constant,
+    CoreCount,
+    Expr,
+    Int,
+    Size,
+    ceil_div,
+    expr,
+    least,
+)
 from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel, Number
+from evokernel_core.ascendc.ir.tile import known_values
+from evokernel_core.ascendc.print.vector_kernel import stage_text
 from evokernel_core.ascendc.shapes.sizes import extent
 
 TILE = Constant("TILE", 256, "elements")
@@ -202,3 +215,81 @@ def test_a_broken_rule_is_named_with_its_place(legal: Kernel, illegal: Kernel, r
     found = list(broken_rules(illegal, chip, sizes))
     assert rule in {item.rule for item in found}
     assert all(item.place and item.reason.endswith(".") for item in found)
+
+
+def spread(columns: int, stages: int = 2) -> Kernel:
+    """y = x + 1 for rows of x [n, columns], each a pitch of whole repeats apart; a core has equal tiles."""
+    wide, high = Constant("COLUMNS", columns), Constant("ROWS", 8, "most of a tile")
+    pitch = Constant("PITCH", -(-columns // 64) * 64)
+    k = Builder("One more, with rows apart.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    rows = k.param("rows", Size(extent("n")))
+    k.require(rows, ">=", 1)
+    share = k.param("share", ceil_div(rows, CoreCount()), "rows of a core")
+    tall = k.param("tall", ceil_div(share, ceil_div(share, high)), ctype=U32)
+    source, result = (Buffer(name, "float", 4, high * pitch, stages) for name in ("source", "result"))
+    ones = Buffer("ones", "float", 4, Constant("EIGHT", 8), cleared=True)
+    k.call("Adds", ones, ones, Number("STEP", 1.0, "of each"), 8, repeats=1)
+    with k.cores("tile", k.param("tiles", ceil_div(rows, tall))) as tile:
+        first = k.let("first", tile * tall, U64)
+        left = k.let("left", rows - first, U64)
+        count = k.let("count", least(left, tall))
+        k.load(source, x, first * wide, wide, rows=count, apart=wide, pitch=pitch)
+        with k.section("Clear"):
+            clear_behind(k, source, wide, count, pitch)
+        steps = strides("BinaryRepeatParams", 1, 1, 0, 8, 8, 0)
+        times = Converted(ceil_div(count * pitch, 64), "uint8_t")
+        k.call("Add", result, source, ones, 64, times, steps, repeats=ceil_div(count * pitch, 64))
+        k.store(y, first * wide, result, wide, rows=count, apart=wide, pitch=pitch)
+    return k.kernel()
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 64), (100, 13), (1000, 70), (49, 200)])
+@pytest.mark.parametrize("stages", [1, 2])
+def test_rows_a_pitch_apart(rows: int, columns: int, stages: int, on_kernel: Any, chip: Any) -> None:
+    kernel = spread(columns, stages)
+    assert not list(broken_rules(kernel, chip, {"n": rows}))
+    x = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+    np.testing.assert_array_equal(on_kernel(kernel, x), x + 1)
+
+
+def test_a_load_travels_while_the_turn_before_is_computed(builder: Any) -> None:
+    """Only where there is a buffer for both, which then is a queue of that depth."""
+    graph = builder()
+    node = graph.call("relu.default", graph.input("x", ("n",)), shape=("n",))
+    task = graph.task(node, symbols={"n": 4})
+    ahead, behind = (stage_text(spread(70, stages), task, "rows").kernel for stages in (2, 1))
+    assert "CopyIn(tile + GetBlockNum());" in ahead
+    assert "TQue<TPosition::VECIN, 2> sourceQueue;" in ahead
+    assert "GetBlockNum());" not in behind
+    assert "TQue<TPosition::VECIN, 1> sourceQueue;" in behind
+
+
+def test_the_number_of_cores_is_the_chips(chip: Any) -> None:
+    known, unmet = known_values(spread(64), {"n": 1000}, 10)
+    assert (known["tiling.share"], known["tiling.tall"], known["tiling.tiles"]) == (100, 8, 125)
+    assert unmet is None
+    assert known_values(spread(64), {"n": 0}, 10)[1] is not None
+    (broken,) = broken_rules(spread(64), chip, {"n": 0})
+    assert (broken.rule, broken.place) == ("tiling", "ComputeTiling")
+
+
+def test_what_queues_hand_over_is_not_cleared(chip: Any) -> None:
+    k = Builder("A copy.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    run = Buffer("run", "float", 4, TILE, 2, cleared=True)
+    with k.cores("tile", k.param("tiles", Size(extent("n")))) as tile:
+        k.load(run, x, tile * TILE, TILE)
+        k.store(y, tile * TILE, run, TILE)
+    assert [item.rule for item in broken_rules(k.kernel(), chip, {"n": 3})] == ["queue-cleared"]
+
+
+@pytest.mark.parametrize(("pitch", "rule"), [(20, "alignment"), (8, "parameter-limit")])
+def test_rows_lie_whole_blocks_apart(pitch: int, rule: str, chip: Any) -> None:
+    k = Builder("A copy.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    run = Buffer("run", "float", 4, TILE, 2)
+    with k.cores("tile", k.param("tiles", Size(extent("n")))) as tile:
+        k.load(run, x, tile * 20, 10, rows=2, apart=10, pitch=pitch)
+        k.store(y, tile * 20, run, 10, rows=2, apart=10, pitch=pitch)
+    assert {item.rule for item in broken_rules(k.kernel(), chip, {"n": 3})} == {rule}
