@@ -9,7 +9,18 @@ import pytest
 
 from evokernel_core.ascendc.ir.builder import Builder, Place, at, strides
 from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Index, Int, Size, ceil_div, least
+from evokernel_core.ascendc.ir.expr import (
+    U32,
+    U64,
+    Constant,
+    CoreCount,
+    Expr,
+    Index,
+    Int,
+    Size,
+    ceil_div,
+    least,
+)
 from evokernel_core.ascendc.ir.legality import broken_rules
 from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Fields, Kernel
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -51,24 +62,30 @@ class Rows:
             k.call(key, *places, count, Converted(rows, "uint8_t"), step, repeats=rows)
 
 
-def softmax(columns: int, most: int) -> Kernel:
-    """Of n rows; ``most`` in a tile."""
+def softmax(columns: int, most: int, stages: int = 2) -> Kernel:
+    """Of n rows; ``most`` in a tile, of whose results there are so many stages."""
     length, high = Constant("COLUMNS", columns), Constant("ROWS", most)
-    pitch = Constant("PITCH", -(-columns // 8) * 8, "elements from row to row in the unified buffer")
+    blocks = -(-columns // 8)
+    # Rows that are a multiple of the banks apart would meet the same one: a block lies between them.
+    pitch = Constant("PITCH", (blocks + (blocks % 8 == 0)) * 8, "elements from row to row")
+    behind = Constant("BEHIND", -columns % 8, "zeros of a row's last block")
     k = Builder("Softmax of rows, several whole ones in a tile.")
     x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
     rows = k.param("rows", Size(extent("n")))
     k.require(rows, ">=", 1)
-    taken, made = (Buffer(name, "float", 4, high * pitch, 2) for name in ("taken", "made"))
+    share = k.param("share", ceil_div(rows, CoreCount()), "rows of a core")
+    tall = k.param("tall", ceil_div(share, ceil_div(share, high)), "rows of its tiles, which are equal", U32)
+    taken = Buffer("taken", "float", 4, high * pitch, 2)
+    made = Buffer("made", "float", 4, high * pitch, stages)
     values, ones = (Buffer(name, "float", 4, ceil_div(high, BLOCK) * BLOCK) for name in ("values", "ones"))
     work = Rows(k, high, length, pitch)
     for buffer, value in ((values, 0), (ones, 1)):
         k.call("Duplicate", buffer, Converted(Int(value), "float"), buffer.elements, repeats=1)
-    with k.cores("tile", k.param("tiles", ceil_div(rows, high))) as tile:
-        first = k.let("first", tile * high, U64)
+    with k.cores("tile", k.param("tiles", ceil_div(rows, tall))) as tile:
+        first = k.let("first", tile * tall, U64)
         left = k.let("left", rows - first, U64)
-        count = k.let("count", least(left, high))
-        k.load(taken, x, first * length, length, rows=count, apart=length, zeros=pitch - length)
+        count = k.let("count", least(left, tall))
+        k.load(taken, x, first * length, length, rows=count, apart=length, zeros=behind, pitch=pitch)
         with k.section("MaxRows"):
             work.reduce("Max", values, taken, count)
         with k.section("SubRows"):
@@ -80,7 +97,7 @@ def softmax(columns: int, most: int) -> Kernel:
         k.call("Div", values, ones, values, count, repeats=1)
         with k.section("MulRows"):
             work.spread("Mul", made, taken, values, count)
-        k.store(y, first * length, made, length, rows=count, apart=length)
+        k.store(y, first * length, made, length, rows=count, apart=length, pitch=pitch)
     return k.kernel()
 
 
