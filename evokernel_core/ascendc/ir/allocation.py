@@ -1,11 +1,13 @@
-"""Where the buffers of a kernel lie: which are queues, in which direction, and how much memory all take."""
+"""Where buffers lie: which are queues, which share memory with others, and how much all take."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from functools import lru_cache
 
-from evokernel_core.ascendc.ir.nodes import Buffer, Copy, Kernel, accesses
+from evokernel_core.ascendc.ir.lifetimes import lives
+from evokernel_core.ascendc.ir.nodes import Buffer, Copy, Instruction, Kernel, accesses
 from evokernel_core.twin.chip import Chip
 
 
@@ -34,7 +36,38 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
 
 def bytes_of(kernel: Kernel) -> int:
     """Bytes of the unified buffer that the kernel takes, all stages together."""
-    return sum(buffer.stages * buffer.bytes for buffer in kernel.buffers)
+    lies_in = homes(kernel)
+    return sum(buffer.stages * buffer.bytes for buffer in kernel.buffers if lies_in[buffer] == buffer)
+
+
+@lru_cache(maxsize=64)
+def homes(kernel: Kernel) -> dict[Buffer, Buffer]:
+    """For each buffer the one in whose memory it lies: itself, or a larger one whose life is another. Only
+    what the vector unit alone works on may lie so, since it takes its instructions in order."""
+    found = {buffer: buffer for buffer in kernel.buffers}
+    known, movable = lives(kernel), _on_vectors(kernel)
+    guests: dict[Buffer, list[tuple[int, int]]] = {}
+    for buffer in sorted(movable, key=lambda item: -item.bytes):
+        mine = known[buffer]
+        home = next((item for item, others in guests.items() if not _meets(mine, others)), buffer)
+        found[buffer] = home
+        guests.setdefault(home, []).append(mine)
+    return found
+
+
+def _on_vectors(kernel: Kernel) -> list[Buffer]:
+    """The buffers that only vector instructions work on, and nothing clears before."""
+    elsewhere = {
+        item.buffer
+        for node in kernel.nodes
+        if not isinstance(node, Instruction)
+        for _, item in accesses(node)
+    }
+    return [item for item in kernel.buffers if item not in elsewhere and not item.cleared]
+
+
+def _meets(life: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    return any(life[0] <= last and first <= life[1] for first, last in others)
 
 
 def written(kernel: Kernel) -> frozenset[Buffer]:

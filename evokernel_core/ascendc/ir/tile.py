@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping
 from functools import lru_cache
 
-from attrs import frozen
+from attrs import define
 
 from evokernel_core.ascendc.ir.expr import CORES, Expr, Param, Var, compared
 from evokernel_core.ascendc.ir.nodes import For, If, Kernel, Let, Node, Require, Section, expressions_of, flat
@@ -58,7 +58,7 @@ def _variables(item: Expr) -> set[Var]:
     return {part for part in item.walk() if isinstance(part, Var)}
 
 
-@frozen
+@define
 class _Walk:
     """``tile``: the number of the tile; ``turn``: see ``walk``. ``values`` change as the walk goes on; names
     that two loops give to their constants are given anew by each."""
@@ -93,13 +93,15 @@ class _Walk:
             return
         turns = node.end.evaluate(values)
         last = turns - 1 - self.turn
-        met = [(turns - 1, self.turn), (1, last)]
-        if turns > 2 and id(node) in self.uneven:
+        met, uneven = [(turns - 1, self.turn), (1, last)], self.uneven
+        if turns > 2 and id(node) in uneven:
             met = [(1, self.turn), (turns - 2, 1), (1, last)]
+            self.uneven = frozenset()  # loops in it are met in two ways, so that a walk stays short
         for number, place in met:
             if number > 0 and turns > 0:
                 values[name] = place
                 self.go(node.body, times * number, inside)
+        self.uneven = uneven
 
 
 def known_values(

@@ -219,6 +219,7 @@ class _Printer:
         self._kernel = kernel
         self._name = name
         self._uses = allocation.uses(kernel)
+        self._homes = allocation.homes(kernel)
         self._order = {var: place for place, var in enumerate(kernel.variables())}
         self._methods: list[str] = []
         self._used: Counter[str] = Counter()
@@ -283,10 +284,15 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         for buffer, use in self._uses.items():
             size = f"{buffer.elements.cpp(Side.DEVICE, 2)} * sizeof({buffer.ctype})"
             if use is Use.SCRATCH:
-                lines.append(f"pipe->InitBuffer({buffer.name}Buffer, {size});")
-                lines.append(f"{buffer.name} = {buffer.name}Buffer.Get<{buffer.ctype}>();")
+                if self._homes[buffer] == buffer:
+                    lines.append(f"pipe->InitBuffer({buffer.name}Buffer, {size});")
             else:
                 lines.append(f"pipe->InitBuffer({buffer.name}Queue, {buffer.stages}, {size});")
+        for buffer, use in self._uses.items():
+            if use is Use.SCRATCH:
+                home = self._homes[buffer]
+                note = "" if home == buffer else _comment("while nothing else lies there")
+                lines.append(f"{buffer.name} = {home.name}Buffer.Get<{buffer.ctype}>();{note}")
         for buffer in self._uses:
             if buffer.cleared:
                 words = buffer.bytes // 4
@@ -297,6 +303,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
         for buffer, use in self._uses.items():
+            if self._homes[buffer] != buffer:
+                continue
             suffix = "Buffer" if use is Use.SCRATCH else "Queue"
             name = use.value.replace(", 1>", f", {buffer.stages}>") if buffer in self._fetched else use.value
             lines.append(f"{name} {buffer.name}{suffix};")

@@ -41,9 +41,8 @@ class ArgSchedule(Settings):
 def schedules() -> Iterator[ArgSchedule]:
     """Schedules to choose the first one from."""
     for lanes in (64, 128, 256, 512, 1024, 1536, 2048, 4096, 5120):
-        most = 1 << (_MOST_ELEMENTS // lanes).bit_length() - 1
-        for steps in {most, max(1, most // 2)}:
-            yield ArgSchedule("lanes", lanes, steps)
+        yield ArgSchedule("lanes", lanes, 1 << (_MOST_ELEMENTS // lanes).bit_length() - 1)
+    yield ArgSchedule("lanes", 4096, 1)
     for rows, elements in ((64, 4096), (64, 8192), (64, 12288), (64, 16384), (128, 8192)):
         yield ArgSchedule("short", rows=rows, elements=elements)
         yield ArgSchedule("short", rows=rows, elements=elements, chunked=True)
