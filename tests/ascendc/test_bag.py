@@ -140,3 +140,19 @@ def test_gradients_of_a_table(builder: Any, on_twin: Any, padding: int) -> None:
             expected[padding] = 0
         (got,) = on_twin(task, {"g": values, "i": places}, sizes={"a": a, "k": 3})
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_bag_whose_own_figures_are_empty_is_authored(builder: Any, on_twin: Any) -> None:
+    """PyTorch leaves the figures of a gradient empty where none is asked for; nobody reads them."""
+    b = builder()
+    table, index = b.input("table", ("r", "d"), "float32"), b.input("i", ("n",), "int64")
+    starts = b.input("o", ("b",), "int64")
+    figures = [TensorSpec((0,), "int64"), TensorSpec(("b",), "int64"), TensorSpec((0,), "int64")]
+    outputs = [TensorSpec(("b", "d"), "float32"), *figures]
+    found = b.calls(OWN, table, index, starts, False, 0, False, None, False, -1, outputs=outputs)
+    task = b.task(found, symbols={"r": 20, "d": 40, "n": 60, "b": 9})
+    values, chosen = RANDOM.normal(size=(20, 40)).astype(np.float32), RANDOM.integers(0, 20, 60)
+    offsets = np.sort(RANDOM.integers(0, 60, 9))
+    offsets[0] = 0
+    (got,) = on_twin(task, {"table": values, "i": chosen, "o": offsets})
+    np.testing.assert_allclose(got, bags(values, chosen, [*offsets, 60], "sum"), rtol=1e-5, atol=1e-5)

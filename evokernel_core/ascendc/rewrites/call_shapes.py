@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from attrs import frozen
 
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
+from evokernel_core.domain.graph import Arg, Graph, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.operations import Operation, operations
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import TensorSpec, evaluate_dim
@@ -110,8 +110,8 @@ def check_calls(task: KernelTask) -> None:
     specs = dict(_values(task))
     shapes = {ref: spec.sizes(task.sizes) for ref, spec in specs.items()}
     masks = frozenset(ref for ref, spec in specs.items() if spec.dtype in ("bool", "uint8"))
+    _check_elements(task.graph, shapes)
     for node in task.graph.nodes:
-        _check_elements(node, shapes)
         operation = operations().get(node.op)
         if operation is not None:
             _check(_Call(node, operation, shapes, masks, task.sizes))
@@ -124,12 +124,14 @@ def _values(task: KernelTask) -> Iterator[tuple[ValueRef, TensorSpec]]:
         yield from ((ValueRef(node.name, index), spec) for index, spec in enumerate(node.outputs))
 
 
-def _check_elements(node: Node, shapes: Mapping[ValueRef, Shape]) -> None:
-    results = (ValueRef(node.name, index) for index in range(len(node.outputs)))
-    for ref in (*node.operands(), *results):
+def _check_elements(graph: Graph, shapes: Mapping[ValueRef, Shape]) -> None:
+    """A result that nobody reads may be empty, as a bag's own figures are where no gradient is asked for."""
+    ops = {node.name: node.op for node in graph.nodes}
+    read = [(ref, node.op) for node in graph.nodes for ref in node.operands()]
+    for ref, op in [*read, *((ref, ops.get(ref.name, "The task")) for ref in graph.outputs)]:
         if 0 in shapes[ref]:
             raise PlanError(
-                f"{node.op} of tensors without elements is not covered: {ref.name} has the shape "
+                f"{op} of tensors without elements is not covered: {ref.name} has the shape "
                 f"{list(shapes[ref])}."
             )
 
