@@ -107,6 +107,14 @@ def test_rows_of_large_tensors_are_owned(builder: Any, chip: Any) -> None:
     assert initial(task, chip).setting("owned", False)
 
 
+def test_elements_of_long_rows_are_put_in_tiles(builder: Any, chip: Any) -> None:
+    """Copies would move every element of the rows by itself."""
+    b = builder()
+    x, index, v = b.input("x", (186, 17903)), b.input("index", (186, 32), "int32"), b.input("v", (186, 32))
+    task = b.task(b.call("scatter_add.default", x, 1, index, v, shape=(186, 17903)))
+    assert initial(task, chip).setting("picks", False)
+
+
 def test_long_rows_are_put_in_parts(builder: Any, chip: Any, on_twin: Any) -> None:
     b = builder()
     x, index, values = b.input("x", (2, 40000)), b.input("i", (2, 3000), "int64"), b.input("v", (2, 3000))

@@ -7,22 +7,32 @@ from enum import Enum
 from functools import lru_cache
 
 from evokernel_core.ascendc.ir.lifetimes import lives
-from evokernel_core.ascendc.ir.nodes import Buffer, Copy, Instruction, Kernel, accesses
+from evokernel_core.ascendc.ir.nodes import Buffer, Copy, Get, Instruction, Kernel, Put, accesses
 from evokernel_core.twin.chip import Chip
 
 
 class Use(Enum):
-    """Who writes and who reads a buffer; the value is the class of AscendC that it is printed as."""
+    """Who writes and who reads a buffer: a queue is filled by loads (``input``), emptied by stores
+    (``output``), or both (``through``); ``numbers`` are read or written by the scalar unit, ``scratch`` by
+    instructions alone."""
 
-    INPUT = "TQue<TPosition::VECIN, 1>"
-    OUTPUT = "TQue<TPosition::VECOUT, 1>"
-    THROUGH = "TQueBind<TPosition::VECIN, TPosition::VECOUT, 1>"
-    SCRATCH = "TBuf<TPosition::VECCALC>"
+    INPUT = "input"
+    OUTPUT = "output"
+    THROUGH = "through"
+    NUMBERS = "numbers"
+    SCRATCH = "scratch"
+
+    @property
+    def is_queue(self) -> bool:
+        return self not in (Use.NUMBERS, Use.SCRATCH)
 
 
 @lru_cache(maxsize=64)
 def uses(kernel: Kernel) -> dict[Buffer, Use]:
     """Every buffer's use, in the order of first use: a queue where copies fill or empty it."""
+    numbers = {
+        item.buffer for node in kernel.nodes if isinstance(node, (Get, Put)) for _, item in accesses(node)
+    }
     loaded: set[Buffer] = set()
     stored: set[Buffer] = set()
     for node in kernel.nodes:
@@ -30,7 +40,10 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
             (loaded if node.is_load else stored).add(node.slice.buffer)
     by_copies = {(True, False): Use.INPUT, (False, True): Use.OUTPUT, (True, True): Use.THROUGH}
     return {
-        buffer: by_copies.get((buffer in loaded, buffer in stored), Use.SCRATCH) for buffer in kernel.buffers
+        buffer: Use.NUMBERS
+        if buffer in numbers
+        else by_copies.get((buffer in loaded, buffer in stored), Use.SCRATCH)
+        for buffer in kernel.buffers
     }
 
 

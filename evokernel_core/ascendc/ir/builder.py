@@ -36,17 +36,21 @@ from evokernel_core.ascendc.ir.expr import (
 )
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Atomic,
     Buffer,
     Converted,
     Copy,
+    Fence,
     Fields,
     For,
+    Get,
     If,
     Instruction,
     Kernel,
     Let,
     Node,
     Operand,
+    Put,
     Region,
     Require,
     Role,
@@ -111,6 +115,20 @@ class Builder:
         var = Var(name, ctype)
         self._add(Let(var, expr(value)))
         return var
+
+    def get(self, name: str, source: Slice, likely: Index, ctype: str) -> Var:
+        """A local constant that the scalar unit reads from a buffer; estimates take it for ``likely``."""
+        var = Var(name, ctype)
+        self._add(Get(var, source, expr(likely)))
+        return var
+
+    def put(self, target: Slice, value: Index) -> None:
+        """The scalar unit writes an element of a buffer."""
+        self._add(Put(target, expr(value)))
+
+    def fence(self) -> None:
+        """Stores behind it wait for those in front of it."""
+        self._add(Fence())
 
     def lanes(self, name: str, value: Expr) -> Var:
         """A mask of 64 lanes, for instructions that take repeats."""
@@ -201,11 +219,18 @@ class Builder:
         self._add(Section(name, tuple(body), note))
 
     @contextmanager
-    def when(self, left: Index, sign: str, right: Index) -> Iterator[None]:
-        """Nodes where ``left sign right`` holds."""
+    def atomic(self, kind: str, ctype: str) -> Iterator[None]:
+        """Stores that combine with what is there (see Atomic)."""
         with self._block() as body:
             yield
-        self._add(If(expr(left), sign, expr(right), tuple(body)))
+        self._add(Atomic(kind, ctype, tuple(body)))
+
+    @contextmanager
+    def when(self, left: Index, sign: str, right: Index, *, share: Index = 1) -> Iterator[None]:
+        """Nodes where ``left sign right`` holds, once in ``share`` times where estimates cannot know."""
+        with self._block() as body:
+            yield
+        self._add(If(expr(left), sign, expr(right), tuple(body), share=expr(share)))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:

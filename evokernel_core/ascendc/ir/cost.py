@@ -14,7 +14,18 @@ from attrs import define, field
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.nodes import Buffer, Copy, For, Instruction, Kernel, Let, Node, flat
+from evokernel_core.ascendc.ir.nodes import (
+    Buffer,
+    Copy,
+    Fence,
+    Get,
+    Instruction,
+    Kernel,
+    Let,
+    Node,
+    Put,
+    flat,
+)
 from evokernel_core.ascendc.ir.steps import pipelines
 from evokernel_core.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
@@ -29,7 +40,7 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     tiles = kernel.tiles.end.evaluate(known)
     chosen = samples(kernel, known)
     used = allocation.uses(kernel)
-    ledger = _Ledger(chip, frozenset(map(id, pipelines(kernel))))
+    ledger = _Ledger(chip, used, frozenset(id(node) for _, node in pipelines(kernel)))
     counted = [ledger.tile(kernel, known, number) for number in chosen]
     ledger.compare_places(kernel, known)
     bound = Use.THROUGH in used.values()
@@ -42,20 +53,25 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
 
 @define
 class _Counted:
-    """What one tile does: its copies with how often, how many rows and how many bytes in each; vector cycles;
-    turns of loops that hand buffers over."""
+    """What one tile does: its copies with how often, how many rows, how many bytes in each and from each to
+    the next; cycles of the vector unit, of the scalar unit, and of stores that wait for others; how often
+    buffers are handed over."""
 
-    copies: list[tuple[Copy, int, int, int]] = field(factory=list)
+    copies: list[tuple[Copy, float, int, int, int]] = field(factory=list)
     vector: float = 0.0
-    turns: int = 0
+    scalar: float = 0.0
+    fenced: float = 0.0
+    turns: float = 0
 
 
 @define
 class _Ledger:
-    """Adds up what tiles do. ``piped``: the loops that hand buffers over; ``places``: for each copy the bytes
-    at which its rows begin, in all tiles and turns that were met; both by the node's identity."""
+    """Adds up what tiles do. ``piped``: the nodes that begin the loads of a hand-over; ``places``: for each
+    copy the bytes at which its rows begin, in all tiles and turns that were met; both by the node's
+    identity."""
 
     chip: Chip
+    used: Mapping[Buffer, Use]
     piped: frozenset[int]
     places: dict[int, list[int]] = field(factory=dict)
 
@@ -63,23 +79,41 @@ class _Ledger:
         """What a tile does."""
         found = _Counted()
 
-        def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
-            if isinstance(node, For) and id(node) in self.piped:
-                found.turns += 1 if node.cores else times * node.end.evaluate(values)
-            elif isinstance(node, Instruction) and inside:
+        def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
+            if not inside:
+                return
+            if id(node) in self.piped:
+                found.turns += times
+            if isinstance(node, Instruction):
                 found.vector += times * cycles(node, values, self.chip)
-            elif isinstance(node, Copy) and inside:
+                found.scalar += times * self.chip.scalar.issue_cycles
+            elif isinstance(node, Copy):
                 width = self._placed(node, values)
-                length = node.count.evaluate(values) * width
-                found.copies.append((node, times, node.rows.evaluate(values), length))
+                rows, length = node.rows.evaluate(values), node.count.evaluate(values) * width
+                apart = node.apart.evaluate(values) * width
+                found.copies.append((node, times, rows, length, apart))
+                found.scalar += times * self._scalar(node, rows * length)
+            elif isinstance(node, (Get, Put)):
+                found.scalar += times * self.chip.scalar.local_access_cycles
+            elif isinstance(node, Fence):
+                found.fenced += times * (self.chip.mte.store_latency_cycles + self.chip.mte.min_copy_cycles)
 
         walk(kernel, known, visit, number)
         return found
 
+    def _scalar(self, node: Copy, length: int) -> float:
+        """Cycles of the scalar unit for a copy: it waits for those of what it reads or has written."""
+        mte, issued = self.chip.mte, self.chip.scalar.issue_cycles
+        if self.used[node.slice.buffer] is not Use.NUMBERS:
+            return issued
+        if node.is_load:
+            return issued + mte.load_latency_cycles + length / mte.load_bytes_per_cycle
+        return issued + mte.store_latency_cycles + length / mte.store_bytes_per_cycle
+
     def compare_places(self, kernel: Kernel, known: Mapping[str, int]) -> None:
         """Notes where the copies of another tile, and of other turns, begin."""
 
-        def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+        def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
             if isinstance(node, Copy) and inside:
                 self._placed(node, values)
 
@@ -97,12 +131,16 @@ class _Ledger:
     def priced(self, item: _Counted, *, bound: bool) -> Tile:
         """A tile as the time model takes it."""
         bursts = [
-            (node.is_load, Burst(times, rows, length, grain_of(self.places[id(node)])))
-            for node, times, rows, length in item.copies
+            (
+                node.is_load,
+                Burst(times, rows, length, grain_of(self.places[id(node)]), dense=apart == length),
+            )
+            for node, times, rows, length, apart in item.copies
         ]
         loads = tuple(burst for is_load, burst in bursts if is_load)
         stores = tuple(burst for is_load, burst in bursts if not is_load)
-        return Tile(loads, stores, item.vector, bound=bound, turns=max(1, item.turns))
+        turns = max(1, item.turns)
+        return Tile(loads, stores, item.vector, bound, turns, item.scalar, item.fenced)
 
 
 def _idle(kernel: Kernel) -> frozenset[int]:
@@ -110,7 +148,8 @@ def _idle(kernel: Kernel) -> frozenset[int]:
     return frozenset(
         id(node)
         for node in kernel.nodes
-        if not isinstance(node, (Copy, Let)) and not any(isinstance(item, Copy) for item in flat((node,)))
+        if not isinstance(node, (Copy, Let, Get))
+        and not any(isinstance(item, Copy) for item in flat((node,)))
     )
 
 

@@ -259,6 +259,7 @@ class Function:
     parameters: tuple[Var, ...]
     result: Expr
     note: str = ""
+    ctype: str = U32
 
     def __call__(self, *arguments: Index) -> Expr:
         return Call(self, tuple(map(expr, arguments)))

@@ -75,7 +75,7 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
         return
     broken: list[Broken] = []
 
-    def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+    def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
         if isinstance(node, Instruction):
             broken.extend(_instruction(node, values))
         elif isinstance(node, Copy):
@@ -99,7 +99,7 @@ def _buffers(kernel: Kernel) -> Iterator[Broken]:
     written = allocation.written(kernel)
     read = {item.buffer for node in kernel.nodes for writes, item in accesses(node) if not writes}
     for buffer, use in allocation.uses(kernel).items():
-        if buffer.stages > MOST_STAGES or buffer.stages < 1 or (use is Use.SCRATCH and buffer.stages > 1):
+        if buffer.stages > MOST_STAGES or buffer.stages < 1 or (not use.is_queue and buffer.stages > 1):
             reason = f"{buffer.stages} stages are not from 1 to {MOST_STAGES}, or nothing copies the buffer."
             yield Broken("queue-stages", buffer.name, reason)
         if buffer.cleared and use is not Use.SCRATCH:

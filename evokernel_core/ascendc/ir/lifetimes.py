@@ -11,7 +11,17 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.ir.nodes import Buffer, For, If, Instruction, Kernel, Node, Section, accesses
+from evokernel_core.ascendc.ir.nodes import (
+    Atomic,
+    Buffer,
+    For,
+    If,
+    Instruction,
+    Kernel,
+    Node,
+    Section,
+    accesses,
+)
 from evokernel_core.twin.api import api_row
 
 
@@ -42,13 +52,13 @@ class _Order:
             self.count += 1
             for buffer, fills in _touched(node):
                 self.accesses.setdefault(buffer, []).append((place, fills))
-            if isinstance(node, (For, If, Section)):
+            if isinstance(node, (For, If, Section, Atomic)):
                 self._enter(node, place)
 
-    def _enter(self, node: For | If | Section, place: int) -> None:
+    def _enter(self, node: For | If | Section | Atomic, place: int) -> None:
         for body in node.bodies:
             self.add(body)
-        if not isinstance(node, Section):
+        if isinstance(node, (For, If)):
             self.blocks.append(Span(place, self.count, isinstance(node, For)))
 
 

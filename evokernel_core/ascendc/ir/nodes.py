@@ -160,6 +160,28 @@ class Let:
 
 
 @frozen
+class Get:
+    """A local constant that the scalar unit reads from a buffer. ``likely``: what estimates take it for."""
+
+    var: Var
+    source: Slice
+    likely: Expr
+
+
+@frozen
+class Put:
+    """The scalar unit writes one element of a buffer."""
+
+    target: Slice
+    value: Expr
+
+
+@frozen
+class Fence:
+    """Stores behind it begin when those in front of it have ended."""
+
+
+@frozen
 class Copy:
     """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
     from each other, and the unified buffer, where each begins ``pitch`` elements behind the one before, or at
@@ -240,13 +262,15 @@ class For:
 
 @frozen
 class If:
-    """``then`` where ``left sign right`` holds, else ``otherwise``."""
+    """``then`` where ``left sign right`` holds, else ``otherwise``. ``share``: of how many times estimates
+    take it to hold once, where it depends on numbers that they do not know."""
 
     left: Expr
     sign: str
     right: Expr
     then: tuple[Node, ...]
     otherwise: tuple[Node, ...] = ()
+    share: Expr = field(factory=lambda: Int(1))
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:
@@ -270,7 +294,20 @@ class Section:
         return (self.body,)
 
 
-Node = Let | Copy | Instruction | For | If | Section
+@frozen
+class Atomic:
+    """Stores of ``body`` combine with what is there: ``kind`` is ``Add``, ``Max`` or ``Min``."""
+
+    kind: str
+    ctype: str
+    body: tuple[Node, ...]
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.body,)
+
+
+Node = Let | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic
 
 
 @frozen
@@ -324,7 +361,7 @@ class Kernel:
 
     def variables(self) -> tuple[Var, ...]:
         """Loop variables and local constants in the order of their definition."""
-        return tuple(node.var for node in self.nodes if isinstance(node, (For, Let)))
+        return tuple(node.var for node in self.nodes if isinstance(node, (For, Let, Get)))
 
     def expressions(self) -> Iterator[Expr]:
         """Every expression of the kernel and of its tiling, with what it is made of."""
@@ -341,7 +378,7 @@ def flat(nodes: Iterable[Node]) -> Iterator[Node]:
     """Every node with all that are in it."""
     for node in nodes:
         yield node
-        if isinstance(node, (For, If, Section)):
+        if isinstance(node, (For, If, Section, Atomic)):
             for body in node.bodies:
                 yield from flat(body)
 
@@ -352,6 +389,10 @@ def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
         yield node.is_load, node.slice
     elif isinstance(node, Instruction):
         yield from node.slices
+    elif isinstance(node, Get):
+        yield False, node.source
+    elif isinstance(node, Put):
+        yield True, node.target
 
 
 def expressions_of(node: Node) -> Iterator[Expr]:
@@ -361,8 +402,12 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield node.value
         case For():
             yield node.end
+        case Get():
+            yield from (node.source.offset, node.likely)
+        case Put():
+            yield from (node.target.offset, node.value)
         case If():
-            yield from (node.left, node.right)
+            yield from (node.left, node.right, node.share)
         case Copy():
             yield from (node.count, node.rows, node.apart, node.zeros, node.pitch)
             yield from (node.region.offset, node.slice.offset)

@@ -15,17 +15,22 @@ from itertools import groupby
 
 from attrs import frozen
 
+from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Atomic,
     Buffer,
     Copy,
+    Fence,
     For,
+    Get,
     If,
     Instruction,
     Kernel,
     Let,
     Node,
+    Put,
     Section,
     accesses,
     flat,
@@ -39,23 +44,31 @@ class Kind(Enum):
     LOAD = "load"
     COMPUTE = "compute"
     STORE = "store"
+    SCALAR = "scalar"
     BLOCK = "block"
 
 
 @frozen
 class Step:
-    """Consecutive nodes of one kind."""
+    """Consecutive nodes of one kind. ``waits``: the hand-overs between units in front of it (handing.py)."""
 
     kind: Kind
     nodes: tuple[Node, ...]
+    waits: tuple[str, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is no method: it makes a local constant that steps behind it see, or only waits."""
+        return isinstance(self.nodes[0], Get) or all(isinstance(node, Fence) for node in self.nodes)
 
 
 @frozen
 class Block:
-    """A loop, a section or a choice with the parts of its body, or of its two bodies."""
+    """A loop, a section, a choice or atomic stores with the parts of its body, or of its two bodies."""
 
-    node: For | Section | If
+    node: For | Section | If | Atomic
     bodies: tuple[tuple[Part, ...], ...]
+    waits: tuple[str, ...] = ()
 
 
 Part = Let | Step | Block
@@ -79,15 +92,23 @@ def kind_of(node: Node) -> Kind:
     """What a node does, with all that is in it."""
     if isinstance(node, Let):
         return Kind.COMPUTE if node.var.ctype == LANES else Kind.LET
-    inner = [item for item in flat((node,)) if isinstance(item, (Copy, Instruction))]
+    inner = [item for item in flat((node,)) if isinstance(item, _WORK)]
     kinds = {_own_kind(item) for item in inner} or {Kind.COMPUTE}
     is_tiles = isinstance(node, For) and node.cores
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
-def _own_kind(node: Copy | Instruction) -> Kind:
-    if isinstance(node, Copy):
-        return Kind.LOAD if node.is_load else Kind.STORE
+_WORK = (Copy, Instruction, Get, Put, Fence)
+
+
+def _own_kind(node: Copy | Instruction | Get | Put | Fence) -> Kind:
+    match node:
+        case Copy():
+            return Kind.LOAD if node.is_load else Kind.STORE
+        case Fence():
+            return Kind.STORE
+        case Get() | Put():
+            return Kind.SCALAR
     return Kind.COMPUTE
 
 
@@ -95,7 +116,11 @@ def parts_of(nodes: Sequence[Node]) -> tuple[Part, ...]:
     """The local constants, steps and blocks of a body."""
     found: list[Part] = []
     for kind, run in groupby(nodes, kind_of):
-        if kind is Kind.BLOCK or kind is Kind.LET:
+        if kind is Kind.SCALAR:
+            for is_get, part in groupby(run, lambda node: isinstance(node, Get)):
+                nodes = tuple(part)
+                found += [Step(kind, (node,)) for node in nodes] if is_get else [Step(kind, nodes)]
+        elif kind is Kind.BLOCK or kind is Kind.LET:
             found += [_alone(node) for node in run]
         else:
             found.append(Step(kind, tuple(run)))
@@ -105,7 +130,7 @@ def parts_of(nodes: Sequence[Node]) -> tuple[Part, ...]:
 def _alone(node: Node) -> Part:
     if isinstance(node, Let):
         return node
-    assert isinstance(node, (For, Section, If))
+    assert isinstance(node, (For, Section, If, Atomic))
     return Block(node, tuple(map(parts_of, node.bodies)))
 
 
@@ -137,7 +162,7 @@ def _touched(part: Part, used: Mapping[Buffer, Use]) -> Iterator[tuple[Buffer, b
         case Step():
             found = [(item.buffer, writes) for node in flat(part.nodes) for writes, item in accesses(node)]
             for buffer in dict.fromkeys(item for item, _ in found):
-                if used[buffer] is not Use.SCRATCH:
+                if used[buffer].is_queue:
                     filling = Kind.COMPUTE if used[buffer] is Use.OUTPUT else Kind.LOAD
                     yield buffer, part.kind is filling and (buffer, True) in found
         case Block():
@@ -151,9 +176,10 @@ def is_one_step(places: Sequence[int], parts: Sequence[Part]) -> bool:
     return len(places) == 1 and isinstance(parts[places[0]], Step)
 
 
-def pipelines(kernel: Kernel) -> tuple[For, ...]:
-    """Every loop whose turns hand buffers over: those that load in steps of their own."""
-    return tuple(_pipelines(body_parts(kernel)))
+def pipelines(kernel: Kernel) -> tuple[tuple[For, Node], ...]:
+    """Every loop whose turns hand loaded buffers over, with the node that begins the loads: in one turn a
+    part of the body fills what another part uses."""
+    return tuple(_pipelines(body_parts(kernel), allocation.uses(kernel), None))
 
 
 @lru_cache(maxsize=64)
@@ -162,13 +188,21 @@ def body_parts(kernel: Kernel) -> tuple[Part, ...]:
     return parts_of(kernel.body)
 
 
-def _pipelines(parts: Sequence[Part]) -> Iterator[For]:
+def _pipelines(
+    parts: Sequence[Part], used: Mapping[Buffer, Use], loop: For | None
+) -> Iterator[tuple[For, Node]]:
+    """``loop``: the one around the parts, sections and choices between them left aside."""
+    loaded = (Use.INPUT, Use.THROUGH)
+    filled = [item.fills[0] for item in rounds(parts, used) if item.is_whole and used[item.buffer] in loaded]
+    if loop is not None and filled:
+        first = parts[min(filled)]
+        assert isinstance(first, (Step, Block))
+        yield loop, first.nodes[0] if isinstance(first, Step) else first.node
     for part in parts:
         if isinstance(part, Block):
-            own = [item for body in part.bodies for item in body]
-            if isinstance(part.node, For) and any(map(_is_load, own)):
-                yield part.node
-            yield from _pipelines(own)
+            inner = part.node if isinstance(part.node, For) else loop
+            for body in part.bodies:
+                yield from _pipelines(body, used, inner)
 
 
 def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
@@ -178,6 +212,9 @@ def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     if len(loads) != 1:
         return None
     (place,) = loads
+    numbers = any(isinstance(part, Step) and part.is_plain for part in parts[:place])
+    if numbers or any(not used[item].is_queue for item in _buffers(parts[place])):
+        return None  # the scalar unit reads, on the way to the load, what a turn of its own must bring
     filled = [item for item in rounds(parts, used) if place in item.fills]
     by_itself = (item.is_whole and item.fills == (place,) for item in filled)
     inputs = (used[item.buffer] is Use.INPUT and item.buffer.stages > 1 for item in filled)
@@ -186,6 +223,11 @@ def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
 
 def _is_load(part: Part) -> bool:
     return isinstance(part, Step) and part.kind is Kind.LOAD
+
+
+def _buffers(part: Part) -> Iterator[Buffer]:
+    if isinstance(part, Step):
+        yield from (item.buffer for node in flat(part.nodes) for _, item in accesses(node))
 
 
 def unmatched(kernel: Kernel, used: Mapping[Buffer, Use]) -> Iterator[Buffer]:

@@ -6,19 +6,32 @@ keeps one table of values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, MutableMapping
 from functools import lru_cache
 
 from attrs import define
 
-from evokernel_core.ascendc.ir.expr import CORES, Expr, Param, Var, compared
-from evokernel_core.ascendc.ir.nodes import For, If, Kernel, Let, Node, Require, Section, expressions_of, flat
+from evokernel_core.ascendc.ir.expr import CORES, Expr, Int, Param, Var, compared
+from evokernel_core.ascendc.ir.nodes import (
+    Atomic,
+    For,
+    Get,
+    If,
+    Kernel,
+    Let,
+    Node,
+    Require,
+    Section,
+    expressions_of,
+    flat,
+)
 
 _SAMPLES = 5
 _GOLDEN = 0.6180339887
 """Multiples of it are spread evenly and meet no period of the tiles."""
 
-Visit = Callable[[Node, int, Mapping[str, int], bool], None]
+Visit = Callable[[Node, float, Mapping[str, int], bool], None]
 """What is done with a node that a tile comes to: how often its loops do (more than 0), the values of symbols,
 tiling fields, local constants and loop variables there, valid until it returns, and whether it belongs to the
 tiles, not to the setup."""
@@ -49,6 +62,8 @@ def _work_depends_on_turn(loop: For) -> bool:
     for node in flat(loop.body):
         if isinstance(node, Let) and known & _variables(node.value):
             known.add(node.var)
+        elif isinstance(node, If) and node.share != Int(1):
+            continue
         elif isinstance(node, (For, If)) and any(known & _variables(item) for item in expressions_of(node)):
             return True
     return False
@@ -70,7 +85,7 @@ class _Walk:
     without: frozenset[int]
     uneven: frozenset[int]
 
-    def go(self, nodes: tuple[Node, ...], times: int, inside: bool) -> None:
+    def go(self, nodes: tuple[Node, ...], times: float, inside: bool) -> None:
         values = self.values
         for node in nodes:
             if id(node) in self.without:
@@ -80,12 +95,18 @@ class _Walk:
                 values[node.var.name] = node.value.evaluate(values)
             elif isinstance(node, For):
                 self._turns(node, times, inside)
-            elif isinstance(node, Section):
+            elif isinstance(node, Get):
+                values[node.var.name] = node.likely.evaluate(values)
+            elif isinstance(node, (Section, Atomic)):
                 self.go(node.body, times, inside)
+            elif isinstance(node, If) and node.share != Int(1):
+                then = _most_often(times, times / node.share.evaluate(values))
+                self.go(node.then, then, inside)
+                self.go(node.otherwise, times - then, inside)
             elif isinstance(node, If):
                 self.go(node.then if node.holds(values) else node.otherwise, times, inside)
 
-    def _turns(self, node: For, times: int, inside: bool) -> None:
+    def _turns(self, node: For, times: float, inside: bool) -> None:
         name, values = node.var.name, self.values
         if node.cores:
             values[name] = self.tile
@@ -102,6 +123,11 @@ class _Walk:
                 values[name] = place
                 self.go(node.body, times * number, inside)
         self.uneven = uneven
+
+
+def _most_often(times: float, mean: float) -> float:
+    """How often the unluckiest of many cores comes to what happens ``mean`` times on average."""
+    return min(times, mean + 2 * math.sqrt(mean))
 
 
 def known_values(

@@ -28,12 +28,13 @@ that the estimate meets the time model for transpositions with bursts of 128 to 
 @frozen
 class Burst:
     """``copies`` instructions of ``blocks`` bursts of ``length`` bytes that start at multiples of
-    ``grain`` bytes (a divisor of a request)."""
+    ``grain`` bytes (a divisor of a request); ``dense``: each where the one before ends."""
 
     copies: float
     blocks: float
     length: float
     grain: int
+    dense: bool = False
 
     @property
     def bytes(self) -> float:
@@ -43,13 +44,17 @@ class Burst:
 @frozen
 class Tile:
     """What one core does again and again: loads, stores and vector cycles in between; ``bound`` where
-    one buffer serves a load and its store. ``turns``: how often buffers are handed over meanwhile."""
+    one buffer serves a load and its store. ``turns``: how often buffers are handed over meanwhile.
+    ``scalar``: cycles of the scalar unit, its waits for copies included; ``fenced``: cycles that stores wait
+    for others."""
 
     loads: tuple[Burst, ...]
     stores: tuple[Burst, ...]
     vector: float = 0.0
     bound: bool = False
     turns: float = 1.0
+    scalar: float = 0.0
+    fenced: float = 0.0
 
 
 def kernel_us(
@@ -75,6 +80,7 @@ def _cycles(tile: Tile, held: float, cores: int, buffers: tuple[int, int], chip:
     spilled = max(0.0, held - chip.l2_bytes) / max(held, 1.0)
     load = math.fsum(_engine(item, chip.mte.load_bytes_per_cycle, chip.mte) for item in tile.loads)
     store = math.fsum(_engine(item, chip.mte.store_bytes_per_cycle, chip.mte) for item in tile.stores)
+    store += tile.fenced
     unit = chip.mte.aligned_bytes
     read, written = (math.fsum(_wire(item, unit) for item in items) for items in (tile.loads, tile.stores))
     device_rate, cache_rate = chip.gm.hbm_achieved_gbps * share, chip.gm.l2_gbps * share
@@ -90,7 +96,8 @@ def _cycles(tile: Tile, held: float, cores: int, buffers: tuple[int, int], chip:
     turns = [once / buffers[0]]
     if not tile.bound:
         turns = [(arrives + compute) / buffers[0], (compute + leaves) / buffers[1]]
-    together = math.fsum(part**_CROWD for part in (load, store, tile.vector, *ports)) ** (1 / _CROWD)
+    busy = (load, store, tile.vector, tile.scalar, *ports)
+    together = math.fsum(part**_CROWD for part in busy) ** (1 / _CROWD)
     return max(together, tile.turns * _FLAGS, *turns) + tile.turns * _SETTLING, once / tile.turns
 
 
@@ -101,10 +108,11 @@ def grain_of(places: Iterable[int]) -> int:
 
 def _requests(item: Burst) -> float:
     """Requests of all bursts; each start within a request is as likely as another."""
-    whole, rest = divmod(max(item.length, 1.0) - 1, REQUEST_BYTES)
+    blocks, length = (1.0, item.blocks * item.length) if item.dense else (item.blocks, item.length)
+    whole, rest = divmod(max(length, 1.0) - 1, REQUEST_BYTES)
     starts = REQUEST_BYTES // item.grain
     crossing = max(0, starts - math.ceil((REQUEST_BYTES - rest) / item.grain))
-    return item.copies * item.blocks * (1 + whole + crossing / starts)
+    return item.copies * blocks * (1 + whole + crossing / starts)
 
 
 def _wire(item: Burst, unit: float) -> float:

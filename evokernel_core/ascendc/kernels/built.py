@@ -45,26 +45,41 @@ class Design(Generic[P, S]):
     strategy_of: Callable[[P, S, str], Strategy]
 
 
-def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
-    """The family of a design: legality, cost and text are those of the kernels that it builds."""
+@frozen
+class Form(Generic[P, S]):
+    """One form of a family's kernels; see Design for its functions."""
 
-    build = lru_cache(maxsize=_KEPT)(design.build)
+    build: Callable[[P, S], Kernel]
+    why_illegal: Callable[[P, S], str | None]
 
-    def cost_us(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> float:
-        return estimate_us(build(problem, schedule), sizes, chip)
+    def cost_us(self, problem: P, schedule: S, sizes: Sizes, chip: Chip) -> float:
+        """Modelled microseconds of the kernel, its launch included."""
+        return estimate_us(self.build(problem, schedule), sizes, chip)
 
-    def refusal(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
-        return broken_by(broken_rules, problem, schedule, sizes, chip)
+    def refusal(self, problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
+        """Why a schedule makes no kernel, or which rule its kernel breaks."""
+        return self._broken(broken_rules, problem, schedule, sizes, chip)
 
-    def rough(problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
-        return broken_by(rough_rules, problem, schedule, sizes, chip)
+    def rough(self, problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
+        """Part of ``refusal`` that costs little."""
+        return self._broken(rough_rules, problem, schedule, sizes, chip)
 
-    def broken_by(rules: Rules, problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
-        reason = design.why_illegal(problem, schedule)
+    def _broken(self, rules: Rules, problem: P, schedule: S, sizes: Sizes, chip: Chip) -> str | None:
+        reason = self.why_illegal(problem, schedule)
         if reason is not None:
             return reason
-        broken = next(rules(build(problem, schedule), chip, sizes), None)
+        broken = next(rules(self.build(problem, schedule), chip, sizes), None)
         return None if broken is None else f"{broken.rule} of {broken.place}: {broken.reason}"
+
+
+def form_of(build: Callable[[P, S], Kernel], why_illegal: Callable[[P, S], str | None]) -> Form[P, S]:
+    """A form that remembers its last kernels."""
+    return Form(lru_cache(maxsize=_KEPT)(build), why_illegal)
+
+
+def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
+    """The family of a design: legality, cost and text are those of the kernels that it builds."""
+    form = form_of(design.build, design.why_illegal)
 
     return SearchingFamily(
         name=design.name,
@@ -72,10 +87,10 @@ def family_of(design: Design[P, S]) -> SearchingFamily[P, S]:
         read=on_any_chip(design.read),
         starts=lambda problem, sizes, chip: design.schedules,
         steps=lambda problem, schedule, sizes, chip: design.neighbours(problem, schedule),
-        refusal=refusal,
-        rough=rough,
-        cost_us=cost_us,
+        refusal=form.refusal,
+        rough=form.rough,
+        cost_us=form.cost_us,
         schedule_of=design.schedule.of,
         strategy_of=design.strategy_of,
-        text_of=lambda problem, schedule, task, name: build(problem, schedule),
+        text_of=lambda problem, schedule, task, name: form.build(problem, schedule),
     )

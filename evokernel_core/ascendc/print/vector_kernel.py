@@ -32,13 +32,17 @@ from evokernel_core.ascendc.ir.expr import (
     Var,
     is_narrow,
 )
+from evokernel_core.ascendc.ir.handing import with_waits
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Atomic,
     Buffer,
     Copy,
     Enumerator,
+    Fence,
     Fields,
     For,
+    Get,
     If,
     Instruction,
     Kernel,
@@ -46,6 +50,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Node,
     Number,
     Operand,
+    Put,
     Region,
     Require,
     Section,
@@ -79,8 +84,25 @@ _WIDTH = 96
 _LONGEST = 120
 """Characters of a line."""
 _KEPT_SPACE = "\0"
-_IN_SETUP = {Kind.LOAD: "Fetch", Kind.COMPUTE: "Prepare", Kind.STORE: "Finish"}
-_IN_TILES = {Kind.LOAD: "CopyIn", Kind.COMPUTE: "Compute", Kind.STORE: "CopyOut"}
+_IN_SETUP = {
+    Kind.LOAD: "Fetch",
+    Kind.COMPUTE: "Prepare",
+    Kind.SCALAR: "Prepare",
+    Kind.STORE: "Finish",
+}
+_IN_TILES = {
+    Kind.LOAD: "CopyIn",
+    Kind.COMPUTE: "Compute",
+    Kind.SCALAR: "Compute",
+    Kind.STORE: "CopyOut",
+}
+_CLASSES = {
+    Use.INPUT: "TQue<TPosition::VECIN, {}>",
+    Use.OUTPUT: "TQue<TPosition::VECOUT, {}>",
+    Use.THROUGH: "TQueBind<TPosition::VECIN, TPosition::VECOUT, {}>",
+    Use.NUMBERS: "TBuf<TPosition::VECCALC>",
+    Use.SCRATCH: "TBuf<TPosition::VECCALC>",
+}
 
 
 def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
@@ -283,13 +305,13 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             ]
         for buffer, use in self._uses.items():
             size = f"{buffer.elements.cpp(Side.DEVICE, 2)} * sizeof({buffer.ctype})"
-            if use is Use.SCRATCH:
+            if not use.is_queue:
                 if self._homes[buffer] == buffer:
                     lines.append(f"pipe->InitBuffer({buffer.name}Buffer, {size});")
             else:
                 lines.append(f"pipe->InitBuffer({buffer.name}Queue, {buffer.stages}, {size});")
         for buffer, use in self._uses.items():
-            if use is Use.SCRATCH:
+            if not use.is_queue:
                 home = self._homes[buffer]
                 note = "" if home == buffer else _comment("while nothing else lies there")
                 lines.append(f"{buffer.name} = {home.name}Buffer.Get<{buffer.ctype}>();{note}")
@@ -305,16 +327,16 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         for buffer, use in self._uses.items():
             if self._homes[buffer] != buffer:
                 continue
-            suffix = "Buffer" if use is Use.SCRATCH else "Queue"
-            name = use.value.replace(", 1>", f", {buffer.stages}>") if buffer in self._fetched else use.value
-            lines.append(f"{name} {buffer.name}{suffix};")
+            suffix = "Queue" if use.is_queue else "Buffer"
+            depth = buffer.stages if buffer in self._fetched else 1
+            lines.append(f"{_CLASSES[use].format(depth)} {buffer.name}{suffix};")
         for item in self._kernel.tensors:
             many = f"{item.name}[{len(item.tensors)}]" if isinstance(item, TensorList) else _global(item)
             lines.append(f"GlobalTensor<{item.ctype}> {many};")
         lines += [
             f"LocalTensor<{buffer.ctype}> {buffer.name};"
             for buffer, use in self._uses.items()
-            if use is Use.SCRATCH or buffer in self._kept
+            if not use.is_queue or buffer in self._kept
         ]
         return "\n".join(lines) + "\n"
 
@@ -326,7 +348,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
 
     def _process(self) -> str:
         """Process: the setup, and the tiles of a core."""
-        return _method("void", "Process", "", self._body(body_parts(self._kernel), _IN_SETUP))
+        parts = with_waits(body_parts(self._kernel), self._uses)
+        return _method("void", "Process", "", self._body(parts, _IN_SETUP))
 
     def _body(
         self,
@@ -353,14 +376,19 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         return lines
 
     def _part(self, part: Part, held: frozenset[Buffer], names: Mapping[Kind, str]) -> list[str]:
-        match part:
-            case Let():
-                return self._lines(part)
-            case Step():
-                section = part.nodes[0]
-                if len(part.nodes) == 1 and isinstance(section, Section):
-                    return [self._called(_Phase(section.name, section.body, section.note), held)]
-                return [self._called(_Phase(self._numbered(names[part.kind]), part.nodes), held)]
+        if isinstance(part, Let):
+            return self._lines(part)
+        waits = _waits(part)
+        if isinstance(part, Block):
+            return [*waits, *self._block(part)]
+        if part.is_plain:
+            return [*waits, *(line for node in part.nodes for line in self._lines(node))]
+        section = part.nodes[0]
+        if len(part.nodes) == 1 and isinstance(section, Section):
+            return [*waits, self._called(_Phase(section.name, section.body, section.note), held)]
+        return [*waits, self._called(_Phase(self._numbered(names[part.kind]), part.nodes), held)]
+
+    def _block(self, part: Block) -> list[str]:
         place = len(self._methods)
         if isinstance(part.node, For):
             load = ahead(part.bodies[0], self._uses)
@@ -406,11 +434,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         around it; a section inside another step works on those of that step."""
         place = len(self._methods)  # what it calls is written behind it
         around, self._held = self._held, held
-        queued = [
-            item
-            for item in _buffers_of(phase.body)
-            if self._uses[item] is not Use.SCRATCH and item not in held
-        ]
+        queued = [item for item in _buffers_of(phase.body) if self._uses[item].is_queue and item not in held]
         lines = self._statements(phase.body, queued if phase.transfers else ())
         self._held = around
         return self._method_call(phase, () if phase.transfers else queued, lines, place)
@@ -458,20 +482,44 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
             case Let():
                 return [f"const {node.var.ctype} {node.var.name} = {_as(node.value, node.var.ctype)};"]
-            case For() | If():
+            case Get() | Put() | Fence():
+                return [_scalar(node)]
+            case For() | If() | Atomic():
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
                 return _framed(node, bodies)
             case Section():
                 return [self._called(_Phase(node.name, node.body, node.note, transfers=False), self._held)]
-            case Copy():
-                return _copy(node)
-            case Instruction():
-                return _instruction(node)
-        raise TypeError(f"The printer knows no {type(node).__name__}.")
+        return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
-def _framed(node: For | If, bodies: Sequence[Sequence[str]]) -> list[str]:
-    """A loop or a choice around the lines of its bodies."""
+def _scalar(node: Get | Put | Fence) -> str:
+    """What the scalar unit does itself."""
+    match node:
+        case Get():
+            read = f"{node.source.buffer.name}.GetValue({node.source.offset.cpp()})"
+            ctype = node.var.ctype
+            read = read if ctype == node.source.ctype else f"static_cast<{ctype}>({read})"
+            return f"const {ctype} {node.var.name} = {read};"
+        case Put():
+            return f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"
+    return "PipeBarrier<PIPE_MTE3>();"
+
+
+def _waits(part: Step | Block) -> list[str]:
+    """Each unit that a part waits for says when it is done; ids of events with the scalar unit are not
+    those of queues."""
+    found = []
+    for event in part.waits:
+        is_own = "S" in event.split("_")
+        number = "0" if is_own else f"GetTPipePtr()->FetchEventID(HardEvent::{event})"
+        found += [f"{verb}Flag<HardEvent::{event}>({number});" for verb in ("Set", "Wait")]
+    return found
+
+
+def _framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str]:
+    """A loop, a choice or atomic stores around the lines of its bodies."""
+    if isinstance(node, Atomic):
+        return [f"SetAtomic{node.kind}<{node.ctype}>();", *bodies[0], "SetAtomicNone();"]
     if isinstance(node, If):
         condition = f"{node.left.cpp(Side.DEVICE, 1)} {node.sign} {node.right.cpp(Side.DEVICE, 1)}"
         then, otherwise = (_indented(body) for body in bodies)
@@ -547,7 +595,7 @@ def _free_variables(nodes: Sequence[Node]) -> list[Var]:
     for node in flat(nodes):
         for item in expressions_of(node):
             used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
-        if isinstance(node, (Let, For)):
+        if isinstance(node, (Let, For, Get)):
             defined.add(node.var)
         elif isinstance(node, Instruction):
             defined.update(item.var for item in node.operands if isinstance(item, SliceList))
@@ -562,7 +610,7 @@ def _method(result: str, name: str, parameters: str, lines: Iterable[str]) -> st
 def _function(item: Function) -> str:
     parameters = ", ".join(f"{var.ctype} {var.name}" for var in item.parameters)
     note = f"// {_wrapped(item.note, '// ')}\n" if item.note else ""
-    return note + _method("uint32_t", item.name, parameters, [f"return {item.result.cpp()};"])
+    return note + _method(item.ctype, item.name, parameters, [f"return {item.result.cpp()};"])
 
 
 def _copy(node: Copy) -> list[str]:

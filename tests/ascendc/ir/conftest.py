@@ -19,9 +19,9 @@ from evokernel_core.twin.run import Mode, RunRequest, Status, TensorFile, run_ke
 @pytest.fixture
 def on_kernel(builder: Any, chip: Any, tmp_path_factory: Any) -> Callable[..., Any]:
     """A function of a kernel and its input x [n, ...], float32: the output of the same shape on the twin in
-    checked mode; any hazard fails the test."""
+    checked mode; any hazard fails the test. ``auto_sync``: whether the compiler inserts barriers."""
 
-    def run(kernel: Kernel, x: Any) -> Any:
+    def run(kernel: Kernel, x: Any, *, auto_sync: bool = True) -> Any:
         graph = builder()
         node = graph.call("relu.default", graph.input("x", ("n",)), shape=("n",))
         text = files.single(stage_text(kernel, graph.task(node, symbols={"n": 4}), "built"), 2)
@@ -34,6 +34,7 @@ def on_kernel(builder: Any, chip: Any, tmp_path_factory: Any) -> Callable[..., A
             inputs=(TensorFile(folder / "x.bin", x.nbytes),),
             outputs=(TensorFile(folder / "y.bin", x.nbytes),),
             repeat=2,
+            auto_sync=auto_sync,
         )
         result = run_kernel(build_kernel(KernelSource(*text, Strategy("built"))), request)
         assert result.status is Status.OK, result.message

@@ -135,7 +135,7 @@ def test_rounds_belong_to_the_innermost_body_that_has_them_whole() -> None:
 
 
 def test_loops_that_load_are_pipelines() -> None:
-    names = {make: [loop.var.name for loop in pipelines(make())] for make in (pinned, twice, gathered)}
+    names = {make: [loop.var.name for loop, _ in pipelines(make())] for make in (pinned, twice, gathered)}
     assert names == {pinned: ["part"], twice: ["part", "part"], gathered: ["part"]}
 
 
@@ -246,9 +246,9 @@ def test_tiles_of_unequal_work_are_sampled(chip: Any) -> None:
 def test_a_loop_is_met_as_often_as_it_turns(columns: int) -> None:
     """The last row of a lower triangle keeps all its columns, in pieces of 2048."""
     kernel = _triangle()
-    loads: list[tuple[int, int]] = []
+    loads: list[tuple[float, int]] = []
 
-    def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+    def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
         if isinstance(node, Copy) and node.is_load:
             assert inside
             loads.append((times, node.count.evaluate(values)))
@@ -264,7 +264,7 @@ def test_a_walk_leaves_out_what_a_tile_does_not_do() -> None:
     kernel = _triangle()
     met: list[Node] = []
 
-    def visit(node: Node, times: int, values: Mapping[str, int], inside: bool) -> None:
+    def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
         assert times > 0
         met.append(node)
 

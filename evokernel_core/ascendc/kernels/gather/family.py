@@ -7,36 +7,38 @@ dimension; a kernel takes the nearest element and so reads no other memory.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.ir.builder import Builder, at
+from evokernel_core.ascendc.ir.expr import U32, U64, Constant, CoreCount, Int, Size, ceil_div, least
+from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
+from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
+from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.gather import vector as take_gather
 from evokernel_core.ascendc.kernels.indexed import (
     IndexedSchedule,
+    Indices,
     index_dtype,
-    refusal_of,
+    size_refusal,
     steps_from,
 )
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
-from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.ops import GATHER, categories
-from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
+from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
-from evokernel_core.twin.roofline import launch_us
 
 _WORDS = "a read of what indices choose"
-_RUN_CYCLES = 20.0
-"""Scalar cycles to find an address and to start a copy."""
+_NOTE = "Copies runs of the source to where the indices say, element for element as they are."
+_MOST_RUN_BYTES = 2**32 - 1
 
 
 @frozen
@@ -87,38 +89,74 @@ def read_take(task: KernelTask) -> Take:
     )
 
 
+def _why_illegal(found: Take, item: TakeSchedule) -> str | None:
+    return size_refusal(item, BLOCK_BYTES)
+
+
+def build(found: Take, schedule: TakeSchedule) -> Kernel:
+    """The kernel of a schedule that copies, from device memory by way of the unified buffer."""
+    k, width = Builder(_NOTE), found.width
+    source = k.input("source", parameter(found.source), RAW[width], width)
+    result = k.output("result", "output", RAW[width], width)
+    entries = Constant("TILE_RUNS", schedule.runs, "whose indices are known at a time")
+    most = Constant("TILE_ELEMENTS", schedule.bytes // width)
+    block = Constant("BLOCK", BLOCK_BYTES // width, "elements")
+    outer = k.param("outer", Size(found.outer), "dimensions of the source in front of those that are indexed")
+    lanes = k.param("lanes", Size(found.lanes), "behind them, with an index for each")
+    run = k.param("run", Size(found.run), "elements behind the lanes, which move together")
+    own = k.param("perOuter", Size(found.count) * lanes, "runs of the result in each outer iteration")
+    indices = Indices(k, found.indices, entries, wraps=found.wraps, clamps=True)
+    runs = k.param("runs", outer * own)
+    for size in (runs, run, *indices.sizes):
+        k.require(size, ">=", 1)
+    k.require(run, "<=", _MOST_RUN_BYTES // width, "copies count the bytes between runs in 32 bits")
+    # What is read with the same indices: every outer iteration, or all as one.
+    groups, all_of = (outer, own) if found.shared else (Int(1), runs)
+    share = k.param("share", least(ceil_div(runs, CoreCount()), all_of), "runs for every core")
+    whole = k.param("unitRuns", least(share, entries), ctype=U32)
+    units = k.param("unitsPerGroup", ceil_div(all_of, whole))
+    segment = k.param("segmentElements", least(run, most), "of a run that move at a time", U32)
+    pitch = k.param("pitch", ceil_div(segment, block) * block, "from run to run in a tile", U32)
+    high = k.param("runsPerTile", least(entries, most // pitch), ctype=U32)
+    tile = Buffer("tile", RAW[width], width, most, 2)
+    with k.cores("unit", k.param("units", groups * units)) as unit:
+        start = k.let("start", unit % units * whole, U64)
+        count = k.let("count", least(k.let("left", all_of - start, U64), whole))
+        first = k.let("first", unit // units * all_of + start, U64)
+        indices.load(start, count)
+        pieces = k.pieces("element", (0, run), segment), k.pieces("entry", (0, count), high)
+        with pieces[0] as (element, elements), pieces[1] as (entry, rows):
+            with k.loop("i", rows) as i:
+                number = k.let("number", first + entry + i, U64)
+                place = indices.place(entry + i)
+                if not found.outer.is_one:
+                    place = (unit // units if found.shared else number // own) * indices.places + place
+                if not found.lanes.is_one:
+                    place = place * lanes + number % lanes
+                start_of_run = k.let("from", place * run + element, U64)
+                k.load(at(tile, i * pitch), source, start_of_run, elements)
+            k.store(result, (first + entry) * run + element, tile, elements, rows=rows, apart=run)
+    return k.kernel()
+
+
+_COPIES = form_of(build, _why_illegal)
+
+
 def _refusal(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if item.picks:
         return take_gather.refusal(found, item, chip)
-    return refusal_of(item, BLOCK_BYTES, _ub_bytes(found, item), chip)
+    return _COPIES.refusal(found, item, sizes, chip)
 
 
-def _ub_bytes(found: Take, item: IndexedSchedule) -> int:
-    return 2 * item.bytes + sum(2 * item.runs * ITEM_SIZE[dtype] for _, dtype, _ in found.indices)
+def _rough(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    if item.picks:
+        return take_gather.refusal(found, item, chip)
+    return _COPIES.rough(found, item, sizes, chip)
 
 
 def _cost_us(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> float:
-    """Modelled microseconds: the slowest of the scalar unit and the copies of the busiest core."""
-    if item.picks:
-        return take_gather.cost_us(found, item, sizes, chip)
-    runs = product((found.outer, found.count, found.lanes)).evaluate(sizes)
-    run_bytes = found.run.evaluate(sizes) * found.width
-    segment = min(run_bytes, item.bytes)
-    pitch = math.ceil(segment / BLOCK_BYTES) * BLOCK_BYTES
-    fitting = min(item.runs, item.bytes // pitch, math.ceil(runs / chip.aiv))
-    cores = min(math.ceil(runs / fitting), chip.aiv)
-    mine = math.ceil(runs / cores)
-    segments = math.ceil(run_bytes / segment)
-    scalar = mine * segments * (chip.scalar.local_access_cycles * len(found.indices) + _RUN_CYCLES)
-    load = mine * segments * max(chip.mte.min_copy_cycles, segment / chip.mte.load_bytes_per_cycle)
-    store = mine * segments * max(chip.mte.min_burst_cycles, segment / chip.mte.store_bytes_per_cycle)
-    tiles = math.ceil(mine / fitting) * segments
-    rate = chip.gm.memory_bytes_us
-    moved = runs * (max(run_bytes, 64) + run_bytes) / rate
-    # The first tile's loads and the last one's stores have nothing to overlap with.
-    alone = (min(mine, fitting) / mine) * (max(scalar, load) + store - max(scalar, load, store))
-    busy = max(scalar, load, store) + alone + tiles * 100.0 + 400.0
-    return max(busy / chip.mhz, moved) + launch_us(chip, cores)
+    cost_us = take_gather.cost_us if item.picks else _COPIES.cost_us
+    return cost_us(found, item, sizes, chip)
 
 
 def _starts(found: Take, sizes: Sizes, chip: Chip) -> Iterator[TakeSchedule]:
@@ -144,28 +182,9 @@ def _strategy(found: Take, item: TakeSchedule, move: str) -> Strategy:
     return Strategy("take", item.settings(), notes, Descriptor(3, 0, 2), move)
 
 
-def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> StageText:
-    """Copies from device memory to device memory by way of the unified buffer, or rows to pick from there."""
-    if item.picks:
-        return take_gather.text(found, item, task, name)
-    sizes = {key: getattr(found, key) for key in ("outer", "count", "lanes", "run")}
-    indices = [{"type": CPP_TYPE[dtype], "size": size.cpp()} for _, dtype, size in found.indices]
-    arguments = [found.source, *(source for source, _, _ in found.indices)]
-    return kernel_text(
-        "gather",
-        name,
-        VECTORS_ALONE,
-        s=item,
-        type=RAW[found.width],
-        width=found.width,
-        indices=indices,
-        shared=found.shared,
-        wraps=found.wraps,
-        ub_bytes=_ub_bytes(found, item),
-        parameters=parameters_of(task),
-        arguments=", ".join(map(parameter, arguments)),
-        **sized(task, sizes, [size for _, _, size in found.indices]),
-    )
+def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> StageText | Kernel:
+    """Copies, or rows to pick from in the unified buffer."""
+    return take_gather.text(found, item, task, name) if item.picks else _COPIES.build(found, item)
 
 
 FAMILY = SearchingFamily(
@@ -175,6 +194,7 @@ FAMILY = SearchingFamily(
     starts=_starts,
     steps=_steps,
     refusal=_refusal,
+    rough=_rough,
     cost_us=_cost_us,
     schedule_of=TakeSchedule.of,
     strategy_of=_strategy,

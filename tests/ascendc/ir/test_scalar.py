@@ -1,0 +1,139 @@
+"""What the scalar unit reads and writes in the unified buffer: waits, atomic stores, and their cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.ir import allocation
+from evokernel_core.ascendc.ir.allocation import Use
+from evokernel_core.ascendc.ir.builder import Builder, at
+from evokernel_core.ascendc.ir.cost import estimate_us
+from evokernel_core.ascendc.ir.expr import U64, Choice, Constant, CoreCount, Int, Size, ceil_div, least
+from evokernel_core.ascendc.ir.handing import with_waits
+from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
+from evokernel_core.ascendc.ir.steps import Block, Part, parts_of, pipelines
+from evokernel_core.ascendc.ir.tile import known_values, walk
+from evokernel_core.ascendc.print import vector_kernel
+from evokernel_core.ascendc.shapes.sizes import extent
+
+TILE = Constant("TILE", 64)
+RANDOM = np.random.default_rng(5)
+
+
+def _whole(low: int, high: int, rows: int) -> Any:
+    return RANDOM.integers(low, high, (rows, 64)).astype(np.float32)
+
+
+def reversed_tiles() -> Kernel:
+    """y = x with the elements of each tile of 64 the other way round, one by one; the first is negated."""
+    k = Builder("Turns tiles round.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    count = k.param("count", Size(extent("n * 64")))
+    k.require(count, ">=", 1)
+    taken, made = Buffer("taken", "float", 4, TILE), Buffer("made", "float", 4, TILE)
+    with k.cores("tile", k.param("tiles", ceil_div(count, TILE))) as tile:
+        start = k.let("start", tile * TILE, U64)
+        k.load(taken, x, start, TILE)
+        with k.loop("i", TILE) as i:
+            value = k.get("value", at(taken, i), 0, "float")
+            last = TILE - 1
+            k.put(at(made, last - i), Choice(i, "==", Int(0), value * -1, value))
+        k.store(y, start, made, TILE)
+    return k.kernel()
+
+
+def chosen_tiles(fences: bool = True, share: int = 1) -> Kernel:
+    """y[i] = 2 * x[i] of tiles of 64: y is what x is, and where the first element is positive, x is added."""
+    k = Builder("Tiles that numbers choose.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    count = k.param("count", Size(extent("n * 64")))
+    k.require(count, ">=", 1)
+    heads, tile = Buffer("heads", "float", 4, TILE), Buffer("run", "float", 4, TILE, 2)
+    with k.cores("unit", k.param("units", least(ceil_div(count, TILE), CoreCount()))) as unit:
+        begin = k.let("begin", unit * TILE, U64)
+        k.load(tile, x, begin, TILE)
+        k.store(y, begin, tile, TILE)
+        if fences:
+            k.fence()
+        k.load(heads, x, begin, TILE)
+        with k.atomic("Add", "float"), k.loop("i", 4) as i:
+            head = k.get("head", at(heads, i), 1, "float")
+            with k.when(head, ">", 0, share=share):
+                k.load(tile, x, begin + i * 16, 16)
+                k.store(y, begin + i * 16, tile, 16)
+    return k.kernel()
+
+
+def test_elements_are_read_and_written_one_by_one(on_kernel: Any, chip: Any) -> None:
+    kernel = reversed_tiles()
+    assert set(allocation.uses(kernel).values()) == {Use.NUMBERS}
+    assert not list(broken_rules(kernel, chip, {"n": 90}))
+    x = _whole(-50, 50, 90)
+    expected = x[:, ::-1].copy()
+    expected[:, -1] *= -1
+    np.testing.assert_array_equal(on_kernel(kernel, x, auto_sync=False), expected)
+
+
+def test_chosen_stores_add_to_what_is_there(on_kernel: Any, chip: Any) -> None:
+    kernel = chosen_tiles()
+    assert not list(broken_rules(kernel, chip, {"n": 30}))
+    x = _whole(-50, 50, 30)
+    adds = np.repeat(x[:, :4] > 0, 16, axis=1)
+    np.testing.assert_array_equal(on_kernel(kernel, x, auto_sync=False), x + adds * x)
+
+
+@pytest.mark.parametrize("make", [reversed_tiles, chosen_tiles])
+def test_kernels_without_waits_have_hazards(make: Any, on_kernel: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(vector_kernel, "with_waits", lambda parts, used: parts)
+    with pytest.raises(AssertionError, match="hazards"):
+        on_kernel(make(), _whole(1, 9, 90), auto_sync=False)
+
+
+def test_stores_without_a_fence_race(on_kernel: Any) -> None:
+    with pytest.raises(AssertionError, match="hazards"):
+        on_kernel(chosen_tiles(fences=False), _whole(1, 9, 30))
+
+
+def test_a_loop_waits_once_for_what_it_reads() -> None:
+    kernel = chosen_tiles()
+    (tiles,) = _blocks(with_waits(parts_of(kernel.body), allocation.uses(kernel)))
+    (atomic,) = _blocks(tiles.bodies[0])
+    (loop,) = _blocks(atomic.bodies[0])
+    assert atomic.waits == ("MTE2_S",)
+    assert not loop.waits
+    assert not any(part.waits for part in loop.bodies[0] if hasattr(part, "waits"))
+
+
+def _blocks(parts: tuple[Part, ...]) -> list[Block]:
+    return [part for part in parts if isinstance(part, Block)]
+
+
+def test_what_choices_load_is_handed_over_in_their_loop() -> None:
+    assert [loop.var.name for loop, _ in pipelines(chosen_tiles())] == ["unit", "i"]
+
+
+def test_numbers_and_waits_for_them_take_time(chip: Any) -> None:
+    once = estimate_us(reversed_tiles(), {"n": 1}, chip)
+    often = estimate_us(reversed_tiles(), {"n": 10 * chip.aiv}, chip)
+    cycles = 2 * 64 * chip.scalar.local_access_cycles + chip.mte.load_latency_cycles
+    assert often - once >= 9 * cycles / chip.mhz
+    fenced, free = (estimate_us(chosen_tiles(fences), {"n": 40}, chip) for fences in (True, False))
+    assert fenced > free
+
+
+def test_what_happens_once_in_many_times_is_met_as_often_as_on_the_unluckiest_core(chip: Any) -> None:
+    """Four turns, of which one in 64 holds: a sixteenth of a time on average."""
+    kernel, met = chosen_tiles(share=64), []
+
+    def visit(node: Any, times: float, values: Any, inside: bool) -> None:
+        if getattr(node, "is_load", False) and "i" in values:
+            met.append(times)
+
+    known, _ = known_values(kernel, {"n": 1}, chip.aiv)
+    walk(kernel, known, visit)
+    assert sum(met) < 4
+    assert sum(met) > 4 / 64
