@@ -12,6 +12,7 @@ from attrs import frozen
 from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
+from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
 from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
@@ -201,3 +202,22 @@ def test_places_that_are_numbers(builder: Any, on_twin: Any, given: Any, taken: 
         b.task(b.call("index.Tensor", x, indices, shape=expected.shape)), {"x": values, "t": places}
     )
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("rows", "past"), [(65536, True), (2048, False)])
+def test_rows_of_large_tables_pass_l2_by(builder: Any, chip: Any, rows: int, past: bool) -> None:
+    """Where rows and results do not fit L2 together, rows would push the results back to memory."""
+    b = builder()
+    x, index = b.input("x", (100_000, 768)), b.input("index", (rows,), "int64")
+    task = b.task(b.call("embedding.default", x, index, shape=(rows, 768)))
+    assert bool(initial(task, chip).setting("bypass_l2", False)) is past
+
+
+def test_rows_that_pass_l2_by_are_the_same(builder: Any, on_twin: Any) -> None:
+    b = builder()
+    x, index = b.input("x", (50, 40)), b.input("index", (30,), "int64")
+    task = b.task(b.call("embedding.default", x, index, shape=(30, 40)))
+    values, places = RANDOM.normal(size=(50, 40)).astype(np.float32), RANDOM.integers(0, 50, 30)
+    strategy = Strategy("take", {"runs": 128, "bytes": 4096, "picks": False, "bypass_l2": True})
+    (found,) = on_twin(task, {"x": values, "index": places}, strategy)
+    np.testing.assert_array_equal(found, values[places])

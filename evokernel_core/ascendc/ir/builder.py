@@ -76,9 +76,11 @@ class Builder:
 
     # -- what a kernel works on -----------------------------------------------------------------
 
-    def input(self, name: str, address: str, ctype: str, item_bytes: int) -> Tensor:
+    def input(
+        self, name: str, address: str, ctype: str, item_bytes: int, *, bypass_l2: bool = False
+    ) -> Tensor:
         """A tensor that is read; ``address`` is the parameter that says where it lies."""
-        return self._tensor(Tensor(name, address, ctype, item_bytes, Role.INPUT))
+        return self._tensor(Tensor(name, address, ctype, item_bytes, Role.INPUT, bypass_l2))
 
     def inputs(self, name: str, addresses: Sequence[str], ctype: str, item_bytes: int) -> TensorList:
         """Tensors of one type that a loop chooses among."""

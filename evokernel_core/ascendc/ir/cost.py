@@ -46,7 +46,7 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     bound = Use.THROUGH in used.values()
     each = [ledger.priced(item, bound=bound) for item in counted]
     share = tiles / max(1, len(each))
-    held = share * math.fsum(burst.bytes for tile in each for burst in (*tile.loads, *tile.stores))
+    held = share * math.fsum(map(_held, counted))
     stages = _stages(used, Use.INPUT), _stages(used, Use.OUTPUT)
     return kernel_us([(share, tile) for tile in each], held, stages, chip)
 
@@ -62,6 +62,15 @@ class _Counted:
     scalar: float = 0.0
     fenced: float = 0.0
     turns: float = 0
+
+
+def _held(item: _Counted) -> float:
+    """Bytes that come to lie in L2."""
+    return math.fsum(
+        times * rows * length
+        for node, times, rows, length, _ in item.copies
+        if not node.region.tensor.bypass_l2
+    )
 
 
 @define

@@ -27,13 +27,15 @@ class Role(Enum):
 @frozen
 class Tensor:
     """A tensor in device memory. ``name`` is the kernel's own, ``address`` that of its address among the
-    parameters, ``ctype`` the C++ type of its elements, ``item_bytes`` their size."""
+    parameters, ``ctype`` the C++ type of its elements, ``item_bytes`` their size. ``bypass_l2``: what is
+    read of it is not kept in L2, which is left to other tensors."""
 
     name: str
     address: str
     ctype: str
     item_bytes: int
     role: Role
+    bypass_l2: bool = False
 
 
 @frozen
@@ -42,6 +44,10 @@ class TensorList:
 
     name: str
     tensors: tuple[Tensor, ...]
+
+    @property
+    def bypass_l2(self) -> bool:
+        return self.tensors[0].bypass_l2
 
     @property
     def ctype(self) -> str:

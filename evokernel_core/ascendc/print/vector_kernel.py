@@ -303,6 +303,11 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
                 f"{place}.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({address}));"
                 for place, address in pairs
             ]
+            if item.bypass_l2:
+                lines += [
+                    f"{place}.SetL2CacheHint(CacheMode::CACHE_MODE_DISABLE); // L2 is left to others"
+                    for place, _ in pairs
+                ]
         for buffer, use in self._uses.items():
             size = f"{buffer.elements.cpp(Side.DEVICE, 2)} * sizeof({buffer.ctype})"
             if not use.is_queue:

@@ -7,6 +7,7 @@ dimension; a kernel takes the nearest element and so reads no other memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from attrs import evolve, frozen
@@ -28,7 +29,7 @@ from evokernel_core.ascendc.kernels.indexed import (
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.ops import GATHER, categories
-from evokernel_core.ascendc.shapes.sizes import Extent, extent
+from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -39,6 +40,8 @@ from evokernel_core.twin.isa import BLOCK_BYTES
 _WORDS = "a read of what indices choose"
 _NOTE = "Copies runs of the source to where the indices say, element for element as they are."
 _MOST_RUN_BYTES = 2**32 - 1
+_SECTOR_BYTES = 64
+"""What is read of memory at least."""
 
 
 @frozen
@@ -59,9 +62,10 @@ class Take:
 @frozen
 class TakeSchedule(IndexedSchedule):
     """``picks``: the vector unit picks ``runs`` elements at a time from ``bytes`` of rows in the unified
-    buffer; otherwise every run is a copy."""
+    buffer; otherwise every run is a copy. ``bypass_l2``: runs do not push results out of L2."""
 
     picks: bool = False
+    bypass_l2: bool = False
 
 
 def read_take(task: KernelTask) -> Take:
@@ -96,7 +100,7 @@ def _why_illegal(found: Take, item: TakeSchedule) -> str | None:
 def build(found: Take, schedule: TakeSchedule) -> Kernel:
     """The kernel of a schedule that copies, from device memory by way of the unified buffer."""
     k, width = Builder(_NOTE), found.width
-    source = k.input("source", parameter(found.source), RAW[width], width)
+    source = k.input("source", parameter(found.source), RAW[width], width, bypass_l2=schedule.bypass_l2)
     result = k.output("result", "output", RAW[width], width)
     entries = Constant("TILE_RUNS", schedule.runs, "whose indices are known at a time")
     most = Constant("TILE_ELEMENTS", schedule.bytes // width)
@@ -155,29 +159,45 @@ def _rough(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> str | N
 
 
 def _cost_us(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> float:
-    cost_us = take_gather.cost_us if item.picks else _COPIES.cost_us
-    return cost_us(found, item, sizes, chip)
+    if item.picks:
+        return take_gather.cost_us(found, item, sizes, chip)
+    again = _again_bytes(found, sizes, chip) if item.bypass_l2 else 0.0
+    return _COPIES.cost_us(found, item, sizes, chip) + again / chip.gm.memory_bytes_us
+
+
+def _again_bytes(found: Take, sizes: Sizes, chip: Chip) -> float:
+    """Bytes of runs that are chosen again while L2 would hold them; indices are taken as evenly spread."""
+    places = product((found.outer, *(size for _, _, size in found.indices))).evaluate(sizes)
+    chosen = product((found.outer, found.count)).evaluate(sizes)
+    run = max(found.run.evaluate(sizes) * found.width, _SECTOR_BYTES) * found.lanes.evaluate(sizes)
+    distinct = -places * math.expm1(-chosen / max(places, 1))
+    return float((chosen - distinct) * run * max(0.0, 1 - distinct * run / chip.l2_bytes))
 
 
 def _starts(found: Take, sizes: Sizes, chip: Chip) -> Iterator[TakeSchedule]:
     for runs in (128, 512, 1024, 2048):
         for size in (16384, 32768, 65536):
             yield TakeSchedule(runs, size)
+            yield TakeSchedule(runs, size, bypass_l2=True)
             yield TakeSchedule(runs, size, picks=True)
 
 
 def _steps(found: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, TakeSchedule]]:
     for name, item in steps_from(here, "runs"):
         yield name, evolve(here, runs=item.runs, bytes=item.bytes)
-    yield "copies" if here.picks else "vector unit", evolve(here, picks=not here.picks)
+    yield "copies" if here.picks else "vector unit", evolve(here, picks=not here.picks, bypass_l2=False)
+    if not here.picks:
+        yield "toggle L2 bypass", evolve(here, bypass_l2=not here.bypass_l2)
 
 
 def _strategy(found: Take, item: TakeSchedule, move: str) -> Strategy:
-    notes = (f"Tiles of {item.runs} runs and {item.bytes} bytes.", "Two tiles and two sets of indices.")
+    past = "Runs pass L2 by." if item.bypass_l2 else "Runs come through L2."
+    notes = (f"Tiles of {item.runs} runs and {item.bytes} bytes.", "Two tiles and two sets of indices.", past)
     if item.picks:
         notes = (
             f"{item.runs} elements at a time are picked from {item.bytes} bytes of rows.",
             "Vector unit.",
+            "Rows come through L2.",
         )
     return Strategy("take", item.settings(), notes, Descriptor(3, 0, 2), move)
 
