@@ -2,10 +2,12 @@
 
     python benchmarks/kernelbench.py SUITE [--levels 1,2] [--budget 30] [--patience 3]
                                      [--jobs 2] [--filter GLOB] [--json OUT]
+    python benchmarks/kernelbench.py SUITE --folders attention,index,resize
     python benchmarks/kernelbench.py --from RESULT.json [--from ...]
 
 SUITE is the folder ``KernelBench`` of a checkout. Runs ``evokernel bench`` with an empty memory and an
 empty kernel cache (``--warm`` keeps the user's), then prints for each level a table by category:
+(with ``--folders`` by those folders of another suite, whose names are its categories):
 problems verified, the geometric mean of bound / achieved modelled latency (1 is the speed of light),
 of eager / achieved, and of first / best; then every problem that was not solved, and why. With
 ``--from`` the tables are made from what a run has written with ``--json``.
@@ -37,7 +39,8 @@ def main() -> int:
         wall_s = 0.0
     else:
         started = time.monotonic()
-        problems = _run(args)
+        folders = args.folders.split(",") if args.folders else []
+        problems = [item for name in folders for item in _run(args, name)] if folders else _run(args)
         wall_s = time.monotonic() - started
     levels = sorted({item["level"] for item in problems})
     for level in levels:
@@ -55,6 +58,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("suite", type=Path, nargs="?")
     parser.add_argument("--levels", default="1,2")
+    parser.add_argument("--folders", default="", metavar="NAME,NAME", help="instead of levels")
     parser.add_argument("--budget", type=int, default=30)
     parser.add_argument("--patience", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -70,20 +74,21 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def _run(args: argparse.Namespace) -> list[Problem]:
-    """The problems of one run of ``evokernel bench``, whose progress goes to standard error."""
+def _run(args: argparse.Namespace, folder: str = "") -> list[Problem]:
+    """The problems of one run of ``evokernel bench``, whose progress goes to standard error: of the
+    levels, or of a folder, which is their category then."""
     with tempfile.TemporaryDirectory(prefix="evokernel-bench-") as scratch:
         out = Path(scratch) / "result.json"
-        options = {"levels": args.levels, "filter": args.filter, "budget": args.budget,
+        options = {"levels": "" if folder else args.levels, "filter": args.filter, "budget": args.budget,
                    "patience": args.patience, "jobs": args.jobs}  # fmt: skip
         given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-        command = [EVOKERNEL, "bench", args.suite, *given, "--json", out]
+        command = [EVOKERNEL, "bench", args.suite / folder, *given, "--json", out]
         environment = os.environ if args.warm else {**os.environ, "EVOKERNEL_HOME": scratch}
         done = subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL)
         if done.returncode:
             sys.exit(done.returncode)  # it has said why
         found: list[Problem] = json.loads(out.read_text())["problems"]
-    return found
+    return [{**item, "category": folder} for item in found] if folder else found
 
 
 def counted(problems: Sequence[Problem]) -> dict[str, Any]:

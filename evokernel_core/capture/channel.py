@@ -83,7 +83,7 @@ class Channel:
             self.kill()
             raise AgentFailed(
                 f"The torch agent did not finish {method} in {timeout_s:g} s and was stopped: "
-                "look for a loop or heavy work at import in the file."
+                "look in the file for a loop over many steps in the forward, or for heavy work at import."
             ) from None
         if answer is None or answer.get("id") != self._next_id:
             self.kill()

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from attrs import asdict
 
-from evokernel_core.ascendc.author import initial, moves
-from evokernel_core.ascendc.kernels.scatter.family import PutSchedule
+from evokernel_core.ascendc.author import estimate_us, initial, moves, write
+from evokernel_core.ascendc.kernels.scatter.problem import PutSchedule
+from evokernel_core.ascendc.ops import LAST, SCATTER
+from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.kernel import Strategy
+from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.chip import load_chip
+from evokernel_core.twin.roofline import eager_us
+from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 
 RANDOM = np.random.default_rng(13)
 
@@ -78,8 +86,11 @@ def test_rows_that_are_put(builder: Any, chip: Any, on_twin: Any, dtype: str, ad
         np.testing.assert_array_equal(found.astype(np.float64), expected)
 
 
-@pytest.mark.parametrize(("dtype", "adds"), [("float32", False), ("int32", True)])
-def test_cores_that_own_places(builder: Any, on_twin: Any, dtype: str, adds: bool) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "adds", "sums"),
+    [("float32", False, 0), ("int16", False, 0), ("int32", True, 0), ("float32", True, 4096)],
+)
+def test_cores_that_own_places(builder: Any, on_twin: Any, dtype: str, adds: bool, sums: int) -> None:
     """Several values for one place come in order, places that no index names keep what they have, and runs
     may be longer than a tile."""
     b = builder()
@@ -89,8 +100,8 @@ def test_cores_that_own_places(builder: Any, on_twin: Any, dtype: str, adds: boo
                shape=("u", "d"), dtype=dtype),
         symbols={"u": 50, "d": 300, "n": 80},
     )  # fmt: skip
-    strategy = Strategy("put", asdict(PutSchedule(16, 4096, owned=True)))
-    for u, d, n in [(1, 1, 1), (130, 40, 70), (7, 1100, 5), (3, 33, 40)]:
+    strategy = Strategy("put", asdict(PutSchedule(64, 4096, owned=True, sums=sums)))
+    for u, d, n in [(1, 1, 1), (130, 40, 270), (7, 1100, 5), (3, 33, 40)]:
         source, given = (RANDOM.integers(-9, 9, (rows, d)).astype(dtype) for rows in (u, n))
         places = RANDOM.integers(-u, u, n)
         (found,) = on_twin(task, {"x": source, "i": places, "v": given}, strategy, {"u": u, "d": d, "n": n})
@@ -180,3 +191,122 @@ def test_elements_are_copied_or_put_in_a_tile(builder: Any, on_twin: Any, adds: 
         )
         (found,) = on_twin(task, inputs, strategy, {"a": a, "b": c, "k": k})
         np.testing.assert_allclose(found, scattered(source, places, given, 1, adds), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "adds"), [("float32", True), ("int32", True), ("float32", False), ("int16", False)]
+)
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_elements_are_sorted_by_their_places(
+    builder: Any, on_twin: Any, dtype: str, adds: bool, index: str
+) -> None:
+    """Several short rows in a tile, one, long rows in ranges, more entries than are sorted at a time, all of
+    them for one place, and none for most."""
+    b = builder()
+    x, places, values = (
+        b.input("x", ("a", "b"), dtype),
+        b.input("index", ("a", "k"), index),
+        b.input("v", ("a", "k"), dtype),
+    )
+    op = "scatter_add.default" if adds else "scatter.src"
+    put = b.call(op, x, 1, places, values, shape=("a", "b"), dtype=dtype)
+    task = b.task(put, symbols={"a": 60, "b": 70, "k": 50})
+    strategy = Strategy("put", asdict(PutSchedule(128, 1024 * 4, held=256)))
+    for a, c, k, spread in [
+        (100, 7, 9, 7),
+        (1, 1, 1, 1),
+        (2, 1500, 900, 1500),
+        (3, 1024, 700, 1),
+        (1, 130, 65, 3),
+    ]:
+        source, given = (RANDOM.integers(-99, 99, size).astype(dtype) for size in ((a, c), (a, k)))
+        chosen = RANDOM.integers(0, spread, (a, k)).astype(index)
+        inputs, sizes = {"x": source, "index": chosen, "v": given}, {"a": a, "b": c, "k": k}
+        (found,) = on_twin(task, inputs, strategy, sizes)
+        np.testing.assert_array_equal(found, scattered(source, chosen, given, 1, adds))
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_sorted_elements_count_from_the_end_and_leave_the_others(
+    builder: Any, on_twin: Any, adds: bool
+) -> None:
+    """Infinities and what is no number stay at the places that they belong to."""
+    b = builder()
+    x, places, values = b.input("x", (1, 500, 1)), b.input("i", (1, 300), "int64"), b.input("v", (1, 300, 1))
+    node = Node(
+        "put",
+        SCATTER.name,
+        (x, (places,), values, "add" if adds else LAST, True),
+        (),
+        (TensorSpec((1, 500, 1), "float32"),),
+    )
+    b.nodes.append(node)
+    task = b.task(ValueRef("put"))
+    source, given = (RANDOM.normal(size=size).astype(np.float32) for size in (500, 300))
+    source[::7], given[::5], given[::6] = np.inf, np.nan, -np.inf
+    chosen = RANDOM.integers(-500, 500, 300)
+    expected = source.copy()
+    for place, value in zip(chosen, given, strict=True):
+        expected[place] = expected[place] + value if adds else value
+    strategy = Strategy("put", asdict(PutSchedule(64, 256 * 4, held=128)))
+    (found,) = on_twin(task, {"x": source, "i": chosen, "v": given}, strategy)
+    np.testing.assert_allclose(found.ravel(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_entries_are_sorted_by_default(builder: Any, chip: Any) -> None:
+    b = builder()
+    x, index, values = b.input("x", (64, 8192)), b.input("i", (64, 4096), "int64"), b.input("v", (64, 4096))
+    task = b.task(b.call("scatter.src", x, 1, index, values, shape=(64, 8192)))
+    assert initial(task, chip).setting("held", 0)
+
+
+def test_owned_places_of_several_indices(builder: Any, on_twin: Any) -> None:
+    """Two indices, of which one is beside all runs; what several outer rows share is looked at for each."""
+    b = builder()
+    x, v = b.input("x", (3, 20, 7, 40)), b.input("v", (3, 90, 40))
+    i, j = b.input("i", (90,), "int64"), b.input("j", (1,), "int32")
+    task = b.task(b.call("index_put.default", x, (None, i, j), v, False, shape=(3, 20, 7, 40)))
+    source, given = (RANDOM.normal(size=size).astype(np.float32) for size in ((3, 20, 7, 40), (3, 90, 40)))
+    rows, column = RANDOM.integers(-20, 20, 90), np.array([-3], np.int32)
+    strategy = Strategy("put", asdict(PutSchedule(64, 4096, owned=True)))
+    whole = initial(task, load_chip())
+    for chosen in (whole, strategy) if whole.family == "put" else (whole,):
+        (found,) = on_twin(task, {"x": source, "v": given, "i": rows, "j": column}, chosen)
+        expected = source.copy()
+        for place, row in enumerate(rows):
+            expected[:, row, -3] = given[:, place]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_gradients_of_embeddings_are_not_put_in_parts(builder: Any, chip: Any) -> None:
+    """Few entries of a large table: copies of parts of it would move it again and again."""
+    b = builder()
+    x, index, values = b.input("x", (100_000, 64)), b.input("i", (8192,), "int64"), b.input("v", (8192, 64))
+    task = b.task(b.call("index_put.default", x, (index,), values, True, shape=(100_000, 64)))
+    strategy = initial(task, chip)
+    assert strategy.family == "put" and strategy.setting("owned", False)
+    assert estimate_us(task, strategy, chip) < 2 * eager_us(task, chip)
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_sorting_takes_the_time_that_it_takes_on_data(
+    builder: Any, chip: Any, tmp_path: Path, adds: bool
+) -> None:
+    """How often places repeat decides how many sums there are: timing mode knows that of the indices."""
+    b = builder()
+    x, index, values = b.input("x", (2, 300)), b.input("i", (2, 170), "int64"), b.input("v", (2, 170))
+    op = "scatter_add.default" if adds else "scatter.src"
+    task = b.task(b.call(op, x, 1, index, values, shape=(2, 300)))
+    built = build_kernel(write(task, Strategy("put", asdict(PutSchedule(64, 1024, held=256))), chip))
+    arrays = [np.ones((2, 300), np.float32), RANDOM.integers(0, 300, (2, 170)), np.ones((2, 170), np.float32)]
+    files = []
+    for place, array in enumerate(arrays):
+        files.append(TensorFile(tmp_path / f"{place}.bin", array.nbytes))
+        (tmp_path / f"{place}.bin").write_bytes(array.tobytes())
+    unknown = [TensorFile(None, file.nbytes) for file in files]
+    out = TensorFile(tmp_path / "out.bin", 2400)
+    checked = run_kernel(built, RunRequest(Mode.CHECK, chip, inputs=tuple(files), outputs=(out,)))
+    inputs = (unknown[0], files[1], unknown[2])
+    timed = run_kernel(built, RunRequest(Mode.TIME, chip, inputs=inputs, outputs=(TensorFile(None, 2400),)))
+    assert timed.instructions == checked.instructions
+    assert timed.latency_us == pytest.approx(checked.latency_us, rel=1e-6)

@@ -76,3 +76,10 @@ def test_boundaries_are_known_through_views() -> None:
         ],
     }
     assert boundaries(graph, {}) == {"limits"}
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "structured", "rows"])
+def test_single_numbers_are_drawn(distribution: str) -> None:
+    """A 0-dimensional tensor of integers has no first element of a row."""
+    generator = torch.Generator().manual_seed(3)
+    assert draw((), "int8", distribution, generator, Range(0, 5)).shape == ()

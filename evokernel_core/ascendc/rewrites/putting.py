@@ -15,13 +15,15 @@ from evokernel_core.ascendc.shapes.sizes import extent, product, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
 from evokernel_core.domain.tensor import Dim
+from evokernel_core.twin.chip import Chip
 
 _HALVES = frozenset({"float16", "bfloat16"})
 _STEP_US = 3.0
-_COPY_CYCLES, _ELEMENT_CYCLES = 42.0, 53.0
+_COPY_CYCLES, _LOOK_CYCLES, _SORT_CYCLES = 42.0, 0.4, 2.4
+_TILE_CYCLES = 2500.0
 _LEAST_SEGMENT = 512
-_TILE = 65536
-"""Bytes of a row of elements that one core holds."""
+_TILE = 2048
+"""Elements of a row that one core has at a time."""
 _MOST_BYTES = 512 << 20
 """Of the results of all parts."""
 _REDUCTIONS = {"add": "sum.dim_IntList", "max": "amax.default", "min": "amin.default"}
@@ -107,14 +109,16 @@ def _parts(writer: GraphWriter, source: ValueRef, values: ValueRef) -> int:
     results = outer * size * run * 4
     chip = writer.chip
     rate = math.sqrt(chip.gm.memory_bytes_us * chip.gm.l2_bytes_us)  # between those of memory and of L2
-    ways = [(-(-run * 4 // _LEAST_SEGMENT), _COPY_CYCLES)]
-    if extent(writer.shape(values)[2]).is_one:
-        ways.append((-(-size * 4 // _TILE), _ELEMENT_CYCLES))
+    by_element, segments = extent(writer.shape(values)[2]).is_one, -(-run * 4 // _LEAST_SEGMENT)
 
     def cost(parts: int) -> float:
         more = _STEP_US + 2 * parts * results / rate if parts > 1 else 0.0
-        shares = (-(-parts * outer * cuts // chip.aiv) * cycles for cuts, cycles in ways)
-        return min(shares) * count / parts / chip.mhz + more
+        cycles = [-(-parts * outer * segments // chip.aiv) * _COPY_CYCLES * count / parts]
+        if by_element:
+            cycles.append(_sorted_cycles(parts * outer, size, count / parts, chip))
+        elif parts == 1:  # places are dealt out, and each core looks at all entries
+            cycles.append(count * _LOOK_CYCLES + outer * count * _COPY_CYCLES / min(outer * size, chip.aiv))
+        return min(cycles) / chip.mhz + more
 
     most = min(chip.aiv // max(outer, 1), _MOST_BYTES // max(results, 1))
     return min(range(1, max(most, 1) + 1), key=cost)
@@ -264,6 +268,14 @@ def _broadcast(writer: GraphWriter, indices: Sequence[ValueRef]) -> tuple[Dim, .
     return tuple(
         next((dim for dim in dims if not extent(dim).is_one), 1) for dims in zip(*whole, strict=True)
     )
+
+
+def _sorted_cycles(rows: int, size: int, count: float, chip: Chip) -> float:
+    """Cycles of the busiest core that sorts single elements by their places: each range of a row looks at all
+    entries of the row and sorts its own."""
+    ranges = max(-(-size // _TILE), min(chip.aiv // max(rows, 1), -(-size // 64)))
+    tile = _TILE_CYCLES + count * _LOOK_CYCLES + count / ranges * _SORT_CYCLES
+    return -(-rows * ranges // chip.aiv) * tile
 
 
 REWRITES: Mapping[str, Rewrite] = {

@@ -101,6 +101,7 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
             std::memset(local.undefined, 1, HostBytes(space));
         } else if (Gm().HasKnown()) {
             std::memset(local.data, 0, HostBytes(space));
+            std::memset(local.undefined, 1, HostBytes(space));
         }
     }
     ub = In(Space::UB).data;
@@ -308,6 +309,18 @@ bool AnyUndefined(uint32_t address, uint64_t bytes, Space space)
 void MarkDefined(uint32_t address, uint64_t bytes, Space space)
 {
     std::memset(TheCore().In(space).undefined + address, 0, bytes);
+}
+
+bool ComputesTo(uint32_t address, uint64_t bytes, bool known)
+{
+    Core &core = TheCore();
+    if (!core.timing || !Gm().HasKnown() || address >= kUbCapacity) {
+        return !core.timing;
+    }
+    if (!known) {
+        std::memset(core.undefined + address, 1, std::min<uint64_t>(bytes, kUbCapacity - address));
+    }
+    return known;
 }
 
 void ReportUndefined(const char *api, const LocalRef &tensor, uint64_t bytes, At at)

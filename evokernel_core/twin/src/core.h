@@ -165,6 +165,10 @@ uint8_t *LocalRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, 
                     const char *operand, At at);
 bool AnyUndefined(uint32_t address, uint64_t bytes, Space space = Space::UB);
 void MarkDefined(uint32_t address, uint64_t bytes, Space space = Space::UB);
+
+// Whether an instruction computes bytes of UB from what is `known`: in timing mode only indices are, and what is
+// computed of them alone. What is not computed is undefined from then on.
+bool ComputesTo(uint32_t address, uint64_t bytes, bool known);
 void ReportUndefined(const char *api, const LocalRef &tensor, uint64_t bytes, At at);  // in the tensor's memory
 
 // Counts instructions of the launch.

@@ -86,11 +86,12 @@ uint64_t ReadNothing(Core &core, const uint8_t *address, const char *api, At at)
 
 namespace {
 
-// In timing mode only what was copied from a known input has a value.
+// In timing mode only what comes from known inputs alone has a value.
 uint64_t KnownBits(const Core &core, const LocalRef &element, uint32_t width)
 {
     uint64_t bits = 0;
-    if (Gm().HasKnown() && SpaceOf(element) == Space::UB && uint64_t{element.address} + width <= kUbCapacity) {
+    if (Gm().HasKnown() && SpaceOf(element) == Space::UB && uint64_t{element.address} + width <= kUbCapacity &&
+        !AnyUndefined(element.address, width)) {
         std::memcpy(&bits, core.ub + element.address, width);
     }
     return bits;
@@ -128,11 +129,11 @@ void LocalSet(const LocalRef &tensor, int64_t index, uint64_t bits, At at)
     ScalarAfterPipes(core);
     core.time.Scalar(CurrentChip().local_access);
     PipesAfterScalar(core);
-    if (core.timing) {
-        return;
-    }
     const uint32_t width = DTypeBytes(tensor.dtype);
     const LocalRef element = ElementOf(tensor, index);
+    if (SpaceOf(element) != Space::UB ? core.timing : !ComputesTo(element.address, width, true)) {
+        return;
+    }
     uint8_t *to = LocalRange(element, width, 1, true, "SetValue", "the tensor", at);
     if (to != nullptr) {
         std::memcpy(to, &bits, width);

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from evokernel_core.ascendc.ir.builder import Builder, Place, at
 from evokernel_core.ascendc.ir.expr import (
@@ -34,30 +34,27 @@ from evokernel_core.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Number
-from evokernel_core.ascendc.kernels.built import Design, family_of
-from evokernel_core.ascendc.kernels.indexed import (
-    IndexedSchedule,
-    Indices,
-    index_dtype,
-    size_refusal,
-    steps_from,
-)
-from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import RAW, parameter
+from evokernel_core.ascendc.kernels.built import form_of
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
+from evokernel_core.ascendc.kernels.indexed import Indices, size_refusal, steps_from
+from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
+from evokernel_core.ascendc.kernels.scatter import owned as scatter_owned
+from evokernel_core.ascendc.kernels.scatter import sorted as scatter_sorted
+from evokernel_core.ascendc.kernels.scatter.problem import ATOMICS, SUMMED, Put, PutSchedule, read_put
+from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.ops import LAST, SCATTER, SCATTER_PARTS, categories
-from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
-from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import ValueRef, literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, LANES
 
-SUMMED = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
-"""What is combined with what is there, and its C++ type; int64 only element by element."""
-_ATOMICS = {"add": "Add", "max": "Max", "min": "Min"}
 _NEUTRAL = {"add": 0.0, "max": -math.inf, "min": math.inf}
 """What changes nothing, of the kinds that parts have."""
+_NEUTRAL_TEXT = {"add": "0.0f", "max": "-__builtin_inff()", "min": "__builtin_inff()"}
+"""The same as C++ says it."""
+_NOT_COPIED = "Runs are copied, and what atomics do not combine is put element by element."
 _WORDS = {
     LAST: "replaced by",
     "add": "added to",
@@ -65,135 +62,51 @@ _WORDS = {
     "max": "compared with larger",
     "min": "compared with smaller",
 }
-_READER = "a write where indices say so"
 _LEAST_SEGMENT_BYTES = 512
 """Shorter pieces of a run are slow to write."""
 _MOST_RUN_BYTES = 2**32 - 1
 """Copies count the bytes between runs in 32 bits."""
 
 
-@frozen
-class Put:
-    """See SCATTER and SCATTER_PARTS. ``source``, which parts have none of, ``places`` with what they count,
-    and ``values`` are inputs of the task."""
-
-    source: str | None
-    places: tuple[tuple[str, str, Extent], ...]
-    values: str
-    dtype: str
-    kind: str
-    outer: Extent
-    count: Extent
-    run: Extent
-    shared: bool
-    wraps: bool
-    parts: int = 0
-
-    @property
-    def elements(self) -> bool:
-        """Whether single elements are put."""
-        return self.run.is_one
-
-    @property
-    def size(self) -> Extent:
-        return product(size for _, _, size in self.places)
-
-    @property
-    def copies(self) -> bool:
-        """Whether copies into device memory can put the values: those combine only what atomics do."""
-        return self.kind == LAST or (self.kind in _ATOMICS and self.dtype != "int64")
-
-    @property
-    def waits(self) -> bool:
-        """Whether a copy waits for the one before: of two values for one place the last one stays, while
-        combined ones all count."""
-        return self.kind == LAST
-
-
-@frozen
-class PutSchedule(IndexedSchedule):
-    """``picks``: the scalar unit puts single elements into a tile of the unified buffer; otherwise every run
-    is a copy. ``owned``: a core copies the whole runs that go to its own range of places, and looks at every
-    index for them; otherwise it copies a segment of every run."""
-
-    picks: bool = False
-    owned: bool = False
-
-
-def read_put(task: KernelTask) -> Put:
-    """The one put of a task. Raises PlanError where the task is anything else."""
-    graph = task.graph
-    node = only_node(
-        task, {SCATTER.name, SCATTER_PARTS.name}, "The kernel does more than write where indices say so."
-    )
-    in_parts = node.op == SCATTER_PARTS.name
-    source, indices, values, kind, wraps = node.args[:5]
-    assert isinstance(indices, tuple) and isinstance(values, ValueRef)
-    spec, places = graph.spec(values), graph.spec(indices[0])
-    if kind != LAST and spec.dtype not in SUMMED:
-        raise PlanError(f"{spec.dtype} combined at indices is not covered; float32, int32 and int64 are.")
-    outer, count, run = map(extent, spec.shape)
-    if kind != LAST and not run.is_one and (kind == "mul" or spec.dtype == "int64"):
-        raise PlanError("Runs of int64, and products of runs, are put element by element.")
-    sizes = node.outputs[0].shape[2:-1] if in_parts else node.outputs[0].shape[1:-1]
-    return Put(
-        source=None if in_parts else _input(task, source),
-        places=tuple(
-            (_input(task, ref), index_dtype(graph, ref), extent(size))
-            for ref, size in zip(indices, sizes, strict=True)
-        ),
-        values=_input(task, values),
-        dtype=spec.dtype,
-        kind=str(kind),
-        outer=outer,
-        count=count,
-        run=run,
-        shared=extent(places.shape[0]).is_one and not outer.is_one,
-        wraps=bool(wraps),
-        parts=literal(node.args[5]) if in_parts else 0,
-    )
-
-
-def _input(task: KernelTask, ref: object) -> str:
-    assert isinstance(ref, ValueRef)
-    return input_below(task.graph, ref, _READER)
-
-
 def _why_illegal(found: Put, item: PutSchedule) -> str | None:
     if not (found.elements if item.picks else found.copies):
-        return "Runs are copied, and what atomics do not combine is put element by element."
-    if item.owned and (item.picks or found.parts):
-        return "Only whole runs that are put into one copy of the source are dealt out by their places."
+        return _NOT_COPIED
     return size_refusal(item, 512)
 
 
-_STARTS = tuple(
-    schedule
-    for runs in (256, 1024, 4080)
-    for size in (16384, 32768, 65536)
-    for schedule in (
-        PutSchedule(runs, size),
-        PutSchedule(runs, size, picks=True),
-        PutSchedule(runs, size, owned=True),
-    )
-)
-
-
-def _neighbours(found: Put, here: PutSchedule) -> Iterator[tuple[str, PutSchedule]]:
+def _neighbours(found: Put, here: PutSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, PutSchedule]]:
     for name, item in steps_from(here, "indices a tile"):
         yield name, evolve(here, runs=item.runs, bytes=item.bytes)
-    yield "copies" if here.picks else "scalar unit", evolve(here, picks=not here.picks, owned=False)
-    yield "segments of runs" if here.owned else "ranges of places", evolve(here, owned=not here.owned)
+    yield from scatter_sorted.steps(here)
+    other = evolve(here, picks=not here.picks, owned=False, held=0, sums=0)
+    yield "copies" if here.picks else "scalar unit", other
+    if here.owned:
+        yield "segments of runs", evolve(here, owned=False, sums=0)
+        yield "sums held" if not here.sums else "sums sent", evolve(here, sums=0 if here.sums else 65536)
+    else:
+        yield "ranges of places", PutSchedule(1024, 16384, owned=True)
+
+
+def _starts(found: Put, sizes: Sizes, chip: Chip) -> Iterator[PutSchedule]:
+    for runs in (256, 1024, 4080):
+        for size in (16384, 32768, 65536):
+            yield PutSchedule(runs, size)
+            yield PutSchedule(runs, size, picks=True)
+    yield from scatter_owned.starts(found)
+    yield from scatter_sorted.starts()
 
 
 def _strategy(found: Put, item: PutSchedule, move: str) -> Strategy:
     dealt = (f"Entries in {found.parts} parts, each with a result of its own.",) if found.parts else ()
-    notes = (
-        f"Tiles of {item.bytes} bytes, {item.runs} indices at a time.",
-        "Each core writes a range of places." if item.owned else "Writes in the order of indices.",
-        *dealt,
-    )
+    notes = (f"Tiles of {item.bytes} bytes, {item.runs} indices at a time.", _order(item), *dealt)
     return Strategy("put", item.settings(), notes, Descriptor(2, 1, 2), move)
+
+
+def _order(item: PutSchedule) -> str:
+    """How values come to their places, in words."""
+    if item.held:
+        return f"Sorts {item.held} elements at a time by their places."
+    return "Each core writes a range of places." if item.owned else "Writes in the order of indices."
 
 
 def build(found: Put, schedule: PutSchedule) -> Kernel:
@@ -328,8 +241,8 @@ def _combined(kind: str, kept: Expr, value: Expr) -> Expr:
 
 
 class _Runs(_Putting):
-    """Copies put runs. No two cores write the same elements: each has results, ranges of places, or segments
-    of all runs, of its own."""
+    """Copies put runs. No two cores write the same elements: each has results, or segments of all
+    runs, of its own."""
 
     what = "runs"
 
@@ -345,16 +258,14 @@ class _Runs(_Putting):
         self._segment, self._segments = self._segmented()
         rows = least(self._entries, self._most // self._pitch(least(self._segment, self._run)))
         self._high = k.param("runsPerTile", rows, ctype=U32)
-        self._atomic = _ATOMICS.get(found.kind)
+        self._atomic = ATOMICS.get(found.kind)
 
     def _segmented(self) -> tuple[Param, Param]:
         """Elements of each run that one core writes, and how many such segments there are."""
         k, step = self._k, _LEAST_SEGMENT_BYTES // self._width
-        wanted: Index = 1  # runs are whole where places are dealt out
-        if not self._item.owned:
-            results = k.param("results", self._parts * self._outer)
-            busy = least(results, CoreCount())
-            wanted = k.param("wanted", ceil_div(CoreCount(), busy), "segments, for all cores")
+        results = k.param("results", self._parts * self._outer)
+        busy = least(results, CoreCount())
+        wanted = k.param("wanted", ceil_div(CoreCount(), busy), "segments, for all cores")
         longest = k.param("longest", least(ceil_div(self._run, wanted), self._most))
         segment = k.param("segmentElements", least(ceil_div(longest, step) * step, self._most), ctype=U32)
         return segment, k.param("segments", ceil_div(self._run, segment))
@@ -364,34 +275,6 @@ class _Runs(_Putting):
         return ceil_div(elements, self._block) * self._block
 
     def kernel(self) -> Kernel:
-        return self._owned() if self._item.owned else self._shared()
-
-    def _owned(self) -> Kernel:
-        """A core has a range of places: it looks at every index, and writes the runs that go there."""
-        k, segments = self._k, self._segments
-        units = k.param("ofAllPlaces", self._outer * segments)
-        shares = ceil_div(CoreCount(), least(units, CoreCount()))
-        owned = k.param("owned", ceil_div(self._size, shares), "places of one range")
-        owners = k.param("owners", ceil_div(self._size, owned))
-        with k.cores("unit", k.param("units", units * owners)) as unit:
-            start, elements = self._part_of_runs(unit)
-            low = k.let("lowest", unit // segments % owners * owned, U64)
-            high = k.let("highest", least(low + owned, self._size), U64)
-            outer = k.let("outer", unit // segments // owners, U64)
-            places = k.let("places", high - low, U64)
-            self._copy_source(outer, (low, high), start, elements)
-            with self._combining(), k.pieces("entry", (0, self._count), self._entries) as (entry, runs):
-                chosen, given = self._from(outer, entry)
-                self._indices.load(chosen, runs)
-                with k.loop("i", runs) as i:
-                    place = k.let("place", self._indices.place(i), U64)
-                    # What lies in front of the range is a large number.
-                    with k.when(k.let("within", place - low, U64), "<", places, share=owners):
-                        k.load(self._tile, self._values, (given + i) * self._run + start, elements)
-                        self._store((outer * self._size + place) * self._run + start, self._tile, elements)
-        return k.kernel()
-
-    def _shared(self) -> Kernel:
         """A core has a segment of every run, or a part of the entries."""
         k, found = self._k, self._found
         neutral = Buffer("neutral", self._ctype, self._width, self._most)
@@ -453,16 +336,90 @@ class _Runs(_Putting):
             self._k.fence()  # the next one may go to the same place
 
 
-FAMILY = family_of(
-    Design(
-        name="put",
-        ops=categories(SCATTER, SCATTER_PARTS),
-        read=read_put,
-        schedule=PutSchedule,
-        schedules=_STARTS,
-        neighbours=_neighbours,
-        why_illegal=_why_illegal,
-        build=build,
-        strategy_of=_strategy,
+_BUILT = form_of(build, _why_illegal)
+
+
+def _refusal(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    return _refused(found, item, chip) or (
+        None if _template(item) else _BUILT.refusal(found, item, sizes, chip)
     )
+
+
+def _rough(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
+    return _refused(found, item, chip) or (
+        None if _template(item) else _BUILT.rough(found, item, sizes, chip)
+    )
+
+
+def _refused(found: Put, item: PutSchedule, chip: Chip) -> str | None:
+    """Why a schedule makes no kernel, as far as the IR does not say so."""
+    if not (found.elements if item.picks else found.copies):
+        return _NOT_COPIED
+    if item.owned:
+        return scatter_owned.refusal(found, item, chip)
+    if item.sums:
+        return "Sums are held of places that a core owns."
+    return scatter_sorted.refusal(found, item, chip) if item.held else None
+
+
+def _template(item: PutSchedule) -> bool:
+    """Whether the kernel is a template's."""
+    return item.owned or item.held > 0
+
+
+def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
+    """Modelled microseconds."""
+    if item.owned:
+        return scatter_owned.cost_us(found, item, sizes, chip)
+    return (scatter_sorted if item.held else _BUILT).cost_us(found, item, sizes, chip)
+
+
+def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageText | Kernel:
+    """Runs are copied in the order of indices or by their places, elements are written by the scalar unit or
+    sorted by the vector unit."""
+    if not _template(item):
+        return _BUILT.build(found, item)
+    sizes = {key: getattr(found, key) for key in ("outer", "size", "count", "run")}
+    width = ITEM_SIZE[found.dtype]
+    indices = [{"type": CPP_TYPE[dtype], "size": size.cpp()} for _, dtype, size in found.places]
+    read = [] if found.source is None else [found.source]
+    arguments = [*read, *(ref for ref, _, _ in found.places), found.values]
+    combined = ATOMICS.get(found.kind)
+    return kernel_text(
+        "scatter/owned" if item.owned else "scatter/sorted",
+        name,
+        VECTORS_ALONE,
+        s=item,
+        type=RAW[width] if found.kind == LAST else SUMMED[found.dtype],
+        width=width,
+        indices=indices,
+        shared=found.shared,
+        kind=found.kind,
+        atomic=combined and f"SetAtomic{combined}",
+        instruction=combined,
+        what=_WORDS[found.kind],
+        wraps=found.wraps,
+        parts=found.parts,
+        neutral=_NEUTRAL_TEXT[found.kind] if found.parts else "",
+        ub_bytes=(scatter_owned if item.owned else scatter_sorted).ub_bytes(found, item),
+        most_owned=scatter_owned.MOST_OWNED,
+        **scatter_sorted.CYCLES,
+        parameters=parameters_of(task),
+        arguments=", ".join(map(parameter, arguments)),
+        **sized(task, sizes, [size for _, _, size in found.places]),
+    )
+
+
+FAMILY = SearchingFamily(
+    name="put",
+    ops=categories(SCATTER, SCATTER_PARTS),
+    read=on_any_chip(read_put),
+    starts=_starts,
+    steps=_neighbours,
+    refusal=_refusal,
+    rough=_rough,
+    cost_us=_cost_us,
+    schedule_of=PutSchedule.of,
+    strategy_of=_strategy,
+    text_of=_text,
 )

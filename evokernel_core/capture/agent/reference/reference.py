@@ -346,7 +346,8 @@ def _draw_integers(
     low, high = min(limit.low, limit.high - 1), max(limit.high, 1)
     if distribution in ("structured", "rows"):
         values = torch.full(shape, high - 1, dtype=torch.int64)
-        values[..., :1] = low if limit.offsets else high - 1
+        if limit.offsets:
+            values[..., :1] = low
         return values
     values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)
     if limit.offsets:

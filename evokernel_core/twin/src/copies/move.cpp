@@ -217,7 +217,8 @@ void LoadKnown(const LocalRef &dst, const GlobalRef &src, const Burst &burst, ui
         return;
     }
     const Allocation *block = Gm().Find(src.address);
-    if (block == nullptr || !block->known) {
+    const bool known = block != nullptr && block->known;
+    if (!ComputesTo(dst.address + left, Extent(burst, burst.dst_stride), known)) {
         return;
     }
     const uint8_t *end = block->base + block->padded;
@@ -226,6 +227,7 @@ void LoadKnown(const LocalRef &dst, const GlobalRef &src, const Burst &burst, ui
         const uint64_t to = dst.address + left + uint64_t{i} * burst.dst_stride;
         if (from + burst.length <= end && to + burst.length <= kUbCapacity) {
             std::memcpy(TheCore().ub + to, from, burst.length);
+            MarkDefined(static_cast<uint32_t>(to), burst.length);
         }
     }
 }

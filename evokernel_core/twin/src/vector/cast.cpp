@@ -274,7 +274,8 @@ void Cast(const LocalRef &dst, const LocalRef &src, RoundMode mode, const Form &
     plan.src = MakeOperand(src, plan.walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&plan.src};
     RunVector("Cast", WalkCycles(plan.walk, SimpleRate(width == 1 ? 2 : width), &plan.dst, sources, 1), at);
-    if (TheCore().timing || !CheckPair(dst.dtype, src.dtype, mode, at) || !CheckCast(plan, "Cast", at)) {
+    if (!Computes(plan.dst, sources, 1, plan.walk) || !CheckPair(dst.dtype, src.dtype, mode, at) ||
+        !CheckCast(plan, "Cast", at)) {
         return;
     }
     Propagate(plan.dst, sources, 1, plan.walk);

@@ -29,7 +29,7 @@ void Duplicate(const LocalRef &dst, Scalar, uint64_t pattern, const Form &form, 
     }
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
     RunVector("Duplicate", WalkCycles(walk, SimpleRate(width), &to, nullptr, 0), at);
-    if (TheCore().timing || !CheckTypes(Api::Duplicate, CallTypes(dst.dtype), at) ||
+    if (!Computes(to, nullptr, 0, walk) || !CheckTypes(Api::Duplicate, CallTypes(dst.dtype), at) ||
         !CheckOperand(to, walk, 32, true, "Duplicate", "dst", at)) {
         return;
     }
@@ -224,7 +224,7 @@ void CreateVecIndex(const LocalRef &dst, Scalar first, Scalar step, const Form &
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
     RunVector(name, WalkCycles(walk, SimpleRate(width), &to, nullptr, 0), at);
     const DType type = dst.dtype;
-    if (TheCore().timing || !CheckTypes({Api::CreateVecIndex, name}, CallTypes(type), at) ||
+    if (!Computes(to, nullptr, 0, walk) || !CheckTypes({Api::CreateVecIndex, name}, CallTypes(type), at) ||
         !CheckOperand(to, walk, 32, true, name, "dst", at)) {
         return;
     }

@@ -99,6 +99,25 @@ bool Kept(const MaskGather &plan, const LocalRef *pattern, uint8_t fixed, uint32
     return byte < kUbCapacity && (TheCore().ub[byte] >> element % 8 & 1) != 0;
 }
 
+// What is kept where it can be told without the source: not of a pattern that nobody knows in timing mode.
+uint64_t CountKnown(const MaskGather &plan, const LocalRef *pattern, uint8_t fixed)
+{
+    if (pattern == nullptr) {
+        return CountFixed(plan, fixed);
+    }
+    uint64_t kept = 0;
+    const uint64_t bytes = (plan.per_repeat + 7) / 8;
+    for (uint32_t r = 0; Gm().HasKnown() && r < plan.params->repeatTimes; ++r) {
+        if (AnyUndefined(pattern->address + r * plan.params->src1RepeatStride * kBlockBytes, bytes)) {
+            return 0;
+        }
+        for (uint64_t e = 0; e < plan.per_repeat; ++e) {
+            kept += Kept(plan, pattern, fixed, r, e) ? 1 : 0;
+        }
+    }
+    return kept;
+}
+
 }  // namespace
 
 uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pattern, uint8_t fixed_pattern,
@@ -118,10 +137,14 @@ uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pa
     if (!CheckGatherMask(dst, src, pattern, fixed_pattern, at)) {
         return 0;
     }
-    if (core.timing) {
-        return pattern == nullptr ? CountFixed(plan, fixed_pattern) : 0;
-    }
     const uint32_t last = SourceAddress(plan, src, params.repeatTimes - 1U, plan.per_repeat - 1);
+    if (core.timing) {
+        const uint64_t counted = CountKnown(plan, pattern, fixed_pattern);
+        const bool known = Gm().HasKnown() && counted != 0 && !AnyUndefined(src.address, last + plan.width - src.address);
+        if (!ComputesTo(dst.address, counted * plan.width, known)) {
+            return counted;
+        }
+    }
     if (LocalRange(src, last + plan.width - src.address, 32, false, "GatherMask", "src0", at) == nullptr) {
         return 0;
     }
@@ -157,7 +180,11 @@ void Gather(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, u
     RunVector("Gather", static_cast<double>(walk.elements) / RateOf(RowOf(Api::Gather).cost, width), at);
     Core &core = TheCore();
     const uint64_t count = walk.counted ? walk.elements : uint64_t{walk.repeats} * walk.lanes;
-    if (core.timing || !CheckTypes(Api::Gather, {dst.dtype, src.dtype}, at) ||
+    if (core.timing) {
+        ComputesTo(dst.address, count * width, false);  // what is gathered is data
+        return;
+    }
+    if (!CheckTypes(Api::Gather, {dst.dtype, src.dtype}, at) ||
         !CheckOperand(to, walk, 32, true, "Gather", "dst", at) ||
         LocalRange(offsets, count * 4, 32, false, "Gather", "srcOffset", at) == nullptr) {
         return;

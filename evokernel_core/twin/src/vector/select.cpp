@@ -111,6 +111,25 @@ bool CompareRepeat(const ComparePlan &plan, uint32_t r, uint8_t *bits, bool defi
     return clean;
 }
 
+// What has to be known of an operand in timing mode: of the last repeat one lane, since whole repeats are compared
+// and what is behind the last element may be anything.
+bool MostlyKnown(const Operand &operand, const Walk &walk)
+{
+    const uint64_t lanes = walk.elements > walk.lanes ? walk.elements - walk.lanes + 1 : 1;
+    return !AnyUndefined(operand.ref.address, lanes * operand.width);
+}
+
+// Whether the bits are computed: in timing mode only where both sides are known.
+bool Compared(const ComparePlan &plan, const LocalRef &dst)
+{
+    if (!TheCore().timing) {
+        return true;
+    }
+    const bool known =
+        MostlyKnown(plan.src0, plan.walk) && (plan.src1 == nullptr || MostlyKnown(*plan.src1, plan.walk));
+    return ComputesTo(dst.address, (plan.walk.elements + 7) / 8, known);
+}
+
 void RunCompare(const ComparePlan &plan, const LocalRef &dst, At at)
 {
     Core &core = TheCore();
@@ -129,7 +148,7 @@ void RunCompare(const ComparePlan &plan, const LocalRef &dst, At at)
         const uint32_t place = dst.address + r * bytes;
         const uint32_t used = static_cast<uint32_t>(std::min<uint64_t>(bytes, extent - uint64_t{r} * bytes));
         std::memcpy(core.ub + place, bits, used);
-        std::memset(core.undefined + place, clean ? 0 : 1, used);
+        std::memset(core.undefined + place, clean || core.timing ? 0 : 1, used);
     }
 }
 
@@ -149,7 +168,7 @@ void Compare(const LocalRef &dst, const LocalRef &src0, const LocalRef &src1, CM
     const Operand *sources[] = {&plan.src0, &other};
     RunVector(plan.name, WalkCycles(plan.walk, SimpleRate(width), nullptr, sources, 2), at);
     CheckWholeRepeats(form, width, plan.name, at);
-    if (!TheCore().timing && CheckCompare(plan.api, {dst.dtype, src0.dtype, src1.dtype}, mode, at)) {
+    if (Compared(plan, dst) && CheckCompare(plan.api, {dst.dtype, src0.dtype, src1.dtype}, mode, at)) {
         RunCompare(plan, dst, at);
     }
 }
@@ -166,7 +185,7 @@ void CompareScalar(const LocalRef &dst, const LocalRef &src, Scalar scalar, CMPM
     const Operand *sources[] = {&plan.src0};
     RunVector(plan.name, WalkCycles(plan.walk, SimpleRate(width), nullptr, sources, 1), at);
     CheckWholeRepeats(form, width, plan.name, at);
-    if (!TheCore().timing && CheckCompare(plan.api, {dst.dtype, src.dtype}, mode, at)) {
+    if (Compared(plan, dst) && CheckCompare(plan.api, {dst.dtype, src.dtype}, mode, at)) {
         RunCompare(plan, dst, at);
     }
 }
@@ -294,12 +313,15 @@ void Select(const LocalRef &dst, const LocalRef &mask, const LocalRef &src0, con
     plan.scalar = ScalarBits(dst.dtype, scalar);
     RunVector("Select", WalkCycles(plan.walk, SimpleRate(width), &plan.dst, sources, src1 != nullptr ? 2 : 1), at);
     CheckReserved(mode, at);
-    if (TheCore().timing || !CheckTypes(Api::Select, {dst.dtype, src0.dtype}, at)) {
-        return;
-    }
     const uint64_t mask_bytes =
         plan.reuse_mask ? plan.walk.lanes / 8
                         : (uint64_t{plan.walk.repeats - 1} * plan.walk.lanes + plan.walk.LastLane(plan.walk.repeats - 1) + 7) / 8;
+    const bool unknown_mask = TheCore().timing && AnyUndefined(mask.address, mask_bytes);
+    const bool computes = unknown_mask ? ComputesTo(dst.address, plan.walk.elements * width, false)
+                                       : Computes(plan.dst, sources, src1 != nullptr ? 2 : 1, plan.walk);
+    if (!computes || !CheckTypes(Api::Select, {dst.dtype, src0.dtype}, at)) {
+        return;
+    }
     if (!(CheckOperand(plan.dst, plan.walk, 32, true, "Select", "dst", at) &
           CheckOperand(plan.src0, plan.walk, 32, false, "Select", "src0", at)) ||
         (plan.src1 != nullptr && !CheckOperand(other, plan.walk, 32, false, "Select", "src1", at)) ||

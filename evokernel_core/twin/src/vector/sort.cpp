@@ -66,6 +66,17 @@ bool MayRepeat(const MergePlan &plan)
     return regular;
 }
 
+// Whether timing mode knows what is merged.
+bool RunsKnown(const MergePlan &plan, uint32_t repeats)
+{
+    bool known = Gm().HasKnown();
+    for (int i = 0; i < 4; ++i) {
+        const uint64_t pairs = (plan.valid >> i & 1) != 0 ? uint64_t{plan.lengths[i]} * repeats : 0;
+        known = known && !AnyUndefined(plan.runs[i].address, pairs * kPairBytes);
+    }
+    return known;
+}
+
 bool UsableRuns(const LocalRef &dst, const MergePlan &plan, uint32_t repeats, At at)
 {
     uint64_t total = 0;
@@ -169,7 +180,10 @@ void Sort32(const LocalRef &dst, const LocalRef &score, const LocalRef &index, i
     Core &core = TheCore();
     const uint32_t width = DTypeBytes(score.dtype);
     const uint64_t count = static_cast<uint64_t>(repeats) * kGroup;
-    if (core.timing || !CheckTypes(Api::Sort32, {dst.dtype, score.dtype}, at) ||
+    const bool known =
+        !core.timing || (!AnyUndefined(score.address, count * width) && !AnyUndefined(index.address, count * 4));
+    if (!ComputesTo(dst.address, count * kPairBytes, known) ||
+        !CheckTypes(Api::Sort32, {dst.dtype, score.dtype}, at) ||
         LocalRange(score, count * width, 32, false, "Sort32", "src0", at) == nullptr ||
         LocalRange(index, count * 4, 32, false, "Sort32", "src1", at) == nullptr ||
         LocalRange(dst, count * kPairBytes, 32, true, "Sort32", "dst", at) == nullptr) {
@@ -209,7 +223,7 @@ void MergeSorted(const LocalRef &dst, const MergePlan &plan, At at)
         total += (plan.valid >> i & 1) != 0 ? plan.lengths[i] : 0;
     }
     RunVector("MrgSort", SortCycles(static_cast<double>(total * repeats)), at);
-    if (core.timing) {
+    if (core.timing && !ComputesTo(dst.address, total * repeats * kPairBytes, RunsKnown(plan, repeats))) {
         TakeUsually(plan);
         return;
     }

@@ -138,16 +138,13 @@ void Vector(const VecCall &call, const Form &form, At at)
     const int count = plan.two ? 2 : 1;
     RunVector(row.name, StartUpOf(row.cost),
               WalkCycles(plan.walk, RateOf(row.cost, width), &plan.dst, sources, count), at);
-    if (TheCore().timing || !Check(call, plan, at)) {
+    const Operand *read[3] = {&plan.src0, plan.two ? &plan.src1 : &plan.src0, &plan.dst};
+    const int read_count = row.Has(kReadsDst) ? 3 : count;
+    if (!Computes(plan.dst, read, read_count, plan.walk) || !Check(call, plan, at)) {
         return;
     }
     // Definedness first: in-place instructions must see their sources' old state.
-    if (row.Has(kReadsDst)) {
-        const Operand *all[3] = {&plan.src0, plan.two ? &plan.src1 : &plan.src0, &plan.dst};
-        Propagate(plan.dst, all, 3, plan.walk);
-    } else {
-        Propagate(plan.dst, sources, count, plan.walk);
-    }
+    Propagate(plan.dst, read, read_count, plan.walk);
     if (IsDense(plan)) {
         RunDense(call, plan, at);
     } else {

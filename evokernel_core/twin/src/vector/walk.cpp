@@ -326,6 +326,15 @@ bool LaneUndefined(const Operand *const *sources, int count, uint32_t repeat, ui
 
 }  // namespace
 
+bool Computes(const Operand &dst, const Operand *const *sources, int count, const Walk &walk)
+{
+    const Core &core = TheCore();
+    if (!core.timing || !Gm().HasKnown()) {
+        return !core.timing;
+    }
+    return ComputesTo(dst.ref.address, ExtentOf(dst, walk), SourcesDefined(sources, count, walk));
+}
+
 void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk)
 {
     Core &core = TheCore();

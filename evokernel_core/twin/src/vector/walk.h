@@ -63,6 +63,10 @@ void StoreTile(const Operand &operand, const Walk &walk, uint32_t repeat, const 
 // Whether every byte between the operand's first and last is defined: the cheap test.
 bool AllDefined(const Operand &operand, const Walk &walk);
 
+// Whether an instruction computes: always, except in timing mode, where what it reads has to be known. A result
+// that is not computed is not known from then on.
+bool Computes(const Operand &dst, const Operand *const *sources, int count, const Walk &walk);
+
 // Definedness: dst lanes become undefined where any source lane is.
 void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk);
 
