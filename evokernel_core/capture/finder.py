@@ -132,7 +132,14 @@ class Document:
         for change in changes:
             self._change(change)
         self._byte_starts = None
-        self._tree = self._parser.parse(parsable(self._bytes), self._tree)
+        self._tree = self._parsed()
+
+    def _parsed(self) -> Tree:
+        """The tree of the text; what was there before can keep an error alive that the text has no more."""
+        source = parsable(self._bytes)
+        tree = self._parser.parse(source, self._tree)
+        fresh = self._parser.parse(source) if tree.root_node.has_error else tree
+        return tree if fresh.root_node.has_error else fresh
 
     def _change(self, change: TextChange) -> None:
         span = change.span

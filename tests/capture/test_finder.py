@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.capture.annotation import TensorShape, parse_annotation
@@ -140,6 +140,7 @@ EDITS = st.tuples(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(EDITS, max_size=12))
+@example([(272, 5, '"""'), (1458, 12, '"""')])
 def test_incremental_equals_from_scratch(edits: list[tuple[int, int, str]]) -> None:
     """After any edits the text is right; where it parses, so are the definitions."""
     document, text = Document(MODEL), MODEL

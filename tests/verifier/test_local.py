@@ -218,7 +218,7 @@ def test_sizes_that_the_tiling_declines_fail(verify: Verify, source_of: Sources)
     )
     failed = verify("relu", evolve(source, tiling_h=declined)).failed_gate
     assert failed is not None
-    assert (failed.gate, failed.code) == (GateName.CORRECTNESS, "error")
+    assert (failed.gate, failed.code) == (GateName.CORRECTNESS, "declined")
     assert "ComputeTiling" in failed.feedback
 
 
