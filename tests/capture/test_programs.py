@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 
@@ -41,6 +42,13 @@ class Net(nn.Module):
 """
 CALL = "Net({'scale': 2.0}).cuda()(torch.randn(4, 8, device='cuda'))\n"
 MAIN = "if __name__ == '__main__':\n"
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[AgentClient]:
+    """An agent of its own: what the programs of other files did to their process does not show here."""
+    with AgentClient(sys.executable) as client:
+        yield client
 
 
 def main(body: str) -> str:
