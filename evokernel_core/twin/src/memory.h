@@ -65,6 +65,14 @@ public:
     // bytes were not among the last `reach` KB.
     static uint64_t Touch(Allocation &block, uint64_t offset, uint64_t bytes, uint32_t progress, uint32_t reach);
 
+    // Asks early for the lines that a later Touch at `offset` looks at: each is a miss of the host's caches otherwise.
+    static void Expect(const Allocation &block, uint64_t offset)
+    {
+        if (block.lines != nullptr) {
+            __builtin_prefetch(block.lines + offset / kL2Line, 1);
+        }
+    }
+
     // Whether [address, address + bytes) may be used; reports out-of-bounds and writes to inputs.
     Allocation *Check(const GlobalRef &tensor, const uint8_t *address, uint64_t bytes, bool write, const char *api,
                       At at);

@@ -52,11 +52,10 @@ struct Client {
     void *closure = nullptr;
 };
 
-Client &The()
-{
-    static Client client;
-    return client;
-}
+// Not a static of a function: each of the millions of messages would ask whether it is there.
+Client the_client;
+
+Client &The() { return the_client; }
 
 [[noreturn]] void Stop(const char *why)
 {

@@ -101,6 +101,12 @@ LocalRef AllocRegion(uint64_t bytes, AscendC::TPosition position, At at)
     return Next(bytes, position);
 }
 
+LocalRef AllocStatic(AscendC::TPosition position, uint32_t address, uint64_t bytes, At at)
+{
+    client::Call<void>(Entry::AllocStatic, NoSelf{}, Pack(position, address, bytes, at));
+    return StaticAt(position, address, bytes);
+}
+
 void PipeOpen(void *pipe, At at)
 {
     client::Call<void>(Entry::PipeOpen, NoSelf{}, Pack(wire::Opaque(pipe), at));

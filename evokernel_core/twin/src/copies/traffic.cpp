@@ -9,6 +9,7 @@ namespace evokernel::twin {
 
 namespace {
 
+constexpr uint32_t kAhead = 8;  // bursts for whose lines of L2 is asked before they are looked at
 constexpr uint64_t kRequest = 512;  // bytes of one request of the copy engine; documentation of GM alignment
 
 uint64_t RequestsOf(uint64_t offset, uint64_t length) { return (offset % kRequest + length - 1) / kRequest + 1; }
@@ -43,6 +44,7 @@ uint64_t TouchAll(Allocation &block, const GlobalRef &tensor, const Span &span)
     const uint32_t reach = static_cast<uint32_t>(CurrentChip().l2_bytes / 1024);
     uint64_t missed = 0;
     for (uint32_t i = 0; i < span.count; ++i) {
+        GlobalMemory::Expect(block, offset + uint64_t{i + kAhead} * span.stride);
         const uint64_t start = offset + uint64_t{i} * span.stride;
         if (start + span.length > block.padded + block.behind) {
             break;

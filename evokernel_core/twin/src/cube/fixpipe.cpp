@@ -14,7 +14,6 @@ using AscendC::CO2Layout;
 namespace {
 
 constexpr uint32_t kLanes = 16;            // columns of one fractal of L0C
-constexpr uint32_t kRowBytes = kLanes * 4;  // one row of such a fractal
 
 // A call with everything that registers and types decide.
 struct Plan {
@@ -47,7 +46,7 @@ uint32_t ColumnLanes(const Plan &plan, uint32_t column)
 uint64_t SourceExtent(const FixpipeCall &call)
 {
     const uint64_t columns = CeilDiv(call.n, kLanes);
-    return (call.matrices - 1) * call.src_matrix + (columns - 1) * call.src_stride + uint64_t{call.m} * kRowBytes;
+    return (call.matrices - 1) * call.src_matrix + (columns - 1) * call.src_stride + uint64_t{call.m} * kL0cRowBytes;
 }
 
 uint64_t TargetExtent(const Plan &plan)
@@ -154,7 +153,7 @@ void TakeUnits(const FixpipeCall &call, const Cells &source, At at)
     for (uint32_t matrix = 0; matrix < call.matrices; ++matrix) {
         for (uint32_t column = 0; column < CeilDiv(call.n, kLanes); ++column) {
             const uint64_t start = source.address + matrix * call.src_matrix + column * call.src_stride;
-            for (uint64_t unit = start / kUnitBytes; unit <= (start + call.m * kRowBytes - 1) / kUnitBytes; ++unit) {
+            for (uint64_t unit = start / kUnitBytes; unit <= (start + call.m * kL0cRowBytes - 1) / kUnitBytes; ++unit) {
                 waits = waits || (call.unit_flag != 0 && units[unit] == 0);
                 half = half || (call.unit_flag == 0 && units[unit] != 0);
                 units[unit] = call.unit_flag == 3 ? 0 : units[unit];
@@ -188,7 +187,7 @@ public:
         for (uint32_t done = 0; done < n;) {
             const uint32_t lane = (column + done) % kLanes;
             const uint32_t count = std::min(n - done, kLanes - lane);
-            const uint64_t offset = matrix + (column + done) / kLanes * plan_.call.src_stride + row * kRowBytes + lane * 4;
+            const uint64_t offset = matrix + (column + done) / kLanes * plan_.call.src_stride + row * kL0cRowBytes + lane * 4;
             std::memcpy(values_.data() + done, source_.data + offset, count * 4);
             for (uint32_t i = 0; i < count; ++i) {
                 shadow_[done + i] = std::memchr(source_.undefined + offset + i * 4, 1, 4) != nullptr ? 1 : 0;
@@ -239,6 +238,9 @@ template <typename Write> void ForEachPiece(const Plan &plan, Converter &convert
 // The registers' share of DataCopy out of L0C.
 bool WithRegisters(FixpipeCall &call, At at)
 {
+    if (call.unsupported) {
+        ReportError("dtype-unsupported", at, "DataCopy from L0C has no clipReluPre and no eltWiseOp on this chip.");
+    }
     const CubeState &state = TheCore().matrix;
     if (!call.registers || call.layout != CO2Layout::ROW_MAJOR) {
         return true;
@@ -311,7 +313,7 @@ bool Prepare(Plan &plan, const LocalRef &src, DType to, bool l1, At at, Cells *s
     }
     for (uint32_t matrix = 0; matrix < call.matrices; ++matrix) {
         for (uint32_t column = 0; column < CeilDiv(call.n, kLanes); ++column) {
-            source->Touched(matrix * call.src_matrix + column * call.src_stride, uint64_t{call.m} * kRowBytes, false);
+            source->Touched(matrix * call.src_matrix + column * call.src_stride, uint64_t{call.m} * kL0cRowBytes, false);
         }
     }
     TakeUnits(call, *source, at);
@@ -321,47 +323,6 @@ bool Prepare(Plan &plan, const LocalRef &src, DType to, bool l1, At at, Cells *s
 bool Nothing(const FixpipeCall &call) { return call.n == 0 || call.m == 0 || call.matrices == 0; }
 
 }  // namespace
-
-FixpipeCall ToCall(const AscendC::FixpipeParamsV220 &params, CO2Layout layout, At)
-{
-    FixpipeCall call;
-    call.n = params.nSize;
-    call.m = params.mSize;
-    call.src_stride = uint64_t{params.srcStride} * kRowBytes;
-    call.layout = layout;
-    call.dst_stride = uint64_t{params.dstStride} * (layout == CO2Layout::NZ ? kC0Bytes : 1);
-    call.quant = params.quantPre;
-    call.scalar = params.deqScalar;
-    call.relu = params.reluEn;
-    call.split = params.isChannelSplit;
-    call.unit_flag = params.unitFlag;
-    if (layout == CO2Layout::ROW_MAJOR) {
-        call.matrices = params.ndNum;
-        call.src_matrix = uint64_t{params.srcNdStride} * 1024;
-        call.dst_matrix = params.dstNdStride;
-    }
-    return call;
-}
-
-FixpipeCall ToCall(const AscendC::DataCopyCO12DstParams &params, At at)
-{
-    FixpipeCall call;
-    call.name = "DataCopy";
-    call.n = params.nSize;
-    call.m = params.mSize;
-    call.src_stride = uint64_t{params.srcStride} * kRowBytes;
-    call.layout = params.nz2ndEn ? CO2Layout::ROW_MAJOR : CO2Layout::NZ;
-    call.dst_stride = uint64_t{params.dstStride} * (params.nz2ndEn ? 1 : kC0Bytes);
-    call.quant = params.quantPre;
-    call.registers = true;
-    call.relu = params.reluPre != 0;
-    call.split = params.channelSplit;
-    call.unit_flag = params.unitFlag;
-    if (params.clipReluPre != 0 || params.eltWiseOp != 0) {
-        ReportError("dtype-unsupported", at, "DataCopy from L0C has no clipReluPre and no eltWiseOp on this chip.");
-    }
-    return call;
-}
 
 void FixpipeToGlobal(const GlobalRef &dst, const LocalRef &src, const FixpipeCall &given, At at)
 {

@@ -9,6 +9,7 @@ namespace evokernel::twin {
 
 constexpr uint32_t kFractalBytes = 512;
 constexpr uint32_t kC0Bytes = 32;
+constexpr uint32_t kL0cRowBytes = 16 * 4;             // one row of a fractal of L0C
 constexpr uint32_t kUnitBytes = 512;                  // of L0C under one unit flag
 
 struct CubeState {

@@ -2,17 +2,7 @@
 
 #include <algorithm>
 
-#include "evokernel/twin/enums.h"
-
 namespace evokernel::twin::wire {
-
-void Decode(Reader &reader, LocalRef &value)
-{
-    value = reader.Raw<LocalRef>();
-    if (value.position >= static_cast<uint8_t>(AscendC::TPosition::MAX) || value.dtype > DType::F64) {
-        Violation("a tensor has a position or a type that does not exist");
-    }
-}
 
 void EncodeText(Writer &writer, const std::string &text)
 {

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "evokernel/twin/at.h"
+#include "evokernel/twin/enums.h"
 #include "evokernel/twin/refs.h"
 #include "judge/wire.h"
 
@@ -20,11 +21,15 @@ const char *NameOf(uint32_t number);
 uint64_t ToWire(const volatile void *address);       // of the device
 void *FromWire(uint64_t address);
 
+// Every field of every message passes here: a call each would cost more than the work. As part of a shared library the
+// compiler does not inline them by itself.
+#define EVK_INLINE __attribute__((always_inline)) inline
+
 class Writer {
 public:
     Writer(uint8_t *begin, size_t capacity) : begin_(begin), capacity_(capacity) {}
 
-    void Bytes(const void *data, size_t count)
+    EVK_INLINE void Bytes(const void *data, size_t count)
     {
         if (count > capacity_ - size_) {
             Violation("a message is too large");
@@ -32,7 +37,7 @@ public:
         std::memcpy(begin_ + size_, data, count);
         size_ += count;
     }
-    template <typename T> void Raw(const T &value) { Bytes(&value, sizeof(T)); }
+    template <typename T> EVK_INLINE void Raw(const T &value) { Bytes(&value, sizeof(T)); }
     size_t Size() const { return size_; }
     size_t Left() const { return capacity_ - size_; }
     void Clear() { size_ = 0; }
@@ -48,8 +53,8 @@ class Reader {
 public:
     Reader(const uint8_t *begin, size_t size) : next_(begin), end_(begin + size) {}
 
-    void Bytes(void *to, size_t count) { std::memcpy(to, Take(count), count); }
-    const uint8_t *Take(size_t count)
+    EVK_INLINE void Bytes(void *to, size_t count) { std::memcpy(to, Take(count), count); }
+    EVK_INLINE const uint8_t *Take(size_t count)
     {
         if (count > static_cast<size_t>(end_ - next_)) {
             Violation("a message ends too early");
@@ -58,7 +63,7 @@ public:
         next_ += count;
         return here;
     }
-    template <typename T> T Raw()
+    template <typename T> EVK_INLINE T Raw()
     {
         T value;
         Bytes(&value, sizeof(T));
@@ -90,19 +95,19 @@ template <typename T> struct Fields;
 template <typename T> struct EnumRange;
 template <typename T> struct IsBytes : std::false_type {};  // a structure of integers only: as its bytes
 
-template <typename T> void Encode(Writer &writer, const T &value);
-template <typename T> void Decode(Reader &reader, T &value);
+template <typename T> EVK_INLINE void Encode(Writer &writer, const T &value);
+template <typename T> EVK_INLINE void Decode(Reader &reader, T &value);
 
 // As its bytes: the places in it are checked by who reads it.
-inline void Encode(Writer &writer, const LocalRef &value) { writer.Raw(value); }
-void Decode(Reader &reader, LocalRef &value);
+EVK_INLINE void Encode(Writer &writer, const LocalRef &value) { writer.Raw(value); }
+EVK_INLINE void Decode(Reader &reader, LocalRef &value);
 
-inline void Encode(Writer &writer, const At &value)
+EVK_INLINE void Encode(Writer &writer, const At &value)
 {
     writer.Raw(NumberOf(value.file));
     writer.Raw(value.line);
 }
-inline void Decode(Reader &reader, At &value)
+EVK_INLINE void Decode(Reader &reader, At &value)
 {
     value.file = NameOf(reader.Raw<uint32_t>());
     value.line = reader.Raw<int>();
@@ -110,7 +115,7 @@ inline void Decode(Reader &reader, At &value)
 
 namespace detail {
 
-template <typename T> void EncodePointer(Writer &writer, T *value)
+template <typename T> EVK_INLINE void EncodePointer(Writer &writer, T *value)
 {
     if constexpr (std::is_same_v<T, const char>) {
         writer.Raw(NumberOf(value));
@@ -127,7 +132,7 @@ template <typename T> void EncodePointer(Writer &writer, T *value)
     }
 }
 
-template <typename T> void DecodePointer(Reader &reader, T *&value)
+template <typename T> EVK_INLINE void DecodePointer(Reader &reader, T *&value)
 {
     if constexpr (std::is_same_v<T, const char>) {
         value = NameOf(reader.Raw<uint32_t>());
@@ -146,7 +151,7 @@ template <typename T> void DecodePointer(Reader &reader, T *&value)
 }
 
 // Counts and positions are multiplied with widths and strides: none is so large that this runs over.
-inline void CheckCount(int64_t value)
+EVK_INLINE void CheckCount(int64_t value)
 {
     constexpr int64_t most = int64_t{1} << 40;
     if (value < -most || value > most) {
@@ -154,7 +159,7 @@ inline void CheckCount(int64_t value)
     }
 }
 
-template <typename T> void DecodeEnum(Reader &reader, T &value)
+template <typename T> EVK_INLINE void DecodeEnum(Reader &reader, T &value)
 {
     using Number = std::underlying_type_t<T>;
     const Number number = reader.Raw<Number>();
@@ -167,7 +172,7 @@ template <typename T> void DecodeEnum(Reader &reader, T &value)
 
 }  // namespace detail
 
-template <typename T> void Encode(Writer &writer, const T &value)
+template <typename T> EVK_INLINE void Encode(Writer &writer, const T &value)
 {
     if constexpr (std::is_same_v<T, bool>) {
         writer.Raw(static_cast<uint8_t>(value));
@@ -184,7 +189,7 @@ template <typename T> void Encode(Writer &writer, const T &value)
     }
 }
 
-template <typename T> void Decode(Reader &reader, T &value)
+template <typename T> EVK_INLINE void Decode(Reader &reader, T &value)
 {
     if constexpr (std::is_same_v<T, bool>) {
         value = reader.Raw<uint8_t>() != 0;
@@ -208,6 +213,14 @@ template <typename T> void Decode(Reader &reader, T &value)
 
 void EncodeText(Writer &writer, const std::string &text);
 std::string DecodeText(Reader &reader);
+
+EVK_INLINE void Decode(Reader &reader, LocalRef &value)
+{
+    value = reader.Raw<LocalRef>();
+    if (value.position >= static_cast<uint8_t>(AscendC::TPosition::MAX) || value.dtype > DType::F64) {
+        Violation("a tensor has a position or a type that does not exist");
+    }
+}
 
 }  // namespace evokernel::twin::wire
 

@@ -290,6 +290,14 @@ void ServeAllocRegion(Reader &reader, Writer &)
     AllocRegion(bytes, position, at);
 }
 
+void ServeAllocStatic(Reader &reader, Writer &)
+{
+    using Tuple = std::tuple<Value<AscendC::TPosition>, Value<uint32_t>, Value<uint64_t>, Value<At>>;
+    Stores<Tuple> stores;
+    stores.Read(reader);
+    stores.Apply(&AllocStatic);
+}
+
 void ServePipeOpen(Reader &reader, Writer &)
 {
     reader.Raw<uint64_t>();  // an address of the candidate's, which it remembers itself

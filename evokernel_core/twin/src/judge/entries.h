@@ -167,8 +167,6 @@
     CALL(InitSocState, Kernel, void, InitSocState, (), ())                                                          \
     CALL(SystemWorkspace, Anywhere, uint8_t *, SystemWorkspace, (), ())                                             \
     CALL(SetSystemWorkspace, Anywhere, void, SetSystemWorkspace, (uint8_t *workspace), (Device(workspace)))         \
-    CALL(AllocStatic, Kernel, LocalRef, AllocStatic, (AscendC::TPosition position, uint32_t address,                \
-         uint64_t bytes, At at), (position, address, bytes, at))                                                    \
     CALL(MergeSorted, Kernel, void, MergeSorted, (const LocalRef &dst, const MergePlan &plan, At at), (dst, plan,   \
          at))                                                                                                       \
     CALL(MergeResult, Kernel, void, MergeResult, (uint16_t *taken, At at), (Out<4>(taken), at))                     \
@@ -296,10 +294,6 @@
     CALL(SetHalfFloat32, Kernel, void, SetHalfFloat32, (bool enabled, At at), (enabled, at))                        \
     CALL(SetHalfFloat32Rounding, Kernel, void, SetHalfFloat32Rounding, (bool to_zero, At at), (to_zero, at))        \
     CALL(SetMatrixOrder, Kernel, void, SetMatrixOrder, (bool row_major, At at), (row_major, at))                    \
-    CALL(ToCall, Kernel, FixpipeCall, ToCall, (const AscendC::FixpipeParamsV220 &params,                            \
-         AscendC::CO2Layout layout, At at), (params, layout, at))                                                   \
-    CALL(ToCall2, Kernel, FixpipeCall, ToCall, (const AscendC::DataCopyCO12DstParams &params, At at), (params,      \
-         at))                                                                                                       \
     CALL(FixpipeToL1, Kernel, void, FixpipeToL1, (const LocalRef &dst, const LocalRef &src,                         \
          const FixpipeCall &call, At at), (dst, src, call, at))                                                     \
     CALL(SetFixpipeMatrices, Kernel, void, SetFixpipeMatrices, (uint16_t count, uint16_t src_stride,                \
@@ -393,6 +387,7 @@
     OTHER(PipeClose, Kernel)                                                                                        \
     OTHER(AllocBuffer, Kernel)                                                                                      \
     OTHER(AllocRegion, Kernel)                                                                                      \
+    OTHER(AllocStatic, Kernel)                                                                                      \
     OTHER(PipeReset, Kernel)                                                                                        \
     OTHER(PipeOpen, Kernel)                                                                                         \
     OTHER(ServeIfDriven, Kernel)                                                                                    \

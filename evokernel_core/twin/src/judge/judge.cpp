@@ -50,11 +50,9 @@ struct Judge {
     uint32_t next_object = 1;
 };
 
-Judge &The()
-{
-    static Judge judge;
-    return judge;
-}
+Judge the_judge;
+
+Judge &The() { return the_judge; }
 
 std::string WhereItWas()
 {

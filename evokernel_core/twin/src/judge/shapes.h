@@ -77,7 +77,7 @@ EVK_FIELDS(Load3D, height, width, pad, channels, k, m, k_start, m_start, stride_
            dilation_w, dilation_h, transpose, set_matrix, set_padding, padding);
 EVK_FIELDS(FillCall, repeats, blocks, gap, bits);
 EVK_FIELDS(FixpipeCall, n, m, src_stride, dst_stride, dst_gap, layout, quant, scalar, vector, registers, relu, split,
-           unit_flag, matrices, src_matrix, dst_matrix, name);
+           unsupported, unit_flag, matrices, src_matrix, dst_matrix, name);
 
 EVK_BYTES(AscendC::DataCopyParams);
 EVK_BYTES(AscendC::DataCopyExtParams);

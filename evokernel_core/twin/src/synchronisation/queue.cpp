@@ -271,11 +271,6 @@ LocalRef AllocBuffer(uint64_t bytes, TPosition position, At at)
 
 LocalRef AllocStatic(TPosition position, uint32_t address, uint64_t bytes, At at)
 {
-    LocalRef ref;
-    ref.address = address;
-    ref.bytes = static_cast<uint32_t>(bytes);
-    ref.limit = address + RoundToBlock(bytes);
-    ref.position = static_cast<uint8_t>(position);
     const Space space = SpaceOf(position);
     const uint64_t total = SpaceBytes(space);
     if (uint64_t{address} + bytes > total) {
@@ -287,7 +282,7 @@ LocalRef AllocStatic(TPosition position, uint32_t address, uint64_t bytes, At at
         ReportError("alignment", at, "The tensor starts at byte %u; tensors start on a multiple of 32 bytes.",
                     address);
     }
-    return ref;
+    return StaticAt(position, address, bytes);
 }
 
 void PipeOpen(void *pipe, At at)

@@ -59,6 +59,17 @@ inline LocalRef TakeNext(uint32_t &used, uint64_t bytes, AscendC::TPosition posi
     return ref;
 }
 
+// A tensor at a fixed place of a memory, whether or not it fits there.
+inline LocalRef StaticAt(AscendC::TPosition position, uint32_t address, uint64_t bytes)
+{
+    LocalRef ref;
+    ref.address = address;
+    ref.bytes = static_cast<uint32_t>(bytes);
+    ref.limit = address + RoundToBlock(bytes);
+    ref.position = static_cast<uint8_t>(position);
+    return ref;
+}
+
 // `places`: the core's buffers by number, the first of which is unused.
 class QueueBook {
 public:

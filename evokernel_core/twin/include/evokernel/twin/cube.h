@@ -85,12 +85,12 @@ void DataCopyPad(const LocalTensor<T> &dst, const LocalTensor<T> &src, const Dat
 template <typename T, typename U>
 void DataCopy(const GlobalTensor<T> &dst, const LocalTensor<U> &src, const DataCopyCO12DstParams &intriParams, EVK_AT)
 {
-    twin::FixpipeToGlobal(dst.Ref(), src.Ref(), twin::ToCall(intriParams, at), at);
+    twin::FixpipeToGlobal(dst.Ref(), src.Ref(), twin::ToCall(intriParams), at);
 }
 template <typename T, typename U>
 void DataCopy(const LocalTensor<T> &dst, const LocalTensor<U> &src, const DataCopyCO12DstParams &intriParams, EVK_AT)
 {
-    twin::FixpipeToL1(dst.Ref(), src.Ref(), twin::ToCall(intriParams, at), at);
+    twin::FixpipeToL1(dst.Ref(), src.Ref(), twin::ToCall(intriParams), at);
 }
 
 // The enhanced form: what it adds to a plain copy exists on other chips only.
@@ -221,26 +221,26 @@ inline void SetMMLayoutTransform(bool rowMajor, EVK_AT) { twin::SetMatrixOrder(r
 template <typename T, typename U, const FixpipeConfig &config = CFG_ROW_MAJOR>
 void Fixpipe(const GlobalTensor<T> &dst, const LocalTensor<U> &src, const FixpipeParamsV220 &intriParams, EVK_AT)
 {
-    twin::FixpipeToGlobal(dst.Ref(), src.Ref(), twin::ToCall(intriParams, config.format, at), at);
+    twin::FixpipeToGlobal(dst.Ref(), src.Ref(), twin::ToCall(intriParams, config.format), at);
 }
 template <typename T, typename U, const FixpipeConfig &config = CFG_ROW_MAJOR, typename S = uint64_t>
 void Fixpipe(const GlobalTensor<T> &dst, const LocalTensor<U> &src, const LocalTensor<S> &cbufWorkspace,
              const FixpipeParamsV220 &intriParams, EVK_AT)
 {
-    twin::FixpipeCall call = twin::ToCall(intriParams, config.format, at);
+    twin::FixpipeCall call = twin::ToCall(intriParams, config.format);
     call.vector = &cbufWorkspace.Ref();
     twin::FixpipeToGlobal(dst.Ref(), src.Ref(), call, at);
 }
 template <typename T, typename U, const FixpipeConfig &config = CFG_ROW_MAJOR>
 void Fixpipe(const LocalTensor<T> &dst, const LocalTensor<U> &src, const FixpipeParamsV220 &intriParams, EVK_AT)
 {
-    twin::FixpipeToL1(dst.Ref(), src.Ref(), twin::ToCall(intriParams, CO2Layout::NZ, at), at);
+    twin::FixpipeToL1(dst.Ref(), src.Ref(), twin::ToCall(intriParams, CO2Layout::NZ), at);
 }
 template <typename T, typename U, const FixpipeConfig &config = CFG_ROW_MAJOR, typename S = uint64_t>
 void Fixpipe(const LocalTensor<T> &dst, const LocalTensor<U> &src, const LocalTensor<S> &cbufWorkspace,
              const FixpipeParamsV220 &intriParams, EVK_AT)
 {
-    twin::FixpipeCall call = twin::ToCall(intriParams, CO2Layout::NZ, at);
+    twin::FixpipeCall call = twin::ToCall(intriParams, CO2Layout::NZ);
     call.vector = &cbufWorkspace.Ref();
     twin::FixpipeToL1(dst.Ref(), src.Ref(), call, at);
 }

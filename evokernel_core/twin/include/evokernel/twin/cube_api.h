@@ -81,14 +81,15 @@ struct FixpipeCall {
     bool registers = false;            // scalar and matrices come from the configuration registers
     bool relu = false;
     bool split = false;
+    bool unsupported = false;          // asks for what Fixpipe of this chip lacks
     uint8_t unit_flag = 0;
     uint32_t matrices = 1;
     uint64_t src_matrix = 0;  // bytes
     uint64_t dst_matrix = 0;  // elements
     const char *name = "Fixpipe";
 };
-FixpipeCall ToCall(const AscendC::FixpipeParamsV220 &params, AscendC::CO2Layout layout, At at);
-FixpipeCall ToCall(const AscendC::DataCopyCO12DstParams &params, At at);
+FixpipeCall ToCall(const AscendC::FixpipeParamsV220 &params, AscendC::CO2Layout layout);
+FixpipeCall ToCall(const AscendC::DataCopyCO12DstParams &params);
 template <typename T> FixpipeCall ToCall(const AscendC::FixpipeParams<T> &params);
 void FixpipeToGlobal(const GlobalRef &dst, const LocalRef &src, const FixpipeCall &call, At at);
 void FixpipeToL1(const LocalRef &dst, const LocalRef &src, const FixpipeCall &call, At at);
