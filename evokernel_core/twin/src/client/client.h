@@ -57,9 +57,9 @@ bool StackOverrun(const void *address);
 // Runs a launch to its end. Called on the host's stack.
 void RunLaunch(KernelBody vector, KernelBody cube, void *closure);
 
-template <typename... W> void Put(Writer &writer, const std::tuple<W...> &arguments)
+template <typename... W> EVK_INLINE void Put(Writer &writer, const std::tuple<W...> &arguments)
 {
-    std::apply([&writer](const W &...each) { (each.Put(writer), ...); }, arguments);
+    std::apply([&writer](const W &...each) EVK_ALWAYS { (each.Put(writer), ...); }, arguments);
 }
 template <typename... W> void Take(Reader &reader, const std::tuple<W...> &arguments)
 {
@@ -70,8 +70,10 @@ template <typename... W> void Take(Reader &reader, const std::tuple<W...> &argum
 template <typename Result, typename Self, typename Tuple> Result Call(Entry entry, Self self, const Tuple &arguments)
 {
     Writer &writer = Open(entry);
-    self.Put(writer);
-    Put(writer, arguments);
+    Writer mine = writer;  // which the compiler has in registers, however many fields there are
+    self.Put(mine);
+    Put(mine, arguments);
+    writer = mine;
     if constexpr (!std::is_void_v<Result> || Self::kReturns || wire::Returns<Tuple>::value) {
         Reader reader = Ask();
         self.Take(reader);
@@ -87,25 +89,25 @@ template <typename Result, typename Self, typename Tuple> Result Call(Entry entr
 // How the object of a method travels.
 struct NoSelf {
     static constexpr bool kReturns = false;
-    void Put(Writer &) const {}
+    EVK_ALWAYS void Put(Writer &) const {}
     void Take(Reader &) const {}
 };
 template <typename T> struct InOutSelf {
     static constexpr bool kReturns = true;
     T *self;
-    void Put(Writer &writer) const { writer.Raw(*self); }
+    EVK_ALWAYS void Put(Writer &writer) const { writer.Raw(*self); }
     void Take(Reader &reader) const { reader.Bytes(static_cast<void *>(self), sizeof(T)); }
 };
 template <typename T> struct InOnlySelf {
     static constexpr bool kReturns = false;
     const T *self;
-    void Put(Writer &writer) const { writer.Raw(*self); }
+    EVK_ALWAYS void Put(Writer &writer) const { writer.Raw(*self); }
     void Take(Reader &) const {}
 };
 struct HandleSelf {
     static constexpr bool kReturns = false;
     uint32_t handle;
-    void Put(Writer &writer) const { writer.Raw(handle); }
+    EVK_ALWAYS void Put(Writer &writer) const { writer.Raw(handle); }
     void Take(Reader &) const {}
 };
 

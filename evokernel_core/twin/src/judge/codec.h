@@ -23,7 +23,8 @@ void *FromWire(uint64_t address);
 
 // Every field of every message passes here: a call each would cost more than the work. As part of a shared library the
 // compiler does not inline them by itself.
-#define EVK_INLINE __attribute__((always_inline)) inline
+#define EVK_ALWAYS __attribute__((always_inline))
+#define EVK_INLINE EVK_ALWAYS inline
 
 class Writer {
 public:
@@ -49,9 +50,29 @@ private:
     size_t size_ = 0;
 };
 
+// References that a structure names by their addresses; they last as long as the message.
+class Named {
+public:
+    LocalRef *Next()
+    {
+        if (count_ == kMost) {
+            Violation("a message names too many tensors");
+        }
+        return &refs_[count_++];
+    }
+    void Forget() { count_ = 0; }
+
+private:
+    static constexpr int kMost = 16;
+
+    LocalRef refs_[kMost];
+    int count_ = 0;
+};
+
+// Small, so that who reads many fields does so from a copy that the compiler has in registers.
 class Reader {
 public:
-    Reader(const uint8_t *begin, size_t size) : next_(begin), end_(begin + size) {}
+    Reader(const uint8_t *begin, size_t size, Named *named = nullptr) : next_(begin), end_(begin + size), named_(named) {}
 
     EVK_INLINE void Bytes(void *to, size_t count) { std::memcpy(to, Take(count), count); }
     EVK_INLINE const uint8_t *Take(size_t count)
@@ -71,23 +92,18 @@ public:
     }
     bool Done() const { return next_ == end_; }
 
-    // A place for a reference that a structure names by its address; it lasts as long as the message.
-    LocalRef *Keep()
+    LocalRef *Name()
     {
-        if (kept_ == kMost) {
-            Violation("a message names too many tensors");
+        if (named_ == nullptr) {
+            Violation("a tensor is named where none can be");
         }
-        return &refs_[kept_++];
+        return named_->Next();
     }
-    void Forget() { kept_ = 0; }
 
 private:
-    static constexpr int kMost = 16;
-
     const uint8_t *next_;
     const uint8_t *end_;
-    LocalRef refs_[kMost];
-    int kept_ = 0;
+    Named *named_;
 };
 
 // Specialised for each structure (EVK_FIELDS) and enumeration (EVK_ENUM) that travels.
@@ -137,11 +153,11 @@ template <typename T> EVK_INLINE void DecodePointer(Reader &reader, T *&value)
     if constexpr (std::is_same_v<T, const char>) {
         value = NameOf(reader.Raw<uint32_t>());
     } else if constexpr (std::is_same_v<T, const LocalRef>) {
-        LocalRef *kept = reader.Raw<uint8_t>() != 0 ? reader.Keep() : nullptr;
-        if (kept != nullptr) {
-            Decode(reader, *kept);
+        LocalRef *named = reader.Raw<uint8_t>() != 0 ? reader.Name() : nullptr;
+        if (named != nullptr) {
+            Decode(reader, *named);
         }
-        value = kept;
+        value = named;
     } else if constexpr (std::is_function_v<T>) {
         value = reinterpret_cast<T *>(reader.Raw<uint64_t>());
     } else {
@@ -185,7 +201,7 @@ template <typename T> EVK_INLINE void Encode(Writer &writer, const T &value)
             Encode(writer, element);
         }
     } else {
-        Fields<T>::Visit(value, [&writer](const auto &...fields) { (Encode(writer, fields), ...); });
+        Fields<T>::Visit(value, [&writer](const auto &...fields) EVK_ALWAYS { (Encode(writer, fields), ...); });
     }
 }
 
@@ -207,7 +223,7 @@ template <typename T> EVK_INLINE void Decode(Reader &reader, T &value)
             Decode(reader, element);
         }
     } else {
-        Fields<T>::Visit(value, [&reader](auto &...fields) { (Decode(reader, fields), ...); });
+        Fields<T>::Visit(value, [&reader](auto &...fields) EVK_ALWAYS { (Decode(reader, fields), ...); });
     }
 }
 
@@ -227,7 +243,7 @@ EVK_INLINE void Decode(Reader &reader, LocalRef &value)
 // The names are those of all fields, in their order: one too many or too few does not compile.
 #define EVK_FIELDS(Type, ...)                                                             \
     template <> struct Fields<Type> {                                                     \
-        template <typename T, typename V> static void Visit(T &evk_whole, V &&evk_visit)  \
+        template <typename T, typename V> EVK_ALWAYS static void Visit(T &evk_whole, V &&evk_visit) \
         {                                                                                 \
             auto &[__VA_ARGS__] = evk_whole;                                              \
             evk_visit(__VA_ARGS__);                                                       \

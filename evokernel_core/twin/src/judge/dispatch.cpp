@@ -45,7 +45,9 @@ template <typename... W> struct Stores<std::tuple<W...>> {
 
     void Read(Reader &reader)
     {
-        std::apply([&reader](auto &...each) { (each.Read(reader), ...); }, all);
+        Reader mine = reader;
+        std::apply([&mine](auto &...each) EVK_ALWAYS { (each.Read(mine), ...); }, all);
+        reader = mine;
     }
     void Write(Writer &reply) const
     {

@@ -21,6 +21,7 @@ namespace {
 using wire::Batch;
 using wire::Command;
 using wire::kHost;
+using wire::Named;
 using wire::Reader;
 using wire::Writer;
 
@@ -128,7 +129,8 @@ Reader Pump(Slot &slot, uint32_t number, Command command, uint32_t bytes, Batch 
     std::vector<uint8_t> &batch = slot.batches[slot.depth++];
     while (true) {
         const Batch why = Exchange(number, command, bytes, batch);
-        Reader reader(batch.data(), batch.size());
+        Named named;
+        Reader reader(batch.data(), batch.size(), &named);
         if (why == Batch::Threw) {
             const std::string what = wire::DecodeText(reader);
             throw std::runtime_error(what.substr(0, wire::kLongestName));
@@ -137,7 +139,7 @@ Reader Pump(Slot &slot, uint32_t number, Command command, uint32_t bytes, Batch 
         Writer reply(slot.reply, sizeof(slot.reply));
         while (!data && !reader.Done()) {
             reply.Clear();
-            reader.Forget();
+            named.Forget();
             Dispatch(reader, reply);
         }
         if (why == until) {

@@ -111,7 +111,7 @@ EVK_BYTES(PoolRegion);
 
 // Of an instruction that works lane by lane.
 template <> struct Fields<VecCall> {
-    template <typename T, typename V> static void Visit(T &value, V &&visit)
+    template <typename T, typename V> EVK_ALWAYS static void Visit(T &value, V &&visit)
     {
         auto &[op, dst, src0, src1, scalar, flag] = value;
         visit(op, dst, src0, src1, scalar, flag);
@@ -125,7 +125,7 @@ EVK_FIELDS(CoreInfo, index, blocks, sub, subs, cube);
 
 // Not more dimensions than the structure has.
 template <> struct Fields<AscendC::ShapeInfo> {
-    template <typename T, typename V> static void Visit(T &value, V &&visit)
+    template <typename T, typename V> EVK_ALWAYS static void Visit(T &value, V &&visit)
     {
         visit(value.shapeDim, value.originalShapeDim, value.shape, value.originalShape, value.dataFormat);
         if (value.shapeDim > AscendC::K_MAX_DIM || value.originalShapeDim > AscendC::K_MAX_DIM) {

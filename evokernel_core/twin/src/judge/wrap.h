@@ -14,11 +14,11 @@ template <typename T> struct Value {
     static constexpr bool kReturns = false;
     const T &given;
 
-    void Put(Writer &writer) const { Encode(writer, given); }
+    EVK_ALWAYS void Put(Writer &writer) const { Encode(writer, given); }
     void Take(Reader &) const {}
     struct Store {
         T value{};
-        void Read(Reader &reader) { Decode(reader, value); }
+        EVK_ALWAYS void Read(Reader &reader) { Decode(reader, value); }
         T &Pass() { return value; }
         void Write(Writer &) const {}
     };
@@ -29,7 +29,7 @@ template <typename T> struct OptValue {
     static constexpr bool kReturns = false;
     const T *given;
 
-    void Put(Writer &writer) const
+    EVK_ALWAYS void Put(Writer &writer) const
     {
         writer.Raw(static_cast<uint8_t>(given != nullptr));
         if (given != nullptr) {
@@ -40,7 +40,7 @@ template <typename T> struct OptValue {
     struct Store {
         T value{};
         bool there = false;
-        void Read(Reader &reader)
+        EVK_ALWAYS void Read(Reader &reader)
         {
             there = reader.Raw<uint8_t>() != 0;
             if (there) {
@@ -59,7 +59,7 @@ template <int Most, typename T> struct InValue {
     const T *given;
     uint32_t count;
 
-    void Put(Writer &writer) const
+    EVK_ALWAYS void Put(Writer &writer) const
     {
         const uint32_t length = std::min<uint32_t>(count, Most);
         writer.Raw(length);
@@ -70,7 +70,7 @@ template <int Most, typename T> struct InValue {
     void Take(Reader &) const {}
     struct Store {
         T value[Most]{};
-        void Read(Reader &reader)
+        EVK_ALWAYS void Read(Reader &reader)
         {
             const auto length = reader.Raw<uint32_t>();
             if (length > Most) {
@@ -90,7 +90,7 @@ template <int Most, typename T> InValue<Most, T> In(const T *given, uint32_t cou
 // A number of things that a list above holds: from 0 to Most.
 template <int Most, typename T> struct AtMostValue : Value<T> {
     struct Store : Value<T>::Store {
-        void Read(Reader &reader)
+        EVK_ALWAYS void Read(Reader &reader)
         {
             Value<T>::Store::Read(reader);
             if (this->value < 0 || static_cast<uint64_t>(this->value) > Most) {
@@ -107,7 +107,7 @@ template <int Most, typename T> struct OutValue {
     T *given;
     uint32_t count;
 
-    void Put(Writer &) const {}
+    EVK_ALWAYS void Put(Writer &) const {}
     void Take(Reader &reader) const
     {
         for (uint32_t i = 0; i < Most; ++i) {
@@ -120,7 +120,7 @@ template <int Most, typename T> struct OutValue {
     }
     struct Store {
         T value[Most]{};
-        void Read(Reader &) {}
+        EVK_ALWAYS void Read(Reader &) {}
         T *Pass() { return value; }
         void Write(Writer &writer) const { Encode(writer, value); }
     };
@@ -133,11 +133,11 @@ template <typename T> struct DeviceValue {
     static constexpr bool kReturns = false;
     T given;
 
-    void Put(Writer &writer) const { writer.Raw(ToWire(given)); }
+    EVK_ALWAYS void Put(Writer &writer) const { writer.Raw(ToWire(given)); }
     void Take(Reader &) const {}
     struct Store {
         void *value = nullptr;
-        void Read(Reader &reader) { value = FromWire(reader.Raw<uint64_t>()); }
+        EVK_ALWAYS void Read(Reader &reader) { value = FromWire(reader.Raw<uint64_t>()); }
         T Pass() { return static_cast<T>(value); }
         void Write(Writer &) const {}
     };
@@ -149,11 +149,11 @@ template <int Count> struct WordsValue {
     static constexpr bool kReturns = false;
     const uint64_t *given;
 
-    void Put(Writer &writer) const { writer.Bytes(given, Count * sizeof(uint64_t)); }
+    EVK_ALWAYS void Put(Writer &writer) const { writer.Bytes(given, Count * sizeof(uint64_t)); }
     void Take(Reader &) const {}
     struct Store {
         uint64_t value[Count]{};
-        void Read(Reader &reader)
+        EVK_ALWAYS void Read(Reader &reader)
         {
             for (uint64_t &word : value) {
                 word = reinterpret_cast<uint64_t>(FromWire(reader.Raw<uint64_t>()));
@@ -183,11 +183,11 @@ struct WordValue {
     static constexpr bool kReturns = false;
     uint64_t given;
 
-    void Put(Writer &writer) const { writer.Raw(given); }
+    EVK_ALWAYS void Put(Writer &writer) const { writer.Raw(given); }
     void Take(Reader &) const {}
     struct Store {
         uint64_t value = 0;
-        void Read(Reader &reader) { value = reinterpret_cast<uint64_t>(FromWire(reader.Raw<uint64_t>())); }
+        EVK_ALWAYS void Read(Reader &reader) { value = reinterpret_cast<uint64_t>(FromWire(reader.Raw<uint64_t>())); }
         uint64_t Pass() { return value; }
         void Write(Writer &) const {}
     };
@@ -199,11 +199,11 @@ struct OpaqueValue {
     static constexpr bool kReturns = false;
     void *given;
 
-    void Put(Writer &writer) const { writer.Raw(reinterpret_cast<uint64_t>(given)); }
+    EVK_ALWAYS void Put(Writer &writer) const { writer.Raw(reinterpret_cast<uint64_t>(given)); }
     void Take(Reader &) const {}
     struct Store {
         uint64_t value = 0;
-        void Read(Reader &reader) { value = reader.Raw<uint64_t>(); }
+        EVK_ALWAYS void Read(Reader &reader) { value = reader.Raw<uint64_t>(); }
         void *Pass() { return reinterpret_cast<void *>(value); }
         void Write(Writer &) const {}
     };
@@ -215,11 +215,11 @@ struct TextValue {
     static constexpr bool kReturns = false;
     const char *given;
 
-    void Put(Writer &writer) const { EncodeText(writer, given == nullptr ? "" : given); }
+    EVK_ALWAYS void Put(Writer &writer) const { EncodeText(writer, given == nullptr ? "" : given); }
     void Take(Reader &) const {}
     struct Store {
         std::string value;
-        void Read(Reader &reader) { value = DecodeText(reader); }
+        EVK_ALWAYS void Read(Reader &reader) { value = DecodeText(reader); }
         const char *Pass() { return value.c_str(); }
         void Write(Writer &) const {}
     };
