@@ -12,10 +12,14 @@ from functools import lru_cache
 
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.settings import RetrievalName
-from evokernel_core.memory.connection import Row, decoded, marks
+from evokernel_core.memory.connection import marks
 from evokernel_core.memory.retrieval import Choice, Query, Retrieved, cosine, epsilon_greedy, mix
+from evokernel_core.memory.rows import Row, decoded, text
 from evokernel_core.memory.values import Values
 
+_FIELDS = "id, kind, title, body, op_category, task_id, bottleneck, payload, features"
+_MOST_FEATURE = 1e100
+"""Features are counts and logarithms; squares of larger ones would be infinite."""
 MAX_TERMS = 40
 """Words of a query that the full-text index is asked for."""
 RULE_TASKS = 2
@@ -77,16 +81,16 @@ class Experiences(Values):
         )
 
     def experience(self, id: str) -> Experience | None:
-        row = self.row("SELECT * FROM experiences WHERE id = ?", (id,))
-        return _experience(row) if row else None
+        return self.readable_row(_experience, f"SELECT {_FIELDS} FROM experiences WHERE id = ?", (id,))
 
     def experiences(
         self, kinds: Iterable[ExperienceKind] = tuple(ExperienceKind), task_id: str = ""
     ) -> tuple[Experience, ...]:
         """Items of the kinds, oldest first; of one task where it is given."""
         names = [kind.value for kind in kinds]
-        sql = f"SELECT * FROM experiences WHERE kind IN ({marks(names)}) AND (? = '' OR task_id = ?)"
-        return tuple(_experience(row) for row in self.rows(f"{sql} ORDER BY seq", (*names, task_id, task_id)))
+        sql = f"SELECT {_FIELDS} FROM experiences WHERE kind IN ({marks(names)}) AND (? = '' OR task_id = ?)"
+        rows = self.rows(f"{sql} ORDER BY seq", (*names, task_id, task_id))
+        return self.readable(_experience, rows)
 
     def add_evidence(self, rule: Experience, task_id: str) -> bool:
         """Notes that a task met a failure; from the second distinct task on, the rule is an item.
@@ -117,7 +121,7 @@ class Experiences(Values):
         chosen = epsilon_greedy(pool, values, choice.n, choice.epsilon, rng)
         return Retrieved(self._load(chosen), values)
 
-    def _matching(self, query: Query) -> dict[str, str]:
+    def _matching(self, query: Query) -> dict[str, Mapping[str, float]]:
         """Id to features of the items that a query may return."""
         kinds = [kind.value for kind in query.kinds]
         sql = f"SELECT id, features FROM experiences WHERE kind IN ({marks(kinds)})"
@@ -128,20 +132,20 @@ class Experiences(Values):
         if query.ids:
             sql += f" AND id IN ({marks(query.ids)})"
             given = (*given, *query.ids)
-        return {row["id"]: row["features"] for row in self.rows(f"{sql} ORDER BY seq DESC", given)}
+        return dict(self.readable(_features, self.rows(f"{sql} ORDER BY seq DESC", given)))
 
-    def _pool(self, query: Query, features: Mapping[str, str]) -> list[str]:
+    def _pool(self, query: Query, features: Mapping[str, Mapping[str, float]]) -> list[str]:
         """The most similar items; items asked for by id need no search and keep their order."""
         if query.ids:
             return [id for id in query.ids if id in features]
         return self._most_similar(query, features)
 
-    def _most_similar(self, query: Query, features: Mapping[str, str]) -> list[str]:
+    def _most_similar(self, query: Query, features: Mapping[str, Mapping[str, float]]) -> list[str]:
         words = self._relevance(query.text)
         ids = list(features)
         scores = mix(
             [words.get(id, 0.0) for id in ids],
-            [cosine(query.features, _parse(features[id])) for id in ids],
+            [cosine(query.features, features[id]) for id in ids],
         )
         return [id for _, id in sorted(zip(scores, ids, strict=True), key=lambda pair: -pair[0])]
 
@@ -166,19 +170,30 @@ class Experiences(Values):
 @lru_cache(maxsize=4096)
 def _parse(features: str) -> dict[str, float]:
     data: dict[str, float] = json.loads(features)
+    if not isinstance(data, dict) or not all(_is_number(value) for value in data.values()):
+        raise TypeError("features")
     return data
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) < _MOST_FEATURE
+
+
+@decoded
+def _features(row: Row) -> tuple[str, Mapping[str, float]]:
+    return text(row, "id"), _parse(text(row, "features"))
 
 
 @decoded
 def _experience(row: Row) -> Experience:
     return Experience(
-        id=row["id"],
+        id=text(row, "id"),
         kind=ExperienceKind(row["kind"]),
-        title=row["title"],
-        body=row["body"],
-        op_category=row["op_category"],
-        task_id=row["task_id"],
-        bottleneck=row["bottleneck"],
-        payload=row["payload"],
-        features=tuple(sorted(_parse(row["features"]).items())),
+        title=text(row, "title"),
+        body=text(row, "body"),
+        op_category=text(row, "op_category"),
+        task_id=text(row, "task_id"),
+        bottleneck=text(row, "bottleneck"),
+        payload=text(row, "payload"),
+        features=tuple(sorted(_parse(text(row, "features")).items())),
     )
