@@ -73,7 +73,7 @@ class Connection:
         )
         reading.text_factory = as_text
         try:
-            newer = sorted(map(str, applied(reading) - NAMES))
+            newer = sorted(ascii(name).strip("'")[:60] for name in applied(reading) - NAMES)
             foreign = _foreign(reading)
         finally:
             reading.close()
@@ -112,7 +112,8 @@ class Connection:
             try:
                 yield
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite ends it by itself after some errors
+                    self._db.execute("ROLLBACK")
                 raise
             else:
                 self._db.execute("COMMIT")

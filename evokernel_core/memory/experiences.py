@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import random
 import re
+import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import TypeVar
 
+from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.settings import RetrievalName
 from evokernel_core.memory.connection import marks
 from evokernel_core.memory.retrieval import Choice, Query, Retrieved, cosine, epsilon_greedy, mix
 from evokernel_core.memory.rows import Row, decoded, text
 from evokernel_core.memory.values import Values
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _FIELDS = "id, kind, title, body, op_category, task_id, bottleneck, payload, features"
 _MOST_FEATURE = 1e100
@@ -63,22 +71,19 @@ class Experiences(Values):
 
     def add_experience(self, experience: Experience) -> bool:
         """Adds the item unless it is there. Returns whether it was new."""
-        return self.insert(
-            "experiences",
-            {
-                "id": experience.id,
-                "kind": experience.kind.value,
-                "title": experience.title,
-                "body": experience.body,
-                "op_category": experience.op_category,
-                "task_id": experience.task_id,
-                "bottleneck": experience.bottleneck,
-                "payload": experience.payload,
-                "features": json.dumps(dict(experience.features), sort_keys=True),
-                "created": time.time(),
-            },
-            "ON CONFLICT (id) DO NOTHING",
-        )
+        row = {
+            "id": experience.id,
+            "kind": experience.kind.value,
+            "title": experience.title,
+            "body": experience.body,
+            "op_category": experience.op_category,
+            "task_id": experience.task_id,
+            "bottleneck": experience.bottleneck,
+            "payload": experience.payload,
+            "features": json.dumps(dict(experience.features), sort_keys=True),
+            "created": time.time(),
+        }
+        return self._indexed(lambda: self.insert("experiences", row, "ON CONFLICT (id) DO NOTHING"))
 
     def experience(self, id: str) -> Experience | None:
         return self.readable_row(_experience, f"SELECT {_FIELDS} FROM experiences WHERE id = ?", (id,))
@@ -155,12 +160,25 @@ class Experiences(Values):
         if not terms:
             return {}
         match = " OR ".join(f'"{term}"' for term in terms)
-        rows = self.rows(
+        sql = (
             "SELECT e.id, -bm25(experiences_fts) AS score FROM experiences_fts"
-            " JOIN experiences e ON e.seq = experiences_fts.rowid WHERE experiences_fts MATCH ?",
-            (match,),
+            " JOIN experiences e ON e.seq = experiences_fts.rowid WHERE experiences_fts MATCH ?"
         )
+        rows = self._indexed(lambda: self.rows(sql, (match,)))
         return {row["id"]: row["score"] for row in rows}
+
+    def _indexed(self, work: Callable[[], T]) -> T:
+        """What ``work`` gives; where the index of words is damaged it is made again of the rows first."""
+        try:
+            return work()
+        except StoreError as error:
+            if type(error.__cause__) not in (sqlite3.DatabaseError, sqlite3.IntegrityError):
+                raise
+        log.warning("The memory's index of words was damaged and is made again from its rows.")
+        with self.transaction():
+            for command in ("delete-all", "rebuild"):
+                self.execute("INSERT INTO experiences_fts (experiences_fts) VALUES (?)", (command,))
+        return work()
 
     def _load(self, ids: Iterable[str]) -> tuple[Experience, ...]:
         found = [self.experience(id) for id in ids]

@@ -96,6 +96,8 @@ class _Sums:
         self._precise = read_elements(expected.precise, dtype)
         self._candidate = candidate
         self._others = [path for path in (expected.eager, expected.rounded) if path is not None]
+        self._by_row = max(int(np.searchsorted(starts, columns)), 1)
+        self._errors: list[tuple[Array, Array]] = []
         self._counts = np.diff(starts, append=self._precise.size)
 
     def values(self) -> Iterator[tuple[str, Array, Array]]:
@@ -107,9 +109,10 @@ class _Sums:
 
     def errors(self, kind: str) -> tuple[Array, Array]:
         """Of a kind the squares of the candidate's errors, and the largest of what rounding gives."""
-        index = 0 if kind == "row" else 1
-        own = np.maximum.reduce([self._of(path)[index] for path in self._others])
-        return self._of(self._candidate)[index], own
+        if not self._errors:
+            self._errors = [self._of(path) for path in (self._candidate, *self._others)]
+        errors, *others = (item[0 if kind == "row" else 1] for item in self._errors)
+        return errors, np.maximum.reduce(others)
 
     def _of(self, path: Path | None) -> tuple[Array, Array]:
         """Sums of squares of a file's distance from the precise result, or of that itself."""
@@ -122,18 +125,15 @@ class _Sums:
             squares = self._squares(other, int(begin), int(end))
             rows[first:last] = np.add.reduceat(squares, self._starts[first:last] - begin)
             if self._columns:
-                places = np.arange(int(begin), int(end)) % self._columns
-                columns += np.bincount(places, squares, self._columns)
+                columns += squares.reshape(-1, self._columns).sum(0)
         return rows, columns
 
     def _chunks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of parts of about ``CHUNK`` elements."""
-        first = 0
-        while first < self._starts.size:
-            last = int(np.searchsorted(self._starts, self._starts[first] + CHUNK))
-            last = max(last, first + 1)
-            yield first, last
-            first = last
+        """Ranges of parts of about ``CHUNK`` elements, whole rows where columns are summed too."""
+        step = max(CHUNK * self._starts.size // self._precise.size, 1)
+        step = -(-step // self._by_row) * self._by_row
+        for first in range(0, self._starts.size, step):
+            yield first, min(first + step, self._starts.size)
 
     def _squares(self, other: npt.NDArray[Any] | None, begin: int, end: int) -> Array:
         values = as_float64(self._precise[begin:end], self._dtype)

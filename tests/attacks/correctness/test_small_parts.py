@@ -28,7 +28,7 @@ __all__ = ["home"]
 
 Array = npt.NDArray[np.float64]
 NAMES = {"f4": "float32", "f2": "float16"}
-SHARE = {"f4": 2e-5, "f2": 1e-4}
+SHARE = {"f4": 1.5e-5, "f2": 1e-4}
 
 
 def product(dtype: str, *, columns: bool = False) -> Array:
@@ -117,6 +117,19 @@ def test_denormals_may_be_zeros(tmp_path: Path) -> None:
     left = right.copy()
     left[3] = 0.0
     assert found(tmp_path, left, right, "f4") is None
+
+
+def test_what_cancels_may_leave_its_rounding(tmp_path: Path) -> None:
+    """1 + erf(x) of very negative x: PyTorch's is exactly 0 in a whole column, another formula's is not."""
+    rng = np.random.default_rng(0)
+    right = rng.standard_normal((64, 128))
+    right[:, 4] = 0.0
+    left = right.copy()
+    left[:, 4] = 2e-6 * rng.standard_normal(64)
+    assert found(tmp_path, left, right, "f4") is None
+    left[:, 4] *= 10
+    part = found(tmp_path, left, right, "f4")
+    assert part is not None and "is not 0" in words(part, 0, right.shape)
 
 
 def test_without_a_result_in_wider_types_nothing_is_said(tmp_path: Path) -> None:

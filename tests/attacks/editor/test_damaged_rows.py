@@ -16,7 +16,7 @@ from evokernel_server.claims import Claims
 from evokernel_server.jobs import JobQueue
 from evokernel_server.store import Store
 
-from evokernel_core.domain.errors import EvoKernelError
+from evokernel_core.domain.errors import EvoKernelError, StoreError
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
@@ -246,3 +246,41 @@ async def _run_queue(path: Path, folder: Path) -> list[str]:
         queue.stop()
         store.close()
     return ran
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE experiences_fts_docsize SET sz = x'ff'",
+        "UPDATE experiences_fts_data SET block = x''",
+        "UPDATE experiences_fts_docsize SET id = id + 1000",
+    ],
+)
+def test_an_index_of_words_that_is_none(change: str, path: Path) -> None:
+    """Wants no experience to be found or learnt any more; the index is made again from the rows."""
+    database = sqlite3.connect(path)
+    database.execute(change)
+    database.commit()
+    database.close()
+    with Memory(path) as memory:
+        before = others(memory)
+        use(memory)
+        assert memory.add_experience(make_experience(ExperienceKind.PRACTICE, "new", "relu rows"))
+        query = Query("relu rows", {}, Stage.DRAFT, "", tuple(ExperienceKind))
+        found = memory.retrieve(query, Choice(mode=RetrievalName.SIMILARITY), random.Random(0))
+        assert {item.title for item in found.experiences} == {"first", "second", "new"}
+        assert others(memory) == before
+
+
+def test_a_step_of_the_schema_that_nobody_knows(path: Path) -> None:
+    """Wants its name, of any length and characters, in a sentence to a person."""
+    database = sqlite3.connect(path)
+    database.execute(f"UPDATE _sqlite_migrations SET name = {HOSTILE['nested']} WHERE rowid = 1")
+    database.execute(
+        "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('e', x'ff', '')"
+    )
+    database.commit()
+    database.close()
+    with pytest.raises(StoreError) as refused:
+        Memory(path)
+    assert len(str(refused.value)) < 400 and str(refused.value).isprintable()

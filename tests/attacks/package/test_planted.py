@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import marshal
+import os
 import py_compile
 import shutil
 import subprocess
@@ -124,6 +125,8 @@ CHANGED: dict[str, Callable[[Path], object]] = {
     "other-package": lambda folder: written(folder / "__init__.py"),
     "link": link,
     "no-manifest": lambda folder: (written(folder / "__init__.py"), (folder / "kernel.json").unlink()),
+    "pipe": lambda folder: ((folder / "call.py").unlink(), os.mkfifo(folder / "call.py")),
+    "manifest-pipe": lambda folder: ((folder / "kernel.json").unlink(), os.mkfifo(folder / "kernel.json")),
     "no-file": lambda folder: (folder / "call.py").unlink(),
     "deep-manifest": lambda folder: (
         written(folder / "__init__.py"),
