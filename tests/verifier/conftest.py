@@ -96,7 +96,8 @@ def _non_finite(shape: tuple[int, ...], distribution: str, rng: np.random.Genera
 
 def softmax(x: Any) -> Any:
     wide = x.astype(np.float64)
-    powers = np.exp(wide - wide.max(-1, keepdims=True))
+    with np.errstate(invalid="ignore"):  # of infinities NaN, as in PyTorch
+        powers = np.exp(wide - wide.max(-1, keepdims=True))
     return (powers / powers.sum(-1, keepdims=True)).astype(x.dtype)
 
 
