@@ -18,6 +18,9 @@ one in 64 up to 2000. ``mixed``: rows, or elements where there are few rows, of 
 SPECIAL = "special"
 """NaN, infinities, zeros of both signs and denormals among N(0, 1), for tasks that only move elements."""
 
+NANS, INFINITIES = "nans", "infinities"
+"""N(0, 1) in which up to 64 elements are NaN, or infinite; parameters have none."""
+
 
 @frozen
 class ReferenceCase:

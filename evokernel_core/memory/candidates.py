@@ -14,7 +14,7 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import dumps, loads
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import LatencySource, Verdict
-from evokernel_core.memory.connection import Row, decoded
+from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.values import Values
 
 
@@ -61,14 +61,15 @@ class Candidates(Values):
             "task": dumps(task),
             "features": json.dumps(dict(features), sort_keys=True),
         }
-        self.insert("tasks", row, "ON CONFLICT (task_id) DO NOTHING")
+        with self.transaction():
+            if not self.insert("tasks", row, "ON CONFLICT (task_id) DO NOTHING"):
+                self._mend("tasks", "task_id", row, known=self.task(task.task_id) is not None)
 
     def task(self, task_id: str) -> KernelTask | None:
-        row = self.row("SELECT task FROM tasks WHERE task_id = ?", (task_id,))
-        return _task(row) if row else None
+        return self.readable_row(_task, "SELECT task_id, task FROM tasks WHERE task_id = ?", (task_id,))
 
     def tasks(self) -> tuple[KernelTask, ...]:
-        return tuple(map(_task, self.rows("SELECT task FROM tasks ORDER BY name")))
+        return self.readable(_task, self.rows("SELECT task_id, task FROM tasks ORDER BY name"))
 
     def record_candidate(self, source: KernelSource) -> None:
         """Keeps a kernel's text under its content's id."""
@@ -78,11 +79,19 @@ class Candidates(Values):
             "op_kernel_cpp": source.op_kernel_cpp,
             "strategy": dumps(source.strategy),
         }
-        self.insert("sources", row, "ON CONFLICT (source_id) DO NOTHING")
+        with self.transaction():
+            if not self.insert("sources", row, "ON CONFLICT (source_id) DO NOTHING"):
+                known = self.source(source.source_id) == source
+                self._mend("sources", "source_id", row, known=known)
+
+    def _mend(self, table: str, key: str, row: Mapping[str, str], *, known: bool) -> None:
+        """Writes a row again whose text was damaged."""
+        if not known:
+            self.execute(f"DELETE FROM {table} WHERE {key} = ?", (row[key],))
+            self.insert(table, row)
 
     def source(self, source_id: str) -> KernelSource | None:
-        row = self.row("SELECT * FROM sources WHERE source_id = ?", (source_id,))
-        return _source(row) if row else None
+        return self.readable_row(_source, "SELECT * FROM sources WHERE source_id = ?", (source_id,))
 
     def record_verdict(self, verdict: Verdict, chip: str) -> None:
         """Keeps what a verifier found; a later word of the same verifier replaces it."""
@@ -105,11 +114,12 @@ class Candidates(Values):
 
     def verdict(self, task_id: str, source_id: str, verifier: str, chip: str) -> Verdict | None:
         """What this verifier (its name holds its version) has found about this kernel on this chip."""
-        row = self.row(
-            "SELECT verdict FROM verdicts WHERE task_id = ? AND source_id = ? AND verifier = ? AND chip = ?",
+        return self.readable_row(
+            _verdict,
+            "SELECT source_id, verdict FROM verdicts"
+            " WHERE task_id = ? AND source_id = ? AND verifier = ? AND chip = ?",
             (task_id, source_id, verifier, chip),
         )
-        return _verdict(row) if row else None
 
     def record_attempt(self, attempt: Attempt, used: Iterable[str]) -> None:
         """Keeps an attempt and the items that its kernel used (for rewards that come later)."""
@@ -146,7 +156,7 @@ class Candidates(Values):
             "SELECT * FROM attempts WHERE (? = '' OR job_id = ?) AND (? = '' OR task_id = ?) ORDER BY seq",
             (job_id, job_id, task_id, task_id),
         )
-        return tuple(_attempt(row) for row in rows)
+        return self.readable(_attempt, rows)
 
     def candidates(self, task_id: str, verifier: str = "", chip: str = "") -> tuple[Stored, ...]:
         """The task's kernels with the verdicts of this verifier and chip (or any), oldest first."""
@@ -158,7 +168,7 @@ class Candidates(Values):
             " GROUP BY a.source_id, v.verifier, v.chip ORDER BY first",
             (task_id, verifier, verifier, chip, chip),
         )
-        return tuple(map(_stored, rows))
+        return self.readable(_stored, rows)
 
     def best(self, task_id: str, chip: str, source: LatencySource) -> Stored | None:
         """The fastest feasible kernel of a task, by latencies of one chip and one source."""
@@ -176,7 +186,7 @@ class Candidates(Values):
             " ORDER BY stage, item",
             (source_id, task_id, task_id),
         )
-        return tuple((Stage(row["stage"]), row["item"]) for row in rows)
+        return self.readable(_use, rows)
 
 
 @decoded
@@ -190,30 +200,39 @@ def _verdict(row: Row) -> Verdict:
 
 
 @decoded
+def _use(row: Row) -> tuple[Stage, str]:
+    return Stage(row["stage"]), text(row, "item")
+
+
+@decoded
 def _stored(row: Row) -> Stored:
-    return Stored(_source(row), _verdict(row), row["parent"], Stage(row["stage"]))
+    return Stored(_source(row), _verdict(row), text(row, "parent"), Stage(row["stage"]))
 
 
 @decoded
 def _source(row: Row) -> KernelSource:
-    return KernelSource(row["tiling_h"], row["op_kernel_cpp"], loads(row["strategy"], Strategy))
+    strategy = loads(row["strategy"], Strategy)
+    source = KernelSource(text(row, "tiling_h"), text(row, "op_kernel_cpp"), strategy)
+    if source.source_id != row["source_id"]:
+        raise ValueError("source_id")
+    return source
 
 
 @decoded
 def _attempt(row: Row) -> Attempt:
     return Attempt(
-        job_id=row["job_id"],
-        n=row["n"],
-        task_id=row["task_id"],
-        source_id=row["source_id"],
-        parent=row["parent"],
+        job_id=text(row, "job_id"),
+        n=whole(row, "n"),
+        task_id=text(row, "task_id"),
+        source_id=text(row, "source_id"),
+        parent=text(row, "parent"),
         stage=Stage(row["stage"]),
-        proposer=row["proposer"],
-        verifier=row["verifier"],
-        chip=row["chip"],
-        feasible=bool(row["feasible"]),
-        reward=row["reward"],
-        tokens=row["tokens"],
-        feedback=row["feedback"],
-        created=row["created"],
+        proposer=text(row, "proposer"),
+        verifier=text(row, "verifier"),
+        chip=text(row, "chip"),
+        feasible=bool(whole(row, "feasible")),
+        reward=number(row, "reward"),
+        tokens=whole(row, "tokens"),
+        feedback=text(row, "feedback"),
+        created=number(row, "created"),
     )

@@ -12,23 +12,19 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from cattrs.errors import BaseValidationError
-
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.memory.migrations import NAMES
+from evokernel_core.memory.rows import Reader, Row, as_text
 from evokernel_core.private import private_file, private_folder
 
 BUSY_TIMEOUT_S = 30.0
 """How long to wait for another process's transaction; ours last milliseconds."""
 
-Row = sqlite3.Row
 T = TypeVar("T")
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, BaseValidationError)
 _TRIGGERS = {(f"experiences_{event}", "experiences") for event in ("ai", "ad", "au")}
 """Those of the full-text index."""
 Parameters = tuple[Any, ...] | Mapping[str, Any]
@@ -44,12 +40,14 @@ class Connection:
         self.path = Path(path)
         self._lock = threading.RLock()
         self._depth = 0
+        self._reader = Reader()
         with self._reporting():
             self._prepare()
             self._db = sqlite3.connect(
                 self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
-            self._db.row_factory = sqlite3.Row
+            self._db.row_factory = Row
+            self._db.text_factory = as_text
             self._enter_wal()
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute("PRAGMA recursive_triggers=ON")
@@ -73,8 +71,9 @@ class Connection:
         reading = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S
         )
+        reading.text_factory = as_text
         try:
-            newer = sorted(applied(reading) - NAMES)
+            newer = sorted(ascii(name).strip("'")[:60] for name in applied(reading) - NAMES)
             foreign = _foreign(reading)
         finally:
             reading.close()
@@ -113,7 +112,8 @@ class Connection:
             try:
                 yield
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite ends it by itself after some errors
+                    self._db.execute("ROLLBACK")
                 raise
             else:
                 self._db.execute("COMMIT")
@@ -126,6 +126,14 @@ class Connection:
 
     def row(self, sql: str, parameters: Parameters = ()) -> Row | None:
         return next(iter(self.rows(sql, parameters)), None)
+
+    def readable(self, make: Callable[[Row], T], rows: Iterable[Row]) -> tuple[T, ...]:
+        """What ``make`` gives for the rows that can be read; of others the log has a sentence."""
+        return tuple(self._reader.readable(make, rows))
+
+    def readable_row(self, make: Callable[[Row], T], sql: str, parameters: Parameters = ()) -> T | None:
+        """The same for the first row; None where there is none that can be read."""
+        return next(iter(self.readable(make, self.rows(sql, parameters)[:1])), None)
 
     def execute(self, sql: str, parameters: Parameters = ()) -> int:
         """Runs one writing statement; returns the number of rows that it changed."""
@@ -188,22 +196,6 @@ def _foreign(database: sqlite3.Connection) -> str:
         if kind == "view" or (kind == "trigger" and (name, table) not in _TRIGGERS):
             return f"{kind} {name!a}"
     return ""
-
-
-def decoded(make: Callable[[Row], T]) -> Callable[[Row], T]:
-    """Of a function that makes something of a row: it raises StoreError for a row that is none of ours."""
-
-    @wraps(make)
-    def read(row: Row) -> T:
-        try:
-            return make(row)
-        except _UNREADABLE as error:
-            raise StoreError(
-                f"The memory holds something that cannot be read ({make.__name__.strip('_')}: "
-                f"{type(error).__name__}); move its file aside to start anew."
-            ) from error
-
-    return read
 
 
 def is_busy(error: sqlite3.OperationalError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +11,10 @@ import attrs
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.job import Job, JobKind, JobState
-from evokernel_core.memory.connection import Connection, Row, decoded, marks
+from evokernel_core.memory.connection import Connection, marks
+from evokernel_core.memory.rows import Row, decoded, number, text, whole
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Jobs(Connection):
@@ -40,8 +44,7 @@ class Jobs(Connection):
         return job
 
     def job(self, id: str) -> Job | None:
-        row = self.row("SELECT * FROM jobs WHERE id = ?", (id,))
-        return _job(row) if row else None
+        return self.readable_row(_job, "SELECT * FROM jobs WHERE id = ?", (id,))
 
     def jobs(self, states: Iterable[JobState] = tuple(JobState), *, file: str = "") -> tuple[Job, ...]:
         """Jobs in these states, of one file where it is given, oldest first."""
@@ -51,10 +54,38 @@ class Jobs(Connection):
             " ORDER BY created, id",
             (*names, file, file),
         )
-        return tuple(_job(row) for row in rows)
+        return self.readable(_job, rows)
 
 
 @decoded
 def _job(row: Row) -> Job:
-    data = dict(row)
-    return Job(**(data | {"kind": JobKind(data["kind"]), "state": JobState(data["state"])}))
+    return Job(
+        id=_id(row),
+        kind=JobKind(row["kind"]),
+        state=JobState(row["state"]),
+        file=_path(row),
+        region_id=text(row, "region_id"),
+        task_id=text(row, "task_id"),
+        region=text(row, "region"),
+        budget=whole(row, "budget"),
+        spent=whole(row, "spent"),
+        created=number(row, "created"),
+        updated=number(row, "updated"),
+        reason=text(row, "reason"),
+    )
+
+
+def _id(row: Row) -> str:
+    """Raises ValueError for what is no id: locks are files of these names."""
+    found = text(row, "id")
+    if not _ID.fullmatch(found):
+        raise ValueError("id")
+    return found
+
+
+def _path(row: Row) -> str:
+    """Raises ValueError for what names no file."""
+    path = text(row, "file")
+    if "\0" in path:
+        raise ValueError("file")
+    return path

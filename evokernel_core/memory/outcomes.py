@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.memory.candidates import Candidates
-from evokernel_core.memory.connection import Row, decoded
+from evokernel_core.memory.rows import Row, decoded, number, text
 
 REWARDS: Mapping[OutcomeKind, float] = {
     OutcomeKind.ACCEPTED: 1.0,
@@ -59,25 +59,32 @@ class Outcomes(Candidates):
         reward = outcome_reward(outcome)
         if not reward:
             return
-        task = self.row("SELECT op_category FROM tasks WHERE task_id = ?", (outcome.task_id,))
+        category = self.readable_row(
+            _category, "SELECT op_category FROM tasks WHERE task_id = ?", (outcome.task_id,)
+        )
         for stage, item in self.kernel_uses(outcome.source_id, outcome.task_id):
-            self.update_q(stage, task["op_category"] if task else "", (item,), reward)
+            self.update_q(stage, category or "", (item,), reward)
 
     def outcomes(self, region_id: str = "") -> tuple[Outcome, ...]:
         """All outcomes, or those of a region, oldest first."""
         rows = self.rows(
             "SELECT * FROM outcomes WHERE ? = '' OR region_id = ? ORDER BY seq", (region_id, region_id)
         )
-        return tuple(_outcome(row) for row in rows)
+        return self.readable(_outcome, rows)
+
+
+@decoded
+def _category(row: Row) -> str:
+    return text(row, "op_category")
 
 
 @decoded
 def _outcome(row: Row) -> Outcome:
     return Outcome(
         kind=OutcomeKind(row["kind"]),
-        region_id=row["region_id"],
-        task_id=row["task_id"],
-        source_id=row["source_id"],
-        at=row["at"],
-        detail=row["detail"],
+        region_id=text(row, "region_id"),
+        task_id=text(row, "task_id"),
+        source_id=text(row, "source_id"),
+        at=number(row, "at"),
+        detail=text(row, "detail"),
     )

@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from attrs import frozen
 
 from evokernel_core.domain.experience import Stage
-from evokernel_core.memory.connection import Connection, Row, decoded, marks
+from evokernel_core.memory.connection import Connection, marks
+from evokernel_core.memory.rows import Row, decoded, number, text, whole
 from evokernel_core.memory.statistics import RunningStatistics
 
 ALPHA = 0.3
 """Step size of Q; the paper states none, MemRL's configurations use 0.3."""
 INITIAL_Q = 0.0
 """Value of what was never tried: between a success and a failure, so it is optimistic after one."""
+_MOST_COUNTED = 2**53
+"""Rewards of one statistic; SQLite and floats count further than anybody has tried kernels."""
 ANY_CATEGORY = ""
 """The op category under which the back-off value over all categories is kept."""
 
@@ -51,13 +54,12 @@ class Values(Connection):
         names = tuple(items)
         found = dict.fromkeys(names, INITIAL_Q)
         # the category's own row sorts after the back-off row, so it wins
-        for row in self.rows(
+        rows = self.rows(
             f"SELECT item, q FROM q_values WHERE stage = ? AND op_category IN (?, ?)"
             f" AND item IN ({marks(names)}) ORDER BY op_category",
             (stage, ANY_CATEGORY, op_category, *names),
-        ):
-            found[row["item"]] = row["q"]
-        return found
+        )
+        return found | dict(self.readable(_item_q, rows))
 
     def update_q(self, stage: Stage, op_category: str, items: Iterable[str], reward: float) -> None:
         """One step of every item towards ``reward``, in its category and over all categories."""
@@ -80,8 +82,8 @@ class Values(Connection):
     def _step(self, stage: Stage, op_category: str, item: str, reward: float) -> None:
         key = (stage, op_category, item)
         where = "WHERE stage = ? AND op_category = ? AND item = ?"
-        row = self.row(f"SELECT q FROM q_values {where}", key)
-        q = step(row["q"] if row else INITIAL_Q, reward)
+        before = self.readable_row(_item_q, f"SELECT item, q FROM q_values {where}", key)
+        q = step(before[1] if before else INITIAL_Q, reward)
         self.execute(
             "INSERT INTO q_values (stage, op_category, item, q, n) VALUES (?, ?, ?, ?, 1)"
             " ON CONFLICT (stage, op_category, item) DO UPDATE SET q = excluded.q, n = n + 1",
@@ -92,11 +94,11 @@ class Values(Connection):
         """Values of all categories, best first."""
         where, given = ("WHERE stage = ?", (stage,)) if stage else ("", ())
         found = self.rows(f"SELECT * FROM q_values {where} ORDER BY q DESC, n DESC LIMIT ?", (*given, limit))
-        return tuple(_value(row) for row in found)
+        return self.readable(_value, found)
 
     def statistics(self, name: str) -> RunningStatistics:
-        row = self.row("SELECT count, mean, m2 FROM statistics WHERE name = ?", (name,))
-        return RunningStatistics(*row) if row else RunningStatistics()
+        found = self.readable_row(_statistics, "SELECT * FROM statistics WHERE name = ?", (name,))
+        return found or RunningStatistics()
 
     def standardise(self, name: str, reward: float) -> float:
         """The reward against the statistics before it; then the statistics take it in."""
@@ -114,4 +116,18 @@ class Values(Connection):
 
 @decoded
 def _value(row: Row) -> Value:
-    return Value(Stage(row["stage"]), row["op_category"], row["item"], row["q"], row["n"])
+    stage, category = Stage(row["stage"]), text(row, "op_category")
+    return Value(stage, category, text(row, "item"), number(row, "q"), whole(row, "n"))
+
+
+@decoded
+def _item_q(row: Row) -> tuple[str, float]:
+    return text(row, "item"), number(row, "q")
+
+
+@decoded
+def _statistics(row: Row) -> RunningStatistics:
+    count, m2 = whole(row, "count"), number(row, "m2")
+    if not 0 <= count < _MOST_COUNTED or m2 < 0:
+        raise ValueError("statistics")
+    return RunningStatistics(count, number(row, "mean"), m2)

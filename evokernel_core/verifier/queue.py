@@ -29,11 +29,15 @@ from typing import Any
 from attrs import frozen
 from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
+from structlog import get_logger
 
 from evokernel_core.domain.errors import StoreError, VerifierError
+from evokernel_core.verifier.queue_rows import DAMAGED, as_text, is_object, set_aside
 from evokernel_core.verifier.serving.private import make_private, private_folder
 from evokernel_core.verifier.serving.turns import Turns
 from evokernel_core.verifier.serving.users import NO_LIMIT, OWNER, Priority, Quota
+
+log = get_logger(__name__)
 
 MAX_DEATHS = 3
 """A job whose worker died this often is given up: the job is what kills it."""
@@ -211,11 +215,14 @@ class JobQueue:
             path = make_private(folder / "queue.db")
             self._conn = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             self._conn.row_factory = sqlite3.Row
+            self._conn.text_factory = as_text
             self._db = Database(self._conn)
             self._db.enable_wal()
             self._conn.execute("PRAGMA synchronous = FULL")
             self._conn.execute("PRAGMA foreign_keys = ON")
             migrations.apply(self._db)
+            with self._transaction():
+                set_aside(self._conn)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
                 f"The verifier's queue in {folder} cannot be opened ({error}); choose another folder."
@@ -352,15 +359,10 @@ class JobQueue:
         """
         with self._transaction():
             self._relieve()
-            found = self._next()
+            found = self._first()
             if found is None:
                 return None
-            priority, user = found
-            row = self._conn.execute(
-                "SELECT id, task, source FROM jobs WHERE state = 'queued' AND priority = ? AND user = ?"
-                " ORDER BY created, id LIMIT 1",
-                [priority, user],
-            ).fetchone()
+            priority, user, row = found
             lease = secrets.token_hex(16)
             self._conn.execute(
                 "UPDATE jobs SET state = 'running', lease = ?, updated = ? WHERE id = ?",
@@ -369,6 +371,23 @@ class JobQueue:
         self._classes.take(priority)
         self._users[priority].take(user)
         return Claim(row["id"], lease, row["task"], row["source"], user)
+
+    def _first(self) -> tuple[str, str, sqlite3.Row] | None:
+        """The class, user and row of the next job; those whose texts are damaged end here."""
+        while found := self._next():
+            row = self._conn.execute(
+                "SELECT id, task, source FROM jobs WHERE state = 'queued' AND priority = ? AND user = ?"
+                " ORDER BY created, id LIMIT 1",
+                [*found],
+            ).fetchone()
+            if all(isinstance(row[name], str) for name in ("task", "source")):
+                return *found, row
+            log.warning("a job of the queue was damaged and is set aside", job=row["id"])
+            self._conn.execute(
+                "UPDATE jobs SET state = 'done', error = ?, task = '', source = '' WHERE id = ?",
+                [DAMAGED, row["id"]],
+            )
+        return None
 
     def _relieve(self) -> None:
         """Gives jobs of users who have no CPU seconds left to others who want them, too."""
@@ -536,4 +555,7 @@ class JobQueue:
         ).fetchone()
         if row is None:
             return None
-        return QueuedJob(row["id"], QueueState(row["state"]), row["verdict"], row["error"], row["created"])
+        verdict, error = row["verdict"], row["error"]
+        if verdict and not is_object(verdict):
+            verdict, error = "", DAMAGED
+        return QueuedJob(row["id"], QueueState(row["state"]), verdict, error, row["created"])

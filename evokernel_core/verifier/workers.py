@@ -22,6 +22,9 @@ from evokernel_core.verifier.queue import Claim, JobQueue
 
 log = get_logger(__name__)
 
+_ONE_LINE = str.maketrans("\r\n", "  ")
+"""A request is one line: JSON has no line's end within a text, and what is none must not be two requests."""
+
 LONGEST_ANSWER = 2**26
 """Bytes of the longest line that a worker may answer with."""
 
@@ -292,7 +295,8 @@ class Child:
         self._asked += 1
         assert process.stdin and process.stdout
         try:
-            process.stdin.write(f'{{"task": {task}, "source": {source}}}\n'.encode())
+            request = f'{{"task": {task}, "source": {source}}}'.translate(_ONE_LINE)
+            process.stdin.write(f"{request}\n".encode())
             await process.stdin.drain()
             line = await process.stdout.readline()
             answer = json.loads(line)

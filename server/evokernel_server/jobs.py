@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, evolve, field, frozen
+from cattrs.errors import BaseValidationError
 
 from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind, JobState
@@ -262,7 +263,7 @@ class JobQueue:
         return report
 
     async def _synthesise(self, job: Job, listener: Listener, cancel: asyncio.Event) -> Report:
-        region = loads(job.region, Region)
+        region = region_of(job)
         saves: set[asyncio.Task[Any]] = set()
 
         def heard(event: Mapping[str, Any]) -> None:
@@ -317,6 +318,16 @@ async def _then(save: Awaitable[object], listener: Listener, attempt: AttemptEve
     """Durable first, announced second."""
     await save
     listener(attempt)
+
+
+def region_of(job: Job) -> Region:
+    """The region of a job. Raises WorkerError where what the memory holds of it is damaged."""
+    try:
+        return loads(job.region, Region)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, BaseValidationError) as error:
+        raise WorkerError(
+            "damaged", "What the memory holds of this request is damaged; ask for the kernel again."
+        ) from error
 
 
 def _put_once(memory: Any, job: Job) -> Job:

@@ -18,9 +18,9 @@ from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.outcome import OutcomeKind
 from evokernel_core.domain.region import Region, RegionStatus
-from evokernel_core.domain.serial import loads, to_data
+from evokernel_core.domain.serial import to_data
 from evokernel_server.edits import Refusal, apply, read_edits
-from evokernel_server.jobs import VERIFIER_AWAY, AttemptEvent, Best, JobQueue, Report
+from evokernel_server.jobs import VERIFIER_AWAY, AttemptEvent, Best, JobQueue, Report, region_of
 from evokernel_server.offers import Offer, Offers, microseconds
 from evokernel_server.options import Options
 from evokernel_server.outcomes import OutcomeLog, Placement
@@ -215,7 +215,7 @@ class Kernels:
         wanted = placed.task_id if placed else installed.task_id if installed else ""
         for job in reversed(jobs):
             if job.task_id == wanted and (placed is None or placed.region_id == job.region_id):
-                return loads(job.region, Region)
+                return region_of(job)
         raise Refused(f"Nothing is known about the code that {name} replaced; use your version control.")
 
     async def revert(self, uri: str, name: str) -> dict[str, Any]:
@@ -295,7 +295,7 @@ class Kernels:
     async def resumed(self, job: Job, report: Report) -> None:
         """A job ended that no command waits for: an offer, where there is something to offer."""
         file = Path(job.file)
-        region = loads(job.region, Region)
+        region = region_of(job)
         document = self.workspace.at(file)
         if document is not None:
             await self.outcomes.restore(document)

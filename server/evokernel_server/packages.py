@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.ascendc.print.integrity import check_files
+from evokernel_core.ascendc.print.integrity import check_files, foreign_words
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, PackageChanged
 from evokernel_core.domain.region import Region
@@ -28,6 +28,8 @@ MANIFEST = "kernel.json"
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, EvoKernelError, ExceptionGroup)
 _STAGING_S = 30.0
 """Writing a package takes milliseconds; a hidden folder older than this belongs to nobody."""
+_SAID: set[str] = set()
+_MOST_SAID = 1000
 _LARGEST_RIVAL = 512
 """Nodes of a graph that one operator of the vendor's could stand for; those that do have some ten."""
 
@@ -91,6 +93,7 @@ def read_installed(file: Path, name: str) -> Installed | None:
     try:
         manifest = read_foreign_object(folder / MANIFEST)
         check_files(folder, manifest)
+        _name_foreign(folder, manifest)
         if "vendor" in manifest:
             return _borrowed(name, folder, manifest)
         verdict = from_data(manifest["verdict"], Verdict)
@@ -105,6 +108,14 @@ def read_installed(file: Path, name: str) -> Installed | None:
     return Installed(
         name, folder, verdict.task_id, verdict.source_id, verdict.latency, verdict.verifier, rival
     )
+
+
+def _name_foreign(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Says once what lies in a package's folder and is not part of it."""
+    said = foreign_words(folder, manifest)
+    if said and len(_SAID) < _MOST_SAID and said not in _SAID:
+        _SAID.add(said)
+        log.warning("%s", said)
 
 
 def _is_sound(latency: Latency) -> bool:

@@ -45,7 +45,9 @@ class NumpyReference:
         return path
 
 
-def draw(spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.random.Generator) -> Any:
+def draw(  # noqa: PLR0912 - one case a distribution
+    spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.random.Generator
+) -> Any:
     shape = spec.sizes(sizes)
     match distribution:
         case "normal":
@@ -66,19 +68,36 @@ def draw(spec: TensorSpec, sizes: Mapping[str, int], distribution: str, rng: np.
             values = rng.standard_normal(shape) * np.where(rng.random(shape) < 1 / 64, 500, 1)
         case "mixed":
             kinds = [draw(spec, sizes, kind, rng) for kind in ("normal", "wide", "ties", "scales", "large")]
-            values = np.choose(rng.integers(0, len(kinds), shape), kinds)
+            rows = int(np.prod(shape[:-1]))
+            places, block = ((*shape[:-1], 1), max(96 // shape[-1], 1)) if rows >= 12 else (shape, 2048)
+            values = np.choose(rng.integers(0, len(kinds), places), kinds)
+            count = int(np.prod(places))
+            is_faint = np.arange(count) // block % 12 == 11
+            if 3 <= rows < 12:
+                is_faint |= np.arange(count) >= count - count // rows
+            values = np.where(is_faint.reshape(places), rng.standard_normal(shape) * 2.0**-12, values)
         case "rows":
             values = np.broadcast_to(rng.integers(-16, 17, (*shape[:-1], 1)) / 8, shape)
         case "structured":
             values = np.linspace(-4, 4, int(np.prod(shape))).reshape(shape)
+        case "nans" | "infinities":
+            values = _non_finite(shape, distribution, rng)
         case _:
             raise ValueError(distribution)
     return values.astype(spec.dtype)
 
 
+def _non_finite(shape: tuple[int, ...], distribution: str, rng: np.random.Generator) -> Any:
+    flat = rng.standard_normal(shape).ravel()
+    places = rng.integers(0, flat.size, min(max(flat.size // 64, 1), 64))
+    flat[places] = rng.choice([np.nan] if distribution == "nans" else [np.inf, -np.inf], places.size)
+    return flat.reshape(shape)
+
+
 def softmax(x: Any) -> Any:
     wide = x.astype(np.float64)
-    powers = np.exp(wide - wide.max(-1, keepdims=True))
+    with np.errstate(invalid="ignore"):  # of infinities NaN, as in PyTorch
+        powers = np.exp(wide - wide.max(-1, keepdims=True))
     return (powers / powers.sum(-1, keepdims=True)).astype(x.dtype)
 
 

@@ -189,7 +189,7 @@ def test_cases_cover_tails_distributions_and_the_full_size(name: str, task_of: T
     task = task_of(name)
     plans = plan_cases(task, DRAW)
     drawn = {plan.distribution for plan in plans}
-    assert {"normal", "uniform"} <= drawn <= set(DISTRIBUTIONS)
+    assert {"normal", "uniform"} <= drawn <= {*DISTRIBUTIONS, "nans", "infinities"}
     assert drawn & set(cases.WIDE)
     assert drawn & set(cases.SHAPED)
     assert len({plan.seed for plan in plans}) == len(plans)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ MANIFEST = "kernel.json"
 MOST_FILES = 32
 """Files with a digest, each of at most ``foreign.MOST_BYTES``; packages have nine."""
 _OWN = "digest"
+_BUILD = "build"
+_MOST_LISTED, _MOST_NAMED = 10_000, 10
+"""Entries of a folder that are looked at, and of foreign ones that are named."""
 
 
 def sealed(manifest: Mapping[str, Any], files: Mapping[str, str]) -> str:
@@ -69,6 +74,33 @@ def digest_of_file(path: Path) -> str:
         return ""
 
 
+def foreign(folder: Path, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """What lies in a package's folder and is not part of it, by name. Nothing of ours runs or reads it; what
+    CMake builds has its own digests."""
+    known = {MANIFEST, _BUILD, *_files(manifest)}
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(item.name for item in islice(entries, _MOST_LISTED) if item.name not in known)
+    except OSError:
+        return ()
+    return tuple(found[:_MOST_NAMED])
+
+
+def foreign_words(folder: Path, manifest: Mapping[str, Any]) -> str:
+    """The same as a sentence; empty where there is nothing else."""
+    names = [_printable(f"{folder.name}/{name}") for name in foreign(folder, manifest)]
+    if not names:
+        return ""
+    are = "is" if len(names) == 1 else "are"
+    return (
+        f"{', '.join(names)} {are} not part of the package: nothing of it was run; remove what is not yours."
+    )
+
+
+def _printable(name: str) -> str:
+    return name if name.isprintable() else ascii(name)  # it may have been made to look like words of ours
+
+
 def _files(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     """The digests by file; a name that leads out of the folder has none that any file matches."""
     files = manifest.get("files")
@@ -82,8 +114,7 @@ def _digest_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _words(folder: Path, name: str) -> str:
-    name = name if name.isprintable() else ascii(name)  # it may have been made to look like words of ours
     return (
-        f"{folder.name}/{name} was changed after it was verified; restore it, make the kernel again, or "
-        f"judge it as it is now with `evokernel verify --changed {folder}`."
+        f"{folder.name}/{_printable(name)} was changed after it was verified; restore it, make the kernel "
+        f"again, or judge it as it is now with `evokernel verify --changed {folder}`."
     )

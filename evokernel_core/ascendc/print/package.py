@@ -31,12 +31,6 @@ from evokernel_core.foreign import read_foreign, read_foreign_object
 ROOT_PACKAGE = "evokernel_kernels"
 FORMAT = 3
 """Version of kernel.json: 2 has the call site with its guards, 3 the digests of all files and of itself."""
-_ROOT_INIT = '''"""Ascend NPU kernels that EvoKernel wrote and verified; one package each."""
-
-from evokernel_kernels.guards import calls
-
-__all__ = ["calls"]
-'''
 _LARGEST_TEST = 1 << 22
 """Elements; larger captured sizes are not part of a package's own test."""
 
@@ -101,7 +95,7 @@ def place_package(root: Path, name: str, files: Mapping[str, str]) -> Path:
     if parent.is_symlink() or not (parent.is_dir() or not parent.exists()):
         raise UsageError(f"{parent} is a link or a file: move it, and kernels are written there.")
     parent.mkdir(parents=True, exist_ok=True)
-    _update(parent / "__init__.py", _ROOT_INIT)
+    _update(parent / "__init__.py", render("kernels.py"))
     _update(parent / "guards.py", render("guards.py"))
     staging = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent))
     try:

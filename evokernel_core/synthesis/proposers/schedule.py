@@ -7,10 +7,12 @@ the analytic schedule, and refines by the move that the memory values most. It n
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 
 from attrs import evolve, field, frozen
+from cattrs.errors import BaseValidationError
 
 from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, require_legal, write
 from evokernel_core.ascendc.kernels.family import Move
@@ -23,6 +25,8 @@ from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
 from evokernel_core.twin.chip import Chip
+
+log = logging.getLogger(__name__)
 
 ANALYTIC = "analytic schedule"
 _DOUBT = 1.1
@@ -146,5 +150,9 @@ def _strategy(item: Experience) -> Strategy | None:
     """The strategy that an exemplar or a success carries, None for any other item."""
     if item.kind not in (ExperienceKind.EXEMPLAR, ExperienceKind.SUCCESS) or not item.payload:
         return None
-    data = json.loads(item.payload).get("strategy")
-    return from_data(data, Strategy) if data else None
+    try:
+        data = json.loads(item.payload).get("strategy")
+        return from_data(data, Strategy) if data else None
+    except (ValueError, TypeError, AttributeError, RecursionError, BaseValidationError) as error:
+        log.warning("The experience %s holds no strategy and is not used: %s.", item.id, type(error).__name__)
+        return None

@@ -13,12 +13,15 @@ from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.products import multiply_adds
 from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates.special_values import MOVES, distributions_for
 
 MIB = 1024**2
 FULL_LIMIT = 64 * MIB
 """Bytes up to which the sizes in the user's file are run too, where the task is generic in sizes."""
 RUN_LIMIT = 512 * MIB
 """Bytes beyond which nothing is run."""
+SPECIAL_LIMIT = 16 * MIB
+"""Bytes up to which a task of fixed sizes is also run with NaN or infinities."""
 RARELY = 8
 LARGE = 8 * MIB
 """Bytes of the largest case where the sizes in the user's file are beyond that limit, on top of what
@@ -41,12 +44,6 @@ SEED_BITS = 31
 MILD = ("normal", "uniform", "ties", "signs")
 """How inputs may be drawn where a case asks for plain values; ``capture.reference`` says what they are."""
 WIDE = ("wide", "wide", "scales", "large")
-MOVES = frozenset(
-    """view _unsafe_view reshape expand permute transpose t unsqueeze squeeze slice select cat stack flip roll
-    repeat clone contiguous alias detach split split_with_sizes unbind flatten unflatten diagonal
-    broadcast_to index_select""".split()  # noqa: SIM905
-)
-"""Operations that only move elements."""
 MIXED = "mixed"
 """What every verification has: values of all magnitudes, so that no draw leaves one of them out."""
 SHAPED = ("structured", "structured", "sorted", "rows")
@@ -127,6 +124,9 @@ def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
         distributions = distributions[:2]
     elif total > FULL_LIMIT // 4:
         distributions = distributions[:3]
+    special = distributions_for(task.graph)
+    if special and total <= SPECIAL_LIMIT:
+        distributions.append(numbers.choice(special))
     for number, distribution in enumerate(distributions):
         yield CasePlan((), numbers.getrandbits(SEED_BITS), distribution, 2 if number == 0 else 1)
 
@@ -164,6 +164,9 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
     one_long = {s.name: odd[s.name] if s.name == long else max(3, s.minimum) for s in symbols}
     yield _bounded(task, shrink(task, one_long, MODEST)), numbers.choice(_shaped(task))
     yield _beyond(task, numbers), MIXED
+    for special in distributions_for(task.graph):
+        sizes = numbers.choice((small, odd))
+        yield _bounded(task, shrink(task, sizes, MODEST)), special
     fits = total_bytes(task, task.sizes) <= FULL_LIMIT
     yield _bounded(task, task.sizes) if fits else _largest(task, numbers), "normal"
     if whole:

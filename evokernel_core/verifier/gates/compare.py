@@ -13,6 +13,7 @@ from attrs import frozen
 
 from evokernel_core.domain.task import Tolerance
 from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.verifier.gates.special_values import NonFinite
 
 CHUNK = 1 << 16
 """Elements compared at a time: what is worked on stays in the processor's cache."""
@@ -135,7 +136,12 @@ def _farthest(path: Path, precise: Path, share: float, dtype: str, rtol: float) 
 
 
 def compare(
-    candidate: Path, expected: Expected, shape: tuple[int, ...], dtype: str, tolerance: Tolerance
+    candidate: Path,
+    expected: Expected,
+    shape: tuple[int, ...],
+    dtype: str,
+    tolerance: Tolerance,
+    non_finite: NonFinite = NonFinite.SAME,
 ) -> Comparison:
     """Compares raw files of one shape and dtype; integers and booleans must be equal.
 
@@ -148,7 +154,7 @@ def compare(
             f"The output has {left.size * ITEM_SIZE[dtype]} bytes instead of {right.size * ITEM_SIZE[dtype]}."
         )
         return Comparison(right.size, max(right.size, 1), notes=(note,))
-    scan = _Scan(shape, dtype, tolerance)
+    scan = _Scan(shape, dtype, tolerance, non_finite)
     for start in range(0, right.size, CHUNK):
         end = start + CHUNK
         scan.add(start, left[start:end], nearest(left[start:end], right[start:end], other[start:end], dtype))
@@ -179,8 +185,10 @@ def nearest(
 class _Scan:
     """Accumulates a comparison over chunks."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: str, tolerance: Tolerance) -> None:
-        self._shape, self._dtype = shape, dtype
+    def __init__(
+        self, shape: tuple[int, ...], dtype: str, tolerance: Tolerance, non_finite: NonFinite
+    ) -> None:
+        self._shape, self._dtype, self._non_finite = shape, dtype, non_finite
         self._tolerance = tolerance if dtype in FLOATS else Tolerance(0.0, 0.0)
         self._wrong = 0
         self._max_abs = self._max_rel = 0.0
@@ -230,7 +238,13 @@ class _Scan:
         self._squares += float(np.square(right[finite]).sum())
         self._error_squares += float(np.square((left - right)[finite]).sum())
         same = (left == right) | (np.isnan(left) & np.isnan(right))
-        close = np.where(finite, close, same | self._at_the_end(left, right))
+        if self._non_finite is NonFinite.UNDEFINED:
+            same |= np.isnan(right) & ~np.isfinite(left)
+        elif self._non_finite is NonFinite.SPREAD:
+            same |= ~np.isfinite(left)
+        if self._non_finite is NonFinite.SAME:
+            same |= self._at_the_end(left, right)
+        close = np.where(finite, close, same)
         if not close.all():
             self._note_wrong(start, left, right, ~close)
 
@@ -263,7 +277,7 @@ class _Scan:
 
     def _note_values(self, left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> None:
         self._nans += int((np.isnan(left) & ~np.isnan(right)).sum())
-        self._infinities += int((np.isinf(left) & ~np.isinf(right)).sum())
+        self._infinities += int((np.isinf(left) & np.isfinite(right)).sum())
         self._zeros += int(((left == 0) & (right != 0)).sum())
         self._missed += int((np.isfinite(left) & ~np.isfinite(right)).sum())
 

@@ -14,6 +14,7 @@ from evokernel_core.domain.task import KernelTask, Tolerance, tolerance_for
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
 from evokernel_core.verifier.base import Backend, Cancelled, Case, Execution, ReferenceRunner, RunStatus
 from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates import parts
 from evokernel_core.verifier.gates.cases import (
     CasePlan,
     Unverifiable,
@@ -34,6 +35,7 @@ from evokernel_core.verifier.gates.compare import (
     words,
 )
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
+from evokernel_core.verifier.gates.special_values import strictness
 from evokernel_core.verifier.references import link
 
 if TYPE_CHECKING:
@@ -186,7 +188,8 @@ def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, cas
         rounded = reference.rounded[index] if reference.rounded else None
         right = Expected(reference.outputs[index], precise, rounded)
         tolerance = tolerance_of(task, right, spec.dtype, is_random=plan.distribution in RANDOM)
-        found = compare(case.outputs[index], right, shape, spec.dtype, tolerance)
+        how = strictness(task.graph, plan.distribution)
+        found = compare(case.outputs[index], right, shape, spec.dtype, tolerance, how)
         if not found.equal:
             yield words(found, index, shape, tolerance)
         elif plan.distribution in RANDOM and found.rms_ratio > agreement_of(right, spec.dtype):
@@ -194,6 +197,10 @@ def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, cas
                 f"Output {index} of shape {list(shape)} is within the tolerance only because its values are "
                 f"small: it is {100 * found.rms_ratio:.2g} % away from PyTorch's (root mean square)."
             )
+        elif plan.distribution in RANDOM:
+            part = parts.smallest_parts(case.outputs[index], right, shape, spec.dtype, tolerance)
+            if part is not None:
+                yield parts.words(part, index, shape)
 
 
 _LONG_SUMS = frozenset(

@@ -17,27 +17,23 @@ from tests.attacks import Attack, each
 JOB = "INSERT INTO jobs VALUES ('j', '{}', 'queued', '/w/m.py', 'r', 't', '{{', 3, 0, 1.0, 1.0, '')"
 TASK = "INSERT INTO tasks VALUES ('t', 'n', 'c', {}, '{{}}')"
 COUNT = "WITH RECURSIVE c(state) AS (SELECT 1 UNION ALL SELECT state + 1 FROM c) SELECT * FROM c"
-ROWS: dict[str, tuple[tuple[str, ...], Callable[[Memory], Any]]] = {
-    "job-of-no-kind": ((JOB.format("evil"),), lambda memory: memory.jobs()),
-    "job-with-more": (
-        (JOB.format("refine"), "ALTER TABLE jobs ADD COLUMN more"),
-        lambda memory: memory.jobs(),
-    ),
-    "value-of-no-stage": (("INSERT INTO q_values VALUES ('evil', '', 'i', 1.0, 1)",), lambda m: m.values()),
+ROWS: dict[str, tuple[str, Callable[[Memory], Any]]] = {
+    "job-of-no-kind": (JOB.format("evil"), lambda memory: memory.jobs()),
+    "value-of-no-stage": ("INSERT INTO q_values VALUES ('evil', '', 'i', 1.0, 1)", lambda m: m.values()),
     "outcome-of-no-kind": (
-        (
-            "INSERT INTO outcomes (kind, region_id, task_id, source_id, at, detail)"
-            " VALUES ('evil', '', '', '', 1.0, '')",
-        ),
+        "INSERT INTO outcomes (kind, region_id, task_id, source_id, at, detail)"
+        " VALUES ('evil', '', '', '', 1.0, '')",
         lambda memory: memory.outcomes(),
     ),
-    "task-of-half-json": ((TASK.format("'{'"),), lambda memory: memory.tasks()),
-    "task-of-bytes": ((TASK.format("x'ff00'"),), lambda memory: memory.tasks()),
-    "task-that-nests": ((TASK.format("'" + "[" * 100_000 + "'"),), lambda memory: memory.tasks()),
+    "task-of-half-json": (TASK.format("'{'"), lambda memory: memory.tasks()),
+    "task-of-bytes": (TASK.format("x'ff00'"), lambda memory: memory.tasks()),
+    "task-that-nests": (TASK.format("'" + "[" * 100_000 + "'"), lambda memory: memory.tasks()),
     "task-of-commands": (
-        (TASK.format("""'{"graph": {"nodes": [{"op": "os.system"}]}}'"""),),
+        TASK.format("""'{"graph": {"nodes": [{"op": "os.system"}]}}'"""),
         lambda memory: memory.tasks(),
     ),
+}
+FILES: dict[str, tuple[tuple[str, ...], Callable[[Memory], Any]]] = {
     "trigger": (
         ("CREATE TRIGGER t AFTER INSERT ON jobs BEGIN UPDATE jobs SET file = '/evil/model.py'; END",),
         lambda memory: memory.jobs(),
@@ -64,19 +60,47 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "memory.db"
 
 
-@each(
-    [
-        Attack(name, "an error that nobody expects, or rows of its own", REFUSED, given)
-        for name, given in ROWS.items()
-    ]
-)
-def test_rows_that_are_not_ours(attack: Attack, path: Path) -> None:
-    statements, read = attack.given
+def change(path: Path, *statements: str) -> None:
     database = sqlite3.connect(path)
     for statement in statements:
         database.execute(statement)
     database.commit()
     database.close()
+
+
+@each(
+    [
+        Attack(
+            name, "an error that nobody expects, or rows of its own", "it is set aside in a sentence", given
+        )
+        for name, given in ROWS.items()
+    ]
+)
+def test_rows_that_are_not_ours(attack: Attack, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    statement, read = attack.given
+    change(path, statement)
+    with Memory(path) as memory:
+        assert read(memory) == read(memory) == ()
+    (record,) = caplog.records
+    assert "was set aside" in record.message and len(record.message) < 300
+
+
+def test_columns_that_are_not_ours(path: Path) -> None:
+    """Wants a job to be none by a column more; it is the job that it was."""
+    change(path, JOB.format("refine"), "ALTER TABLE jobs ADD COLUMN more")
+    with Memory(path) as memory:
+        assert [job.id for job in memory.jobs()] == ["j"]
+
+
+@each(
+    [
+        Attack(name, "what is written to be another's, or a reader without end", REFUSED, given)
+        for name, given in FILES.items()
+    ]
+)
+def test_files_that_are_not_ours(attack: Attack, path: Path) -> None:
+    statements, read = attack.given
+    change(path, *statements)
     with pytest.raises(EvoKernelError) as refused, Memory(path) as memory:
         read(memory)
     assert str(refused.value).endswith(".") and len(str(refused.value)) < 300

@@ -29,6 +29,8 @@ from evokernel_core.verifier.queue import (
 )
 from evokernel_core.verifier.serving.users import Priority, Quota
 
+VERDICT = '{"gates": []}'
+
 
 @pytest.fixture
 def queue(tmp_path: Path) -> Iterator[JobQueue]:
@@ -53,9 +55,9 @@ def test_a_job_is_claimed_once_and_finished_once(queue: JobQueue) -> None:
     claim = claimed(queue)
     assert (claim.id, claim.task, claim.source) == ("a", "T", "S")
     assert queue.claim() is None
-    assert queue.finish(claim, verdict="V")
-    assert not queue.finish(claim, verdict="W")
-    assert queue.put("a", "T", "S").verdict == "V"
+    assert queue.finish(claim, verdict=VERDICT)
+    assert not queue.finish(claim, verdict='{"other": 1}')
+    assert queue.put("a", "T", "S").verdict == VERDICT
     assert queue.claim() is None
 
 
@@ -73,10 +75,10 @@ def test_a_new_owner_takes_up_what_was_running(tmp_path: Path) -> None:
     assert second.recover() == 1
     new = claimed(second)
     assert not first.holds(old)
-    assert not first.finish(old, verdict="late")
-    assert second.finish(new, verdict="V")
+    assert not first.finish(old, verdict='{"late": 1}')
+    assert second.finish(new, verdict=VERDICT)
     found = first.get("a")
-    assert found and found.verdict == "V"
+    assert found and found.verdict == VERDICT
 
 
 def test_a_job_that_kills_its_workers_is_given_up(queue: JobQueue) -> None:
@@ -102,7 +104,7 @@ def test_a_job_goes_when_nobody_wants_it(queue: JobQueue) -> None:
     assert queue.withdraw("a", "one") is False
     assert queue.withdraw("a", "two") is True
     assert queue.withdraw("a", "two") is None
-    assert not queue.finish(claim, verdict="V")
+    assert not queue.finish(claim, verdict=VERDICT)
     assert queue.get("a") is None
 
 
@@ -180,7 +182,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.model[claim.id] = QueueState.RUNNING
         return claim
 
-    @rule(claim=consumes(claims), verdict=st.text(min_size=1, max_size=3))
+    @rule(claim=consumes(claims), verdict=st.integers(0, 9).map(lambda n: f'{{"n": {n}}}'))
     def finish(self, claim: Claim, verdict: str) -> None:
         held = self.queue.holds(claim)
         assert self.queue.finish(claim, verdict=verdict) == held
@@ -253,8 +255,8 @@ def test_cpu_seconds_are_counted_whoever_holds_the_job(queue: JobQueue) -> None:
     claim = claimed(queue)
     queue.give_back(claim, died=True, cpu_s=4.0)
     late, claim = claim, claimed(queue)
-    assert not queue.finish(late, verdict="V", cpu_s=3.0)
-    queue.finish(claim, verdict="V", cpu_s=3.5)
+    assert not queue.finish(late, verdict=VERDICT, cpu_s=3.0)
+    queue.finish(claim, verdict=VERDICT, cpu_s=3.5)
     assert queue.used("u") == (1, 10.5)
     queue.put("other", "", "", asker=asker("other"))
     with pytest.raises(QuotaUsed, match="CPU seconds"):
@@ -292,7 +294,7 @@ def test_jobs_of_before_there_were_users_are_the_owners(tmp_path: Path) -> None:
             {"migration_set": "evokernel.verifier.queue", "name": "m001_jobs", "applied_at": "2026"}
         )
         for name, state in (("a", "queued"), ("b", "done")):
-            row = {"id": name, "state": state, "task": "T", "source": "S", "verdict": "V", "error": ""}
+            row = {"id": name, "state": state, "task": "T", "source": "S", "verdict": VERDICT, "error": ""}
             db["jobs"].insert(row | {"lease": "", "deaths": 0, "created": 1.0, "updated": 1.0})
             db["interests"].insert({"job": name, "client": "c"})
     queue = JobQueue(tmp_path)

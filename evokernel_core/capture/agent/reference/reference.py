@@ -37,6 +37,8 @@ _LONGEST_SIZE, _MOST_OPERATORS = 4000, 512
 """Characters, and operators and brackets, of a size expression."""
 _MOST_WIDENED = 1 << 21
 """Elements of all values of a graph without long sums that is computed in float64 too."""
+_FAINT = 2.0**-9
+"""The share of an output's magnitude below which a row is judged by itself."""
 _ROUNDINGS = 4
 """Ways in which long sums are rounded to see how far that moves the results."""
 After = Callable[[str, "list[Any]", "dict[str, Any]", Any], Any]
@@ -115,7 +117,8 @@ def _drawn(
             value = draw_whole(shape, item["spec"]["dtype"], distribution, generator)
         else:
             limit = limits.get(item["name"], integers)
-            value = draw(shape, item["spec"]["dtype"], distribution, generator, limit)
+            how = _of_kind(distribution, item["kind"])
+            value = draw(shape, item["spec"]["dtype"], how, generator, limit)
         if item["kind"] == "parameter":
             value = as_weights(value, distribution, deep=deep)
         if item["name"] in of_layers:
@@ -125,6 +128,11 @@ def _drawn(
         length = factors.get(item["name"], 0)
         values[item["name"]] = near_one(value, length) if length and value.is_floating_point() else value
     return values
+
+
+def _of_kind(distribution: str, kind: str) -> str:
+    """How an input is drawn: a weight that is no number would leave no output that is one."""
+    return "normal" if kind == "parameter" and distribution in ("nans", "infinities") else distribution
 
 
 def _around(value: float, distribution: str, generator: torch.Generator) -> torch.Tensor:
@@ -168,9 +176,19 @@ def run_widened(
     types = precision.wider(graph)
     if not types and _is_small(graph, sizes):
         types = precision.SINGLE
-    elif not types or ("float32" in types and not sums.weigh(results)):
+    elif not types or ("float32" in types and not sums.weigh(results) and not _has_faint_rows(results)):
         return []
     return _run_as(types, graph, values, sizes, results)
+
+
+def _has_faint_rows(results: list[torch.Tensor]) -> bool:
+    """Whether a row of a result is so much smaller than the whole that only its own rounding can judge it."""
+    for result in results:
+        if result.dtype is torch.float32 and result.dim() > 1 and 0 < result.numel() <= _MOST_WIDENED:
+            rows = result.nan_to_num(0.0, 0.0, 0.0).double().square().flatten(0, -2).mean(-1)
+            if bool((rows < _FAINT**2 * rows.mean()).any()):
+                return True
+    return False
 
 
 def _is_small(graph: dict[str, Any], sizes: dict[str, int]) -> bool:
@@ -427,15 +445,35 @@ def _large(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
 
 
 def _mixed(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """Each row of another kind, or each element where there are few rows."""
+    """Each row of another kind, or each element where there are few rows; and at the same places of every
+    input some rows, or blocks of elements, that are faint, so that what is computed of them is too."""
     kinds = torch.stack([draw_kind(shape, generator) for draw_kind in _KINDS])
     rows = math.prod(shape[:-1])
     places = (*shape[:-1], 1) if rows >= _MANY_ROWS else shape
     chosen = torch.randint(0, len(kinds), (1, *places), generator=generator)
-    return kinds.gather(0, chosen.expand(1, *shape))[0]
+    values = kinds.gather(0, chosen.expand(1, *shape))[0]
+    is_faint = _are_faint(rows, shape[-1] if shape else 1, math.prod(places)).reshape(places)
+    return torch.where(is_faint, _faint(shape, generator), values)
+
+
+def _are_faint(rows: int, columns: int, count: int) -> torch.Tensor:
+    """Which of ``count`` rows, or elements of few rows, are faint: one row in twelve, of short ones several
+    in a row; else one block in twelve and the last of three rows or more."""
+    places = torch.arange(count)
+    block = _BLOCK if rows < _MANY_ROWS else max(_SHORT // max(columns, 1), 1)
+    found = places // block % _FAINT_ONE_IN == _FAINT_ONE_IN - 1
+    if 3 <= rows < _MANY_ROWS:
+        found |= places >= count - count // rows
+    return found
+
+
+def _faint(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """N(0, 1) in units of 2**-12."""
+    return torch.randn(shape, generator=generator) * 2.0**-12
 
 
 _KINDS = (_normal, _uniform, _wide, _ties, _scales, _large)
+_FAINT_ONE_IN, _BLOCK, _SHORT = 12, 2048, 96
 
 
 def _special(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
@@ -445,6 +483,24 @@ def _special(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor
     return torch.where(torch.rand(shape, generator=generator) < 0.5, others, values)
 
 
+def _rare(values: torch.Tensor, others: tuple[float, ...], generator: torch.Generator) -> torch.Tensor:
+    """Up to 64 of the values replaced: whole sums are of no use where one element decides them."""
+    flat = values.flatten()
+    count = min(max(flat.numel() // _ONE_IN, 1), _MOST_RARE) if flat.numel() else 0
+    places = torch.randint(0, max(flat.numel(), 1), (count,), generator=generator)
+    flat[places] = torch.tensor(others)[torch.randint(0, len(others), (count,), generator=generator)]
+    return flat.reshape(values.shape)
+
+
+def _nans(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _rare(torch.randn(shape, generator=generator), (math.nan,), generator)
+
+
+def _infinities(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return _rare(torch.randn(shape, generator=generator), (math.inf, -math.inf), generator)
+
+
+_ONE_IN, _MOST_RARE = 64, 64
 _SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-40, -1e-40, 6e-8)
 """The last ones are denormal in float32, or in float16."""
 _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.Tensor]] = {
@@ -460,6 +516,8 @@ _DISTRIBUTIONS: Mapping[str, Callable[[tuple[int, ...], torch.Generator], torch.
     "large": _large,
     "mixed": _mixed,
     "special": _special,
+    "nans": _nans,
+    "infinities": _infinities,
 }
 
 

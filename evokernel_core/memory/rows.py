@@ -1,0 +1,107 @@
+"""Rows of the memory as objects. A disk that fails, another program or a stranger may have written any bytes
+into any column: such a row is set aside, and the others go on."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import TypeVar
+
+from cattrs.errors import BaseValidationError
+
+from evokernel_core.domain.errors import EvoKernelError
+
+log = logging.getLogger(__name__)
+
+Row = sqlite3.Row
+T = TypeVar("T")
+_UNREADABLE = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, BaseValidationError,
+    EvoKernelError,
+)  # fmt: skip
+_MOST_TOLD = 1000
+_LONGEST = 60
+
+
+class UnreadableRow(Exception):
+    """A row that is none of ours: ``kind`` is what it should be."""
+
+    def __init__(self, kind: str, row: Row, why: str) -> None:
+        super().__init__(kind, why)
+        self.kind, self.why = kind, why
+        self.first = ascii(row[0] if len(row) else None)[:_LONGEST]
+
+
+def decoded(make: Callable[[Row], T]) -> Callable[[Row], T]:
+    """Of a function that makes something of a row: it raises UnreadableRow for a row that is none of ours."""
+
+    @wraps(make)
+    def read(row: Row) -> T:
+        try:
+            return make(row)
+        except _UNREADABLE as error:
+            raise UnreadableRow(make.__name__.strip("_"), row, type(error).__name__) from error
+
+    return read
+
+
+class Reader:
+    """Reads rows, and says of each that cannot be read so once in the log."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+
+    def readable(self, make: Callable[[Row], T], rows: Iterable[Row]) -> Iterator[T]:
+        """What ``make`` (a ``decoded`` function) gives for every row that can be read."""
+        for row in rows:
+            try:
+                yield make(row)
+            except UnreadableRow as error:
+                self._say(error)
+
+    def _say(self, error: UnreadableRow) -> None:
+        told = (error.kind, error.first)
+        if told in self._told or len(self._told) >= _MOST_TOLD:
+            return
+        self._told.add(told)
+        log.warning(
+            "A row of the memory is damaged and was set aside (%s %s: %s); the others are used.",
+            error.kind,
+            error.first,
+            error.why,
+        )
+
+
+def as_text(data: bytes) -> str | bytes:
+    """A text column; bytes where it holds no UTF-8, for then the row alone is damaged and not the query."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def text(row: Row, name: str) -> str:
+    """Raises TypeError for another type."""
+    value = row[name]
+    if not isinstance(value, str):
+        raise TypeError(name)
+    return value
+
+
+def whole(row: Row, name: str) -> int:
+    """Raises TypeError for another type."""
+    value = row[name]
+    if not isinstance(value, int):
+        raise TypeError(name)
+    return value
+
+
+def number(row: Row, name: str) -> float:
+    """Raises TypeError for another type, and for what is not finite."""
+    value = row[name]
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(name)
+    return value
