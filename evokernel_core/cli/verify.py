@@ -100,4 +100,6 @@ def as_text(verdict: Verdict) -> str:
     how = "repeated from" if verdict.replayed else "drawn as"
     confined = f"; confined: {verdict.confinement}" if verdict.confinement else ""
     cases = f"cases {how} {verdict.draw or 'fixed'}"
+    if verdict.full_size:
+        lines.append(f"Compared at full size: {verdict.full_size}.")
     return "\n".join([*lines, f"Verified by {verdict.verifier}; {cases}{confined}."])

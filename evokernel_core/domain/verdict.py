@@ -79,7 +79,8 @@ class Verdict:
     secret, in hex, that sizes, seeds and distributions came from: with it the same cases run again.
     ``replayed`` says that it was given, so that the kernel may have known its cases. ``confinement`` says
     how far the candidate was confined, in the words of docs/security.md; it is "" in verdicts from before
-    that was recorded."""
+    that was recorded. ``full_size`` says what of the file's own sizes was compared with PyTorch, where
+    they are too large to be run as they are; "" elsewhere and in earlier verdicts."""
 
     task_id: str
     source_id: str
@@ -90,6 +91,7 @@ class Verdict:
     draw: str = ""
     replayed: bool = False
     confinement: str = ""
+    full_size: str = ""
 
     @property
     def feasible(self) -> bool:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
@@ -29,10 +29,11 @@ GIB = 1024**3
 
 class Mode(StrEnum):
     """``check`` moves data and looks for hazards; ``time`` counts cycles, with no data but that of inputs
-    which have a file."""
+    which have a file; ``sample`` does as ``check`` with the data of chosen parts of the tensors alone."""
 
     CHECK = "check"
     TIME = "time"
+    SAMPLE = "sample"
 
 
 class Status(StrEnum):
@@ -67,10 +68,40 @@ class Limits:
 KERNEL_LIMITS = Limits(cpu_s=30.0)
 
 
+Run = tuple[int, int]
+"""The first of some neighbouring indices, and how many they are."""
+
+
+@frozen
+class Part:
+    """Chosen elements of a tensor: those whose index along each dimension is in one of its runs, which rise.
+
+    ``item_size``: bytes of an element; ``sizes``: the tensor's shape.
+    """
+
+    item_size: int
+    sizes: tuple[int, ...]
+    runs: tuple[tuple[Run, ...], ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole tensor."""
+        return self.item_size * math.prod(self.sizes)
+
+    @property
+    def text(self) -> str:
+        """``ITEM_SIZE DIMS`` and for each dimension ``SIZE RUNS`` with ``FIRST COUNT`` for each run."""
+        words = [self.item_size, len(self.sizes)]
+        for size, runs in zip(self.sizes, self.runs, strict=True):
+            words += [size, len(runs), *(number for run in runs for number in run)]
+        return " ".join(map(str, words))
+
+
 @frozen
 class TensorFile:
     """A tensor argument: its raw file and its bytes. In ``time`` mode no data moves and the path is None,
-    but for inputs that say where others are read: their elements reach the scalar unit."""
+    but for inputs that say where others are read: their elements reach the scalar unit. In ``sample`` mode
+    the file holds the elements of ``part`` alone, in their order; all of them where that is None."""
 
     path: Path | None
     nbytes: int
@@ -78,6 +109,7 @@ class TensorFile:
     """What an output holds before the launch, for one that is read too."""
     is_list: bool = False
     """An input into which the launcher writes the addresses of a list's tensors."""
+    part: Part | None = None
 
 
 @frozen
@@ -199,14 +231,7 @@ def request_text(library: Path, request: RunRequest, folder: Path) -> str:
         f"chip {folder / 'chip.txt'}",
         " ".join(["sizes", *(str(size) for size in request.sizes)]),
         " ".join(["scalars", *(f"{scalar:.9g}" for scalar in request.scalars)]),
-        *(
-            f"tensor {'list' if item.is_list else 'in'} {item.path or '-'} {item.nbytes}"
-            for item in request.inputs
-        ),
-        *(
-            f"tensor out {item.path or '-'} {item.nbytes} {item.initial or ''}".rstrip()
-            for item in request.outputs
-        ),
+        *_tensor_lines(request),
         f"repeat {request.repeat}",
     ]
     if request.trace is not None:
@@ -216,6 +241,17 @@ def request_text(library: Path, request: RunRequest, folder: Path) -> str:
     if not request.find_races:
         lines.append("races off")
     return "\n".join(lines) + "\n"
+
+
+def _tensor_lines(request: RunRequest) -> Iterator[str]:
+    for item in request.inputs:
+        yield f"tensor {'list' if item.is_list else 'in'} {item.path or '-'} {item.nbytes}"
+        if item.part is not None:
+            yield f"part {item.part.text}"
+    for item in request.outputs:
+        yield f"tensor out {item.path or '-'} {item.nbytes} {item.initial or ''}".rstrip()
+        if item.part is not None:
+            yield f"part {item.part.text}"
 
 
 def limited(twin: Twin, limits: Limits) -> tuple[str, ...]:

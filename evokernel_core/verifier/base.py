@@ -13,7 +13,7 @@ from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Hazard, LatencySource, Verdict
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.run import Work
+from evokernel_core.twin.run import Part, Work
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -74,6 +74,8 @@ class Case:
     the way to its outputs; both bound its time.
 
     The outputs share a folder that holds nothing else; the candidate may read the inputs' folders.
+    ``input_parts`` and ``output_parts`` are there where only parts of the tensors have data: files then hold
+    these alone, and ``output_bytes`` are still those of whole outputs.
     """
 
     sizes: tuple[int, ...]
@@ -84,11 +86,20 @@ class Case:
     repeat: int = 1
     products: int = 0
     between_bytes: int = 0
+    input_parts: tuple[Part, ...] = ()
+    output_parts: tuple[Part, ...] = ()
+
+    @property
+    def input_bytes(self) -> tuple[int, ...]:
+        """Bytes of each input."""
+        if self.input_parts:
+            return tuple(part.nbytes for part in self.input_parts)
+        return tuple(path.stat().st_size for path in self.inputs)
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all inputs and outputs."""
-        return sum(path.stat().st_size for path in self.inputs) + sum(self.output_bytes)
+        return sum(self.input_bytes) + sum(self.output_bytes)
 
 
 @frozen
@@ -151,6 +162,11 @@ class Backend(Protocol):
 
     def build(self, task: KernelTask, source: KernelSource) -> Any:
         """Something to hand to ``execute`` and ``measure``. Raises CandidateError, BuildError."""
+        ...
+
+    @property
+    def samples(self) -> bool:
+        """Whether ``execute`` takes cases of parts."""
         ...
 
     def execute(self, built: Any, case: Case) -> Execution:

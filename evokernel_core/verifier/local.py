@@ -68,6 +68,7 @@ class _Judgement:
         self._cancelled = cancelled
         self._gates: list[GateResult] = []
         self._shapes: Shapes = ()
+        self._full_size = ""
         self._latency: Latency | None = None
 
     def verdict(self) -> Verdict:
@@ -82,6 +83,7 @@ class _Judgement:
             draw=self._draw.secret,
             replayed=self._draw.replayed,
             confinement=str(self._backend.confinement),
+            full_size=self._full_size,
         )
 
     def _run_gates(self) -> None:
@@ -102,7 +104,7 @@ class _Judgement:
             self._draw,
             thorough=self._thorough,
         )
-        self._shapes = checked.shapes
+        self._shapes, self._full_size = checked.shapes, checked.full_size
         if not self._passes(checked.result, started):
             return
         started = time.monotonic()

@@ -117,7 +117,8 @@ def make_task(name: str) -> KernelTask:
         sizes = {"s0": 256, "s1": 4096}
     inputs = tuple(GraphInput("xy"[i], spec) for i, spec in enumerate(specs))
     op = {"add": "aten.add.Tensor", "relu": "aten.relu.default", "softmax": "aten._softmax.default"}[name]
-    node = Node("z", op, tuple(ValueRef(i.name) for i in inputs), (), (specs[0],))
+    rest = (-1, False) if name == "softmax" else ()
+    node = Node("z", op, (*(ValueRef(i.name) for i in inputs), *rest), (), (specs[0],))
     graph = Graph(inputs, (node,), (ValueRef("z"),))
     symbols = tuple(Symbol(symbol, size) for symbol, size in sizes.items())
     return KernelTask(name, graph, symbols, TOLERANCES[specs[0].dtype], "elementwise")

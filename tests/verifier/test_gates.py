@@ -291,6 +291,7 @@ class FakeBackend:
     """Copies the expected outputs, or what the test says."""
 
     latency_source = LatencySource.MODELLED
+    samples = False
     name = "fake"
     confinement = "limits only"
 

@@ -1,4 +1,5 @@
 #include "core.h"
+#include "sampled.h"
 #include "time/schedule.h"
 
 #include <sys/mman.h>
@@ -70,6 +71,9 @@ Core::~Core()
         if (memory[i].data != nullptr) {
             ::munmap(memory[i].data, HostBytes(static_cast<Space>(i)));
             ::munmap(memory[i].undefined, HostBytes(static_cast<Space>(i)));
+            if (memory[i].blank != nullptr) {
+                ::munmap(memory[i].blank, HostBytes(static_cast<Space>(i)) / kGranule);
+            }
         }
     }
 }
@@ -95,8 +99,12 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
             local.data = MapBytes(HostBytes(space));
             local.undefined = MapBytes(HostBytes(space));
             local.capacity = static_cast<uint32_t>(std::min<uint64_t>(SpaceBytes(space), HostBytes(space)));
+            local.host_bytes = HostBytes(space) / kGranule * kGranule;
+            local.blank = sampled::active ? MapBytes(HostBytes(space) / kGranule) : nullptr;
         }
-        if (!timing) {
+        if (sampled::active) {
+            std::memset(local.blank, 1, local.host_bytes / kGranule);
+        } else if (!timing) {
             std::memset(local.data, 0xFF, HostBytes(space));
             std::memset(local.undefined, 1, HostBytes(space));
         } else if (Gm().HasKnown()) {
@@ -282,6 +290,9 @@ uint8_t *CheckRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, 
     if (uint64_t{tensor.address} + bytes > local.capacity) {
         return nullptr;
     }
+    if (sampled::active) {
+        sampled::Open(space, tensor.address, bytes);
+    }
     return local.data + tensor.address;
 }
 
@@ -303,11 +314,17 @@ uint8_t *LocalRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, 
 
 bool AnyUndefined(uint32_t address, uint64_t bytes, Space space)
 {
+    if (sampled::active) {
+        sampled::Open(space, address, bytes);
+    }
     return std::memchr(TheCore().In(space).undefined + address, 1, bytes) != nullptr;
 }
 
 void MarkDefined(uint32_t address, uint64_t bytes, Space space)
 {
+    if (sampled::active) {
+        sampled::Open(space, address, bytes);
+    }
     std::memset(TheCore().In(space).undefined + address, 0, bytes);
 }
 

@@ -35,12 +35,16 @@ constexpr Space SpaceOf(const LocalRef &tensor)
     return SpaceOf(static_cast<AscendC::TPosition>(tensor.position));
 }
 
-// `data` is null on a core that lacks the memory; `undefined`: 1 where a byte holds nothing that was written.
+// `data` is null on a core that lacks the memory; `undefined`: 1 where a byte holds nothing that was written. In
+// sampled runs `blank` is 1 for each granule none of whose bytes holds anything, whatever `undefined` says of them.
 struct LocalMemory {
     uint8_t *data;
     uint8_t *undefined;
     uint32_t capacity;
+    uint8_t *blank;
+    uint64_t host_bytes;
 };
+constexpr uint64_t kGranule = 256;
 
 // Where a core stands in its launch.
 struct CorePlace {

@@ -25,6 +25,9 @@ Store &TheStore()
 
 void Record(const char *code, const char *severity, At at, const char *format, va_list arguments)
 {
+    if (sampled::active && std::strncmp(code, "uninitialised-", 14) == 0) {
+        return;
+    }
     Store &store = TheStore();
     const std::string file = at.file == nullptr ? "" : at.file;
     const auto seen = store.seen.find({code, file, at.line});

@@ -35,6 +35,16 @@ void *MapRecords(uint64_t bytes)
     return records;
 }
 
+// For memory of which few places are touched: a large page would be cleared for each of them.
+uint8_t *MapSparse(uint64_t bytes)
+{
+    uint8_t *mapping = Map(bytes);
+    if (mapping != nullptr && sampled::active) {
+        ::madvise(mapping, bytes, MADV_NOHUGEPAGE);
+    }
+    return mapping;
+}
+
 bool GuardBroken(const uint8_t *guard)
 {
     return std::any_of(guard, guard + kGuard, [](uint8_t byte) { return byte != kGuardByte; });
@@ -95,7 +105,7 @@ Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind
         block->base = reinterpret_cast<uint8_t *>(next_address_);
         next_address_ += block->mapped;
     } else {
-        block->mapping = Map(block->mapped);
+        block->mapping = MapSparse(block->mapped);
         if (block->mapping == nullptr) {
             return nullptr;
         }
@@ -103,12 +113,15 @@ Allocation *GlobalMemory::Allocate(const std::string &name, uint64_t bytes, Kind
     }
     if (!timing) {
         std::memset(block->mapping, kGuardByte, kGuard);
-        if (kind != Kind::Device) {  // a device hands out cleared pages, and programs count on it
+        if (kind != Kind::Device && !sampled::active) {  // a device hands out cleared pages, and programs count on it
             std::memset(block->base, kPoison, bytes);
         }
         std::memset(block->base + bytes, kGuardByte, block->mapped - kGuard - bytes);
-        if (kind != Kind::Input && bytes > 0) {
-            block->written = Map(Readable(*block));
+        if ((kind != Kind::Input || sampled::active) && bytes > 0) {
+            block->written = MapSparse(Readable(*block));
+        }
+        if (sampled::active) {
+            block->pages = Map(bytes / kSamplePage + 1);
         }
     }
     all_.push_back(std::move(block));
@@ -127,6 +140,9 @@ bool GlobalMemory::Release(void *base)
     }
     if (block.written != nullptr) {
         ::munmap(block.written, Readable(block));
+    }
+    if (block.pages != nullptr) {
+        ::munmap(block.pages, block.bytes / kSamplePage + 1);
     }
     ForgetLinesOf(block);
     last_ = nullptr;

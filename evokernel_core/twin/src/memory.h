@@ -25,6 +25,7 @@ struct Visit {
     uint32_t core;
 };
 constexpr uint64_t kVisitPage = 4096;
+constexpr uint64_t kSamplePage = 4096;
 
 struct Allocation {
     std::string name;
@@ -38,6 +39,7 @@ struct Allocation {
     uint8_t *written;     // one byte for each byte, 1 = defined; null for inputs and in timing mode
     bool write_reported;
     bool known;           // has its data in timing mode too
+    uint8_t *pages;       // in sampled runs: of each page whether it holds values; null: all do
     Visit *visits;        // one for each page
     uint32_t *lines;      // KB that L2 had taken in (from 1) when it last saw each line, and which sectors; 0 = never
 };

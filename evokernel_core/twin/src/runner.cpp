@@ -15,6 +15,7 @@
 #include "judge/judge.h"
 #include "launch.h"
 #include "result.h"
+#include "sampled.h"
 
 namespace evokernel::twin {
 
@@ -28,6 +29,7 @@ struct TensorRequest {
     uint64_t bytes;
     std::string initial;
     bool patched;
+    std::string part;  // in a sampled run: what of it has data
 };
 
 struct Request {
@@ -66,6 +68,11 @@ bool ParseLine(const std::string &line, Request *request)
         tensor.patched = kind == "list";
         words >> tensor.initial;
         request->tensors.push_back(tensor);
+    } else if (key == "part") {  // of the tensor before it
+        if (request->tensors.empty()) {
+            return false;
+        }
+        std::getline(words >> std::ws, request->tensors.back().part);
     } else if (key == "repeat") {
         words >> request->repeat;
     } else if (key == "races") {
@@ -107,8 +114,9 @@ bool ParseRequest(const char *path, Request *request, std::string *error)
             return false;
         }
     }
-    if (request->result.empty() || request->library.empty() || (request->mode != "check" && request->mode != "time")) {
-        *error = "The request needs the lines library, result and mode check|time.";
+    const bool known_mode = request->mode == "check" || request->mode == "time" || request->mode == "sample";
+    if (request->result.empty() || request->library.empty() || !known_mode) {
+        *error = "The request needs the lines library, result and mode check|time|sample.";
         return false;
     }
     return true;
@@ -232,14 +240,15 @@ public:
     {
         const bool timing = request_.mode == "time";
         TheSession().timing = timing;
-        race::Wanted() = request_.races;
+        sampled::active = request_.mode == "sample";
+        race::Wanted() = request_.races && !sampled::active;
         TheSession().trace = !request_.trace.empty();
         TheSession().auto_sync = request_.auto_sync == "on";
         Tiling tiling;
         if (!ComputeTiling(candidate_, request_, &tiling, outcome)) {
             return false;
         }
-        const int times = timing ? 1 : std::max(1, request_.repeat);
+        const int times = timing || sampled::active ? 1 : std::max(1, request_.repeat);
         for (int i = 0; i < times; ++i) {
             if (!Once(tiling, timing, i, outcome)) {
                 return false;
@@ -294,7 +303,11 @@ private:
                 *error = "The " + name + " of " + std::to_string(tensor.bytes) + " bytes does not fit in memory.";
                 return false;
             }
-            if ((!timing || known) && !tensor.output && !ReadTensor(tensor.path, tensor.bytes, block->base, error)) {
+            if (sampled::active) {
+                if (!Sample(*block, tensor, error)) {
+                    return false;
+                }
+            } else if ((!timing || known) && !tensor.output && !ReadTensor(tensor.path, tensor.bytes, block->base, error)) {
                 return false;
             }
             if (!timing && !tensor.initial.empty()) {
@@ -309,9 +322,38 @@ private:
         return true;
     }
 
+    // Gives a tensor of a sampled run what it has in its file.
+    bool Sample(Allocation &block, const TensorRequest &tensor, std::string *error)
+    {
+        sampled::Part part{1, {tensor.bytes}, {{{0, tensor.bytes}}}};
+        if (!tensor.part.empty() && !sampled::ParsePart(tensor.part, tensor.bytes, &(part = {}))) {
+            *error = "The part \"" + tensor.part + "\" is none of a tensor of " + std::to_string(tensor.bytes) + " bytes.";
+            return false;
+        }
+        parts_.push_back(part);
+        if (tensor.output) {
+            sampled::Want(block, part);
+            return true;
+        }
+        return sampled::Fill(block, part, tensor.path, error);
+    }
+
+    void CollectParts(RunOutcome *outcome)
+    {
+        for (size_t i = 0; i < blocks_.size(); ++i) {
+            const TensorRequest &tensor = request_.tensors[i];
+            if (tensor.output && !sampled::Collect(*blocks_[i], parts_[i], tensor.path)) {
+                outcome->error = "The output file " + tensor.path + " cannot be written.";
+            }
+        }
+    }
+
     void Collect(int iteration, RunOutcome *outcome)
     {
         Gm().CheckGuards();
+        if (sampled::active) {
+            return CollectParts(outcome);
+        }
         outcome->outputs_written.clear();
         outcome->input_changed.clear();
         size_t output = 0;
@@ -364,6 +406,7 @@ private:
     Candidate &candidate_;
     std::vector<Allocation *> blocks_;
     std::vector<std::vector<uint8_t>> first_;
+    std::vector<sampled::Part> parts_;
 };
 
 // Where the result goes when the run is stopped in the middle.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core.h"
+#include "sampled.h"
 #include "evokernel/twin/api_vector.h"
 #include "time/schedule.h"
 
@@ -112,6 +113,9 @@ uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at)
     }
     const uint8_t *from = LocalRange(element, width, 1, false, "GetValue", "the tensor", at);
     uint64_t bits = 0;
+    if (from != nullptr && sampled::active && AnyUndefined(element.address, width, SpaceOf(element))) {
+        return bits;  // what hangs on it is not looked at
+    }
     if (from != nullptr) {
         if (AnyUndefined(element.address, width)) {
             ReportError("uninitialised-read", at, "GetValue(%lld) reads an element that the kernel never wrote.",
@@ -179,6 +183,9 @@ void WriteGlobal(const GlobalRef &tensor, uint8_t *to, uint64_t bits, uint32_t w
         return;
     }
     MarkProgress();
+    if (!sampled::Keeps(*block, static_cast<uint64_t>(to - block->base), width)) {
+        return;
+    }
     TouchGm(to, width, true);
     std::memcpy(to, &bits, width);
     if (block->written != nullptr) {

@@ -100,6 +100,10 @@ class WithBisheng:
     def confinement(self) -> str:
         return self._backend.confinement
 
+    @property
+    def samples(self) -> bool:
+        return self._backend.samples
+
     def build(self, task: KernelTask, source: KernelSource) -> Any:
         """What the backend builds. Raises CandidateError with bisheng's words where only it refuses."""
         built = self._backend.build(task, source)

@@ -80,6 +80,7 @@ class CannBackend:
     """Compiles, runs and measures candidates on an Ascend host."""
 
     latency_source = LatencySource.MEASURED
+    samples = False
     confinement = str(Level.LIMITS)
 
     def __init__(self, chip: Chip, tools: CannTools) -> None:

@@ -18,6 +18,7 @@ from evokernel_core.twin.run import (
     KERNEL_LIMITS,
     Limits,
     Mode,
+    Part,
     RunRequest,
     RunResult,
     Status,
@@ -31,6 +32,10 @@ RESULT_BYTES = 64 * 1024**2
 """What a run may write beside its outputs: the result and what it prints."""
 COPIES = 8
 """Host bytes for each byte of a tensor: its data, its shadow, guard zones and one output per repeat."""
+SHADOWED = 3
+"""Bytes of addresses for each byte of a tensor of which only parts have data."""
+FULL_SIZE = 4
+"""How many times as long as others a run at full size with data in parts may take."""
 PRODUCTS_PER_S = 2e8
 """Multiply-adds that any sensible kernel gets through the checking twin in a second of work; plain matrix
 products reach ten times this (benchmarks/twin_speed.py)."""
@@ -42,6 +47,7 @@ class TwinBackend:
     """Builds, runs and times candidates with the twin: their code in one sandbox, their judge in another."""
 
     latency_source = LatencySource.MODELLED
+    samples = True
 
     def __init__(self, chip: Chip, limits: Limits | None = None) -> None:
         self.chip = chip
@@ -59,14 +65,13 @@ class TwinBackend:
 
     def execute(self, built: BuiltKernel, case: Case) -> Execution:
         """Runs a case with data and hazard checks."""
-        sizes = [path.stat().st_size for path in case.inputs]
         request = RunRequest(
-            mode=Mode.CHECK,
+            mode=Mode.SAMPLE if case.output_parts else Mode.CHECK,
             chip=self.chip,
             sizes=case.sizes,
             scalars=case.scalars,
-            inputs=tuple(map(TensorFile, case.inputs, sizes)),
-            outputs=tuple(map(TensorFile, case.outputs, case.output_bytes)),
+            inputs=_files(case.inputs, case.input_bytes, case.input_parts),
+            outputs=_files(case.outputs, case.output_bytes, case.output_parts),
             repeat=case.repeat,
         )
         result = self._run(built, request, self._limits_of(case), case.outputs[0].parent)
@@ -76,6 +81,13 @@ class TwinBackend:
     def _limits_of(self, case: Case) -> Limits:
         """Memory grows with the tensors, time with the products and with the values between."""
         base = self._limits
+        if case.output_parts:  # addresses are reserved for all, and memory is taken for what has data
+            return evolve(
+                base,
+                address_space=base.address_space + SHADOWED * case.total_bytes,
+                wall_s=FULL_SIZE * base.wall_s,
+                cpu_s=None if base.cpu_s is None else FULL_SIZE * base.cpu_s,
+            )
         work_s = case.products / PRODUCTS_PER_S + case.between_bytes / BYTES_PER_S
         extra_s = case.repeat * work_s
         return evolve(
@@ -112,6 +124,15 @@ class TwinBackend:
             candidate=sandbox_prefix(built.twin, [built.library.parent], []),
         )
         return judge_kernel(built, request, limits, sandboxes, scratch)
+
+
+def _files(
+    paths: tuple[Path, ...], sizes: tuple[int, ...], parts: tuple[Part, ...]
+) -> tuple[TensorFile, ...]:
+    known = parts or (None,) * len(paths)
+    return tuple(
+        TensorFile(path, nbytes, part=part) for path, nbytes, part in zip(paths, sizes, known, strict=True)
+    )
 
 
 def _timed_inputs(request: TimingRequest, folder: Path) -> tuple[TensorFile, ...]:

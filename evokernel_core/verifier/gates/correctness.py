@@ -10,17 +10,20 @@ from attrs import evolve, field, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterUnavailable, VerifierError
+from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask, Tolerance, tolerance_for
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
 from evokernel_core.verifier.base import Backend, Cancelled, Case, Execution, ReferenceRunner, RunStatus
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import parts
 from evokernel_core.verifier.gates.cases import (
+    FULL_LIMIT,
     CasePlan,
     Unverifiable,
     bytes_between,
     plan_cases,
     tensor_bytes,
+    total_bytes,
     total_products,
 )
 from evokernel_core.verifier.gates.compare import (
@@ -35,6 +38,7 @@ from evokernel_core.verifier.gates.compare import (
     words,
 )
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
+from evokernel_core.verifier.gates.slices.choice import Choice, choose
 from evokernel_core.verifier.gates.special_values import strictness
 from evokernel_core.verifier.references import link
 
@@ -65,6 +69,7 @@ class Checked:
     result: GateResult
     shapes: Shapes = ()
     witness: Witness = Witness()
+    full_size: str = ""
 
 
 def check(
@@ -101,8 +106,44 @@ def check(
         warnings.update({(h.code, h.line): h for h in outcome.hazards})
         if outcome.status is GateStatus.FAILED:
             return Checked(outcome, tuple(dict.fromkeys(ran)), witness)
+    shapes = tuple(dict.fromkeys(ran))
+    full_size = ""
+    if total_bytes(task, task.sizes) > FULL_LIMIT and task.symbols:
+        failed, full_size = _full_size(task, built, backend, reference, draw, shapes)
+        if failed is not None:
+            return Checked(failed, shapes, witness, full_size)
     passed = GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=tuple(warnings.values()))
-    return Checked(passed, tuple(dict.fromkeys(ran)), witness)
+    return Checked(passed, shapes, witness, full_size)
+
+
+def _full_size(
+    task: KernelTask,
+    built: Any,
+    backend: Backend,
+    reference: ReferenceRunner,
+    draw: Draw,
+    shapes: Shapes,
+) -> tuple[GateResult | None, str]:
+    """What of the file's own sizes, of which all cases but one have less, is compared, and the failure if it
+    differs: all where a case has them, else chosen slices."""
+    if tuple(task.sizes.items()) in shapes:
+        return None, "all of it"
+    if total_bytes(task, task.sizes) > backend.chip.hbm_bytes:
+        return None, f"not compared: {backend.chip.name} has less memory"
+    choice = choose(task, draw) if backend.samples else f"{backend.name} runs no parts of tensors"
+    if isinstance(choice, str):
+        return None, f"not compared: {choice}"
+    plan = CasePlan(tuple(task.sizes.items()), choice.seed, "normal")
+    with temporary.folder("case") as folder:
+        drawn = evolve(plan, sizes=choice.sizes)
+        case_reference = _reference(task, drawn, reference, Path(folder), False)
+        if case_reference is None:
+            return None, f"not compared: PyTorch does not run the task at {dict(choice.sizes)}"
+        failed, _ = _run_case(task, plan, case_reference, backend, built, Path(folder), choice)
+    words = choice.words(task)
+    if failed is None or failed.status is GateStatus.PASSED:
+        return None, words
+    return evolve(failed, feedback=f"{failed.feedback} Compared at full size: {words}."), words
 
 
 def _indices(task: KernelTask, plan: CasePlan, reference: ReferenceCase) -> Indices:
@@ -128,29 +169,41 @@ def _reference(
 
 
 def _run_case(
-    task: KernelTask, plan: CasePlan, reference: ReferenceCase, backend: Backend, built: Any, folder: Path
+    task: KernelTask,
+    plan: CasePlan,
+    reference: ReferenceCase,
+    backend: Backend,
+    built: Any,
+    folder: Path,
+    choice: Choice | None = None,
 ) -> tuple[GateResult | None, float]:
     """The result of one case, None where the kernel may and does decline its sizes, and the microseconds
-    that its launch took."""
-    case = _case(task, plan, reference, folder)
+    that its launch took. The reference is that of the chosen slices where there is a choice."""
+    case = _case(task, plan, reference, folder, choice)
     execution = backend.execute(built, case)
     if plan.may_decline and execution.status is RunStatus.DECLINED:
         return None, 0.0
     failure = _execution_failure(execution, plan)
     if failure is not None:
         return failure, execution.us
-    problems = list(_differences(task, plan, reference, case))
+    compared = plan if choice is None else evolve(plan, sizes=choice.sizes)
+    problems = list(_differences(task, compared, reference, case))
     if problems:
         return _failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards), execution.us
     return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=execution.hazards), execution.us
 
 
-def _case(task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Path) -> Case:
+def _case(
+    task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Path, choice: Choice | None
+) -> Case:
     """The candidate's view: inputs in a folder without the reference's outputs."""
     (folder / "inputs").mkdir()
     (folder / "outputs").mkdir()
     inputs = tuple(link(path, folder / "inputs" / f"{i}.bin") for i, path in enumerate(reference.inputs))
-    _, output_bytes = tensor_bytes(task, dict(plan.sizes))
+    sizes = dict(plan.sizes)
+    _, output_bytes = tensor_bytes(task, sizes)
+    tensors = [item.spec for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    outputs = task.graph.output_specs()
     return Case(
         sizes=tuple(size for _, size in plan.sizes),
         scalars=reference.scalars,
@@ -158,8 +211,10 @@ def _case(task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Pa
         outputs=tuple(folder / "outputs" / f"{i}.bin" for i in range(len(output_bytes))),
         output_bytes=output_bytes,
         repeat=plan.repeat,
-        products=total_products(task, dict(plan.sizes)),
-        between_bytes=bytes_between(task, dict(plan.sizes)),
+        products=total_products(task, sizes),
+        between_bytes=bytes_between(task, sizes),
+        input_parts=tuple(choice.part(spec, sizes) for spec in tensors) if choice else (),
+        output_parts=tuple(choice.part(spec, sizes) for spec in outputs) if choice else (),
     )
 
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "sampled.h"
 #include "vector/convert.h"
 #include "vector/rounding.h"
 #include "vector/walk.h"
@@ -112,6 +113,9 @@ bool Undefined(const LocalRef &tensor, uint64_t first, uint64_t count)
 void MarkElements(const LocalRef &tensor, uint64_t first, uint64_t count, bool undefined)
 {
     const uint32_t width = DTypeBytes(tensor.dtype);
+    if (sampled::active) {
+        sampled::Open(Space::UB, tensor.address + first * width, count * width);
+    }
     std::memset(TheCore().undefined + tensor.address + first * width, undefined ? 1 : 0, count * width);
 }
 
@@ -193,7 +197,23 @@ void Advanced::Claim(const LocalRef &tensor, uint64_t elements, bool write, cons
         good_ = false;
         return;
     }
-    ranges_.push_back({tensor.address, static_cast<uint32_t>(tensor.address + bytes), operand});
+    ranges_.push_back({tensor.address, static_cast<uint32_t>(tensor.address + bytes), operand, write});
+}
+
+bool Advanced::Good()
+{
+    const auto empty = [](const Range &range) {
+        return !range.write && sampled::Empty(Space::UB, range.begin, range.end - range.begin);
+    };
+    if (!good_ || !sampled::active || std::none_of(ranges_.begin(), ranges_.end(), empty)) {
+        return good_;
+    }
+    for (const Range &range : ranges_) {
+        if (range.write) {
+            sampled::Clear(Space::UB, range.begin, range.end - range.begin);
+        }
+    }
+    return false;
 }
 
 void Advanced::In(const LocalRef &tensor, uint64_t elements, const char *operand)

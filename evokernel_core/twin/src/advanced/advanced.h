@@ -56,13 +56,15 @@ public:
     void Spoil(const LocalRef *buffer, uint64_t bytes);
     void Fail(const char *code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-    bool Good() const { return good_; }
+    // Whether the call may go on: in a sampled run also whether its sources hold any value; else its results hold none.
+    bool Good();
 
 private:
     struct Range {
         uint32_t begin;
         uint32_t end;
         const char *operand;
+        bool write;
     };
     void Claim(const LocalRef &tensor, uint64_t elements, bool write, const char *operand);
 

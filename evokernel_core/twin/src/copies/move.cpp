@@ -8,6 +8,7 @@
 #include "core.h"
 #include "cube/gm.h"
 #include "cube/space.h"
+#include "sampled.h"
 #include "time/schedule.h"
 
 namespace evokernel::twin {
@@ -72,9 +73,51 @@ void CopyDefinedness(const Allocation &block, const uint8_t *from, uint32_t to, 
 // Dense copies end in the unified buffer or in L1.
 constexpr uint32_t kCopySpaces = SpaceBit(Space::UB) | SpaceBit(Space::L1);
 
+// In sampled runs: whether none of the rows holds a value.
+bool RowsEmpty(const Allocation &block, const GlobalRef &tensor, const Burst &burst, uint32_t stride)
+{
+    const auto offset = static_cast<uint64_t>(tensor.address - block.base);
+    if (stride <= kSamplePage) {
+        return sampled::Empty(block, offset, Extent(burst, stride));
+    }
+    for (uint32_t i = 0; i < burst.count; ++i) {
+        if (!sampled::Empty(block, offset + uint64_t{i} * stride, burst.length)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void ClearRows(const LocalRef &dst, uint64_t length, uint32_t count, uint64_t stride)
+{
+    if (length >= stride) {
+        return sampled::Clear(SpaceOf(dst), dst.address, (count - 1) * stride + length);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        sampled::Clear(SpaceOf(dst), dst.address + i * stride, length);
+    }
+}
+
+// In sampled runs: a store of rows that hold no value makes nothing but bytes without one.
+bool StoresNothing(const GlobalRef &dst, const LocalRef &src, const Burst &burst, Allocation &block)
+{
+    if (!sampled::active || !sampled::Empty(SpaceOf(src), src.address, Extent(burst, burst.src_stride))) {
+        return false;
+    }
+    const auto offset = static_cast<uint64_t>(dst.address - block.base);
+    for (uint32_t i = 0; i < burst.count; ++i) {
+        sampled::Forget(block, offset + uint64_t{i} * burst.dst_stride, burst.length);
+    }
+    MarkProgress();
+    return true;
+}
+
 void Load(const LocalRef &dst, const GlobalRef &src, const Burst &burst, const char *api, At at)
 {
     Allocation *block = CheckGlobal(src, Extent(burst, burst.src_stride), false, api, at);
+    if (sampled::active && block != nullptr && RowsEmpty(*block, src, burst, burst.src_stride)) {
+        return ClearRows(dst, burst.length, burst.count, burst.dst_stride);
+    }
     Cells to;
     if (!OpenCells(dst, Extent(burst, burst.dst_stride), 32, true, api, "dst", at, kCopySpaces, &to) ||
         block == nullptr) {
@@ -96,6 +139,9 @@ void StoreGlobal(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t b
 {
     const Core &core = TheCore();
     MarkProgress();
+    if (!sampled::Keeps(block, static_cast<uint64_t>(to - block.base), bytes)) {
+        return;
+    }
     TouchGm(to, bytes, true, core.atomic != Atomic::None);
     uint8_t *written = block.written == nullptr ? nullptr : block.written + (to - block.base);
     if (core.atomic == Atomic::None) {
@@ -108,6 +154,9 @@ void StoreGlobal(Allocation &block, uint8_t *to, const uint8_t *from, uint32_t b
                    block.name.c_str());
         }
         ApplyAtomic(core.atomic, core.atomic_type, to, from, bytes);
+        if (sampled::active) {
+            return;  // what had no value has none
+        }
     }
     if (written != nullptr) {
         std::memset(written, 1, bytes);
@@ -122,6 +171,9 @@ void ForgetUndefined(const Allocation &block, const uint8_t *to, const LocalRef 
                      const char *api, At at)
 {
     const uint8_t *undefined = TheCore().In(SpaceOf(from)).undefined + from.address;
+    if (sampled::active && !sampled::Keeps(const_cast<Allocation &>(block), static_cast<uint64_t>(to - block.base), bytes)) {
+        return;
+    }
     ReportWarning("uninitialised-store", at, "%s stores %lld of %llu bytes that the kernel never wrote.", api,
                   static_cast<long long>(std::count(undefined, undefined + bytes, uint8_t{1})),
                   static_cast<unsigned long long>(bytes));
@@ -134,6 +186,9 @@ void ForgetUndefined(const Allocation &block, const uint8_t *to, const LocalRef 
 void Store(const GlobalRef &dst, const LocalRef &src, const Burst &burst, const char *api, At at)
 {
     Allocation *block = CheckGlobal(dst, Extent(burst, burst.dst_stride), true, api, at);
+    if (block != nullptr && block->kind != Kind::Input && StoresNothing(dst, src, burst, *block)) {
+        return;
+    }
     Cells from;
     if (!OpenCells(src, Extent(burst, burst.src_stride), 32, false, api, "src", at, kCopySpaces, &from) ||
         block == nullptr || block->kind == Kind::Input) {
@@ -145,7 +200,7 @@ void Store(const GlobalRef &dst, const LocalRef &src, const Burst &burst, const 
         from.Touched(uint64_t{i} * burst.src_stride, burst.length, false);
         uint8_t *to = dst.address + uint64_t{i} * burst.dst_stride;
         const bool undefined = AnyUndefined(part.address, burst.length, from.space);
-        const bool matters = block->kind == Kind::Output;
+        const bool matters = block->kind == Kind::Output && !sampled::active;
         if (undefined && matters) {
             ReportUndefined(api, part, burst.length, at);
         }
@@ -304,13 +359,13 @@ void CopyPadIn(const LocalRef &dst, const GlobalRef &src, const AscendC::DataCop
         LoadKnown(dst, src, burst, left);
         return;
     }
+    Allocation *block = CheckGlobal(src, Extent(burst, burst.src_stride), false, "DataCopyPad", at);
+    if (sampled::active && block != nullptr && RowsEmpty(*block, src, burst, burst.src_stride)) {
+        return ClearRows(dst, filled, burst.count, burst.dst_stride);
+    }
     LocalRef whole = dst;
     if (CheckRange(whole, uint64_t{burst.count - 1} * burst.dst_stride + filled, 32, true, "DataCopyPad", "dst", at,
-                   SpaceBit(Space::UB)) == nullptr) {
-        return;
-    }
-    Allocation *block = CheckGlobal(src, Extent(burst, burst.src_stride), false, "DataCopyPad", at);
-    if (block == nullptr) {
+                   SpaceBit(Space::UB)) == nullptr || block == nullptr) {
         return;
     }
     Padding filling = padding;

@@ -8,6 +8,7 @@
 #include "cube/space.h"
 #include "matmul/serve.h"
 #include "vector/convert.h"
+#include "sampled.h"
 
 namespace evokernel::twin {
 
@@ -108,6 +109,39 @@ void AccountRows(const GlobalRef &src, const Nd2Nz &geometry, const char *api, A
 
 }  // namespace
 
+namespace {
+
+// In sampled runs: whether no row that is read holds a value; what is written then holds none.
+bool SourceEmpty(const GlobalRef &src, const Nd2Nz &geometry, const char *api, At at)
+{
+    const Allocation *block = Gm().Check(src, src.address, geometry.SourceExtent(), false, api, at);
+    for (uint32_t i = 0; block != nullptr && i < geometry.matrices * geometry.rows; ++i) {
+        const auto offset = static_cast<uint64_t>(src.address - block->base) +
+                            i / geometry.rows * geometry.src_matrix + i % geometry.rows * geometry.src_row;
+        if (!sampled::Empty(*block, offset, geometry.row_bytes)) {
+            return false;
+        }
+    }
+    return block != nullptr;
+}
+
+void ClearTarget(const Nd2Nz &geometry, const LocalRef &dst)
+{
+    const uint32_t blocks = CeilDiv(geometry.row_bytes, kC0Bytes);
+    for (uint32_t i = 0; i < geometry.matrices * blocks; ++i) {
+        const uint64_t start = dst.address + i / blocks * geometry.dst_matrix + i % blocks * geometry.dst_block;
+        if (geometry.dst_row == kC0Bytes) {
+            sampled::Clear(SpaceOf(dst), start, uint64_t{geometry.rows} * kC0Bytes);
+            continue;
+        }
+        for (uint32_t row = 0; row < geometry.rows; ++row) {
+            sampled::Clear(SpaceOf(dst), start + row * geometry.dst_row, kC0Bytes);
+        }
+    }
+}
+
+}  // namespace
+
 void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzParams &params, At at)
 {
     constexpr const char *api = "DataCopy";
@@ -119,6 +153,9 @@ void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzPa
     AccountRows(src, geometry, api, at);
     Cells to;
     const Api row = SpaceOf(dst) == Space::L1 ? Api::DataCopyNd2Nz : Api::DataCopyNd2NzToUb;
+    if (sampled::active && SourceEmpty(src, geometry, api, at)) {
+        return ClearTarget(geometry, dst);
+    }
     if (TheCore().timing || !CheckNd2Nz(row, params, dst.dtype, src.dtype, at) ||
         !OpenCells(dst, geometry.TargetExtent(), kC0Bytes, true, api, "dst", at,
                    SpaceBit(Space::L1) | SpaceBit(Space::UB), &to)) {

@@ -6,6 +6,7 @@
 #include "cube/gm.h"
 #include "cube/quant.h"
 #include "cube/space.h"
+#include "sampled.h"
 
 namespace evokernel::twin {
 
@@ -235,6 +236,25 @@ template <typename Write> void ForEachPiece(const Plan &plan, Converter &convert
     }
 }
 
+// In sampled runs: whether nothing that is taken out holds a value, and where it would have gone.
+bool SourceEmpty(const Cells &source, const FixpipeCall &call)
+{
+    return sampled::active && sampled::Empty(source.space, source.address, SourceExtent(call));
+}
+
+template <typename Use> void ForEachTarget(const Plan &plan, Use use)
+{
+    const FixpipeCall &call = plan.call;
+    for (uint32_t matrix = 0; Nd(plan) && matrix < call.matrices; ++matrix) {
+        for (uint32_t row = 0; row < call.m; ++row) {
+            use(matrix * plan.dst_matrix + row * plan.dst_stride, call.n);
+        }
+    }
+    for (uint32_t column = 0; !Nd(plan) && column < TargetColumns(plan); ++column) {
+        use(column * plan.dst_stride, call.m * ColumnLanes(plan, column));
+    }
+}
+
 // The registers' share of DataCopy out of L0C.
 bool WithRegisters(FixpipeCall &call, At at)
 {
@@ -343,6 +363,11 @@ void FixpipeToGlobal(const GlobalRef &dst, const LocalRef &src, const FixpipeCal
     if (block == nullptr || block->kind == Kind::Input) {
         return;
     }
+    if (SourceEmpty(source, call)) {
+        return ForEachTarget(plan, [&](uint64_t offset, uint32_t n) {
+            sampled::Forget(*block, static_cast<uint64_t>(dst.address - block->base) + offset, n * plan.width);
+        });
+    }
     Converter converter(plan, source, src.dtype, dst.dtype);
     ForEachPiece(plan, converter, [&](uint64_t offset, const uint8_t *bytes, uint32_t n) {
         uint8_t *to = dst.address + offset;
@@ -350,8 +375,11 @@ void FixpipeToGlobal(const GlobalRef &dst, const LocalRef &src, const FixpipeCal
         if (!converter.AnyUndefined()) {
             return;
         }
-        if (Nd(plan)) {
+        if (Nd(plan) && !sampled::active) {
             return ReportRow(call, at);
+        }
+        if (!sampled::Keeps(*block, static_cast<uint64_t>(to - block->base), n * plan.width)) {
+            return;
         }
         // Padding columns of NZ may hold nothing; what reads them later is told.
         for (uint32_t i = 0; block->written != nullptr && i < n * plan.width; ++i) {

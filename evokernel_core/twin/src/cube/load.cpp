@@ -4,6 +4,7 @@
 
 #include "cube/gm.h"
 #include "cube/space.h"
+#include "sampled.h"
 
 namespace evokernel::twin {
 
@@ -81,6 +82,12 @@ void Load2D(const LocalRef &dst, const LocalRef &src, const AscendC::LoadData2DP
         !OpenCells(src, reach, kC0Bytes, false, "LoadData", "src", at, SpaceBit(Space::L1), &from) ||
         !OpenCells(dst, (params.repeatTimes - 1) * step + kFractalBytes, kFractalBytes, true, "LoadData", "dst", at,
                    kL0, &to)) {
+        return;
+    }
+    if (sampled::active && sampled::Empty(Space::L1, src.address, reach)) {
+        for (uint32_t i = 0; i < params.repeatTimes; ++i) {
+            sampled::Clear(to.space, to.address + i * step, kFractalBytes);
+        }
         return;
     }
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {

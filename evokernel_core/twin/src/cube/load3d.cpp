@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cube/space.h"
+#include "sampled.h"
 
 namespace evokernel::twin {
 
@@ -348,6 +349,10 @@ void LoadImageToColumn(const LocalRef &dst, const LocalRef &src, const Load3D &g
                     static_cast<unsigned long long>(map), from.address);
         return;
     }
+    if (sampled::active && state.boundary == 0 && sampled::Empty(Space::L1, from.address, map)) {
+        return sampled::Clear(to.space, to.address, TargetBytes(block, matrix.width_bytes, transpose, left));
+    }
+    sampled::Open(Space::L1, 0, core.In(Space::L1).capacity);
     Gatherer gatherer(matrix, from, state.boundary);
     Piece piece;
     const uint32_t c0 = matrix.c0;

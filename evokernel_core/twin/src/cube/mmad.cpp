@@ -6,6 +6,7 @@
 #include "cube/multiply.h"
 #include "cube/space.h"
 #include "vector/convert.h"
+#include "sampled.h"
 
 namespace evokernel::twin {
 
@@ -336,6 +337,16 @@ void MatrixMultiply(const LocalRef &dst, const LocalRef &left, const LocalRef &r
         return;
     }
     const uint32_t b_k1 = sparse ? CeilDiv(plan.k / 2, plan.c0) : plan.k1;
+    if (sampled::active && (sampled::Empty(Space::L0A, left.address, LeftBytes(plan, left.dtype)) ||
+                            sampled::Empty(Space::L0B, right.address, uint64_t{b_k1} * plan.columns * kC0Bytes))) {
+        sampled::Clear(Space::L0C, dst.address, uint64_t{plan.rows} * plan.columns * 4);
+        if (params.unitFlag != 0) {
+            Cells c;
+            c.address = dst.address;
+            MarkUnits(c, plan, params.unitFlag, at);
+        }
+        return;
+    }
     const Start start = StartOf(params, bias);
     MarkOrder(core, plan, params, start);
     LocalRef table;

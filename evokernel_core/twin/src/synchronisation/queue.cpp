@@ -5,6 +5,7 @@
 #include "core.h"
 #include "evokernel/twin/pipe.h"
 #include "evokernel/twin/pool.h"
+#include "sampled.h"
 
 namespace evokernel::twin {
 
@@ -193,7 +194,11 @@ LocalRef Queue::Alloc(At at)
     OrderByBuffer(core, Consumer(source_, target_), producer, 2 * ref.buffer, false);
     const LocalMemory &local = core.In(SpaceOf(Home(source_, target_)));
     if (!core.timing && local.data != nullptr && uint64_t{buffer.address} + buffer.bytes <= local.capacity) {
-        std::memset(local.undefined + buffer.address, 1, buffer.bytes);
+        if (sampled::active) {
+            sampled::Clear(SpaceOf(Home(source_, target_)), buffer.address, buffer.bytes);
+        } else {
+            std::memset(local.undefined + buffer.address, 1, buffer.bytes);
+        }
     }
     return ref;
 }

@@ -317,7 +317,7 @@ void FusedCast(Api fusion, const LocalRef &dst, const LocalRef &src0, const Loca
     const Operand b = MakeOperand(src1, walk, form, form.src1_block, form.src1_repeat);
     const Operand *sources[] = {&a, &b};
     RunVector(name, WalkCycles(walk, SimpleRate(a.width), &to, sources, 2), at);
-    if (TheCore().timing || !CheckTypes(fusion, {dst.dtype, src0.dtype, src1.dtype}, at)) {
+    if (TheCore().timing || LeavesEmpty(to, sources, 2, walk) || !CheckTypes(fusion, {dst.dtype, src0.dtype, src1.dtype}, at)) {
         return;
     }
     if (!(CheckOperand(to, walk, 32, true, name, "dst", at) &

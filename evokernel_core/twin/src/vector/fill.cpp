@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "evokernel/twin/cube_api.h"
+#include "sampled.h"
 #include "vector/walk.h"
 
 namespace evokernel::twin {
@@ -97,7 +98,7 @@ void CopyVector(const LocalRef &dst, const LocalRef &src, const Form &form, At a
     const Operand from = MakeOperand(src, walk, form, form.src0_block, form.src0_repeat);
     const Operand *sources[] = {&from};
     RunVector("Copy", WalkCycles(walk, SimpleRate(width), &to, sources, 1), at);
-    if (TheCore().timing || !CheckTypes(Api::Copy, {dst.dtype, src.dtype}, at) ||
+    if (TheCore().timing || LeavesEmpty(to, sources, 1, walk) || !CheckTypes(Api::Copy, {dst.dtype, src.dtype}, at) ||
         !(CheckOperand(to, walk, 32, true, "Copy", "dst", at) &
           CheckOperand(from, walk, 32, false, "Copy", "src", at))) {
         return;
@@ -120,6 +121,12 @@ void CopyLocal(const LocalRef &dst, const LocalRef &src, const Burst &burst, con
     RunVector(name, cycles, at);
     Core &core = TheCore();
     const uint64_t last = burst.count - 1;
+    if (sampled::active && sampled::Empty(Space::UB, src.address, last * burst.src_stride + burst.length)) {
+        for (uint32_t i = 0; i < burst.count; ++i) {
+            sampled::Clear(Space::UB, dst.address + i * burst.dst_stride, burst.length);
+        }
+        return;
+    }
     if (core.timing ||
         LocalRange(src, last * burst.src_stride + burst.length, 32, false, name, "src", at) == nullptr ||
         LocalRange(dst, last * burst.dst_stride + burst.length, 32, true, name, "dst", at) == nullptr) {
@@ -168,6 +175,9 @@ void Brcb(const LocalRef &dst, const LocalRef &src, int64_t repeats, uint16_t ds
     const Operand to = MakeOperand(dst, walk, form, form.dst_block, form.dst_repeat);
     RunVector("Brcb", WalkCycles(walk, SimpleRate(width), &to, nullptr, 0), at);
     Core &core = TheCore();
+    if (sampled::active && sampled::Empty(Space::UB, src.address, uint64_t{walk.repeats} * elements * width)) {
+        return ClearOperand(to, walk);
+    }
     if (core.timing || !CheckTypes(Api::Brcb, {dst.dtype, src.dtype}, at) ||
         !CheckOperand(to, walk, 32, true, "Brcb", "dst", at) ||
         LocalRange(src, uint64_t{walk.repeats} * elements * width, 32, false, "Brcb", "src", at) == nullptr) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "sampled.h"
 #include "vector/cost.h"
 #include "vector/walk.h"
 
@@ -151,6 +152,9 @@ uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pa
     if (pattern != nullptr && !PatternUsable(plan, *pattern, at)) {
         return 0;
     }
+    if (sampled::active) {
+        sampled::Open(Space::UB, dst.address, params.repeatTimes * plan.per_repeat * plan.width);
+    }
     uint64_t kept = 0;
     for (uint32_t r = 0; r < params.repeatTimes; ++r) {
         for (uint64_t e = 0; e < plan.per_repeat; ++e) {
@@ -169,6 +173,17 @@ uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pa
     return kept;
 }
 
+namespace {
+
+// In sampled runs: whether a tensor from which elements are chosen holds no value anywhere.
+bool SourceEmpty(const LocalRef &src)
+{
+    return sampled::active && src.limit > src.address &&
+           sampled::Empty(Space::UB, src.address, src.limit - src.address);
+}
+
+}  // namespace
+
 void Gather(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, uint32_t base, const Form &form, At at)
 {
     Walk walk;
@@ -183,6 +198,9 @@ void Gather(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, u
     if (core.timing) {
         ComputesTo(dst.address, count * width, false);  // what is gathered is data
         return;
+    }
+    if (sampled::active && (SourceEmpty(src) || sampled::Empty(Space::UB, offsets.address, count * 4))) {
+        return ClearOperand(to, walk);
     }
     if (!CheckTypes(Api::Gather, {dst.dtype, src.dtype}, at) ||
         !CheckOperand(to, walk, 32, true, "Gather", "dst", at) ||
@@ -226,6 +244,13 @@ void Gatherb(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, 
     const double lanes = kRepeatBytes / static_cast<double>(width);
     RunVector("Gatherb", static_cast<double>(repeats) * lanes / RateOf(RowOf(Api::Gatherb).cost, width), at);
     Core &core = TheCore();
+    if (SourceEmpty(src)) {
+        for (uint32_t i = 0; i < static_cast<uint32_t>(repeats) * blocks; ++i) {
+            sampled::Clear(Space::UB, dst.address + (i / blocks * dst_repeat + i % blocks * dst_block) * kBlockBytes,
+                           kBlockBytes);
+        }
+        return;
+    }
     if (core.timing || !CheckTypes(Api::Gatherb, {dst.dtype, src.dtype}, at) ||
         LocalRange(offsets, static_cast<uint64_t>(repeats) * blocks * 4, 32, false, "Gatherb", "offset", at) == nullptr) {
         return;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "sampled.h"
 #include "vector/convert.h"
 #include "vector/cost.h"
 #include "vector/walk.h"
@@ -142,6 +143,18 @@ void RememberResult(Reduce op, const Extreme &result)
 
 }  // namespace
 
+namespace {
+
+// In sampled runs: each repeat's result, which no value came to.
+void ClearResults(const LocalRef &dst, uint32_t repeats, uint32_t step, uint64_t bytes)
+{
+    for (uint32_t r = 0; r < repeats; ++r) {
+        sampled::Clear(Space::UB, dst.address + uint64_t{r} * step, bytes);
+    }
+}
+
+}  // namespace
+
 void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat,
                  ReduceOrder order, At at)
 {
@@ -158,6 +171,9 @@ void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
     RunVector(name, StartUpOf(cost), WalkCycles(walk, RateOf(cost, width), nullptr, sources, 1), at);
     const WholeLayout layout = LayoutOf(order, width);
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * layout.unit + layout.unit;
+    if (EmptyOperand(from, walk)) {
+        return ClearResults(dst, walk.repeats, static_cast<uint32_t>(dst_repeat) * layout.unit, layout.unit);
+    }
     if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) ||
         !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent, layout.alignment, true, name, "dst", at) == nullptr) {
@@ -223,6 +239,9 @@ void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
     RunVector(name, StartUpOf(cost), WalkCycles(walk, RateOf(cost, width), nullptr, sources, 1), at);
     const uint32_t unit = blocks * width;
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * unit + unit;
+    if (walk.full && walk.elements % walk.lanes == 0 && EmptyOperand(from, walk)) {
+        return ClearResults(dst, walk.repeats, static_cast<uint32_t>(dst_repeat) * unit, unit);
+    }
     if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) ||
         !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent - unit, unit, true, name, "dst", at) == nullptr) {
@@ -266,6 +285,9 @@ void PairReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form 
     const uint32_t step = static_cast<uint32_t>(dst_repeat) * unit;
     const uint64_t extent =
         uint64_t{walk.repeats - 1} * step + (walk.LastLane(walk.repeats - 1) + 1) / 2 * uint64_t{width};
+    if (walk.full && walk.elements % walk.lanes == 0 && EmptyOperand(from, walk)) {
+        return ClearResults(dst, walk.repeats, step, walk.lanes / 2 * uint64_t{width});
+    }
     if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) ||
         !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, extent, 32, true, name, "dst", at) == nullptr) {
@@ -418,6 +440,12 @@ void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalR
     const uint64_t repeats = counted ? walk.elements / walk.lanes : walk.repeats;
     const uint64_t wanted = TmpElements(op, repeats, width, counted, index);
     const uint32_t results = index ? 2 : 1;
+    if (EmptyOperand(from, walk)) {
+        if (wanted > 0 && tmp.address != src.address) {
+            sampled::Clear(Space::UB, tmp.address, wanted * width);
+        }
+        return sampled::Clear(Space::UB, dst.address, uint64_t{results} * width);
+    }
     if (core.timing || !CheckTypes(api, CallTypes(src.dtype), at) ||
         !CheckOperand(from, walk, 32, false, name, "src", at) ||
         LocalRange(dst, uint64_t{results} * width, results * width, true, name, "dst", at) == nullptr ||
@@ -425,8 +453,10 @@ void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalR
         return;
     }
     const bool defined = AllDefined(from, walk);
+    bool undefined = false;
     for (uint32_t r = 0; r < walk.repeats && !defined; ++r) {
         if (RangeUndefined(from, walk, r, 0, walk.LastLane(r))) {
+            undefined = sampled::active;
             LocalRef part = src;
             part.address = src.address + r * from.repeat;
             ReportUndefined(name, part, uint64_t{walk.LastLane(r)} * width, at);
@@ -441,7 +471,7 @@ void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalR
     if (index) {
         std::memcpy(core.ub + dst.address + width, &result.index, width);
     }
-    SetState(dst.address, results * width, false);
+    SetState(dst.address, results * width, undefined);
     RememberResult(op, result);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sampled.h"
 #include "vector/convert.h"
 #include "vector/walk.h"
 
@@ -122,6 +123,10 @@ bool MostlyKnown(const Operand &operand, const Walk &walk)
 // Whether the bits are computed: in timing mode only where both sides are known.
 bool Compared(const ComparePlan &plan, const LocalRef &dst)
 {
+    if (EmptyOperand(plan.src0, plan.walk) || (plan.src1 != nullptr && EmptyOperand(*plan.src1, plan.walk))) {
+        sampled::Clear(Space::UB, dst.address, (plan.walk.elements + 7) / 8);
+        return false;
+    }
     if (!TheCore().timing) {
         return true;
     }
@@ -316,9 +321,15 @@ void Select(const LocalRef &dst, const LocalRef &mask, const LocalRef &src0, con
     const uint64_t mask_bytes =
         plan.reuse_mask ? plan.walk.lanes / 8
                         : (uint64_t{plan.walk.repeats - 1} * plan.walk.lanes + plan.walk.LastLane(plan.walk.repeats - 1) + 7) / 8;
+    const bool chooses_nothing =
+        EmptyOperand(plan.src0, plan.walk) && plan.src1 != nullptr && EmptyOperand(other, plan.walk);
+    if (sampled::active && (chooses_nothing || sampled::Empty(Space::UB, mask.address, mask_bytes))) {
+        return ClearOperand(plan.dst, plan.walk);
+    }
     const bool unknown_mask = TheCore().timing && AnyUndefined(mask.address, mask_bytes);
-    const bool computes = unknown_mask ? ComputesTo(dst.address, plan.walk.elements * width, false)
-                                       : Computes(plan.dst, sources, src1 != nullptr ? 2 : 1, plan.walk);
+    const bool computes = unknown_mask      ? ComputesTo(dst.address, plan.walk.elements * width, false)
+                          : sampled::active ? true
+                                            : Computes(plan.dst, sources, src1 != nullptr ? 2 : 1, plan.walk);
     if (!computes || !CheckTypes(Api::Select, {dst.dtype, src0.dtype}, at)) {
         return;
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "evokernel/twin/api_vector.h"
+#include "sampled.h"
 #include "vector/walk.h"
 
 namespace evokernel::twin {
@@ -105,6 +106,31 @@ bool TmpFits(const LocalRef *tmp, uint64_t needed, const char *api, At at)
 
 }  // namespace
 
+namespace {
+
+// In sampled runs: whether none of the blocks that are read holds a value, and that none written does then.
+bool ListEmpty(const LocalRef *src, const BlockTranspose &params)
+{
+    for (uint32_t i = 0; i < 16u * params.repeats; ++i) {
+        const uint32_t step = params.repeats == 1 ? 1 : i / 16;
+        if (!sampled::Empty(Space::UB, src[i % 16].address + uint64_t{step} * params.src_repeat * kBlockBytes,
+                            kBlockBytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void ClearList(const LocalRef *dst, const BlockTranspose &params)
+{
+    for (uint32_t i = 0; i < 16u * params.repeats; ++i) {
+        const uint32_t step = params.repeats == 1 ? 1 : i / 16;
+        sampled::Clear(Space::UB, dst[i % 16].address + uint64_t{step} * params.dst_repeat * kBlockBytes, kBlockBytes);
+    }
+}
+
+}  // namespace
+
 void TransposeBlocks(const LocalRef *dst, const LocalRef *src, const BlockTranspose &params, At at)
 {
     if (params.repeats == 0) {
@@ -113,6 +139,9 @@ void TransposeBlocks(const LocalRef *dst, const LocalRef *src, const BlockTransp
     RunVector("TransDataTo5HD", 2.0 * params.repeats, at);  // 16 blocks of 32 bytes
     if (TheCore().timing || !CheckTypes(Api::TransDataTo5HD, {dst[0].dtype, src[0].dtype}, at)) {
         return;
+    }
+    if (sampled::active && ListEmpty(src, params)) {
+        return ClearList(dst, params);
     }
     for (uint32_t r = 0; r < params.repeats; ++r) {
         const uint32_t step = params.repeats == 1 ? 1 : r;  // a single repeat is one stride away, as documented

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "sampled.h"
+
 namespace evokernel::twin {
 
 bool Walk::Active(uint32_t repeat, uint32_t lane) const
@@ -293,69 +295,27 @@ void StoreTile(const Operand &operand, const Walk &walk, uint32_t repeat, const 
     }
 }
 
-namespace {
-
-}  // namespace
-
 bool AllDefined(const Operand &operand, const Walk &walk)
 {
     return !AnyUndefined(operand.ref.address, ExtentOf(operand, walk));
 }
 
-namespace {
-
-bool SourcesDefined(const Operand *const *sources, int count, const Walk &walk)
-{
-    for (int i = 0; i < count; ++i) {
-        if (!AllDefined(*sources[i], walk)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool LaneUndefined(const Operand *const *sources, int count, uint32_t repeat, uint32_t lane)
-{
-    for (int i = 0; i < count; ++i) {
-        if (AnyUndefined(sources[i]->Address(repeat, lane), sources[i]->width)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-}  // namespace
-
 bool Computes(const Operand &dst, const Operand *const *sources, int count, const Walk &walk)
 {
+    if (sampled::active) {
+        return !LeavesEmpty(dst, sources, count, walk);
+    }
     const Core &core = TheCore();
     if (!core.timing || !Gm().HasKnown()) {
         return !core.timing;
     }
-    return ComputesTo(dst.ref.address, ExtentOf(dst, walk), SourcesDefined(sources, count, walk));
+    const auto defined = [&](const Operand *source) { return AllDefined(*source, walk); };
+    return ComputesTo(dst.ref.address, ExtentOf(dst, walk), std::all_of(sources, sources + count, defined));
 }
 
-void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk)
+bool EmptyOperand(const Operand &operand, const Walk &walk)
 {
-    Core &core = TheCore();
-    const bool defined = SourcesDefined(sources, count, walk);
-    if (defined && walk.full && dst.Dense(walk.lanes)) {
-        MarkDefined(dst.ref.address, walk.elements * dst.width);
-        return;
-    }
-    for (uint32_t r = 0; r < walk.repeats; ++r) {
-        uint8_t states[kMaxLanes];
-        const uint32_t last = walk.LastLane(r);
-        for (uint32_t lane = 0; lane < last; ++lane) {
-            states[lane] = static_cast<uint8_t>(!defined && walk.Active(r, lane) &&
-                                                LaneUndefined(sources, count, r, lane));
-        }
-        for (uint32_t lane = 0; lane < last; ++lane) {
-            if (walk.Active(r, lane)) {
-                std::memset(core.undefined + dst.Address(r, lane), states[lane], dst.width);
-            }
-        }
-    }
+    return sampled::active && sampled::Empty(Space::UB, operand.ref.address, ExtentOf(operand, walk));
 }
 
 namespace {

@@ -67,6 +67,12 @@ bool AllDefined(const Operand &operand, const Walk &walk);
 // that is not computed is not known from then on.
 bool Computes(const Operand &dst, const Operand *const *sources, int count, const Walk &walk);
 
+// In sampled runs: whether no byte between the operand's first and last holds a value; that none of its lanes does
+// from now on; and whether an instruction leaves its destination without values because a source has none.
+bool EmptyOperand(const Operand &operand, const Walk &walk);
+void ClearOperand(const Operand &operand, const Walk &walk);
+bool LeavesEmpty(const Operand &dst, const Operand *const *sources, int count, const Walk &walk);
+
 // Definedness: dst lanes become undefined where any source lane is.
 void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk);
 

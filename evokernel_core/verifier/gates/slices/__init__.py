@@ -1,0 +1,1 @@
+"""Which parts of a task's tensors depend on each other: what full sizes are sampled by."""

@@ -1,0 +1,156 @@
+"""Which slices of a full size are looked at: as many as take a moment, where nobody can foresee."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from random import Random
+
+from attrs import frozen
+
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
+from evokernel_core.twin.run import Part, Run
+from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates import cases
+from evokernel_core.verifier.gates.slices.independence import independent_symbols
+
+MIB = 1024**2
+ENOUGH = 16 * MIB
+"""Bytes of all chosen slices, beyond what one slice and the weights take."""
+MOST = 160 * MIB
+"""Bytes of the least that can be chosen: one slice and the weights."""
+MOST_PRODUCTS = 2 * 10**8
+MOST_BETWEEN = 64 * MIB
+PLACES = 64
+"""Runs of neighbouring slices along the outermost dimension that slices are chosen along."""
+INNER_PLACES = (8, 1)
+"""The same along each other one: as many places as leave room for the most slices."""
+TOUCHED = 128 * MIB
+"""Bytes that a kernel computes with where tiles of ``TILE`` bytes hold a chosen one."""
+TILE = 8192
+SEVERAL = 4
+"""Places of which two may be known to everybody."""
+SEED_BITS = 31
+
+
+@frozen
+class Choice:
+    """Slices of a full size: by symbol the runs of indices that are looked at, and how inputs are drawn."""
+
+    runs: tuple[tuple[str, tuple[Run, ...]], ...]
+    sizes: tuple[tuple[str, int], ...]
+    """The task's symbols where only what is chosen is there."""
+    seed: int
+
+    def part(self, spec: TensorSpec, sizes: Mapping[str, int]) -> Part:
+        """What of a tensor is chosen."""
+        known = dict(self.runs)
+        shape = spec.sizes(sizes)
+        runs = tuple(
+            known[dim] if isinstance(dim, str) and dim in known else ((0, size),) if size else ()
+            for dim, size in zip(spec.shape, shape, strict=True)
+        )
+        return Part(ITEM_SIZE[spec.dtype], shape, runs)
+
+    def words(self, task: KernelTask) -> str:
+        """What is looked at, for a verdict."""
+        full, chosen = task.sizes, dict(self.sizes)
+        of = (f"{name} {chosen[name]} of {full[name]} in {len(runs)} places" for name, runs in self.runs)
+        return f"chosen slices ({', '.join(of)})"
+
+
+def choose(task: KernelTask, draw: Draw) -> Choice | str:
+    """The slices of a draw, or why there are none."""
+    if any(item.kind is not InputKind.SCALAR and _is_index(item.spec) for item in task.graph.inputs):
+        return "inputs of integers may say where others are read"
+    names = independent_symbols(task)
+    if not names:
+        return "no dimension is known to cut its tensors into parts that are computed apart"
+    least = {s.name: s.minimum if s.name in names else s.size for s in task.symbols}
+    if not _is_light(task, least, MOST):
+        return "the least part that is computed apart takes too long"
+    numbers = draw.numbers(f"slices of {task.task_id}")
+    grown = [_grown(task, names, least, places, numbers) for places in INNER_PLACES]
+    return max(grown, key=lambda choice: math.prod(size for _, size in choice.sizes))
+
+
+def _choice(
+    task: KernelTask, names: tuple[str, ...], sizes: Mapping[str, int], inner: int, numbers: Random
+) -> Choice:
+    """So many slices, anywhere."""
+    runs = tuple(
+        (name, _runs(task.sizes[name], sizes[name], PLACES if name == names[0] else inner, numbers))
+        for name in names
+    )
+    return Choice(runs, tuple(sizes.items()), numbers.getrandbits(SEED_BITS))
+
+
+def _touched(task: KernelTask, choice: Choice) -> int:
+    """Bytes of the tiles that hold what is chosen."""
+    inputs = (item.spec for item in task.graph.inputs if item.kind is not InputKind.SCALAR)
+    parts = [choice.part(spec, task.sizes) for spec in (*inputs, *task.graph.output_specs())]
+    pieces = [(part.nbytes, *_pieces(part)) for part in parts]
+    return sum(min(nbytes, chosen + TILE * count) for nbytes, count, chosen in pieces)
+
+
+def _is_index(spec: TensorSpec) -> bool:
+    return spec.dtype.startswith(("int", "uint"))
+
+
+def _is_light(task: KernelTask, sizes: Mapping[str, int], limit: int) -> bool:
+    return (
+        cases.total_bytes(task, sizes) <= limit
+        and cases.total_products(task, sizes) <= MOST_PRODUCTS
+        and cases.bytes_between(task, sizes) <= max(limit, MOST_BETWEEN)
+    )
+
+
+def _pieces(part: Part) -> tuple[int, int]:
+    """How many runs of neighbouring bytes a part has, and their bytes."""
+    count, inner = 1, part.item_size
+    is_whole = True
+    for size, runs in zip(reversed(part.sizes), reversed(part.runs), strict=True):
+        chosen = sum(length for _, length in runs)
+        count *= 1 if is_whole and chosen == size else len(runs) if is_whole else chosen
+        is_whole = is_whole and chosen == size
+        inner *= chosen
+    return count, inner
+
+
+def _grown(
+    task: KernelTask, names: tuple[str, ...], least: Mapping[str, int], inner: int, numbers: Random
+) -> Choice:
+    """As many slices as take a moment: first enough places along each symbol, ``inner`` along all but the
+    outermost, then whatever there is room for, the innermost first, whose neighbours lie side by side."""
+    choice = _choice(task, names, least, inner, numbers)
+    most_chosen = cases.total_bytes(task, least) + ENOUGH
+    most_touched = max(TOUCHED, 3 * _touched(task, choice) // 2)
+    wanted = [(name, PLACES if name == names[0] else inner) for name in names]
+    for name, most in (*wanted, *((name, task.sizes[name]) for name in reversed(names))):
+        sizes = dict(choice.sizes)
+        while sizes[name] < min(most, task.sizes[name]):
+            sizes[name] = min(2 * sizes[name], most, task.sizes[name])
+            larger = _choice(task, names, sizes, inner, numbers)
+            if not _is_light(task, sizes, most_chosen) or _touched(task, larger) > most_touched:
+                break
+            choice = larger
+    return choice
+
+
+def _runs(size: int, count: int, places: int, numbers: Random) -> tuple[Run, ...]:
+    """``count`` of ``size`` indices in up to so many places: one run anywhere in each equal stretch, and
+    where there are several, the first and the last indices."""
+    if count >= size:
+        return ((0, size),)
+    places = min(places, count)
+    lengths = [count // places + (place < count % places) for place in range(places)]
+    runs: list[Run] = []
+    for place, length in enumerate(lengths):
+        begin, end = size * place // places, size * (place + 1) // places
+        first = begin + numbers.randrange(max(end - begin - length, 0) + 1)
+        if places >= SEVERAL and place in (0, places - 1):
+            first = 0 if place == 0 else size - length
+        runs.append((first, length))
+    return tuple(runs)
