@@ -103,20 +103,6 @@ class Case:
 
 
 @frozen
-class Execution:
-    """What came of a case: how it ended, in which words, and the rules that it broke.
-
-    ``us`` is the modelled latency of one launch on this data, 0 where the backend has none.
-    """
-
-    status: RunStatus
-    message: str = ""
-    hazards: tuple[Hazard, ...] = ()
-    seconds: float = 0.0
-    us: float = 0.0
-
-
-@frozen
 class Timing:
     """The full-size launch: microseconds, cores, and busy microseconds of the slowest core by pipe. ``work``
     is what a backend counted over all cores, by pipe; empty where it counts nothing."""
@@ -127,6 +113,22 @@ class Timing:
     bottleneck: str
     hazards: tuple[Hazard, ...] = ()
     work: tuple[tuple[str, Work], ...] = ()
+
+
+@frozen
+class Execution:
+    """What came of a case: how it ended, in which words, and the rules that it broke.
+
+    ``us`` is the modelled latency of one launch on this data, 0 where the backend has none; ``timing`` all
+    figures of it, where it had the full size with data in parts of its tensors.
+    """
+
+    status: RunStatus
+    message: str = ""
+    hazards: tuple[Hazard, ...] = ()
+    seconds: float = 0.0
+    us: float = 0.0
+    timing: Timing | None = None
 
 
 @frozen

@@ -110,7 +110,7 @@ class _Judgement:
         started = time.monotonic()
         merging = latency.merges(self._source)
         result, self._latency = latency.measure(
-            self._task, built, self._backend, checked.witness, merging=merging
+            self._task, built, self._backend, checked.witness, merging=merging, sampled=checked.timing
         )
         self._passes(result, started)
 

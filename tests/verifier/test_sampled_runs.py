@@ -14,11 +14,13 @@ from evokernel_core.ascendc.author import initial, write
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.tensor import Dim, TensorSpec
+from evokernel_core.twin.build import BuiltKernel
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Part
 from evokernel_core.verifier.backends.twin import TwinBackend
-from evokernel_core.verifier.base import Case, Execution, RunStatus
+from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest
 from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates.cases import tensor_bytes
 from evokernel_core.verifier.gates.slices import choice as choices
 from tests.ascendc.conftest import GraphBuilder
 from tests.verifier.conftest import make_task, read_source
@@ -178,6 +180,13 @@ def test_chosen_slices_come_out_as_in_a_run_on_all_of_the_data(
         found = np.fromfile(tmp_path / "sampled" / file, spec.dtype)
         assert np.array_equal(found, right.ravel(), equal_nan=True)
     assert sampled.us == pytest.approx(whole.us)
+    assert sampled.timing == _timed(task, built)
+
+
+def _timed(task: KernelTask, built: BuiltKernel) -> Timing:
+    """The same launch without any data."""
+    sizes = tuple(task.sizes[symbol.name] for symbol in task.symbols)
+    return TwinBackend(CHIP).measure(built, TimingRequest(sizes, (), *tensor_bytes(task, task.sizes)))
 
 
 def _changed(old: str, new: str) -> KernelSource:

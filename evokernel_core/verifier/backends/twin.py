@@ -76,7 +76,8 @@ class TwinBackend:
         )
         result = self._run(built, request, self._limits_of(case), case.outputs[0].parent)
         us = sum(launch.latency_us for launch in result.launches)
-        return Execution(RunStatus(result.status), result.message, result.hazards, result.seconds, us)
+        timing = _timing(result) if case.output_parts and result.launches else None
+        return Execution(RunStatus(result.status), result.message, result.hazards, result.seconds, us, timing)
 
     def _limits_of(self, case: Case) -> Limits:
         """Memory grows with the tensors, time with the products and with the values between."""

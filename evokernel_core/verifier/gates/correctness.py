@@ -13,7 +13,15 @@ from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterU
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask, Tolerance, tolerance_for
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
-from evokernel_core.verifier.base import Backend, Cancelled, Case, Execution, ReferenceRunner, RunStatus
+from evokernel_core.verifier.base import (
+    Backend,
+    Cancelled,
+    Case,
+    Execution,
+    ReferenceRunner,
+    RunStatus,
+    Timing,
+)
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates import parts
 from evokernel_core.verifier.gates.cases import (
@@ -64,12 +72,26 @@ class Witness:
 
 @frozen
 class Checked:
-    """The gate's result, the sizes that ran, and the last case as a witness for the latency gate."""
+    """The gate's result, the sizes that ran, and the last case as a witness for the latency gate.
+
+    ``full_size`` says what of the file's own sizes was compared; ``timing`` are the figures of that launch
+    where it had data in parts of its tensors only.
+    """
 
     result: GateResult
     shapes: Shapes = ()
     witness: Witness = Witness()
     full_size: str = ""
+    timing: Timing | None = None
+
+
+@frozen
+class _FullSize:
+    """What was compared at the file's own sizes, in words, why that failed, and the launch's figures."""
+
+    words: str
+    failed: GateResult | None = None
+    timing: Timing | None = None
 
 
 def check(
@@ -97,23 +119,21 @@ def check(
             case_reference = _reference(task, plan, reference, Path(folder), plan is plans[-1] and not ran)
             if case_reference is None:
                 continue
-            outcome, us = _run_case(task, plan, case_reference, backend, built, Path(folder))
+            outcome, execution = _run_case(task, plan, case_reference, backend, built, Path(folder))
             indices = _indices(task, plan, case_reference)
         if outcome is None:
             continue
         ran.append(plan.sizes)
-        witness = Witness(plan.sizes, case_reference.scalars, us, indices)
+        witness = Witness(plan.sizes, case_reference.scalars, execution.us, indices)
         warnings.update({(h.code, h.line): h for h in outcome.hazards})
         if outcome.status is GateStatus.FAILED:
             return Checked(outcome, tuple(dict.fromkeys(ran)), witness)
     shapes = tuple(dict.fromkeys(ran))
-    full_size = ""
+    full = _FullSize("")
     if total_bytes(task, task.sizes) > FULL_LIMIT and task.symbols:
-        failed, full_size = _full_size(task, built, backend, reference, draw, shapes)
-        if failed is not None:
-            return Checked(failed, shapes, witness, full_size)
+        full = _full_size(task, built, backend, reference, draw, shapes)
     passed = GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=tuple(warnings.values()))
-    return Checked(passed, shapes, witness, full_size)
+    return Checked(full.failed or passed, shapes, witness, full.words, full.timing)
 
 
 def _full_size(
@@ -123,27 +143,27 @@ def _full_size(
     reference: ReferenceRunner,
     draw: Draw,
     shapes: Shapes,
-) -> tuple[GateResult | None, str]:
-    """What of the file's own sizes, of which all cases but one have less, is compared, and the failure if it
-    differs: all where a case has them, else chosen slices."""
+) -> _FullSize:
+    """Compares at the file's own sizes, of which all cases but one have less: all where a case has them, else
+    chosen slices."""
     if tuple(task.sizes.items()) in shapes:
-        return None, "all of it"
+        return _FullSize("all of it")
     if total_bytes(task, task.sizes) > backend.chip.hbm_bytes:
-        return None, f"not compared: {backend.chip.name} has less memory"
+        return _FullSize(f"not compared: {backend.chip.name} has less memory")
     choice = choose(task, draw) if backend.samples else f"{backend.name} runs no parts of tensors"
     if isinstance(choice, str):
-        return None, f"not compared: {choice}"
+        return _FullSize(f"not compared: {choice}")
     plan = CasePlan(tuple(task.sizes.items()), choice.seed, "normal")
     with temporary.folder("case") as folder:
         drawn = evolve(plan, sizes=choice.sizes)
         case_reference = _reference(task, drawn, reference, Path(folder), False)
         if case_reference is None:
-            return None, f"not compared: PyTorch does not run the task at {dict(choice.sizes)}"
-        failed, _ = _run_case(task, plan, case_reference, backend, built, Path(folder), choice)
+            return _FullSize(f"not compared: PyTorch does not run the task at {dict(choice.sizes)}")
+        outcome, execution = _run_case(task, plan, case_reference, backend, built, Path(folder), choice)
     words = choice.words(task)
-    if failed is None or failed.status is GateStatus.PASSED:
-        return None, words
-    return evolve(failed, feedback=f"{failed.feedback} Compared at full size: {words}."), words
+    if outcome is None or outcome.status is GateStatus.PASSED:
+        return _FullSize(words, timing=execution.timing)
+    return _FullSize(words, evolve(outcome, feedback=f"{outcome.feedback} Compared at full size: {words}."))
 
 
 def _indices(task: KernelTask, plan: CasePlan, reference: ReferenceCase) -> Indices:
@@ -176,21 +196,21 @@ def _run_case(
     built: Any,
     folder: Path,
     choice: Choice | None = None,
-) -> tuple[GateResult | None, float]:
-    """The result of one case, None where the kernel may and does decline its sizes, and the microseconds
-    that its launch took. The reference is that of the chosen slices where there is a choice."""
+) -> tuple[GateResult | None, Execution]:
+    """The result of one case, None where the kernel may and does decline its sizes, and the run. The
+    reference is that of the chosen slices where there is a choice."""
     case = _case(task, plan, reference, folder, choice)
     execution = backend.execute(built, case)
     if plan.may_decline and execution.status is RunStatus.DECLINED:
-        return None, 0.0
+        return None, execution
     failure = _execution_failure(execution, plan)
     if failure is not None:
-        return failure, execution.us
+        return failure, execution
     compared = plan if choice is None else evolve(plan, sizes=choice.sizes)
     problems = list(_differences(task, compared, reference, case))
     if problems:
-        return _failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards), execution.us
-    return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=execution.hazards), execution.us
+        return _failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards), execution
+    return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=execution.hazards), execution
 
 
 def _case(

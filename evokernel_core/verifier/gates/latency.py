@@ -33,15 +33,24 @@ def merges(source: KernelSource) -> bool:
 
 
 def measure(
-    task: KernelTask, built: Any, backend: Backend, witness: Witness, *, merging: bool = False
+    task: KernelTask,
+    built: Any,
+    backend: Backend,
+    witness: Witness,
+    *,
+    merging: bool = False,
+    sampled: Timing | None = None,
 ) -> tuple[GateResult, Latency | None]:
-    """The gate's result and the latency, None where it failed."""
+    """The gate's result and the latency, None where it failed. ``sampled``: the figures of a launch at full
+    size that had data in parts of its tensors, which need no second one without."""
     total = total_bytes(task, task.sizes)
     if total > backend.chip.hbm_bytes:
         feedback = f"The tensors take {total / 1024**3:.1f} GiB, more than {backend.chip.name} has."
         return _failed("device-memory", feedback), None
     try:
-        timing = backend.measure(built, _request(task, task.sizes, witness, drawn_indices(task, task.sizes)))
+        timing = sampled or backend.measure(
+            built, _request(task, task.sizes, witness, drawn_indices(task, task.sizes))
+        )
         timed = _timed_as_witnessed(task, built, backend, witness, timing)
     except CandidateError as error:
         return _failed(error.code, f"{error.feedback} (at full size)"), None
