@@ -206,7 +206,14 @@ void Compute(const Cells &a, const Cells &b, const Cells &c, DType dtype, const 
     std::vector<uint8_t> rows(plan.rows);
     std::vector<uint8_t> columns(plan.columns);
     UnpackLeft(a, dtype, plan, tiles, rows.data());
+    if (sampled::active && std::memchr(rows.data(), 0, plan.rows) == nullptr) {
+        return SpreadUndefined(c, plan, rows, columns);
+    }
     UnpackRight(b, dtype, plan, tiles, columns.data());
+    if (sampled::active) {
+        tiles.idle_rows = rows;
+        tiles.idle_columns = columns;
+    }
     if (C0Of(dtype) <= 16) {
         MultiplyFloat(tiles, reinterpret_cast<float *>(c.data));
     } else {

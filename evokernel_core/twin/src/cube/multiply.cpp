@@ -71,12 +71,23 @@ Multiplier Best()
 Multiplier Best() { return FourRows; }
 #endif
 
+bool AllIdle(const std::vector<uint8_t> &idle, uint32_t first, uint32_t count)
+{
+    return !idle.empty() && std::all_of(idle.begin() + first, idle.begin() + first + count, [](uint8_t one) { return one != 0; });
+}
+
 // Calls `run(left rows, panel, target)` for each group of rows in each panel.
 template <typename Run> void ForEachGroup(const Tiles &tiles, Run run)
 {
     for (uint32_t column = 0; column < tiles.columns; column += kTile) {
+        if (AllIdle(tiles.idle_columns, column, kTile)) {
+            continue;
+        }
         const float *panel = tiles.right.data() + uint64_t{column} * tiles.k;
         for (uint32_t row = 0; row < tiles.rows; row += kRows) {
+            if (AllIdle(tiles.idle_rows, row, kRows)) {
+                continue;
+            }
             run(tiles.left.data() + uint64_t{row} * tiles.k, panel, uint64_t{column} * tiles.rows + row * kTile);
         }
     }

@@ -15,6 +15,9 @@ struct Tiles {
     uint32_t k = 0;
     std::vector<float> left;
     std::vector<float> right;
+    // Of each row and column whether its results are undefined anyway; such groups of rows and panels are left out.
+    std::vector<uint8_t> idle_rows;
+    std::vector<uint8_t> idle_columns;
 };
 
 // Adds left x right to `c`, in L0C's layout: for each 16 columns, for each 16 rows, 16 x 16. Every element is summed
