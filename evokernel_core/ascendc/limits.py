@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from attrs import frozen
@@ -19,6 +19,22 @@ SORTED_KEPT = (32, 128, 512, 1024, 2048)
 """How many elements a kernel may keep of a row that no tile holds."""
 SORTED_TILES = (512, 1024, 2048, 4096)
 """Elements of a row that are sorted at a time."""
+MOST_RESIZED_ROWS = 2048
+"""Rows of results for which a core's tables hold where each begins and what it weighs."""
+MOST_RESIZED_STEP: Mapping[str, float] = {
+    **dict.fromkeys(("nearest", "nearest_exact", "linear"), 16.0),
+    "cubic": 8.0,
+    "smooth_linear": 5.0,
+    "smooth_cubic": 2.5,
+}
+"""Sources that a result steps over at most, by the kind of resizing, so that what a tile needs of them fits:
+antialiased results weigh all of those."""
+MOST_MULTIPLIED = 256
+"""Sources along a dimension up to which a product with a matrix of weights takes less time than gathering
+more than two taps for each result."""
+MOST_SAMPLED, MOST_SAMPLED_COLUMNS = 1 << 18, 8192
+"""Elements of a plane that is sampled, which passes band by band for every run of places, and its columns:
+several rows of it lie in the unified buffer."""
 WIDTH_UNIT = 16
 """Elements in which rows of ``space_to_depth`` are whole, so that each begins on a 32-byte block."""
 

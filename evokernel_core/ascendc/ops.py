@@ -30,6 +30,13 @@ SCATTER_REDUCTIONS = ("add", "mul", "max", "min")
 SCATTER_TYPES = ("float32", "int32", "int64")
 """What is combined with what is there; int64 only element by element."""
 SCANS = ("sum", "prod", "max", "min", "logaddexp")
+NEAREST = ("nearest", "nearest_exact")
+"""Kinds of resizing that choose an element and weight none."""
+RESIZE_KINDS = (*NEAREST, "linear", "cubic", "smooth_linear", "smooth_cubic")
+"""The smooth ones are antialiased: their kernels are as wide as a result."""
+SAMPLE_MODES = ("bilinear", "nearest", "bicubic")
+SAMPLE_PADDINGS = ("zeros", "border", "reflection")
+"""Modes and paddings of sampling, in the order of PyTorch's numbers."""
 INTEGER_REDUCTIONS = ("sum", "prod", "max", "min")
 REDUCED_INTEGERS = ("int64", "int32")
 
@@ -51,6 +58,7 @@ _TYPES: Mapping[str, Callable[[Arg], bool]] = {
     "int": _is_int,
     "SymInt": _is_size,
     "bool": lambda arg: isinstance(arg, bool),
+    "float": lambda arg: isinstance(arg, float),
     "str": lambda arg: isinstance(arg, str),
 }
 
@@ -301,6 +309,60 @@ EMBEDDING_BAG = Op(
 no rows is zero."""
 
 
+# -- what is interpolated --------------------------------------------------------------------------
+
+
+def _resized(call: Call) -> tuple[TensorSpec, ...]:
+    x, made = call.tensor("x"), call.results[0].shape
+    return (TensorSpec((x.shape[0], *made[1:]), x.dtype),)
+
+
+def _weighted(call: Call, sizes: Sizes) -> int:
+    return _elements(call.results[0], sizes) * (1 if call["kind"] in NEAREST else 2)
+
+
+def _tapped(call: Call, sizes: Sizes) -> int:
+    """Elements that results weigh; antialiased ones all there are, many times."""
+    taps = {"nearest": 1, "nearest_exact": 1, "linear": 4, "cubic": 16}.get(str(call["kind"]))
+    return _elements(call.results[0], sizes) * taps if taps else 64 * _elements(call.tensor("x"), sizes)
+
+
+RESIZE = Op(
+    "evokernel.resize.default",
+    "Tensor x, str kind, bool aligned, float row_step, float column_step",
+    _resized,
+    work=_weighted,
+    chosen="x",
+    choices=_tapped,
+)
+"""Planes x [planes, rows, columns] resized to the rows and columns that the caller says, with one of
+RESIZE_KINDS, as ``torch.nn.functional.interpolate`` does. A result steps over so many rows or columns of
+the source; a dimension whose size stays and whose step is one is left as it is. All sizes but that of the
+planes are known."""
+
+
+def _sampled(call: Call) -> tuple[TensorSpec, ...]:
+    x = call.tensor("x")
+    return (TensorSpec((*x.shape[:2], call.tensor("grid").shape[1]), x.dtype),)
+
+
+def _around(call: Call, sizes: Sizes) -> int:
+    return _elements(call.results[0], sizes) * {"nearest": 1, "bilinear": 4}.get(str(call["mode"]), 16)
+
+
+GRID_SAMPLE = Op(
+    "evokernel.grid_sample.default",
+    "Tensor x, Tensor grid, str mode, str padding, bool aligned",
+    _sampled,
+    work=_around,
+    chosen="x",
+    choices=_around,
+)
+"""x [images, channels, rows, columns] at places of grid [images, count, 2], float32, whose numbers say column
+and row between -1 and 1, as ``torch.nn.functional.grid_sample`` takes them: [images, channels, count].
+``mode`` is one of SAMPLE_MODES, ``padding`` one of SAMPLE_PADDINGS; rows and columns are known."""
+
+
 # -- along rows ------------------------------------------------------------------------------------
 
 
@@ -516,6 +578,8 @@ DIALECT: Mapping[str, Op] = {
             SCATTER,
             SCATTER_PARTS,
             EMBEDDING_BAG,
+            RESIZE,
+            GRID_SAMPLE,
             SORT,
             SCAN,
             REDUCE_INTEGERS,

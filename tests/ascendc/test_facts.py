@@ -89,6 +89,20 @@ def _moved(op: str) -> KernelTask:
     return graph.task(graph.call(f"{op}.default", x, *arguments, shape=shape), symbols={"n": 600, "m": 700})
 
 
+def _resized() -> KernelTask:
+    graph, size = GraphBuilder(), (40, 60)
+    x = graph.input("x", ("n", 3, 20, 30))
+    call = graph.call("upsample_bilinear2d.default", x, size, False, None, None, shape=("n", 3, *size))
+    return graph.task(call, symbols={"n": 4})
+
+
+def _sampled() -> KernelTask:
+    graph = GraphBuilder()
+    x, grid = graph.input("x", ("n", 3, 20, 30)), graph.input("grid", ("n", "h", 16, 2))
+    call = graph.call("grid_sampler_2d.default", x, grid, 0, 0, False, shape=("n", 3, "h", 16))
+    return graph.task(call, symbols={"n": 4, "h": 10})
+
+
 def _counted() -> KernelTask:
     graph = GraphBuilder()
     graph.input("x", ("n",))
@@ -191,6 +205,8 @@ TASKS: dict[str, Callable[[], KernelTask]] = {
     "scan of columns": lambda: _scan(0),
     "sorted": lambda: Sorted(("n", 30_000)).task(GraphBuilder, n=4),
     "largest": lambda: Sorted(("n", 300), keep=5).task(GraphBuilder, n=40),
+    "resized": _resized,
+    "sampled": _sampled,
     "recurrent": lambda: recurrent(GraphBuilder, "lstm"),
     "recurrent stack": lambda: recurrent(GraphBuilder, "gru", layers=2),
 }

@@ -77,6 +77,18 @@ def _bag_of_rows(b: Any) -> KernelTask:
     return b.task(b.call("sum.dim_IntList", rows, (1,), shape=("n", 32)), symbols={"n": 10})
 
 
+def _resize(b: Any) -> KernelTask:
+    x, size = b.input("x", ("n", 8, 32, 32)), (64, 64)
+    found = b.call("upsample_bilinear2d.default", x, size, False, 2.0, 2.0, shape=("n", 8, *size))
+    return b.task(found, symbols={"n": 4})
+
+
+def _grid_sample(b: Any) -> KernelTask:
+    x, grid = b.input("x", ("n", 8, 32, 32)), b.input("grid", ("n", "h", "w", 2))
+    found = b.call("grid_sampler_2d.default", x, grid, 0, 1, True, shape=("n", 8, "h", "w"))
+    return b.task(found, symbols={"n": 4, "h": 20, "w": 30})
+
+
 def _sort(b: Any) -> KernelTask:
     x = b.input("x", ("m", "n"))
     specs = [TensorSpec(("m", "n"), FLOAT), TensorSpec(("m", "n"), INDEX)]
@@ -182,6 +194,8 @@ EXAMPLES: Mapping[str, tuple[str, Callable[[Any], KernelTask]]] = {
     "bags": ("bag", _bag(False)),
     "bags with the last offset": ("bag", _bag(True)),
     "bags of equal length": ("bag", _bag_of_rows),
+    "resize": ("resize", _resize),
+    "grid sample": ("grid_sample", _grid_sample),
     "sort": ("sort", _sort),
     "top of long rows": ("sort", _topk),
     "scan": ("scan", _scan),

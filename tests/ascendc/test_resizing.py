@@ -157,7 +157,7 @@ def test_nearest_elements(
 @pytest.mark.parametrize(("sources", "results", "moves"), [(5, 20, True), (12, 4, True), (7, 11, False)])
 def test_whole_ratios_take_no_index(builder: Any, sources: int, results: int, moves: bool) -> None:
     b = builder()
-    x = b.input("x", (2, 3, sources))
-    task = b.task(b.call("upsample_nearest1d.default", x, (results,), None, shape=(2, 3, results)))
+    x, shape = b.input("x", (2, 3, sources), "uint8"), (2, 3, results)
+    task = b.task(b.call("upsample_nearest1d.default", x, (results,), None, shape=shape, dtype="uint8"))
     found = {node.op for node in legalised(task, load_chip()).graph.nodes}
     assert (found <= {"aten.view.default", "aten.expand.default", "aten.slice.Tensor"}) == moves

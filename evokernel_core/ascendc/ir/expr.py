@@ -206,7 +206,7 @@ class Binary(Expr):
             text = f"{self.left.cpp(side, 3)} >> {self.right.cpp(side, 3)}"
             return f"({text})" if tightness else text
         if not mine:
-            left, right = self.left.cpp(side), self.right.cpp(side)
+            left, right = self.left.cpp(side, 1), self.right.cpp(side, 1)
             sign = "<" if self.op == "min" else ">"
             text = f"{left} {sign} {right} ? {left} : {right}"
             return f"({text})" if tightness else text

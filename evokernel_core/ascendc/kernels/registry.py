@@ -14,6 +14,7 @@ from evokernel_core.ascendc.kernels.embedding_bag import family as bag
 from evokernel_core.ascendc.kernels.family import Family
 from evokernel_core.ascendc.kernels.fused.family import FusedFamily
 from evokernel_core.ascendc.kernels.gather import family as take
+from evokernel_core.ascendc.kernels.grid_sample import family as grid_sample
 from evokernel_core.ascendc.kernels.integers import family as integers
 from evokernel_core.ascendc.kernels.integers import rows as integer_rows
 from evokernel_core.ascendc.kernels.interleave import family as interleave
@@ -23,6 +24,7 @@ from evokernel_core.ascendc.kernels.matmul.family import MatmulFamily
 from evokernel_core.ascendc.kernels.pooling import family as windowed
 from evokernel_core.ascendc.kernels.recurrent.family import RecurrentFamily
 from evokernel_core.ascendc.kernels.recurrent.schedule import layers_together
+from evokernel_core.ascendc.kernels.resize import family as resize
 from evokernel_core.ascendc.kernels.scan import family as scan
 from evokernel_core.ascendc.kernels.scatter import family as put
 from evokernel_core.ascendc.kernels.sort import family as sort
@@ -53,6 +55,8 @@ FAMILIES: tuple[Family, ...] = (
     take.FAMILY,
     put.FAMILY,
     bag.FAMILY,
+    resize.FAMILY,
+    grid_sample.FAMILY,
     scan.FAMILY,
     sort.FAMILY,
     RecurrentFamily(),

@@ -1,8 +1,10 @@
-"""Resized images: one product with a matrix of weights for each dimension that changes.
+"""Resized images: one kernel for rows and columns of known sizes, which weighs the taps of each result.
 
-Linear and cubic interpolation are separable, and the matrix of a dimension is made on the device from the
-numbers of its rows and columns. Products are float32, as PyTorch computes them for the half types too.
-The nearest elements are repeated, or are every so many of a dimension; at other ratios an index chooses them.
+Where sizes are known only in the call, or tables would not fit, one product with a matrix of weights for each
+dimension that changes. Linear and cubic interpolation are separable, and the matrix of a dimension is made
+on the device from the numbers of its rows and columns. Products are float32, as PyTorch computes them for
+the half types too. There the nearest elements are repeated, or are every so many of a dimension; at other
+ratios an index chooses them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
+from evokernel_core.ascendc import limits
+from evokernel_core.ascendc.ops import FLOATS, NEAREST, RESIZE
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast
 from evokernel_core.ascendc.rewrites.indexing import expanded, tensor
 from evokernel_core.ascendc.rewrites.picking import argument, numbers, view
@@ -60,6 +64,13 @@ class Weights:
         if isinstance(self.sources, int) and isinstance(self.results, int):
             return float(np.float32(self.sources - less) / np.float32(self.results - less))
         return self._symbolic_step(less)
+
+    def known_step(self) -> float | None:
+        """The same where both sizes are known."""
+        if isinstance(self.sources, int) and isinstance(self.results, int):
+            step = self.step()
+            return step if isinstance(step, float) else None
+        return None
 
     def scaled(self, x: ValueRef) -> ValueRef:
         """``x`` times the step from result to result."""
@@ -143,13 +154,30 @@ class Weights:
         return self.antialiased(lambda apart: self.keys(apart, _CUBIC_ANTIALIASED))
 
 
-def _resized(matrix: Callable[[Weights], ValueRef], dims: int) -> Rewrite:
+_MATRICES: Mapping[str, Callable[[Weights], ValueRef]] = {
+    "linear": Weights.linear,
+    "cubic": Weights.cubic,
+    "smooth_linear": Weights.linear_antialiased,
+    "smooth_cubic": Weights.cubic_antialiased,
+}
+
+
+def _resized(kind: str, dims: int) -> Rewrite:
     """The rewrite of an operation on the last ``dims`` dimensions."""
+    matrix = _MATRICES[kind]
 
     def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         x, spec = tensor(node, 0), node.outputs[0]
         aligned = bool(argument(node, 2, "align_corners", False))
         first = len(spec.shape) - dims
+        steps = _known_steps(node, writer, dims, aligned, argument_of_first_scale=3)
+        sources = writer.shape(x)[first:]
+        if (
+            steps is not None
+            and _fits(kind, steps, spec, writer)
+            and not _multiplied(kind, aligned, steps, sources)
+        ):
+            return (_in_planes(writer, x, spec, kind, aligned, steps),)
         x = cast(writer, x, "float32")
         for axis in _order(writer.shape(x), spec, first, writer.sizes):
             scale = argument(node, 3 + axis - first, "scales")
@@ -161,6 +189,87 @@ def _resized(matrix: Callable[[Weights], ValueRef], dims: int) -> Rewrite:
         return (cast(writer, x, spec.dtype),)
 
     return rewrite
+
+
+def _known_steps(
+    node: Node, writer: GraphWriter, dims: int, aligned: bool, argument_of_first_scale: int
+) -> tuple[float, ...] | None:
+    """How many sources a result steps over along each of the last ``dims`` dimensions; None where sizes are
+    known only in the call."""
+    x, spec = tensor(node, 0), node.outputs[0]
+    steps = []
+    for i in range(dims):
+        axis = len(spec.shape) - dims + i
+        scale = argument(node, argument_of_first_scale + i, "scales")
+        given = float(str(scale)) if scale is not None else None
+        step = Weights(writer, writer.shape(x)[axis], spec.shape[axis], aligned, given).known_step()
+        if step is None:
+            return None
+        steps.append(step)
+    return tuple(steps)
+
+
+def _fits(kind: str, steps: Sequence[float], spec: TensorSpec, writer: GraphWriter) -> bool:
+    """Whether a tile holds what a kernel needs for a result."""
+    rows = [dim for dim in spec.shape[-len(steps) :][:-1] if isinstance(dim, int)]
+    is_small = max(rows, default=1) <= limits.MOST_RESIZED_ROWS
+    return is_small and max(steps) <= limits.MOST_RESIZED_STEP[kind] and spec.dtype in FLOATS
+
+
+def _multiplied(kind: str, aligned: bool, steps: Sequence[float], sources: Sequence[Dim]) -> bool:
+    """Whether products are faster: of many taps, where no results of one period are weighted alike."""
+    regular = kind == "cubic" and not aligned and all(_is_regular(step) for step in steps)
+    known = [size for size in sources if isinstance(size, int)]
+    return kind not in (*NEAREST, "linear") and not regular and max(known) <= limits.MOST_MULTIPLIED
+
+
+def _is_regular(step: float) -> bool:
+    return any((step * p).is_integer() for p in (1, 2, 4, 8))
+
+
+def _in_planes(
+    writer: GraphWriter, x: ValueRef, spec: TensorSpec, kind: str, aligned: bool, steps: Sequence[float]
+) -> ValueRef:
+    """Rows and columns in one kernel, a depth in one of its own, on the side where it has less to do."""
+    shape, made = writer.shape(x), spec.shape
+    dims = len(steps)
+    outer, (height, width) = times(shape[: len(shape) - dims]), made[-2:]
+    if dims == 1:
+        columns = _planes(
+            writer, view(writer, x, (outer, 1, shape[-1])), (1, width), kind, aligned, (1.0, *steps)
+        )
+        return view(writer, columns, made)
+    if dims == 2:
+        planes = view(writer, x, (outer, *shape[-2:]))
+        return view(writer, _planes(writer, planes, (height, width), kind, aligned, steps), made)
+    (before, after), across, final = (shape[-3], made[-3]), shape[-2:], (height, width)
+    deep_first = times((after, *across)), times((before, *final))
+    is_first = extent(deep_first[0]).evaluate(writer.sizes) <= extent(deep_first[1]).evaluate(writer.sizes)
+    for is_depth in (is_first, not is_first):
+        area = times(across if is_first == is_depth else final)
+        if is_depth:
+            rows = view(writer, x, (outer, before, area))
+            x = _planes(writer, rows, (after, area), kind, aligned, (steps[0], 1.0))
+        else:
+            planes = view(writer, x, (times((outer, after if is_first else before)), *across))
+            x = _planes(writer, planes, final, kind, aligned, steps[1:])
+    return view(writer, x, made)
+
+
+def _planes(
+    writer: GraphWriter,
+    x: ValueRef,
+    sizes: Sequence[Dim],
+    kind: str,
+    aligned: bool,
+    steps: Sequence[float],
+) -> ValueRef:
+    """Planes resized to so many rows and columns; as they are where neither changes."""
+    shape = writer.shape(x)
+    if shape[1:] == tuple(sizes) and all(step == 1.0 for step in steps):
+        return x
+    made = (shape[0], *sizes)
+    return writer.call(RESIZE.name, x, kind, aligned, *steps, shape=made, dtype=writer.spec(x).dtype)
 
 
 def _order(shape: tuple[Dim, ...], spec: TensorSpec, first: int, sizes: Mapping[str, int]) -> list[int]:
@@ -200,9 +309,13 @@ def product_along(writer: GraphWriter, x: ValueRef, axis: int, matrix: ValueRef)
 def _nearest(dims: int, centred: bool) -> Rewrite:
     """The rewrite of taking the nearest element along the last ``dims`` dimensions: the one that a result's
     lower end lies in, or where ``centred`` its middle."""
+    kind = "nearest_exact" if centred else "nearest"
 
     def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         x, spec = tensor(node, 0), node.outputs[0]
+        steps = _known_steps(node, writer, dims, False, argument_of_first_scale=2)
+        if steps is not None and _fits(kind, steps, spec, writer):
+            return (_in_planes(writer, x, spec, kind, False, steps),)
         first = len(spec.shape) - dims
         for axis in _order(writer.shape(x), spec, first, writer.sizes):
             scale = argument(node, 2 + axis - first, "scales")
@@ -265,10 +378,10 @@ def _regular(writer: GraphWriter, x: ValueRef, axis: int, places: Sequence[int])
 REWRITES: Mapping[str, Rewrite] = {
     **{f"aten.upsample_nearest{dims}d.default": _nearest(dims, False) for dims in (1, 2, 3)},
     **{f"aten._upsample_nearest_exact{dims}d.default": _nearest(dims, True) for dims in (1, 2, 3)},
-    "aten.upsample_linear1d.default": _resized(Weights.linear, 1),
-    "aten.upsample_bilinear2d.default": _resized(Weights.linear, 2),
-    "aten.upsample_trilinear3d.default": _resized(Weights.linear, 3),
-    "aten.upsample_bicubic2d.default": _resized(Weights.cubic, 2),
-    "aten._upsample_bilinear2d_aa.default": _resized(Weights.linear_antialiased, 2),
-    "aten._upsample_bicubic2d_aa.default": _resized(Weights.cubic_antialiased, 2),
+    "aten.upsample_linear1d.default": _resized("linear", 1),
+    "aten.upsample_bilinear2d.default": _resized("linear", 2),
+    "aten.upsample_trilinear3d.default": _resized("linear", 3),
+    "aten.upsample_bicubic2d.default": _resized("cubic", 2),
+    "aten._upsample_bilinear2d_aa.default": _resized("smooth_linear", 2),
+    "aten._upsample_bicubic2d_aa.default": _resized("smooth_cubic", 2),
 }

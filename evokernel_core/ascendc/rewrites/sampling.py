@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
+import numpy as np
 from attrs import frozen
 
+from evokernel_core.ascendc.limits import MOST_SAMPLED, MOST_SAMPLED_COLUMNS
+from evokernel_core.ascendc.ops import FLOATS, GRID_SAMPLE, SAMPLE_MODES, SAMPLE_PADDINGS
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast, part
 from evokernel_core.ascendc.rewrites.indexing import take, tensor
 from evokernel_core.ascendc.rewrites.picking import numbers, view
 from evokernel_core.ascendc.rewrites.split_reductions import size
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
-from evokernel_core.ascendc.shapes.sizes import times
+from evokernel_core.ascendc.shapes.sizes import extent, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef
 from evokernel_core.domain.tensor import Dim
@@ -81,11 +84,14 @@ def _sampled(dims: int) -> Rewrite:
     """The rewrite of sampling along ``dims`` dimensions."""
 
     def rewrite(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
+        if dims == 2 and _is_known(node, writer):
+            return (_in_bands(node, writer),)
         x, grid = tensor(node, 0), cast(writer, tensor(node, 1), "float32")
         mode, padding, aligned = (int(_number(arg)) for arg in node.args[2:5])
         if mode > _NEAREST or padding > _BORDER:
+            what = "volumes" if dims == 3 else f"planes of more than {MOST_SAMPLED} elements"
             raise PlanError(
-                "Sampling with cubic interpolation or reflection at the border is not covered: "
+                f"Sampling {what} with cubic interpolation or reflection at the border is not covered: "
                 "use bilinear or nearest, and zeros or border."
             )
         shape, chosen = writer.shape(x), writer.shape(grid)
@@ -127,6 +133,28 @@ def _sampled(dims: int) -> Rewrite:
     return rewrite
 
 
+def _is_known(node: Node, writer: GraphWriter) -> bool:
+    """Whether a kernel takes rows of the images into the unified buffer."""
+    spec = writer.spec(tensor(node, 0))
+    rows, columns = (extent(dim).evaluate(writer.sizes) for dim in spec.shape[2:])
+    if spec.dtype not in FLOATS:
+        return False
+    return 1 <= columns <= MOST_SAMPLED_COLUMNS and rows * columns <= MOST_SAMPLED
+
+
+def _in_bands(node: Node, writer: GraphWriter) -> ValueRef:
+    """The images at all places of the grid by one kernel."""
+    x, grid = tensor(node, 0), cast(writer, tensor(node, 1), "float32")
+    mode, padding, aligned = (int(_number(arg)) for arg in node.args[2:5])
+    images, channels = writer.shape(x)[:2]
+    count = times(writer.shape(grid)[1:-1])
+    places = view(writer, grid, (images, count, 2))
+    how = (SAMPLE_MODES[mode], SAMPLE_PADDINGS[padding], bool(aligned))
+    made, dtype = (images, channels, count), writer.spec(x).dtype
+    found = writer.call(GRID_SAMPLE.name, x, places, *how, shape=made, dtype=dtype)
+    return view(writer, found, node.outputs[0].shape)
+
+
 def _number(arg: object) -> int:
     if not isinstance(arg, int):
         raise PlanError("A mode of sampling is not a literal.")
@@ -146,10 +174,50 @@ def _affine_grid(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
         place = _steps(writer, shape[1 + axis], aligned)
         along = view(writer, place, (1, *ones[:axis], shape[1 + axis], *ones[axis + 1 :], 1))
         factor = _coefficient(writer, theta, i, (shape[0], *ones, dims))
-        product = apply(writer, "mul.Tensor", factor, along)
-        total = product if total is None else apply(writer, "add.Tensor", total, product)
+        if total is None:
+            total = apply(writer, "mul.Tensor", factor, along)
+        else:
+            total = _multiplied_into(writer, total, factor, along)
     shift = _coefficient(writer, theta, dims, (shape[0], *ones, dims))
     return (cast(writer, apply(writer, "add.Tensor", total, shift), dtype),)
+
+
+_SPLITS = 4097.0
+"""2^12 + 1: what a float32 is multiplied by to part its 24 bits in the middle (Dekker)."""
+
+
+def _multiplied_into(writer: GraphWriter, total: ValueRef, x: ValueRef, y: ValueRef | float) -> ValueRef:
+    """total + x * y, rounded once, as PyTorch's products of matrices round: a sampled image magnifies the
+    last bit of its grid where places are differences of large numbers.
+
+    The product and the sum are each taken with what rounding leaves of them (Dekker; Knuth), and both rests
+    are added at last.
+    """
+
+    def call(op: str, left: ValueRef, right: ValueRef | float) -> ValueRef:
+        kind = "Scalar" if isinstance(right, float) else "Tensor"
+        return apply(writer, f"{op.partition('.')[0]}.{kind}", left, right)
+
+    def halves(value: ValueRef | float) -> tuple[ValueRef | float, ValueRef | float]:
+        if isinstance(value, float):
+            given, wide_number = np.float32(value), np.float32(value) * np.float32(_SPLITS)
+            upper = wide_number - (wide_number - given)
+            return float(upper), float(given - upper)
+        wide = call("mul.Scalar", value, _SPLITS)
+        high = call("sub.Tensor", wide, call("sub.Tensor", wide, value))
+        return high, call("sub.Tensor", value, high)
+
+    (x_high, x_low), (y_high, y_low) = halves(x), halves(y)
+    assert isinstance(x_high, ValueRef) and isinstance(x_low, ValueRef)
+    product = call("mul.Tensor", x, y)
+    left = call("sub.Tensor", call("mul.Tensor", x_high, y_high), product)
+    for one, other in ((x_high, y_low), (x_low, y_high), (x_low, y_low)):
+        left = call("add.Tensor", left, call("mul.Tensor", one, other))
+    found = call("add.Tensor", total, product)
+    part = call("sub.Tensor", found, total)
+    rest = call("sub.Tensor", total, call("sub.Tensor", found, part))
+    rest = call("add.Tensor", rest, call("sub.Tensor", product, part))
+    return call("add.Tensor", found, call("add.Tensor", rest, left))
 
 
 def _coefficient(writer: GraphWriter, theta: ValueRef, column: int, shape: tuple[Dim, ...]) -> ValueRef:
@@ -160,21 +228,41 @@ def _coefficient(writer: GraphWriter, theta: ValueRef, column: int, shape: tuple
 def _steps(writer: GraphWriter, count: Dim, aligned: bool) -> ValueRef:
     """The places of ``count`` elements between -1 and 1, which are the outermost ones where ``aligned``.
 
-    They are counted from the nearer end, as torch.linspace does: a grid magnifies what rounding leaves.
+    They are counted from the nearer end, and rounded once, as torch.linspace does: a grid magnifies what
+    rounding leaves.
     """
     number, total = numbers(writer, count), size(writer, (count,))
     if count == 1:
         return apply(writer, "mul.Scalar", number, 0.0)
     last = apply(writer, "sub.Scalar", total, 1.0)
-    step = apply(writer, "div.Tensor", size(writer, (2,)), apply(writer, "clamp_min.default", last, 1.0))
-    left = apply(writer, "sub.Scalar", apply(writer, "mul.Tensor", number, step), 1.0)
+    step: ValueRef | float
+    if isinstance(count, int):
+        step = float(np.float32(2) / np.float32(count - 1))
+    else:
+        most = apply(writer, "clamp_min.default", last, 1.0)
+        step = apply(writer, "div.Tensor", size(writer, (2,)), most)
+    first = apply(writer, "sub.Scalar", apply(writer, "mul.Scalar", number, 0.0), 1.0)
+    left = _multiplied_into(writer, first, number, step)
     behind = apply(writer, "sub.Tensor", last, number)
-    right = apply(writer, "rsub.Scalar", apply(writer, "mul.Tensor", behind, step), 1.0)
+    right = apply(writer, "mul.Scalar", _multiplied_into(writer, first, behind, step), -1.0)
     nearer = apply(writer, "lt.Tensor", number, behind, dtype="bool")
     place = apply(writer, "where.self", nearer, left, right)
     if aligned:
         return place
-    return apply(writer, "div.Tensor", apply(writer, "mul.Tensor", place, last), total)
+    shrunk = apply(writer, "mul.Tensor", place, last)
+    return (
+        _divided(writer, shrunk, count)
+        if isinstance(count, int)
+        else apply(writer, "div.Tensor", shrunk, total)
+    )
+
+
+def _divided(writer: GraphWriter, x: ValueRef, by: int) -> ValueRef:
+    """x / by, rounded once: kernels multiply by the reciprocal, whose rounding is taken back here."""
+    inverse = float(np.float32(1) / np.float32(by))
+    found = apply(writer, "mul.Scalar", x, inverse)
+    left = _multiplied_into(writer, x, found, -float(by))
+    return apply(writer, "add.Tensor", found, apply(writer, "mul.Scalar", left, inverse))
 
 
 REWRITES: Mapping[str, Rewrite] = {

@@ -37,6 +37,11 @@ _PLAIN_WORDS = {
     "a table look-up": ("embedding", "index", "gather", "index_select"),
 }
 
+_ADVICE = {
+    "a Fourier transform": "leave it to PyTorch and take the lines before and behind it, or multiply short "
+    "rows of a fixed length by the matrices of its cosines and sines",
+}
+
 
 def uncovered(op: str, line: int) -> str:
     """Why a line has no kernel, from the overload name of the op that stands in the way."""
@@ -48,7 +53,10 @@ def uncovered(op: str, line: int) -> str:
     given = " on complex numbers" if op.endswith(OF_COMPLEX) else ""
     for words, ops in _PLAIN_WORDS.items():
         if name.removeprefix("aten.") in ops:
-            return f"Line {line} is {words} ({name}){given}, which the kernels on offer do not compute."
+            advice = f": {_ADVICE[words]}." if words in _ADVICE else "."
+            return (
+                f"Line {line} is {words} ({name}){given}, which the kernels on offer do not compute{advice}"
+            )
     return f"Line {line} uses {name}{given}, which the kernels on offer do not compute."
 
 

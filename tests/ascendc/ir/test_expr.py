@@ -21,6 +21,7 @@ from evokernel_core.ascendc.ir.expr import (
     binary,
     ceil_div,
     expr,
+    greatest,
     least,
 )
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -97,3 +98,10 @@ def test_a_function_is_called_and_computed() -> None:
     assert Constant("ITEM", 2) in row(Var("a")).walk()
     with pytest.raises(TypeError, match="takes 1 arguments"):
         row(1, 2)
+
+
+def test_a_choice_within_a_choice_stands_in_parentheses() -> None:
+    """C++ reads ``a < b ? a : b < 4 ? ..`` otherwise."""
+    a, b = Var("a"), Var("b")
+    assert least(greatest(a, b), 4).cpp() == "(a > b ? a : b) < 4 ? (a > b ? a : b) : 4"
+    assert greatest(4, least(a, b)).cpp() == "4 > (a < b ? a : b) ? 4 : (a < b ? a : b)"

@@ -1,0 +1,117 @@
+"""Family resize: planes that are interpolated, or whose nearest elements are taken, along both dimensions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from attrs import evolve
+
+from evokernel_core.ascendc.kernels.built import form_of
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.ascendc.kernels.resize.axis import phases_of
+from evokernel_core.ascendc.kernels.resize.common import ResizeSchedule
+from evokernel_core.ascendc.kernels.resize.kernel import build, is_rows_only, least_bytes
+from evokernel_core.ascendc.kernels.resize.problem import Resize, read_resize
+from evokernel_core.ascendc.ops import RESIZE, categories
+from evokernel_core.domain.kernel import Descriptor, Strategy
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES
+
+_MOST_TABLE = 2040
+"""Columns whose weights one instruction spreads."""
+_WIDTHS = (1, 32, 64, 128, 256, 512)
+_RUNS = (512, 1024, 2048, 4096)
+_MOST_JOINED = 1024
+"""Elements of each plane that are stored at a time, beyond which nothing is gained."""
+_HEIGHTS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128)
+
+
+def _why_illegal(found: Resize, item: ResizeSchedule) -> str | None:
+    if min(item.columns, item.rows, item.joined) < 1:
+        return "A tile has at least one result."
+    if is_rows_only(found):
+        return None if item.joined == 1 else "Rows that lie in memory as they are are stored one by one."
+    if item.columns % _unit(found) and item.columns < found.columns.results:
+        return "A part of a row begins at a whole block, and with the first phase."
+    if min(item.columns, found.columns.results) > _MOST_TABLE:
+        return f"A tile has at most {_MOST_TABLE} columns."
+    if item.joined > item.rows:
+        return "A tile has no fewer rows than are stored at a time."
+    return None
+
+
+_FORM = form_of(build, _why_illegal)
+
+
+def _starts(found: Resize, sizes: Sizes, chip: Chip) -> Iterator[ResizeSchedule]:
+    """Of each width the highest tiles that fit, and lower ones, which leave more cores something to do."""
+    rows = found.rows.results
+    heights = sorted({min(height, rows) for height in _HEIGHTS}, reverse=True)
+    for width in _widths(found):
+        several = 1 if is_rows_only(found) else max(1, min(8, _MOST_JOINED // width))
+        for joined in sorted({1, several}):
+            high = [height for height in heights if height >= joined]
+            if not high:
+                continue
+            items = (ResizeSchedule(width, height, joined, 2) for height in high)
+            fitting = (item for item in items if least_bytes(found, item) <= chip.ub_bytes)
+            yield from dict.fromkeys(
+                (*itertools.islice(fitting, 3), ResizeSchedule(width, high[-1], joined, 2))
+            )
+
+
+def _unit(found: Resize) -> int:
+    """Columns that parts of a row consist of: whole blocks in memory, and whole periods."""
+    phases = phases_of(found.columns)
+    return math.lcm(BLOCK_BYTES // ITEM_SIZE[found.dtype], phases.p if phases else 1)
+
+
+def _widths(found: Resize) -> list[int]:
+    """Columns of a tile: whole blocks that begin with the first phase, or all of a row."""
+    columns = found.columns.results
+    if is_rows_only(found):
+        return sorted({min(width, columns) for width in _RUNS})
+    unit = _unit(found)
+    return sorted({min(-(-width // unit) * unit, columns) for width in (*_WIDTHS, columns)})
+
+
+def _steps(
+    found: Resize, here: ResizeSchedule, sizes: Sizes, chip: Chip
+) -> Iterator[tuple[str, ResizeSchedule]]:
+    yield "more rows", evolve(here, rows=here.rows * 2)
+    yield "fewer rows", evolve(here, rows=max(1, here.rows // 2))
+    yield "wider tiles", evolve(here, columns=min(here.columns * 2, found.columns.results))
+    yield "narrower tiles", evolve(here, columns=max(8, here.columns // 16 * 8))
+    yield "more rows stored at a time", evolve(here, joined=here.joined * 2)
+    yield "fewer rows stored at a time", evolve(here, joined=max(1, here.joined // 2))
+    yield "one more tile under way", evolve(here, buffers=here.buffers + 1)
+    yield "one tile less under way", evolve(here, buffers=here.buffers - 1)
+
+
+def _strategy(found: Resize, item: ResizeSchedule, move: str) -> Strategy:
+    notes = (
+        f"Tiles of {item.columns} columns and {item.rows} rows, {item.buffers} under way.",
+        "Rows are weighted as they lie in memory."
+        if is_rows_only(found)
+        else "Eight planes are transposed; columns are gathered, rows are weighted by numbers.",
+    )
+    return Strategy("resize", item.settings(), notes, Descriptor(2, item.buffers, 1), move)
+
+
+FAMILY = SearchingFamily(
+    name="resize",
+    ops=categories(RESIZE),
+    read=on_any_chip(read_resize),
+    starts=_starts,
+    steps=_steps,
+    refusal=_FORM.refusal,
+    rough=_FORM.rough,
+    cost_us=_FORM.cost_us,
+    schedule_of=ResizeSchedule.of,
+    strategy_of=_strategy,
+    text_of=lambda found, schedule, task, name: _FORM.build(found, schedule),
+    too_large="The tables of a resizing and one tile do not fit the unified buffer.",
+)

@@ -1,0 +1,360 @@
+"""Planes that are resized along both dimensions, or along columns: eight at a time.
+
+Transposed so that elements of eight planes at one place are a block, a column is a matter of addresses.
+Where the ratio is regular, each phase of a period is a weighted sum of blocks a constant step apart; else
+blocks are gathered for each tap and weighted by a block of equal weights.
+"""
+
+from __future__ import annotations
+
+import math
+
+from attrs import evolve
+
+from evokernel_core.ascendc.ir.builder import Place, at, read_as, strides
+from evokernel_core.ascendc.ir.expr import (
+    U32,
+    U64,
+    Choice,
+    Constant,
+    CoreCount,
+    Expr,
+    Index,
+    Int,
+    Var,
+    ceil_div,
+    expr,
+    least,
+)
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Number, Slice, SliceList
+from evokernel_core.ascendc.kernels.resize.axis import Phases, most_ahead, phases_of, window_of
+from evokernel_core.ascendc.kernels.resize.common import REPEAT, ResizeSchedule, Resizing, start_of
+from evokernel_core.ascendc.kernels.resize.problem import Resize
+from evokernel_core.ascendc.kernels.resize.tables import LANES, Tables
+from evokernel_core.twin.api import most_of
+from evokernel_core.twin.isa import BLOCK_BYTES
+
+BLOCK = 8
+"""float32 elements of a block, and planes that are resized together."""
+SIDE = 16
+"""Blocks that one transposition takes, and elements of each plane in it."""
+_GATHERED = 256
+"""Columns that are gathered together, of several rows where one has fewer: beyond it little is gained."""
+_PLANES = Constant("PLANES", BLOCK, "that are resized together: a block has an element of each")
+_SIDE = Constant("SIDE", SIDE, "elements of each plane that a transposition takes")
+_MOST_REPEATS = Constant("MOST_REPEATS", most_of("TransDataTo5HD", "repeatTimes"))
+_NOTE = """\
+Resizes planes. Eight of them are transposed so that their elements at one place are a block: columns are then
+a matter of addresses, and rows are long runs that numbers weigh."""
+
+
+def _whole(count: int, unit: int) -> int:
+    return -(-count // unit) * unit
+
+
+class Planes(Resizing):
+    """``step``: elements from row to row of the source in a tile, of which ``lead`` in front of the first
+    and some behind the last one repeat it; ``pitch``: blocks from row to row where columns are those of
+    results."""
+
+    def __init__(self, found: Resize, schedule: ResizeSchedule) -> None:
+        super().__init__(_NOTE, found, schedule)
+        axis = found.columns
+        length = min(schedule.columns, axis.results)
+        self.part, self.phases = window_of(axis, length), phases_of(axis)
+        self.is_wide = length == axis.results
+        self.is_whole = self.is_wide and self.phases is None and self.part.span * 4 >= axis.sources * 3
+        """Whether rows of the source lie in a tile as in memory, one behind the other."""
+        reach = axis.sources if self.is_whole else self.part.span
+        self.reach = Constant("REACH", reach, "columns of the source that a tile needs")
+        self._lay_out(length)
+        self.wide = Constant("TILE_COLUMNS", length, "columns of results in a tile")
+        self.high = Constant("JOINED", schedule.joined, "rows that are stored at a time")
+        self.out = Constant("OUT", _whole(schedule.joined * length, SIDE), "elements of each plane then")
+        self.columns = Tables(self.k, "column", axis, _whole(length, BLOCK))
+        self._make_buffers(schedule)
+
+    def _lay_out(self, length: int) -> None:
+        axis, phases = self.found.columns, self.phases
+        self.lead, step, pitch = 0, self.reach.value, _whole(length, BLOCK)
+        if phases is not None:
+            self.lead = _whole(max(1, phases.overhang(axis)[0]), self.block)
+            behind = phases.overhang(axis)[1]
+            step = _whole(self.lead + step + behind, math.lcm(self.block, phases.q))
+            pitch = step * phases.p // phases.q
+        elif not self.is_whole:
+            step = _whole(step, self.block)
+        self.step = Constant("STEP", step, "from row to row of the source in a tile")
+        self.pitch = Constant("PITCH", pitch, "blocks of a row of results")
+        together = max(1, min(_GATHERED // pitch, self.span.value))
+        self.together = Constant(
+            "TOGETHER", together, "rows of the source whose columns are gathered together"
+        )
+        flat = _whole(self.span.value * step, SIDE)
+        self.flat = Constant("FLAT", flat, "elements of each plane in a tile")
+
+    def _make_buffers(self, schedule: ResizeSchedule) -> None:
+        table, axis, phases = self.columns, self.found.columns, self.phases
+        elements, results = _PLANES * self.flat, _PLANES * self.out
+        self.taken = Buffer("taken", self.ctype, self.width, elements, schedule.buffers)
+        self.made = Buffer("made", self.ctype, self.width, results, 2)
+        self.source = self.taken if self.is_float else Buffer("source", "float", 4, elements)
+        self.sums = self.made if self.is_float else Buffer("sums", "float", 4, results)
+        # Repeats of a phase work on blocks behind the last row, which nobody stores.
+        more = further = 0
+        if phases is not None:
+            behind = max(0, most_ahead(axis, phases, self.part)) + max(phases.offsets) + axis.taps
+            more, further = self.lead + behind + 8 * phases.q, 8 * phases.p
+        self.turned = Buffer("turned", "float", 4, _PLANES * (self.flat + more))
+        rows = self.span * self.pitch + SIDE + further
+        self.stretched = Buffer("stretched", "float", 4, _PLANES * rows)
+        self.mixed = Buffer("mixed", "float", 4, results)
+        entries = self.together * self.pitch
+        self.gathered = Buffer("gathered", "float", 4, _PLANES * entries)
+        self.place = Buffer("place", "int32_t", 4, table.length)
+        self.places = Buffer("places", "int32_t", 4, entries * axis.taps)
+        self.spread = Buffer("spread", "float", 4, entries * axis.taps * BLOCK)
+
+    def lasting(self) -> tuple[Buffer, ...]:
+        """The buffers that hold something at the same time."""
+        tables = (self.places, self.spread) if self.phases is None else ()
+        return (self.taken, self.made, self.turned, self.stretched, *tables, *self.row_tables)
+
+    # -- tables of columns ----------------------------------------------------------------------
+
+    def _tabulate(self, first: Expr, start: Expr) -> None:
+        """For each tap of a column, and each of the rows that are gathered together, the place of its block,
+        in bytes, and a block of its weight."""
+        k, axis, table = self.k, self.found.columns, self.columns
+        table.compute(first)
+        less, place = k.let("less", start, "int32_t"), at(self.place, 0)
+        with k.section("SpreadColumns", "A block for each tap: where it lies in a row, and what it weighs."):
+            for tap in range(axis.taps):
+                self._count("Adds", place, table.first, Int(tap))
+                if axis.shift:
+                    self._count("Maxs", place, place, Int(axis.shift))
+                    self._count("Adds", place, place, Int(-axis.shift))
+                self._count("Mins", place, place, Int(axis.sources - 1))
+                self._count("Adds", place, place, Int(0) - less)
+                # Entries behind the last column are not stored, but must not read elsewhere.
+                self._count("Mins", place, place, self.reach - 1)
+                self._count("Muls", place, place, Int(BLOCK_BYTES))
+                self._spread(tap)
+
+    def _spread(self, tap: int) -> None:
+        """The entries of a tap for every row that is gathered together."""
+        k, count, groups = self.k, self.pitch, self.pitch // BLOCK
+        steps = Fields(
+            "BrcbRepeatParams", {"dstBlkStride": Int(1), "dstRepStride": Int(BLOCK)}, is_short=True
+        )
+        weights = at(self.columns.weights, self.columns.length * tap)
+        with k.loop("together", self.together) as row:
+            to = (self.together * tap + row) * self.pitch
+            below = Converted(row * self.step * BLOCK_BYTES, "int32_t")
+            k.call("Adds", at(self.places, to), self.place, below, count, repeats=ceil_div(count, LANES))
+            if self.found.columns.is_weighted:
+                times = Converted(groups, "uint8_t")
+                k.call("Brcb", at(self.spread, to * BLOCK), weights, times, steps, repeats=groups)
+
+    def _count(self, key: str, to: Place, x: Place, by: Expr) -> None:
+        count = self.columns.length
+        self.k.call(key, to, x, Converted(by, "int32_t"), count, repeats=count // LANES)
+
+    # -- tiles ----------------------------------------------------------------------------------
+
+    def kernel(self) -> Kernel:
+        """Of each part of the columns a core has a run of tiles, for which it makes tables once."""
+        k, found = self.k, self.found
+        self.table.compute(0)
+        groups = k.param("groups", ceil_div(self.planes, _PLANES))
+        across = k.param("parts", ceil_div(self.result_columns, self.wide), "of the columns")
+        down = k.param("tilesOfRows", ceil_div(self.result_rows, self.tile_rows))
+        every = k.param("tilesOfPart", groups * down)
+        share = k.param("share", ceil_div(every * across, CoreCount()), "tiles of a core")
+        units = k.param("unitsOfPart", ceil_div(every, share))
+        with k.cores("unit", k.param("units", across * units)) as unit:
+            part = k.let("part", unit // units, U64)
+            column = k.let("column", part * self.wide, U32)
+            count = k.let("count", least(self.result_columns - column, self.wide))
+            start = Int(0) if self.is_whole else start_of(found.columns, self.part, part)
+            begin = k.let("begin", start, U32)
+            if self.phases is None:
+                self._tabulate(column, begin)
+            first = k.let("first", unit % units * share, U64)
+            left = k.let("left", every - first, U64)
+            with k.loop("turn", least(left, share), U64) as turn:
+                band = k.let("band", (first + turn) % down, U64)
+                plane = k.let("plane", (first + turn) // down * _PLANES, U64)
+                self._tile(plane, band, (column, count, begin))
+        return k.kernel()
+
+    def _tile(self, plane: Expr, band: Expr, columns: tuple[Expr, Expr, Expr]) -> None:
+        k, (column, count, begin) = self.k, columns
+        row = k.let("row", band * self.tile_rows, U32)
+        start = self.start_of_tile(band)
+        rows = k.let("rows", least(self.result_rows - row, self.tile_rows))
+        planes_left = k.let("planesLeft", self.planes - plane, U64)
+        planes = k.let("tilePlanes", least(planes_left, _PLANES))
+        self._load(plane * self.source_plane + begin, planes, (row, rows, start))
+        if not self.is_float:
+            self.cast(self.source, self.taken, _PLANES * self.flat, "NONE")
+        with k.section("ToBlocks", "The elements of all planes at one place become a block."):
+            word = Var("k")
+            taken = word % BLOCK * self.flat + word // BLOCK * BLOCK
+            made = (word % 2 * BLOCK + word // 2) * BLOCK
+            self._transpose((at(self.turned, 0), made, SIDE), (at(self.source, 0), taken, 2), self.flat)
+        if self.phases is None:
+            self._gather_columns()
+        else:
+            self._phase_columns(self.phases, column, begin)
+        self._mix(plane, planes, (row, rows, start), (column, count))
+
+    def _load(self, place: Expr, planes: Expr, rows: tuple[Expr, Expr, Expr]) -> None:
+        k = self.k
+        if self.is_whole and not self.is_sparse:
+            count = self.span * self.source_columns
+            first = place + rows[2] * self.source_columns
+            k.load(self.taken, self.x, first, count, rows=planes, apart=self.source_plane, pitch=self.flat)
+            return
+        with k.loop("p", planes) as p:
+            target = at(self.taken, p * self.flat + self.lead)
+            self.load_rows(target, place + p * self.source_plane, rows, self.reach, self.step)
+
+    # -- as many columns as results -------------------------------------------------------------
+
+    def _gather_columns(self) -> None:
+        """As many rows at a time as one instruction takes."""
+        k, axis, together = self.k, self.found.columns, self.together
+        note = "Rows of the source, tap by tap."
+        with k.pieces("sourceRow", (0, self.span), together) as (row, rows), k.section("Stretch", note):
+            taken = at(self.turned, row * self.step * BLOCK)
+            target = at(self.stretched, row * self.pitch * BLOCK)
+            for tap in range(axis.taps):
+                entries = together * self.pitch * tap
+                if not axis.is_weighted:
+                    self._gather(target, taken, entries, rows)
+                    continue
+                self._gather(at(self.gathered, 0), taken, entries, rows)
+                count, key = rows * self.pitch * BLOCK, "MulAddDst" if tap else "Mul"
+                weights = at(self.spread, entries * BLOCK)
+                k.call(key, target, self.gathered, weights, count, repeats=ceil_div(count, REPEAT))
+
+    def _gather(self, to: Place, taken: Place, entries: Expr, rows: Expr) -> None:
+        values = {"dstBlkStride": Int(1), "dstRepStride": Int(BLOCK)}
+        repeats = rows * self.pitch // BLOCK
+        self.k.call(
+            "Gatherb",
+            read_as("uint32_t", to),
+            read_as("uint32_t", taken),
+            read_as("uint32_t", at(self.places, entries)),
+            Converted(repeats, "uint8_t"),
+            Fields("GatherRepeatParams", values, is_short=True),
+            repeats=repeats,
+        )
+
+    def _phase_columns(self, phases: Phases, column: Expr, begin: Expr) -> None:
+        """All rows at a time: they are so far apart that a period goes on from one to the next."""
+        k, axis = self.k, self.found.columns
+        self._repeat_ends(*phases.overhang(axis))
+        ahead = k.let("ahead", column // phases.p * phases.q + self.lead - begin)
+        with k.section("Stretch", "Each phase of a period, tap by tap."):
+            repeats = ceil_div(self.span * self.pitch, BLOCK * phases.p)
+            steps = strides("UnaryRepeatParams", phases.p, phases.q, phases.p * BLOCK, phases.q * BLOCK)
+            with k.pieces("repeat", (0, repeats), _MOST_REPEATS) as (repeat, count):
+                for phase in range(phases.p):
+                    to = at(self.stretched, (repeat * (BLOCK * phases.p) + phase) * BLOCK)
+                    for tap in range(axis.taps):
+                        weight = phases.weights[phase][tap]
+                        place = ahead + phases.offsets[phase] + tap + repeat * (BLOCK * phases.q)
+                        number = Number(f"WEIGHT_{phase}_{tap}", weight)
+                        key = "Axpy" if tap else "Muls"
+                        times = Converted(count, "uint8_t")
+                        taken = at(self.turned, place * BLOCK)
+                        k.call(key, to, taken, number, REPEAT, times, steps, repeats=count)
+
+    def _repeat_ends(self, before: int, behind: int) -> None:
+        """The first and the last column beyond the ends, for all rows."""
+        last = self.lead + self.reach - 1
+        with self.k.section("RepeatEnds", "The first and the last column go on beyond the ends."):
+            for less in range(before):
+                self._copy_column(Int(self.lead - 1 - less), Int(self.lead))
+            for more in range(behind):
+                self._copy_column(last + (more + 1), last)
+
+    def _copy_column(self, to: Expr, source: Expr) -> None:
+        rows = {
+            "dstStride": Int(1),
+            "srcStride": Int(1),
+            "dstRepeatSize": self.step,
+            "srcRepeatSize": self.step,
+        }
+        types = dict.fromkeys(rows, "uint16_t")
+        fields = Fields("CopyRepeatParams", rows, types, is_short=True)
+        target, taken = at(self.turned, to * BLOCK), at(self.turned, source * BLOCK)
+        times = Converted(self.span, "uint8_t")
+        self.k.call("Copy", target, taken, BLOCK, times, fields, repeats=ceil_div(self.span, BLOCK))
+
+    # -- rows of results ------------------------------------------------------------------------
+
+    def _mix(
+        self, plane: Expr, planes: Expr, rows: tuple[Expr, Expr, Expr], columns: tuple[Expr, Expr]
+    ) -> None:
+        """Rows of results, so many at a time."""
+        k, word = self.k, Var("k")
+        (row, high, start), (column, count) = rows, columns
+        with k.pieces("line", (0, high), self.high) as (line, lines):
+            mixed = at(self.mixed, 0)
+            if self.item.joined == 1 and not self.found.rows.is_weighted:
+                slot = self.slot_of(0, self.first_of(row + line), line, (row, start))
+                mixed = at(self.stretched, slot * self.pitch * BLOCK)
+            else:
+                with k.loop("i", lines) as i:
+                    to = at(self.mixed, i * self.wide * BLOCK)
+                    pitch = self.pitch * BLOCK
+                    self.weigh(to, line + i, (row, start), pitch, self.stretched, count * BLOCK)
+            with k.section("ToPlanes", "Blocks to elements of every plane."):
+                made = word // 2 * self.out + word % 2 * BLOCK
+                to = at(self.sums, 0)
+                self._transpose((to, made, 2), (mixed, word * BLOCK, SIDE), lines * self.wide)
+            if not self.is_float:
+                self.cast(self.made, self.sums, _PLANES * self.out, "RINT")
+            place = plane * self.result_plane + (row + line) * self.result_columns + column
+            self._store(place, planes, lines, count)
+
+    def _store(self, place: Expr, planes: Expr, lines: Expr, count: Expr) -> None:
+        k = self.k
+        if self.is_wide or self.item.joined == 1:
+            run = lines * count
+            k.store(self.y, place, self.made, run, rows=planes, apart=self.result_plane, pitch=self.out)
+            return
+        with k.loop("p", planes) as p:
+            k.store(
+                self.y,
+                place + p * self.result_plane,
+                at(self.made, p * self.out),
+                count,
+                rows=lines,
+                apart=self.result_columns,
+                pitch=self.wide,
+            )
+
+    # -- transpositions -------------------------------------------------------------------------
+
+    def _transpose(self, to: tuple[Slice, Expr, int], source: tuple[Slice, Expr, int], count: Index) -> None:
+        """Squares of ``count`` elements; each operand with the place of its k-th block and the blocks that a
+        square is behind the one before."""
+        k, word = self.k, Var("k")
+        squares = ceil_div(count, _SIDE)
+        with k.pieces("square", (0, squares), _MOST_REPEATS) as (square, repeats):
+            lists = [
+                SliceList(
+                    name, word, _SIDE, evolve(item, offset=item.offset + place + square * blocks * BLOCK)
+                )
+                for name, (item, place, blocks) in (("targets", to), ("origins", source))
+            ]
+            values: dict[str, Expr] = {"repeatTimes": expr(repeats)}
+            for name, (_, _, blocks) in (("dstRepStride", to), ("srcRepStride", source)):
+                values[name] = Choice(repeats, ">", Int(1), Int(blocks), Int(0))
+            types = {"repeatTimes": "uint8_t", "dstRepStride": "uint16_t", "srcRepStride": "uint16_t"}
+            fields = Fields("TransDataTo5HDParams", values, types)
+            k.call("TransDataTo5HD", *lists, fields, repeats=repeats, template="float")
