@@ -145,6 +145,9 @@ class Weights:
         weights = kernel(apart)
         shape = (self.results, 1)
         total = self.writer.call("aten.sum.dim_IntList", weights, (1,), True, shape=shape, dtype="float32")
+        if self.given is not None:  # which may place results where no source is: those are zero
+            is_none = self.call("eq.Scalar", total, 0.0, dtype="bool")
+            total = self.call("where.ScalarSelf", is_none, 1.0, total)
         return self.call("div.Tensor", weights, total)
 
     def linear_antialiased(self) -> ValueRef:
