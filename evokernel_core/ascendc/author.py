@@ -10,6 +10,7 @@ from attrs import evolve
 
 from evokernel_core.ascendc.bounds import KernelBound, bound_us
 from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
+from evokernel_core.ascendc.fusion.later_epilogues import with_later_epilogues
 from evokernel_core.ascendc.fusion.launches import saved_us
 from evokernel_core.ascendc.fusion.micro_batch_choice import Cut
 from evokernel_core.ascendc.fusion.program import (
@@ -32,6 +33,9 @@ from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
 
+_OTHER_CUT = 0.95
+"""The share of the usual estimate that another cut may take at most: estimates differ by less than that
+where both are about as good, and the usual one has fewer kernels."""
 _MOVES_PER_KIND = 24
 """Refinement steps offered for one kernel of a program."""
 
@@ -49,11 +53,16 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
     family = family_of_task(task, chip)
     if family is not None:
         return family.initial(task, chip)
-    program = plan_program(task, chip)
+    program, facts = plan_program(task, chip), _facts(task, chip)
     drafts = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
-    whole = joined(task, program, drafts, "")
-    found = (whole, *chunking.in_chunks(task, program, _facts(task, chip), chip))
-    return found[0] if len(found) == 1 else min(found, key=lambda item: _program_us(task, item, chip))
+    found = [joined(task, program, drafts, ""), *chunking.in_chunks(task, program, facts, chip)]
+    other = with_later_epilogues(task, program, chip)
+    others = [] if other is None else [*chunking.in_chunks(task, other, facts, chip)]
+    if len(found) + len(others) == 1:
+        return found[0]
+    costs = {item: _program_us(task, item, chip) for item in found}
+    costs |= {item: _program_us(task, item, chip) / _OTHER_CUT for item in others}
+    return min(costs, key=costs.__getitem__)
 
 
 def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:

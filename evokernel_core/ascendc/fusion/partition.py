@@ -7,7 +7,7 @@ under it. Only where no family can do that, a view gets a kernel of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 
 from attrs import define, evolve, field, frozen
 
@@ -55,6 +55,15 @@ def pieces(task: KernelTask, groups: Iterable[Group]) -> tuple[Piece, ...]:
     known = list(groups)
     cutter = _Cutter(task, lambda _: None, groups=known)
     return tuple(cutter.piece(group) for group in known)
+
+
+def in_order(task: KernelTask, groups: Iterable[Group]) -> tuple[Group, ...]:
+    """Groups, each behind those that it reads. Raises PlanError where some read each other."""
+    known = list(groups)
+    try:
+        return _Cutter(task, lambda _: None, groups=known).ordered(known)
+    except CycleError as error:
+        raise PlanError("Kernels would read each other's results.") from error
 
 
 def base_of(graph: Graph, ref: ValueRef, held: frozenset[str]) -> ValueRef:

@@ -127,6 +127,11 @@ def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -
     return frozenset(unfit)
 
 
+def has_schedules(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> bool:
+    """Whether there is a kernel for each group. Raises PlanError where a family covers none of them."""
+    return not _without_schedule(task, groups, chip)
+
+
 def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program:
     """The program of given groups. Raises PlanError where it cannot be laid out, StrategyError where one
     reads what none makes."""

@@ -36,6 +36,8 @@ from evokernel_core.ascendc.rewrites import (
 from evokernel_core.ascendc.rewrites.depthwise import trimmed_depthwise
 from evokernel_core.ascendc.rewrites.dimensions import checked_calls
 from evokernel_core.ascendc.rewrites.framing import framed_beside
+from evokernel_core.ascendc.rewrites.images_apart import images_apart
+from evokernel_core.ascendc.rewrites.linear_reductions import linear_reductions
 from evokernel_core.ascendc.rewrites.lstm_cells import recognise_lstm_cells
 from evokernel_core.ascendc.rewrites.recurrent import LayersTogether
 from evokernel_core.ascendc.rewrites.recurrent_cells import recognise_cells
@@ -58,6 +60,8 @@ PASSES: tuple[Pass, ...] = (
     recognise_scans,
     attention.recognise_attention,
     bags.recognise_bags,
+    images_apart,
+    linear_reductions,
     related_variances,
     trimmed_depthwise,
     split_reductions,
