@@ -103,12 +103,37 @@ def _transpose() -> KernelTask:
     )
 
 
+def _argmax(dim: int) -> KernelTask:
+    graph = GraphBuilder()
+    x = graph.input("x", ("a", "b", "c"))
+    shape = tuple(name for position, name in enumerate("abc") if position != dim)
+    made = graph.call("argmax.default", x, dim, False, shape=shape, dtype="int64")
+    return graph.task(made, symbols={"a": 30, "b": 70, "c": 299})
+
+
+def _choices() -> KernelTask:
+    graph = GraphBuilder()
+    shape = ("a", "b")
+    x, y = graph.input("x", shape), graph.input("y", shape)
+    both = graph.call(
+        "logical_and.default",
+        graph.call("gt.Scalar", x, 0.5, shape=shape, dtype="bool"),
+        graph.call("lt.Tensor", x, y, shape=shape, dtype="bool"),
+        shape=shape,
+        dtype="bool",
+    )
+    return graph.task(graph.call("where.self", both, x, y, shape=shape), symbols={"a": 300, "b": 2001})
+
+
 TASKS: dict[str, Callable[[], KernelTask]] = {
     "elements": _relu,
     "rows": _softmax,
     "sums of rows": lambda: _sum(2),
     "sums of columns": lambda: _sum(1),
     "sums of the first dimension": lambda: _sum(0),
+    "largest of rows": lambda: _argmax(2),
+    "largest of columns": lambda: _argmax(1),
+    "comparisons and choices": _choices,
     "layer norm": _layer_norm,
     "pooling": _pool,
     "product": _product,

@@ -106,10 +106,10 @@ void Core::Begin(const CorePlace &place, int active_cores, bool timing_only)
             std::memset(local.blank, 1, local.host_bytes / kGranule);
         } else if (!timing) {
             std::memset(local.data, 0xFF, HostBytes(space));
-            std::memset(local.undefined, 1, HostBytes(space));
+            std::memset(local.undefined, kUndefined, HostBytes(space));
         } else if (Gm().HasKnown()) {
             std::memset(local.data, 0, HostBytes(space));
-            std::memset(local.undefined, 1, HostBytes(space));
+            std::memset(local.undefined, kUndefined, HostBytes(space));
         }
     }
     ub = In(Space::UB).data;
@@ -312,12 +312,33 @@ uint8_t *LocalRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, 
     return Range(tensor, bytes, alignment, write, api, operand, at, SpaceBit(Space::UB));
 }
 
+bool AnyMarked(const uint8_t *shadow, uint64_t bytes)
+{
+    constexpr uint64_t step = 256;  // a run that the compiler makes vectors of, before it looks whether to go on
+    for (uint64_t done = 0; done < bytes; done += step) {
+        const uint64_t end = std::min(done + step, bytes);
+        uint8_t any = 0;
+        for (uint64_t i = done; i < end; ++i) {
+            any |= shadow[i];
+        }
+        if (any != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t MarkedCount(const uint8_t *shadow, uint64_t bytes)
+{
+    return bytes - static_cast<uint64_t>(std::count(shadow, shadow + bytes, uint8_t{0}));
+}
+
 bool AnyUndefined(uint32_t address, uint64_t bytes, Space space)
 {
     if (sampled::active) {
         sampled::Open(space, address, bytes);
     }
-    return std::memchr(TheCore().In(space).undefined + address, 1, bytes) != nullptr;
+    return AnyMarked(TheCore().In(space).undefined + address, bytes);
 }
 
 void MarkDefined(uint32_t address, uint64_t bytes, Space space)
@@ -335,7 +356,7 @@ bool ComputesTo(uint32_t address, uint64_t bytes, bool known)
         return !core.timing;
     }
     if (!known) {
-        std::memset(core.undefined + address, 1, std::min<uint64_t>(bytes, kUbCapacity - address));
+        std::memset(core.undefined + address, kUndefined, std::min<uint64_t>(bytes, kUbCapacity - address));
     }
     return known;
 }
@@ -343,12 +364,11 @@ bool ComputesTo(uint32_t address, uint64_t bytes, bool known)
 void ReportUndefined(const char *api, const LocalRef &tensor, uint64_t bytes, At at)
 {
     const uint8_t *shadow = TheCore().In(SpaceOf(tensor)).undefined + tensor.address;
-    const uint64_t first =
-        static_cast<uint64_t>(static_cast<const uint8_t *>(std::memchr(shadow, 1, bytes)) - shadow);
-    const uint64_t count = static_cast<uint64_t>(std::count(shadow, shadow + bytes, uint8_t{1}));
+    const auto marked = [](uint8_t state) { return state != 0; };
+    const auto first = static_cast<uint64_t>(std::find_if(shadow, shadow + bytes, marked) - shadow);
     ReportError("uninitialised-read", at,
                 "%s reads %llu bytes that hold no value the kernel wrote, the first at element %llu.", api,
-                static_cast<unsigned long long>(count),
+                static_cast<unsigned long long>(MarkedCount(shadow, bytes)),
                 static_cast<unsigned long long>(first / DTypeBytes(tensor.dtype)));
 }
 

@@ -35,8 +35,8 @@ constexpr Space SpaceOf(const LocalRef &tensor)
     return SpaceOf(static_cast<AscendC::TPosition>(tensor.position));
 }
 
-// `data` is null on a core that lacks the memory; `undefined`: 1 where a byte holds nothing that was written. In
-// sampled runs `blank` is 1 for each granule none of whose bytes holds anything, whatever `undefined` says of them.
+// `data` is null on a core that lacks the memory; `undefined`: the bits of each byte that hold nothing that was
+// written, all or none but in masks. In sampled runs `blank` is 1 for each granule none of whose bytes holds anything, whatever `undefined` says of them.
 struct LocalMemory {
     uint8_t *data;
     uint8_t *undefined;
@@ -167,6 +167,9 @@ uint8_t *Range(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool 
 // The same for the unified buffer.
 uint8_t *LocalRange(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
                     const char *operand, At at);
+constexpr uint8_t kUndefined = 0xFF;  // a whole byte of a shadow
+bool AnyMarked(const uint8_t *shadow, uint64_t bytes);
+uint64_t MarkedCount(const uint8_t *shadow, uint64_t bytes);
 bool AnyUndefined(uint32_t address, uint64_t bytes, Space space = Space::UB);
 void MarkDefined(uint32_t address, uint64_t bytes, Space space = Space::UB);
 

@@ -29,7 +29,7 @@ bool Within(const LocalMemory &local, uint64_t address, uint64_t bytes)
 void ClearEdge(LocalMemory &local, uint64_t from, uint64_t to)
 {
     if (from < to && local.blank[from / kGranule] == 0) {
-        std::memset(local.undefined + from, 1, to - from);
+        std::memset(local.undefined + from, kUndefined, to - from);
     }
 }
 
@@ -92,6 +92,16 @@ template <typename Use> bool ForEachRun(const Part &part, Use use)
     return walk(walk, 0, 0);
 }
 
+// Whether any bit of a run of bytes holds a value.
+bool AnyHeld(const uint8_t *undefined, uint64_t bytes)
+{
+    uint8_t all = kUndefined;  // of at most a granule: the compiler makes vectors of it
+    for (uint64_t i = 0; i < bytes; ++i) {
+        all &= undefined[i];
+    }
+    return all != kUndefined;
+}
+
 }  // namespace
 
 bool Empty(Space space, uint64_t address, uint64_t bytes)
@@ -109,7 +119,7 @@ bool Empty(Space space, uint64_t address, uint64_t bytes)
         }
         granule = static_cast<uint64_t>(held - local.blank);
         const uint64_t from = std::max(address, granule * kGranule);
-        if (std::memchr(local.undefined + from, 0, std::min(end, (granule + 1) * kGranule) - from) != nullptr) {
+        if (AnyHeld(local.undefined + from, std::min(end, (granule + 1) * kGranule) - from)) {
             return false;
         }
     }
@@ -146,7 +156,7 @@ void Open(Space space, uint64_t address, uint64_t bytes)
     }
     for (uint64_t granule = address / kGranule; granule <= last; ++granule) {
         if (local.blank[granule] != 0) {
-            std::memset(local.undefined + granule * kGranule, 1, kGranule);
+            std::memset(local.undefined + granule * kGranule, kUndefined, kGranule);
             local.blank[granule] = 0;
         }
     }

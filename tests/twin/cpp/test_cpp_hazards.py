@@ -49,6 +49,23 @@ QUEUE_END = """
     out.FreeTensor(c);
 """
 
+# Of a comparison's 64 lanes the last 24 are of what was never written.
+COMPARED = """
+    TBuf<TPosition::VECCALC> bufC, bufM;
+    pipe.InitBuffer(bufC, 4096);
+    pipe.InitBuffer(bufM, 64);
+    LocalTensor<float> c = bufC.Get<float>();
+    LocalTensor<uint8_t> m = bufM.Get<uint8_t>();
+    Duplicate(c, 0.5f, 40);
+    Compare(m, a, c, CMPMODE::GT, 64);
+    Duplicate(c, 0.5f, 64);
+"""
+MASKS_JOINED = """
+    LocalTensor<uint8_t> joined = m[32];
+    Compare(joined, a, c, CMPMODE::LT, 64);
+    Or(joined.ReinterpretCast<uint16_t>(), joined.ReinterpretCast<uint16_t>(), m.ReinterpretCast<uint16_t>(), 4);
+"""
+
 GOOD_QUEUE = "Adds(c, a, 1.0f, 1024); in.FreeTensor(a);"
 
 # name: (start, faulty line, correct line, end, code)
@@ -102,6 +119,20 @@ CASES = {
         "Duplicate(c, 0.0f, 8);",
         "ReduceSum(b, c, a, 16); Adds(b, a, 0.0f, 1024);",
         "ReduceSum(b, c, a, 8); Adds(b, a, 0.0f, 1024);",
+        END,
+        "uninitialised-read",
+    ),
+    "choosing by a comparison of what holds nothing": (
+        BUFFERS + "Adds(b, a, 0.0f, 1024);" + COMPARED,
+        "Select(b, m, a, c, SELMODE::VSEL_TENSOR_TENSOR_MODE, 41);",
+        "Select(b, m, a, c, SELMODE::VSEL_TENSOR_TENSOR_MODE, 40);",
+        END,
+        "uninitialised-read",
+    ),
+    "choosing by masks of which one holds nothing": (
+        BUFFERS + "Adds(b, a, 0.0f, 1024);" + COMPARED + MASKS_JOINED,
+        "Select(b, joined, a, c, SELMODE::VSEL_TENSOR_TENSOR_MODE, 41);",
+        "Select(b, joined, a, c, SELMODE::VSEL_TENSOR_TENSOR_MODE, 40);",
         END,
         "uninitialised-read",
     ),

@@ -116,7 +116,7 @@ void MarkElements(const LocalRef &tensor, uint64_t first, uint64_t count, bool u
     if (sampled::active) {
         sampled::Open(Space::UB, tensor.address + first * width, count * width);
     }
-    std::memset(TheCore().undefined + tensor.address + first * width, undefined ? 1 : 0, count * width);
+    std::memset(TheCore().undefined + tensor.address + first * width, undefined ? kUndefined : 0, count * width);
 }
 
 float PairSum(std::vector<float> values)
@@ -283,7 +283,7 @@ void Advanced::Spoil(const LocalRef *buffer, uint64_t bytes)
         }
     }
     if (LocalRange(*buffer, bytes, kBlockBytes, true, name_, "sharedTmpBuffer", at_) != nullptr) {
-        std::memset(TheCore().undefined + buffer->address, 1, bytes);
+        std::memset(TheCore().undefined + buffer->address, kUndefined, bytes);
     }
 }
 

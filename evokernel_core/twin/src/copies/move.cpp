@@ -175,7 +175,7 @@ void ForgetUndefined(const Allocation &block, const uint8_t *to, const LocalRef 
         return;
     }
     ReportWarning("uninitialised-store", at, "%s stores %lld of %llu bytes that the kernel never wrote.", api,
-                  static_cast<long long>(std::count(undefined, undefined + bytes, uint8_t{1})),
+                  static_cast<long long>(MarkedCount(undefined, bytes)),
                   static_cast<unsigned long long>(bytes));
     for (uint64_t i = 0; block.written != nullptr && i < bytes; ++i) {
         uint8_t &written = block.written[to - block.base + i];
@@ -260,8 +260,8 @@ void PadBlock(const LocalRef &dst, uint32_t start, uint32_t left, uint32_t lengt
         std::memset(core.undefined + start, 0, left);
         std::memset(core.undefined + tail, 0, end - tail);
     } else {
-        std::memset(core.undefined + start, 1, left);
-        std::memset(core.undefined + tail, 1, end - tail);
+        std::memset(core.undefined + start, kUndefined, left);
+        std::memset(core.undefined + tail, kUndefined, end - tail);
     }
 }
 

@@ -136,7 +136,7 @@ bool ReadParameters(Plan &plan, At at)
         return false;
     }
     cells.Touched(0, bytes, false);
-    if (std::memchr(cells.undefined, 1, bytes) != nullptr) {
+    if (AnyMarked(cells.undefined, bytes)) {
         ReportUndefined(call.name, place, bytes, at);
     }
     plan.parameters.resize(call.n);
@@ -191,7 +191,7 @@ public:
             const uint64_t offset = matrix + (column + done) / kLanes * plan_.call.src_stride + row * kL0cRowBytes + lane * 4;
             std::memcpy(values_.data() + done, source_.data + offset, count * 4);
             for (uint32_t i = 0; i < count; ++i) {
-                shadow_[done + i] = std::memchr(source_.undefined + offset + i * 4, 1, 4) != nullptr ? 1 : 0;
+                shadow_[done + i] = AnyMarked(source_.undefined + offset + i * 4, 4) ? kUndefined : 0;
                 any_undefined_ = any_undefined_ || shadow_[done + i] != 0;
             }
             done += count;

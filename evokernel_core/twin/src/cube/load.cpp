@@ -236,7 +236,7 @@ void LoadSparse(const LocalRef &dst, const LocalRef &src, const LocalRef &index,
     from.Touched(skip, bytes, false);
     indices.Touched(skip / 4, bytes / 4, false);
     to.Touched(0, bytes, true);
-    if (std::memchr(indices.undefined + skip / 4, 1, bytes / 4) != nullptr) {
+    if (AnyMarked(indices.undefined + skip / 4, bytes / 4)) {
         LocalRef part = index;
         part.address += params.startIndex * index_bytes;
         ReportUndefined(api, part, bytes / 4, at);

@@ -70,7 +70,7 @@ public:
     // Gathers rows from `row` on and columns from `column` on; what lies outside the matrix stays undefined.
     void Gather(uint32_t row, uint32_t rows, uint32_t column, uint32_t columns, Piece *piece)
     {
-        std::memset(piece->undefined, 1, kFractalBytes);
+        std::memset(piece->undefined, kUndefined, kFractalBytes);
         std::memset(piece->data, 0xFF, kFractalBytes);
         for (uint32_t r = 0; r < rows && row + r < matrix_.Rows(); ++r) {
             GatherRow(row + r, column, columns, piece->data + r * kC0Bytes, piece->undefined + r * kC0Bytes);

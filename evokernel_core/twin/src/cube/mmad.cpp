@@ -106,7 +106,7 @@ void Widen(DType dtype, const uint8_t *from, uint32_t n, float *to)
 
 bool RowUndefined(const uint8_t *shadow, uint32_t elements, DType dtype)
 {
-    return std::memchr(shadow, 1, (elements * BitsOf(dtype) + 7) / 8) != nullptr;
+    return AnyMarked(shadow, (elements * BitsOf(dtype) + 7) / 8);
 }
 
 // Unpacks A to dense rows. Rows of which any used element is undefined are marked.
@@ -191,7 +191,7 @@ void SpreadUndefined(const Cells &c, const Product &plan, const std::vector<uint
         uint8_t *panel = c.undefined + uint64_t{column / kTile} * plan.rows * kTile * 4 + column % kTile * 4;
         for (uint32_t row = 0; row < plan.rows; ++row) {
             if ((rows[row] | columns[column]) != 0) {
-                std::memset(panel + row * kTile * 4, 1, 4);
+                std::memset(panel + row * kTile * 4, kUndefined, 4);
             }
         }
     }

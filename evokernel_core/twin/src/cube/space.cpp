@@ -37,7 +37,7 @@ void ShadowFromGlobal(const Allocation &block, const uint8_t *from, uint8_t *sha
     }
     const uint8_t *written = block.written + (from - block.base);
     for (uint64_t i = 0; i < bytes; ++i) {
-        shadow[i] = static_cast<uint8_t>(written[i] == 0);
+        shadow[i] = written[i] == 0 ? kUndefined : 0;
     }
 }
 

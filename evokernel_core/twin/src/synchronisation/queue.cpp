@@ -197,7 +197,7 @@ LocalRef Queue::Alloc(At at)
         if (sampled::active) {
             sampled::Clear(SpaceOf(Home(source_, target_)), buffer.address, buffer.bytes);
         } else {
-            std::memset(local.undefined + buffer.address, 1, buffer.bytes);
+            std::memset(local.undefined + buffer.address, kUndefined, buffer.bytes);
         }
     }
     return ref;

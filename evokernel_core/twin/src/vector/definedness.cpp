@@ -53,15 +53,14 @@ template <typename T> void AddStates(const uint8_t *shadow, uint64_t n, uint8_t 
     for (uint64_t i = 0; i < n; ++i) {
         T bytes;
         std::memcpy(&bytes, shadow + i * sizeof(T), sizeof(T));
-        states[i] = static_cast<uint8_t>(states[i] | (bytes != 0 ? 1 : 0));
+        states[i] = bytes != 0 ? kUndefined : states[i];
     }
 }
 
 template <typename T> void PutStates(const uint8_t *states, uint64_t n, uint8_t *shadow)
 {
-    constexpr T ones = static_cast<T>(0x0101010101010101ULL);
     for (uint64_t i = 0; i < n; ++i) {
-        const T bytes = static_cast<T>(states[i] * ones);
+        const T bytes = states[i] != 0 ? static_cast<T>(~T{0}) : T{0};
         std::memcpy(shadow + i * sizeof(T), &bytes, sizeof(T));
     }
 }
@@ -90,9 +89,24 @@ void PropagateDense(const Operand &dst, const Operand *const *sources, int count
     }
 }
 
+// A result's bit is undefined where that bit of a source is, as in masks that are combined.
+void PropagateBits(const Operand &dst, const Operand *const *sources, int count, const Walk &walk)
+{
+    static std::vector<uint8_t> states;
+    states.assign(walk.elements * dst.width, 0);
+    uint8_t *shadow = TheCore().undefined;
+    for (int i = 0; i < count; ++i) {
+        const uint8_t *from = shadow + sources[i]->ref.address;
+        for (size_t byte = 0; byte < states.size(); ++byte) {
+            states[byte] |= from[byte];
+        }
+    }
+    std::memcpy(shadow + dst.ref.address, states.data(), states.size());
+}
+
 }  // namespace
 
-void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk)
+void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk, bool bitwise)
 {
     Core &core = TheCore();
     const auto all_defined = [&](const Operand *source) { return AllDefined(*source, walk); };
@@ -106,14 +120,14 @@ void Propagate(const Operand &dst, const Operand *const *sources, int count, con
         return source->Dense(walk.lanes) && source->ref.dtype != DType::S4;
     };
     if (dense && dst.ref.dtype != DType::S4 && std::all_of(sources, sources + count, runs_on)) {
-        return PropagateDense(dst, sources, count, walk);
+        return (bitwise ? PropagateBits : PropagateDense)(dst, sources, count, walk);
     }
     for (uint32_t r = 0; r < walk.repeats; ++r) {
         uint8_t states[kMaxLanes];
         const uint32_t last = walk.LastLane(r);
         for (uint32_t lane = 0; lane < last; ++lane) {
-            states[lane] = static_cast<uint8_t>(!defined && walk.Active(r, lane) &&
-                                                LaneUndefined(sources, count, r, lane));
+            const bool undefined = !defined && walk.Active(r, lane) && LaneUndefined(sources, count, r, lane);
+            states[lane] = undefined ? kUndefined : 0;
         }
         for (uint32_t lane = 0; lane < last; ++lane) {
             if (walk.Active(r, lane)) {

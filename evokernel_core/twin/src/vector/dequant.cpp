@@ -79,7 +79,7 @@ void StoreByte(const ByteCast &cast, const DequantLane *lanes, uint32_t half, ui
                                          AscendC::RoundMode::CAST_RINT);
     core.ub[to] = how.is_signed ? static_cast<uint8_t>(SaturateSigned(scaled, 8))
                                 : static_cast<uint8_t>(SaturateUnsigned(scaled, 8));
-    core.undefined[to] = static_cast<uint8_t>(AnyUndefined(from, 2));
+    core.undefined[to] = AnyUndefined(from, 2) ? kUndefined : 0;
 }
 
 void ToBytes(const LocalRef &dst, const LocalRef &src, const Dequant &how, const Form &form, At at)

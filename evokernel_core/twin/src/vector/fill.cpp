@@ -190,7 +190,7 @@ void Brcb(const LocalRef &dst, const LocalRef &src, int64_t repeats, uint16_t ds
             uint64_t pattern = 0;
             std::memcpy(&pattern, core.ub + from, width);
             FillRun(core.ub + start, pattern, width, kBlockBytes / width);
-            std::memset(core.undefined + start, AnyUndefined(from, width) ? 1 : 0, kBlockBytes);
+            std::memset(core.undefined + start, AnyUndefined(from, width) ? kUndefined : 0, kBlockBytes);
         }
     }
 }

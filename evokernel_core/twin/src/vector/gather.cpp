@@ -182,6 +182,13 @@ bool SourceEmpty(const LocalRef &src)
            sampled::Empty(Space::UB, src.address, src.limit - src.address);
 }
 
+// Whether an element lies inside of a tensor of which another one was checked.
+bool Inside(const LocalRef &element, uint32_t width)
+{
+    const uint64_t end = uint64_t{element.address} + width;
+    return element.address % width == 0 && end <= element.limit && end <= TheCore().In(Space::UB).capacity;
+}
+
 }  // namespace
 
 void Gather(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, uint32_t base, const Form &form, At at)
@@ -207,13 +214,19 @@ void Gather(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, u
         LocalRange(offsets, count * 4, 32, false, "Gather", "srcOffset", at) == nullptr) {
         return;
     }
+    const bool known = !AnyUndefined(offsets.address, count * 4);
+    if (sampled::active && src.limit > src.address) {
+        sampled::Open(Space::UB, src.address, src.limit - src.address);
+    }
+    bool checked = false;
     for (uint32_t r = 0; r < walk.repeats; ++r) {
-        for (uint32_t lane = 0; lane < walk.LastLane(r); ++lane) {
-            if (!walk.Active(r, lane)) {
+        const uint32_t last = walk.LastLane(r);
+        for (uint32_t lane = 0; lane < last; ++lane) {
+            if (!walk.full && !walk.Active(r, lane)) {
                 continue;
             }
             const uint32_t entry = offsets.address + (r * walk.lanes + lane) * 4;
-            if (AnyUndefined(entry, 4)) {
+            if (!known && AnyUndefined(entry, 4)) {
                 LocalRef part = offsets;
                 part.address = entry;
                 ReportUndefined("Gather", part, 4, at);
@@ -223,9 +236,12 @@ void Gather(const LocalRef &dst, const LocalRef &src, const LocalRef &offsets, u
             std::memcpy(&offset, core.ub + entry, 4);
             LocalRef element = src;
             element.address = src.address + base + offset;
-            if (LocalRange(element, width, width, false, "Gather", "src", at) == nullptr) {
+            if (checked && Inside(element, width)) {
+                Touch(Space::UB, element.address, width, false);
+            } else if (LocalRange(element, width, width, false, "Gather", "src", at) == nullptr) {
                 return;
             }
+            checked = true;
             const uint32_t place = to.Address(r, lane);
             std::memcpy(core.ub + place, core.ub + element.address, width);
             std::memcpy(core.undefined + place, core.undefined + element.address, width);

@@ -68,7 +68,7 @@ void PutFloat(uint32_t address, float value, uint32_t width)
 
 void SetState(uint32_t address, uint32_t bytes, bool undefined)
 {
-    std::memset(TheCore().undefined + address, undefined ? 1 : 0, bytes);
+    std::memset(TheCore().undefined + address, undefined ? kUndefined : 0, bytes);
 }
 
 bool RangeUndefined(const Operand &src, const Walk &walk, uint32_t repeat, uint32_t first, uint32_t end)
@@ -465,7 +465,7 @@ void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalR
     }
     const Extreme result = ReduceEverything(op, from, walk, counted);
     if (wanted > 0 && tmp.address != src.address) {
-        std::memset(core.undefined + tmp.address, 1, wanted * width);  // what stays in it is not documented
+        std::memset(core.undefined + tmp.address, kUndefined, wanted * width);  // what stays in it is not documented
     }
     PutFloat(dst.address, result.value, width);
     if (index) {

@@ -13,40 +13,57 @@ namespace {
 using AscendC::CMPMODE;
 using AscendC::SELMODE;
 
-template <typename T> bool Holds(T a, T b, CMPMODE mode)
+// The lanes of a tile as doubles: exact for every type that Compare takes.
+void LaneValues(DType type, const uint8_t *tile, uint32_t n, double *values)
 {
-    switch (mode) {
-        case CMPMODE::LT:
-            return a < b;
-        case CMPMODE::GT:
-            return a > b;
-        case CMPMODE::EQ:
-            return a == b;
-        case CMPMODE::LE:
-            return a <= b;
-        case CMPMODE::GE:
-            return a >= b;
-        default:
-            return a != b;
+    const auto convert = [&](auto zero, auto value_of) {
+        using T = decltype(zero);
+        for (uint32_t lane = 0; lane < n; ++lane) {
+            T item;
+            std::memcpy(&item, tile + lane * sizeof(T), sizeof(T));
+            values[lane] = value_of(item);
+        }
+    };
+    switch (type) {
+        case DType::F16: return convert(uint16_t{0}, [](uint16_t bits) { return double{HalfValue(bits)}; });
+        case DType::F32: return convert(0.0F, [](float value) { return double{value}; });
+        default: return convert(int32_t{0}, [](int32_t value) { return double{1} * value; });
     }
 }
 
-// One lane of a tile as a double: exact for every type that Compare takes.
-double LaneValue(DType type, const uint8_t *tile, uint32_t lane)
+template <typename Holds> void PutBits(const double *a, const double *b, uint32_t n, uint8_t *bits, Holds holds)
 {
-    if (type == DType::F16) {
-        uint16_t bits;
-        std::memcpy(&bits, tile + lane * 2, 2);
-        return HalfValue(bits);
+    for (uint32_t lane = 0; lane < n; ++lane) {
+        bits[lane / 8] = static_cast<uint8_t>(bits[lane / 8] | (holds(a[lane], b[lane]) ? 1 : 0) << lane % 8);
     }
-    if (type == DType::F32) {
-        float value;
-        std::memcpy(&value, tile + lane * 4, 4);
-        return value;
+}
+
+void CompareLanes(const double *left, const double *right, uint32_t n, CMPMODE mode, uint8_t *bits)
+{
+    switch (mode) {
+        case CMPMODE::LT: return PutBits(left, right, n, bits, [](double a, double b) { return a < b; });
+        case CMPMODE::GT: return PutBits(left, right, n, bits, [](double a, double b) { return a > b; });
+        case CMPMODE::EQ: return PutBits(left, right, n, bits, [](double a, double b) { return a == b; });
+        case CMPMODE::LE: return PutBits(left, right, n, bits, [](double a, double b) { return a <= b; });
+        case CMPMODE::GE: return PutBits(left, right, n, bits, [](double a, double b) { return a >= b; });
+        default: return PutBits(left, right, n, bits, [](double a, double b) { return a != b; });
     }
-    int32_t value;
-    std::memcpy(&value, tile + lane * 4, 4);
-    return value;
+}
+
+// How much of a repeat's lanes holds values.
+enum class Held { All, Some, None };
+
+Held HeldIn(const Operand &operand, const Walk &walk, uint32_t r)
+{
+    if (!operand.Dense(walk.lanes)) {
+        return Held::Some;
+    }
+    const uint32_t address = operand.ref.address + r * operand.repeat;
+    const uint64_t bytes = uint64_t{walk.LastLane(r)} * operand.width;
+    if (sampled::active && sampled::Empty(Space::UB, address, bytes)) {
+        return Held::None;
+    }
+    return AnyUndefined(address, bytes) ? Held::Some : Held::All;
 }
 
 bool CheckCompare(Api api, const CallTypes &types, CMPMODE mode, At at)
@@ -91,25 +108,37 @@ bool LaneDefined(const ComparePlan &plan, uint32_t r, uint32_t lane)
            (plan.src1 == nullptr || !AnyUndefined(plan.src1->Address(r, lane), plan.src1->width));
 }
 
-// The bits of one repeat; returns whether all compared lanes were defined.
-bool CompareRepeat(const ComparePlan &plan, uint32_t r, uint8_t *bits, bool defined)
+// Which bits of a repeat are undefined, since a lane that they compare is.
+void CompareShadow(const ComparePlan &plan, uint32_t r, uint8_t *shadow)
 {
-    alignas(64) uint8_t left[kRepeatBytes];
-    alignas(64) uint8_t right[kRepeatBytes];
-    LoadTile(plan.src0, plan.walk, r, left);
-    if (plan.src1 != nullptr) {
-        LoadTile(*plan.src1, plan.walk, r, right);
+    const Held left = HeldIn(plan.src0, plan.walk, r);
+    const Held right = plan.src1 != nullptr ? HeldIn(*plan.src1, plan.walk, r) : Held::All;
+    std::memset(shadow, left == Held::None || right == Held::None ? kUndefined : 0, plan.walk.lanes / 8);
+    if (left == Held::None || right == Held::None || (left == Held::All && right == Held::All)) {
+        return;
     }
-    const DType type = plan.src0.ref.dtype;
-    bool clean = true;
-    std::memset(bits, 0, plan.walk.lanes / 8);
     for (uint32_t lane = 0; lane < plan.walk.LastLane(r); ++lane) {
-        const double a = LaneValue(type, left, lane);
-        const double b = plan.src1 != nullptr ? LaneValue(type, right, lane) : plan.scalar;
-        bits[lane / 8] = static_cast<uint8_t>(bits[lane / 8] | (Holds(a, b, plan.mode) ? 1 : 0) << lane % 8);
-        clean = clean && (defined || LaneDefined(plan, r, lane));
+        shadow[lane / 8] = static_cast<uint8_t>(shadow[lane / 8] | (LaneDefined(plan, r, lane) ? 0 : 1) << lane % 8);
     }
-    return clean;
+}
+
+void CompareRepeat(const ComparePlan &plan, uint32_t r, uint8_t *bits)
+{
+    alignas(64) uint8_t tile[kRepeatBytes];
+    double left[kMaxLanes];
+    double right[kMaxLanes];
+    const DType type = plan.src0.ref.dtype;
+    const uint32_t last = plan.walk.LastLane(r);
+    LoadTile(plan.src0, plan.walk, r, tile);
+    LaneValues(type, tile, last, left);
+    if (plan.src1 != nullptr) {
+        LoadTile(*plan.src1, plan.walk, r, tile);
+        LaneValues(type, tile, last, right);
+    } else {
+        std::fill_n(right, last, plan.scalar);
+    }
+    std::memset(bits, 0, plan.walk.lanes / 8);
+    CompareLanes(left, right, last, plan.mode, bits);
 }
 
 // What has to be known of an operand in timing mode: of the last repeat one lane, since whole repeats are compared
@@ -149,11 +178,15 @@ void RunCompare(const ComparePlan &plan, const LocalRef &dst, At at)
         AllDefined(plan.src0, plan.walk) && (plan.src1 == nullptr || AllDefined(*plan.src1, plan.walk));
     for (uint32_t r = 0; r < plan.walk.repeats; ++r) {
         uint8_t bits[kMaxLanes / 8];
-        const bool clean = CompareRepeat(plan, r, bits, defined);
+        uint8_t shadow[kMaxLanes / 8] = {};
+        if (!defined && !core.timing) {
+            CompareShadow(plan, r, shadow);
+        }
+        CompareRepeat(plan, r, bits);
         const uint32_t place = dst.address + r * bytes;
         const uint32_t used = static_cast<uint32_t>(std::min<uint64_t>(bytes, extent - uint64_t{r} * bytes));
         std::memcpy(core.ub + place, bits, used);
-        std::memset(core.undefined + place, clean || core.timing ? 0 : 1, used);
+        std::memcpy(core.undefined + place, shadow, used);
     }
 }
 
@@ -214,7 +247,7 @@ void CompareToRegister(const LocalRef &src0, const LocalRef &src1, CMPMODE mode,
         return;
     }
     uint8_t bits[kMaxLanes / 8] = {};
-    CompareRepeat(plan, 0, bits, true);
+    CompareRepeat(plan, 0, bits);
     std::memcpy(core.compare_mask, bits, sizeof(core.compare_mask));
 }
 
@@ -267,30 +300,76 @@ void CheckReserved(SELMODE mode, At at)
     }
 }
 
+// A repeat whose lanes are all chosen of what holds values, and lie side by side.
+template <typename T>
+void SelectLanes(const uint8_t *mask, const uint8_t *left, const uint8_t *right, uint32_t n, uint8_t *to)
+{
+    for (uint32_t lane = 0; lane < n; ++lane) {
+        T a;
+        T b;
+        std::memcpy(&a, left + lane * sizeof(T), sizeof(T));
+        std::memcpy(&b, right + lane * sizeof(T), sizeof(T));
+        const T chosen = (mask[lane / 8] >> lane % 8 & 1) != 0 ? a : b;
+        std::memcpy(to + lane * sizeof(T), &chosen, sizeof(T));
+    }
+}
+
+// Whether a repeat was dealt with as a whole: since all of it holds values, or nothing of what is chosen does.
+bool SelectWhole(const SelectPlan &plan, uint32_t r, uint32_t mask, const uint8_t *left, const uint8_t *right)
+{
+    if (!plan.walk.full || !plan.dst.Dense(plan.walk.lanes)) {
+        return false;
+    }
+    const uint32_t last = plan.walk.LastLane(r);
+    const uint32_t place = plan.dst.Address(r, 0);
+    const Held first = HeldIn(plan.src0, plan.walk, r);
+    const Held second = plan.src1 != nullptr ? HeldIn(*plan.src1, plan.walk, r) : Held::All;
+    if (sampled::active &&
+        ((first == Held::None && second == Held::None) || sampled::Empty(Space::UB, mask, (last + 7) / 8))) {
+        sampled::Clear(Space::UB, place, uint64_t{last} * plan.dst.width);
+        return true;
+    }
+    if (first != Held::All || second != Held::All || AnyUndefined(mask, (last + 7) / 8)) {
+        return false;
+    }
+    uint8_t bits[kMaxLanes / 8];
+    uint8_t *ub = TheCore().ub;
+    std::memcpy(bits, ub + mask, (last + 7) / 8);
+    (plan.dst.width == 2 ? SelectLanes<uint16_t> : SelectLanes<uint32_t>)(bits, left, right, last, ub + place);
+    MarkDefined(place, uint64_t{last} * plan.dst.width);
+    return true;
+}
+
 void SelectRepeat(const SelectPlan &plan, uint32_t r)
 {
     Core &core = TheCore();
     alignas(64) uint8_t left[kRepeatBytes];
     alignas(64) uint8_t right[kRepeatBytes];
     LoadTile(plan.src0, plan.walk, r, left);
+    const uint32_t width = plan.dst.width;
     if (plan.src1 != nullptr) {
         LoadTile(*plan.src1, plan.walk, r, right);
+    } else {
+        for (uint32_t lane = 0; lane < plan.walk.lanes; ++lane) {
+            std::memcpy(right + lane * width, &plan.scalar, width);
+        }
     }
-    const uint32_t width = plan.dst.width;
     const uint32_t bits = plan.mask.address + (plan.reuse_mask ? 0 : r * plan.walk.lanes / 8);
+    if (!core.timing && SelectWhole(plan, r, bits, left, right)) {
+        return;
+    }
     for (uint32_t lane = 0; lane < plan.walk.LastLane(r); ++lane) {
         if (!plan.walk.Active(r, lane)) {
             continue;
         }
         const uint32_t byte = bits + lane / 8;
         const bool first = (core.ub[byte] >> lane % 8 & 1) != 0;
-        const uint8_t *from = first ? left + lane * width : right + lane * width;
         const Operand *chosen = first ? &plan.src0 : plan.src1;
-        const bool undefined =
-            core.undefined[byte] != 0 || (chosen != nullptr && AnyUndefined(chosen->Address(r, lane), width));
+        const bool undefined = (core.undefined[byte] >> lane % 8 & 1) != 0 ||
+                               (chosen != nullptr && AnyUndefined(chosen->Address(r, lane), width));
         const uint32_t place = plan.dst.Address(r, lane);
-        std::memcpy(core.ub + place, chosen != nullptr ? from : reinterpret_cast<const uint8_t *>(&plan.scalar), width);
-        std::memset(core.undefined + place, undefined ? 1 : 0, width);
+        std::memcpy(core.ub + place, (first ? left : right) + lane * width, width);
+        std::memset(core.undefined + place, undefined ? kUndefined : 0, width);
     }
 }
 

@@ -144,7 +144,7 @@ void Vector(const VecCall &call, const Form &form, At at)
         return;
     }
     // Definedness first: in-place instructions must see their sources' old state.
-    Propagate(plan.dst, read, read_count, plan.walk);
+    Propagate(plan.dst, read, read_count, plan.walk, call.op == Api::And || call.op == Api::Or || call.op == Api::Not);
     if (IsDense(plan)) {
         RunDense(call, plan, at);
     } else {

@@ -73,8 +73,8 @@ bool EmptyOperand(const Operand &operand, const Walk &walk);
 void ClearOperand(const Operand &operand, const Walk &walk);
 bool LeavesEmpty(const Operand &dst, const Operand *const *sources, int count, const Walk &walk);
 
-// Definedness: dst lanes become undefined where any source lane is.
-void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk);
+// Definedness: dst lanes become undefined where any source lane is; bits of lanes side by side, where it is bitwise.
+void Propagate(const Operand &dst, const Operand *const *sources, int count, const Walk &walk, bool bitwise = false);
 
 // Cycles of the instruction without its start-up: repeats x cycles of one repeat, with the conflicts
 // between the banks of the unified buffer.
