@@ -152,9 +152,10 @@ def prepare() -> Twin:
 
 
 def _twin_folder(compiler: Compiler) -> Path:
-    """The cache's own folder, or one that several homes share where EVOKERNEL_TWIN_DIR names it."""
+    """The cache's own folder, or one that several homes share where EVOKERNEL_TWIN_DIR names it. Without
+    links in its path, for the audit knows the interface by the headers' one true place."""
     shared = os.environ.get("EVOKERNEL_TWIN_DIR")
-    return (Path(shared) if shared else cache_dir() / "twin") / _content_hash(compiler)
+    return ((Path(shared) if shared else cache_dir() / "twin") / _content_hash(compiler)).resolve()
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from attrs import evolve
@@ -10,6 +12,7 @@ from attrs import evolve
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.build import prepare
 from evokernel_core.verifier.gates.audit import audit
 from evokernel_core.verifier.gates.audit.text import MAX_FILE
 
@@ -178,3 +181,15 @@ def test_a_huge_file_is_refused(task_of: Tasks, source_of: Sources) -> None:
     source = source_of("add")
     result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp + "\n" * MAX_FILE))
     assert result.code == "audit-size"
+
+
+def test_a_cache_behind_a_link(
+    task_of: Tasks, source_of: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the audit knows of the interface goes by where headers lie, however that place is reached."""
+    twin = prepare()
+    place = tmp_path / "true"
+    shutil.copytree(twin.folder, place / twin.folder.name, ignore=shutil.ignore_patterns("front-end-*"))
+    (tmp_path / "link").symlink_to(place)
+    monkeypatch.setenv("EVOKERNEL_TWIN_DIR", str(tmp_path / "link"))
+    assert audit(task_of("add"), source_of("add")).status is GateStatus.PASSED

@@ -72,7 +72,7 @@ def front_end_of(twin: Twin) -> FrontEnd:
 def _front_end(twin: Twin, library: Path) -> FrontEnd:
     parts = (PARSER_SOURCE, Path(__file__), Path(__file__).with_name("interface.py"))
     own = hashlib.sha256(b"".join(path.read_bytes() for path in parts))
-    own.update(f"{library} {metadata.version('libclang')}".encode())
+    own.update(f"{library} {metadata.version('libclang')} {twin.folder}".encode())
     folder = twin.folder / f"front-end-{own.hexdigest()[:16]}"
     if not (folder / "interface.json").exists():
         with (twin.folder / "front-end.lock").open("w") as lock:
