@@ -214,7 +214,7 @@ void CompareToRegister(const LocalRef &src0, const LocalRef &src1, CMPMODE mode,
         return;
     }
     uint8_t bits[kMaxLanes / 8] = {};
-    CompareRepeat(plan, 0, bits, true);
+    core.compare_known = CompareRepeat(plan, 0, bits, !sampled::active);
     std::memcpy(core.compare_mask, bits, sizeof(core.compare_mask));
 }
 
@@ -224,6 +224,7 @@ void SetCompareMask(const LocalRef &src, At at)
     RunVector("SetCmpMask", 1, at);
     const uint8_t *from = core.timing ? nullptr : LocalRange(src, 16, 16, false, "SetCmpMask", "src", at);
     if (from != nullptr) {
+        core.compare_known = !sampled::active || !AnyUndefined(src.address, sizeof(core.compare_mask));
         std::memcpy(core.compare_mask, from, sizeof(core.compare_mask));
     }
 }
@@ -236,6 +237,9 @@ void GetCompareMask(const LocalRef &dst, At at)
     if (to != nullptr) {
         std::memcpy(to, core.compare_mask, sizeof(core.compare_mask));
         MarkDefined(dst.address, sizeof(core.compare_mask));
+        if (!core.compare_known) {
+            sampled::Clear(Space::UB, dst.address, sizeof(core.compare_mask));
+        }
     }
 }
 
