@@ -54,8 +54,6 @@ WIDE = ("wide", "wide", "scales", "large")
 MIXED = "mixed"
 """What every verification has: values of all magnitudes, so that no draw leaves one of them out."""
 SHAPED = ("structured", "structured", "sorted", "rows")
-PLAIN = ("normal", "signs")
-"""Random values for a case that is otherwise shaped: those alone are held to the size of small outputs."""
 
 
 @frozen
@@ -147,11 +145,6 @@ def _shaped(task: KernelTask) -> tuple[str, ...]:
     return (SPECIAL,) if moves else SHAPED
 
 
-def _some_shape(task: KernelTask, numbers: Random) -> str:
-    shaped = _shaped(task)
-    return numbers.choice((*shaped, *PLAIN) if shaped is SHAPED else shaped)
-
-
 def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[CasePlan]:
     seen: set[tuple[tuple[tuple[str, int], ...], str]] = set()
     for sizes, distribution in _bindings(task, numbers, whole=whole):
@@ -179,14 +172,14 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
     yield _bounded(task, shrink(task, odd, MODEST)), numbers.choice(WIDE)
     long = max(symbols, key=lambda symbol: symbol.size * numbers.choice((1, 1, 8))).name
     one_long = {s.name: odd[s.name] if s.name == long else _short(s, numbers) for s in symbols}
-    yield _bounded(task, shrink(task, one_long, MODEST)), _some_shape(task, numbers)
+    yield _bounded(task, shrink(task, one_long, MODEST)), numbers.choice(_shaped(task))
     yield _beyond(task, numbers), MIXED
     total = total_bytes(task, task.sizes)
     for special in distributions_for(task.graph):
         if total <= SPECIAL_LIMIT and numbers.randrange(2 if total <= LIGHT else RARELY) == 0:
             yield _bounded(task, task.sizes), special
         else:
-            yield _bounded(task, shrink(task, numbers.choice((small, odd)), MODEST)), special
+            yield _bounded(task, shrink(task, numbers.choice((uneven, odd)), MODEST // 2)), special
     if total <= LIGHT:
         yield _bounded(task, task.sizes), MIXED
     how = "normal" if total <= LIGHT else numbers.choice(("normal", MIXED))

@@ -25,7 +25,7 @@ LEAST_COUNTED = 2**20
 """Bytes of outputs from which stores are counted: smaller ones may be written by the scalar unit."""
 STEADY = 0.85
 """The least share of the work for each element that may be left at full size of what was counted where
-results were compared. Of 26 kernels with other tiles at other sizes the least had 0.94."""
+results were compared. Of 17 kernels with other tiles at other sizes the least had 0.94."""
 STEADY_PRODUCTS = 0.6
 """The same for products, whose last tile of an odd size is mostly empty (of 256 rows of a product of 4096,
 0.69 were left)."""
