@@ -53,6 +53,8 @@ MILD = ("normal", "uniform", "ties", "signs")
 WIDE = ("wide", "wide", "scales", "large")
 MIXED = "mixed"
 """What every verification has: values of all magnitudes, so that no draw leaves one of them out."""
+OFTEN_NORMAL = ("normal", "normal", "normal", MIXED)
+"""The same where inputs are large: values of all magnitudes take longer, to draw and in wider types."""
 SHAPED = ("structured", "structured", "sorted", "rows")
 
 
@@ -182,10 +184,10 @@ def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tup
             yield _bounded(task, shrink(task, numbers.choice((uneven, odd)), MODEST // 2)), special
     if total <= LIGHT:
         yield _bounded(task, task.sizes), MIXED
-    how = "normal" if total <= LIGHT else numbers.choice(("normal", MIXED))
+    how = "normal" if total <= LIGHT else numbers.choice(OFTEN_NORMAL)
     yield _bounded(task, task.sizes) if total <= FULL_LIMIT else _largest(task, numbers), how
     if whole:
-        yield task.sizes, numbers.choice(("normal", MIXED))
+        yield task.sizes, numbers.choice(OFTEN_NORMAL)
 
 
 def _one_short(task: KernelTask, sizes: Mapping[str, int], numbers: Random) -> dict[str, int]:
