@@ -288,6 +288,24 @@ def test_outputs_without_the_dimension_are_not_apart() -> None:
     assert independent_symbols(_task(two, {"a": 8, "b": 9})) == ("b",)
 
 
+@pytest.mark.parametrize("shape", [("a", "b", 1), ("b", 1, "a")])
+def test_what_is_expanded_to_as_many_and_summed_is_not_apart(shape: tuple[Any, ...]) -> None:
+    """The sum has each element as often as there are slices, which a part of them does not tell."""
+    whole = tuple("a" if size == 1 else size for size in shape)
+    dim = shape.index(1)
+
+    def summed(graph: GraphBuilder) -> ValueRef:
+        from evokernel_core.domain.graph import SymbolicInt
+
+        x = graph.input("x", shape)
+        sizes = tuple(SymbolicInt(size) for size in whole)
+        spread = graph.call("expand.default", x, sizes, shape=whole)
+        rest = tuple(size for place, size in enumerate(whole) if place != dim)
+        return graph.call("sum.dim_IntList", spread, (dim,), False, shape=rest)
+
+    assert independent_symbols(_task(summed, {"a": 8, "b": 9})) == ("b",)
+
+
 def _large(**sizes: int) -> KernelTask:
     task = make_task("add")
     return evolve(task, symbols=tuple(Symbol(name, size) for name, size in sizes.items()))

@@ -103,6 +103,7 @@ struct Core {
     float deq_scale = 1.0F;
     Registers registers;
     uint64_t compare_mask[2] = {};
+    bool compare_known = true;  // its bits come from values, which in sampled runs not all do
     float last_sum = 0;
     uint64_t block_addresses[8][8] = {};  // VA0 to VA7
     float last_value = 0;

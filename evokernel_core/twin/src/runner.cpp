@@ -16,6 +16,7 @@
 #include "launch.h"
 #include "result.h"
 #include "sampled.h"
+#include "stand_in.h"
 
 namespace evokernel::twin {
 
@@ -241,6 +242,7 @@ public:
         const bool timing = request_.mode == "time";
         TheSession().timing = timing;
         sampled::active = request_.mode == "sample";
+        sampled::ForgetScalars(0);
         race::Wanted() = request_.races && !sampled::active;
         TheSession().trace = !request_.trace.empty();
         TheSession().auto_sync = request_.auto_sync == "on";

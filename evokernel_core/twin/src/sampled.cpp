@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "hazards.h"
+#include "stand_in.h"
 #include "time/schedule.h"
 
 namespace evokernel::twin::sampled {
@@ -15,6 +16,7 @@ bool active = false;
 namespace {
 
 constexpr uint64_t kMostKept = uint64_t{1} << 30;  // bytes of global memory that a run may give values
+constexpr uint64_t kSeedBytes = 64;  // of each piece of an input that the stand-ins depend on
 constexpr uint8_t kHolds = 1;   // of a page: bytes of it may hold a value
 constexpr uint8_t kWanted = 2;  // and are looked at after the run
 
@@ -227,6 +229,7 @@ bool Fill(Allocation &block, const Part &part, const std::string &path, std::str
     std::ifstream file(path, std::ios::binary);
     const bool good = ForEachRun(part, [&](uint64_t offset, uint64_t bytes) {
         file.read(reinterpret_cast<char *>(block.base + offset), static_cast<std::streamsize>(bytes));
+        SeedScalars(block.base + offset, std::min(bytes, kSeedBytes));
         std::memset(block.written + offset, 1, bytes);
         MarkPages(block, offset, bytes, kHolds);
         return static_cast<bool>(file);

@@ -4,6 +4,7 @@
 
 #include "core.h"
 #include "sampled.h"
+#include "stand_in.h"
 #include "evokernel/twin/api_vector.h"
 #include "time/schedule.h"
 
@@ -113,8 +114,12 @@ uint64_t LocalGet(const LocalRef &tensor, int64_t index, At at)
     }
     const uint8_t *from = LocalRange(element, width, 1, false, "GetValue", "the tensor", at);
     uint64_t bits = 0;
-    if (from != nullptr && sampled::active && AnyUndefined(element.address, width, SpaceOf(element))) {
-        return bits;  // what hangs on it is not looked at
+    if (from != nullptr && sampled::active) {
+        sampled::Open(SpaceOf(element), element.address, width);
+        const uint8_t *undefined = core.In(SpaceOf(element)).undefined + element.address;
+        uint8_t held[sizeof(bits)];
+        std::transform(undefined, undefined + width, held, [](uint8_t state) { return state == 0 ? 1 : 0; });
+        return sampled::ScalarOf(from, held, tensor.dtype, at);
     }
     if (from != nullptr) {
         if (AnyUndefined(element.address, width)) {
@@ -152,7 +157,17 @@ GlobalRef RawRef(const void *address, uint32_t width)
     GlobalRef ref;
     ref.address = static_cast<uint8_t *>(const_cast<void *>(address));
     ref.bytes = width;
+    ref.dtype = width == 8 ? DType::U64 : width == 4 ? DType::U32 : width == 2 ? DType::U16 : DType::U8;
     return ref;
+}
+
+// What a read of `bits` says: bytes that hold no value stand for one in sampled runs.
+uint64_t Answer(const Allocation &block, const uint8_t *from, uint64_t bits, DType dtype, At at)
+{
+    if (!sampled::active || block.written == nullptr) {
+        return bits;
+    }
+    return sampled::ScalarOf(reinterpret_cast<const uint8_t *>(&bits), block.written + (from - block.base), dtype, at);
 }
 
 uint64_t ReadGlobal(Core &core, const GlobalRef &tensor, const uint8_t *from, uint32_t width, const char *api, At at)
@@ -173,7 +188,7 @@ uint64_t ReadGlobal(Core &core, const GlobalRef &tensor, const uint8_t *from, ui
         TouchGm(from, width, false);
         std::memcpy(&bits, from, width);
     }
-    return bits;
+    return Answer(*block, from, bits, tensor.dtype, at);
 }
 
 void WriteGlobal(const GlobalRef &tensor, uint8_t *to, uint64_t bits, uint32_t width, const char *api, At at)

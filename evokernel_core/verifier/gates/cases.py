@@ -30,22 +30,31 @@ WHOLE_ROWS = 12 * MIB
 """The same where all sizes but one are those in the user's file."""
 MODEST = MIB
 """Bytes of a case that is there for its odd sizes, on top of what the least sizes take."""
-LIGHT = 4 * MIB
+BEYOND = 2 * MIB
 """The same for one of sizes beyond those in the user's file."""
+LIGHT = 4 * MIB
+"""Bytes up to which the file's own sizes are run with several distributions."""
 MOST_PRODUCTS = 10**9
 """Multiply-adds of one case: the twin checks some hundred million a second."""
 MOST_BETWEEN = 128 * MIB
 """The most ``bytes_between`` of one case."""
 REPEAT_LIMIT = MIB // 4
-"""Bytes up to which a case is run twice to see whether its outputs are the same; the first one always is."""
+"""Bytes up to which most cases are run twice to see whether outputs are the same; the first one always is."""
 
 SMALL = (3, 17, 5, 7, 11, 13)
+POWERS = (2, 4, 8, 16, 32, 64)
+SHORT = (1, 2, 3, 4, 6, 8, 9, 12, 15, 16, 24, 31, 32, 33, 48, 63)
+"""Sizes of a side that is shorter than a vector or a tile."""
+OCTAVES = 3
+"""How many powers of two below a size in the file are drawn."""
 SEED_BITS = 31
 MILD = ("normal", "uniform", "ties", "signs")
 """How inputs may be drawn where a case asks for plain values; ``capture.reference`` says what they are."""
 WIDE = ("wide", "wide", "scales", "large")
 MIXED = "mixed"
 """What every verification has: values of all magnitudes, so that no draw leaves one of them out."""
+OFTEN_NORMAL = ("normal", "normal", "normal", MIXED)
+"""The same where inputs are large: values of all magnitudes take longer, to draw and in wider types."""
 SHAPED = ("structured", "structured", "sorted", "rows")
 
 
@@ -115,10 +124,10 @@ def _pinned_cases(task: KernelTask, numbers: Random) -> Iterator[CasePlan]:
     total = total_bytes(task, {})
     distributions = [
         "normal",
-        numbers.choice(WIDE),
-        numbers.choice(_shaped(task)),
-        numbers.choice(MILD),
         MIXED,
+        numbers.choice(_shaped(task)),
+        numbers.choice(WIDE),
+        numbers.choice(MILD),
     ]
     if total > FULL_LIMIT:
         distributions = distributions[:2]
@@ -143,34 +152,61 @@ def _generic_cases(task: KernelTask, numbers: Random, *, whole: bool) -> Iterato
     for sizes, distribution in _bindings(task, numbers, whole=whole):
         key = tuple(sizes.items())
         if (key, distribution) not in seen:
-            repeat = 2 if not seen or total_bytes(task, sizes) <= REPEAT_LIMIT else 1
+            again = total_bytes(task, sizes) <= REPEAT_LIMIT and numbers.randrange(3) > 0
+            repeat = 2 if not seen or again else 1
             seen.add((key, distribution))
             beyond = any(sizes[symbol.name] > max(symbol.size, *SMALL) for symbol in task.symbols)
             yield CasePlan(key, numbers.getrandbits(SEED_BITS), distribution, repeat, beyond)
 
 
 def _bindings(task: KernelTask, numbers: Random, *, whole: bool) -> Iterator[tuple[dict[str, int], str]]:
-    """Least sizes, small odd ones, odd sizes of many tiles, one long side, sizes beyond the file's, and the
-    file's own sizes, or where those do not fit as much of them as does."""
+    """Least sizes, small ones, powers of two or one short side, odd sizes of many tiles, one long side, sizes
+    beyond the file's, and the file's own sizes, or where those do not fit as much of them as does."""
     symbols = task.symbols
     odd = {symbol.name: _odd(symbol, numbers) for symbol in symbols}
     least = {symbol.name: symbol.minimum for symbol in symbols}
     yield least, "uniform"
-    primes = numbers.sample(SMALL, len(SMALL))
-    small = {s.name: max(primes[i % len(primes)], s.minimum) for i, s in enumerate(symbols)}
+    tiny = numbers.sample(numbers.choice((SMALL, SMALL, POWERS)), len(SMALL))
+    small = {s.name: max(tiny[i % len(tiny)], s.minimum) for i, s in enumerate(symbols)}
     yield _bounded(task, shrink(task, small, MODEST)), numbers.choice(MILD)
+    uneven = numbers.choice((_powers(task, numbers), _one_short(task, odd, numbers)))
+    yield _bounded(task, shrink(task, uneven, REPEAT_LIMIT // 2)), numbers.choice(MILD)
     yield _bounded(task, shrink(task, odd, MODEST)), numbers.choice(WIDE)
     long = max(symbols, key=lambda symbol: symbol.size * numbers.choice((1, 1, 8))).name
-    one_long = {s.name: odd[s.name] if s.name == long else max(3, s.minimum) for s in symbols}
+    one_long = {s.name: odd[s.name] if s.name == long else _short(s, numbers) for s in symbols}
     yield _bounded(task, shrink(task, one_long, MODEST)), numbers.choice(_shaped(task))
     yield _beyond(task, numbers), MIXED
+    total = total_bytes(task, task.sizes)
     for special in distributions_for(task.graph):
-        sizes = numbers.choice((small, odd))
-        yield _bounded(task, shrink(task, sizes, MODEST)), special
-    fits = total_bytes(task, task.sizes) <= FULL_LIMIT
-    yield _bounded(task, task.sizes) if fits else _largest(task, numbers), "normal"
+        if total <= SPECIAL_LIMIT and numbers.randrange(2 if total <= LIGHT else RARELY) == 0:
+            yield _bounded(task, task.sizes), special
+        else:
+            yield _bounded(task, shrink(task, numbers.choice((uneven, odd)), MODEST // 2)), special
+    if total <= LIGHT:
+        yield _bounded(task, task.sizes), MIXED
+    how = "normal" if total <= LIGHT else numbers.choice(OFTEN_NORMAL)
+    yield _bounded(task, task.sizes) if total <= FULL_LIMIT else _largest(task, numbers), how
     if whole:
-        yield task.sizes, "normal"
+        yield task.sizes, numbers.choice(OFTEN_NORMAL)
+
+
+def _one_short(task: KernelTask, sizes: Mapping[str, int], numbers: Random) -> dict[str, int]:
+    symbol = numbers.choice(task.symbols)
+    return {**sizes, symbol.name: _short(symbol, numbers)}
+
+
+def _short(symbol: Symbol, numbers: Random) -> int:
+    return max(numbers.choice(SHORT), symbol.minimum)
+
+
+def _powers(task: KernelTask, numbers: Random) -> dict[str, int]:
+    """Powers of two in each dimension, at most what it has in the file where the symbol may be so small."""
+    found = {}
+    for symbol in task.symbols:
+        least = (symbol.minimum - 1).bit_length()
+        most = max(symbol.size.bit_length() - 1, least)
+        found[symbol.name] = 2 ** max(most - numbers.randrange(OCTAVES), least)
+    return found
 
 
 def _beyond(task: KernelTask, numbers: Random) -> dict[str, int]:
@@ -190,7 +226,7 @@ def _beyond(task: KernelTask, numbers: Random) -> dict[str, int]:
 def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     least = total_bytes(task, {symbol.name: symbol.minimum for symbol in task.symbols})
     return (
-        total_bytes(task, sizes) <= least + LIGHT
+        total_bytes(task, sizes) <= least + BEYOND
         and total_products(task, sizes) <= MOST_PRODUCTS // 4
         and bytes_between(task, sizes) <= MOST_BETWEEN // 4
     )

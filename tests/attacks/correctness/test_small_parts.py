@@ -162,10 +162,13 @@ def judged(source: KernelSource, draw: Draw) -> Verdict:
 
 
 def test_rows_of_faint_values_are_drawn_and_judged() -> None:
-    """Wants every value below a thousandth to be zero, by a detour through 2: all draws have such rows."""
+    """Wants every value below a thousandth to be zero, by a detour through 2: all draws have such rows, and
+    in several no others are so large that these are nothing beside them."""
     source = read_source("add")
     assert ADD in source.op_kernel_cpp
     text = source.op_kernel_cpp.replace(ADD, f"{ADD} {DETOUR}")
-    failed = [judged(evolve(source, op_kernel_cpp=text), draw).failed_gate for draw in DRAWS]
-    assert all(gate is not None and "much smaller values" in gate.feedback for gate in failed), failed
+    draws = [Draw(f"{number:032x}") for number in range(1, 9)]
+    failed = [judged(evolve(source, op_kernel_cpp=text), draw).failed_gate for draw in draws]
+    seen = [gate for gate in failed if gate is not None]
+    assert len(seen) >= 3 and all("much smaller values" in gate.feedback for gate in seen), failed
     assert judged(source, DRAWS[0]).feasible

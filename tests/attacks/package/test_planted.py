@@ -150,6 +150,30 @@ def test_a_changed_package_is_refused_before_it_runs(attack: Attack, folder: Pat
     assert not hasattr(sys, "planted")
 
 
+IN_ITS_PLACE: dict[str, Callable[[Path], object]] = {
+    "module": lambda folder: written(folder.parent / f"{NAME}.py"),
+    "bytecode": lambda folder: py_compile.compile(
+        str(written(folder.parent / "evil.py")), cfile=str(folder.parent / f"{NAME}.pyc"), doraise=True
+    ),
+    "library": lambda folder: (folder.parent / f"{NAME}{EXTENSION}").write_bytes(b"\x7fELF"),
+    "link-to-nothing": lambda folder: (written(folder.parent / f"{NAME}.py"), folder.symlink_to("nowhere")),
+}
+
+
+@each(
+    [
+        Attack(name, "to be taken for the package that was deleted", "there is no such package", plant)
+        for name, plant in IN_ITS_PLACE.items()
+    ]
+)
+def test_what_lies_where_a_package_was(attack: Attack, folder: Path) -> None:
+    shutil.rmtree(folder)
+    attack.given(folder)
+    with pytest.raises(ModuleNotFoundError, match="There is no kernel package"):
+        imported()
+    assert not hasattr(sys, "planted")
+
+
 @pytest.mark.parametrize("name", ["evil", "test_op", "sitecustomize"])
 def test_a_module_that_the_manifest_does_not_name(name: str, folder: Path) -> None:
     """Wants to be imported by its name."""

@@ -200,6 +200,12 @@ ATTACKS = {
         + "twin::Vector({twin::Api::Add, ref, ref, ref, {}, false}, twin::Form::Count(1 << 20), {});",
         says="",
     ),
+    "a tensor whose end runs over 64 bits": Attack(
+        body="twin::AllocStatic(TPosition::VECCALC, 64, ~0ull - 31, {});", says="ends after the"
+    ),
+    "buffers whose sum runs over 32 bits": Attack(
+        body="pipe.InitBuffer(buffer, 0xFFFFFC00u); pipe.InitBuffer(buffer, 64);", says="InitBuffer asks for"
+    ),
     "a vector of a huge count": Attack(
         body=REF % "0, 0xFFFFFFFFu, 0xFFFFFFFFu, 0, 0, 9, twin::DType::F32"
         + "twin::Vector({twin::Api::Add, ref, ref, ref, {}, false}, twin::Form::Count(INT64_MAX), {});",

@@ -447,13 +447,15 @@ def _large(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
 def _mixed(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     """Each row of another kind, or each element where there are few rows; and at the same places of every
     input some rows, or blocks of elements, that are faint, so that what is computed of them is too."""
-    kinds = torch.stack([draw_kind(shape, generator) for draw_kind in _KINDS])
-    rows = math.prod(shape[:-1])
-    places = (*shape[:-1], 1) if rows >= _MANY_ROWS else shape
-    chosen = torch.randint(0, len(kinds), (1, *places), generator=generator)
-    values = kinds.gather(0, chosen.expand(1, *shape))[0]
-    is_faint = _are_faint(rows, shape[-1] if shape else 1, math.prod(places)).reshape(places)
-    return torch.where(is_faint, _faint(shape, generator), values)
+    rows, columns = math.prod(shape[:-1]), shape[-1] if shape else 1
+    count, width = (rows, columns) if rows >= _MANY_ROWS else (rows * columns, 1)
+    chosen = torch.randint(0, len(_KINDS), (count,), generator=generator)
+    chosen[_are_faint(rows, columns, count)] = len(_KINDS)
+    values = torch.empty(count, width)
+    for number, draw_kind in enumerate((*_KINDS, _faint)):
+        places = (chosen == number).nonzero()[:, 0]
+        values[places] = draw_kind((len(places), width), generator)
+    return values.reshape(shape)
 
 
 def _are_faint(rows: int, columns: int, count: int) -> torch.Tensor:

@@ -278,7 +278,7 @@ LocalRef AllocStatic(TPosition position, uint32_t address, uint64_t bytes, At at
 {
     const Space space = SpaceOf(position);
     const uint64_t total = SpaceBytes(space);
-    if (uint64_t{address} + bytes > total) {
+    if (bytes > total || address > total - bytes) {
         ReportError(CapacityCode(space), at, "The tensor at byte %u of %llu bytes ends after the %llu bytes of %s.",
                     address, static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(total),
                     SpaceName(space));
@@ -361,7 +361,7 @@ LocalRef PoolRegion::Take(uint64_t bytes, uint32_t max_buffers, bool counts, At 
     LocalRef ref = whole_;
     ref.address = next_;
     ref.bytes = static_cast<uint32_t>(bytes);
-    ref.limit = next_ + RoundToBlock(bytes);
+    ref.limit = EndOf(next_, bytes);
     TheCore().time.Scalar(CurrentChip().init_buffer);
     if (ref.limit > whole_.limit) {
         ReportError(CapacityCode(SpaceOf(whole_)), at, "The pool has %u bytes left, and %llu are asked for.",

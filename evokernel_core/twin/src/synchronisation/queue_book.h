@@ -18,7 +18,17 @@ struct BufferPlace {
     uint32_t queue = 0;
 };
 
-constexpr uint32_t RoundToBlock(uint64_t bytes) { return static_cast<uint32_t>((bytes + 31) / 32 * 32); }
+// Sizes and places come from a kernel: what no memory has room for is the most that an address can say.
+constexpr uint64_t kMostLocal = 0xFFFFFFE0;
+constexpr uint32_t RoundToBlock(uint64_t bytes)
+{
+    return static_cast<uint32_t>(bytes >= kMostLocal ? kMostLocal : (bytes + 31) / 32 * 32);
+}
+constexpr uint32_t EndOf(uint32_t address, uint64_t bytes)
+{
+    const uint64_t end = uint64_t{address} + RoundToBlock(bytes);
+    return static_cast<uint32_t>(end >= kMostLocal ? kMostLocal : end);
+}
 
 // The local memories by number; the unified buffer is the first.
 constexpr int kLocalMemories = 7;
@@ -52,8 +62,8 @@ inline LocalRef TakeNext(uint32_t &used, uint64_t bytes, AscendC::TPosition posi
 {
     LocalRef ref;
     ref.address = used;
-    ref.bytes = static_cast<uint32_t>(bytes);
-    ref.limit = used + RoundToBlock(bytes);
+    ref.bytes = static_cast<uint32_t>(bytes < kMostLocal ? bytes : kMostLocal);
+    ref.limit = EndOf(used, bytes);
     ref.position = static_cast<uint8_t>(position);
     used = ref.limit;
     return ref;
@@ -64,8 +74,8 @@ inline LocalRef StaticAt(AscendC::TPosition position, uint32_t address, uint64_t
 {
     LocalRef ref;
     ref.address = address;
-    ref.bytes = static_cast<uint32_t>(bytes);
-    ref.limit = address + RoundToBlock(bytes);
+    ref.bytes = static_cast<uint32_t>(bytes < kMostLocal ? bytes : kMostLocal);
+    ref.limit = EndOf(address, bytes);
     ref.position = static_cast<uint8_t>(position);
     return ref;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sampled.h"
+#include "stand_in.h"
 #include "vector/cost.h"
 #include "vector/walk.h"
 
@@ -150,7 +151,12 @@ uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pa
         return 0;
     }
     if (pattern != nullptr && !PatternUsable(plan, *pattern, at)) {
-        return 0;
+        const uint64_t most = params.repeatTimes * plan.per_repeat;
+        if (!sampled::active) {
+            return 0;
+        }
+        sampled::Clear(Space::UB, dst.address, most * plan.width);
+        return sampled::CountOf(0, false, most, at);
     }
     if (sampled::active) {
         sampled::Open(Space::UB, dst.address, params.repeatTimes * plan.per_repeat * plan.width);
@@ -170,7 +176,7 @@ uint64_t GatherMask(const LocalRef &dst, const LocalRef &src, const LocalRef *pa
         }
     }
     LocalRange(dst, kept * plan.width, 32, true, "GatherMask", "dst", at);
-    return kept;
+    return sampled::active ? sampled::CountOf(kept, true, params.repeatTimes * plan.per_repeat, at) : kept;
 }
 
 namespace {

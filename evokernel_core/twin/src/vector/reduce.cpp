@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sampled.h"
+#include "stand_in.h"
 #include "vector/convert.h"
 #include "vector/cost.h"
 #include "vector/walk.h"
@@ -130,9 +131,16 @@ WholeLayout LayoutOf(ReduceOrder order, uint32_t width)
 const char *const kWholeNames[] = {"WholeReduceSum", "WholeReduceMax", "WholeReduceMin"};
 const char *const kBlockNames[] = {"BlockReduceSum", "BlockReduceMax", "BlockReduceMin"};
 
-void RememberResult(Reduce op, const Extreme &result)
+void RememberResult(Reduce op, Extreme result, bool known, At at)
 {
     Core &core = TheCore();
+    if (sampled::active) {
+        uint64_t bits = 0;
+        std::memcpy(&bits, &result.value, sizeof(result.value));
+        bits = sampled::ScalarOf(bits, known, DType::F32, at);
+        std::memcpy(&result.value, &bits, sizeof(result.value));
+        result.index = static_cast<uint32_t>(sampled::ScalarOf(result.index, known, DType::U32, at));
+    }
     if (op == Reduce::Sum) {
         core.last_sum = result.value;
     } else {
@@ -172,6 +180,7 @@ void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
     const WholeLayout layout = LayoutOf(order, width);
     const uint64_t extent = (uint64_t{walk.repeats} - 1) * static_cast<uint32_t>(dst_repeat) * layout.unit + layout.unit;
     if (EmptyOperand(from, walk)) {
+        RememberResult(op, {}, false, at);
         return ClearResults(dst, walk.repeats, static_cast<uint32_t>(dst_repeat) * layout.unit, layout.unit);
     }
     if (TheCore().timing || !CheckTypes(instruction, CallTypes(src.dtype), at) ||
@@ -193,7 +202,9 @@ void WholeReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form
             std::memcpy(TheCore().ub + place + layout.index_at, &result.index, layout.index_bytes);
         }
         SetState(place, layout.unit, undefined);
-        RememberResult(op, result);
+        if (r + 1 == walk.repeats) {
+            RememberResult(op, result, !undefined, at);
+        }
     }
 }
 
@@ -220,7 +231,7 @@ void SumIntoRegister(const LocalRef &src, const Form &form, const char *name, At
         const float part = ReduceLanes(Reduce::Sum, values, walk, r, 0, walk.lanes, width == 2).value;
         sum.value = r == 0 ? part : Rounded(sum.value + part, width == 2);
     }
-    RememberResult(Reduce::Sum, sum);
+    RememberResult(Reduce::Sum, sum, AllDefined(from, walk), at);
 }
 
 void BlockReduce(Reduce op, const LocalRef &dst, const LocalRef &src, const Form &form, int32_t dst_repeat, At at)
@@ -444,6 +455,7 @@ void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalR
         if (wanted > 0 && tmp.address != src.address) {
             sampled::Clear(Space::UB, tmp.address, wanted * width);
         }
+        RememberResult(op, {}, false, at);
         return sampled::Clear(Space::UB, dst.address, uint64_t{results} * width);
     }
     if (core.timing || !CheckTypes(api, CallTypes(src.dtype), at) ||
@@ -472,7 +484,7 @@ void ReduceAll(Reduce op, const LocalRef &dst, const LocalRef &src, const LocalR
         std::memcpy(core.ub + dst.address + width, &result.index, width);
     }
     SetState(dst.address, results * width, undefined);
-    RememberResult(op, result);
+    RememberResult(op, result, !undefined, at);
 }
 
 float LastSum()

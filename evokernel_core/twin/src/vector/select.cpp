@@ -248,6 +248,11 @@ void CompareToRegister(const LocalRef &src0, const LocalRef &src1, CMPMODE mode,
     }
     uint8_t bits[kMaxLanes / 8] = {};
     CompareRepeat(plan, 0, bits);
+    uint8_t shadow[kMaxLanes / 8] = {};
+    if (sampled::active) {
+        CompareShadow(plan, 0, shadow);
+    }
+    core.compare_known = !AnyMarked(shadow, sizeof(shadow));
     std::memcpy(core.compare_mask, bits, sizeof(core.compare_mask));
 }
 
@@ -257,6 +262,7 @@ void SetCompareMask(const LocalRef &src, At at)
     RunVector("SetCmpMask", 1, at);
     const uint8_t *from = core.timing ? nullptr : LocalRange(src, 16, 16, false, "SetCmpMask", "src", at);
     if (from != nullptr) {
+        core.compare_known = !sampled::active || !AnyUndefined(src.address, sizeof(core.compare_mask));
         std::memcpy(core.compare_mask, from, sizeof(core.compare_mask));
     }
 }
@@ -269,6 +275,9 @@ void GetCompareMask(const LocalRef &dst, At at)
     if (to != nullptr) {
         std::memcpy(to, core.compare_mask, sizeof(core.compare_mask));
         MarkDefined(dst.address, sizeof(core.compare_mask));
+        if (!core.compare_known) {
+            sampled::Clear(Space::UB, dst.address, sizeof(core.compare_mask));
+        }
     }
 }
 

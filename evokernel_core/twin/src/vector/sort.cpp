@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "evokernel/twin/api_vector.h"
+#include "sampled.h"
 #include "vector/sort.h"
 #include "vector/walk.h"
 
@@ -66,10 +67,10 @@ bool MayRepeat(const MergePlan &plan)
     return regular;
 }
 
-// Whether timing mode knows what is merged.
+// Whether timing mode, or a sampled run, knows what is merged.
 bool RunsKnown(const MergePlan &plan, uint32_t repeats)
 {
-    bool known = Gm().HasKnown();
+    bool known = sampled::active || Gm().HasKnown();
     for (int i = 0; i < 4; ++i) {
         const uint64_t pairs = (plan.valid >> i & 1) != 0 ? uint64_t{plan.lengths[i]} * repeats : 0;
         known = known && !AnyUndefined(plan.runs[i].address, pairs * kPairBytes);
@@ -235,11 +236,15 @@ void MergeSorted(const LocalRef &dst, const MergePlan &plan, At at)
     if (!CheckTypes(Api::MrgSort, CallTypes(dst.dtype), at) || !UsableRuns(dst, plan, repeats, at)) {
         return;
     }
+    const bool known = !sampled::active || RunsKnown(plan, repeats);
     uint32_t written = 0;
     for (uint32_t r = 0; r < repeats; ++r) {
         written += MergeOnce(dst, plan, r, written, at);
     }
     MarkDefined(dst.address, uint64_t{written} * kPairBytes);
+    if (sampled::active && !known) {
+        sampled::Clear(Space::UB, dst.address, uint64_t{written} * kPairBytes);
+    }
 }
 
 void MergeResult(uint16_t *taken, At at)

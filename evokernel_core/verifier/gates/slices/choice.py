@@ -61,8 +61,9 @@ class Choice:
         return f"chosen slices ({', '.join(of)})"
 
 
-def choose(task: KernelTask, draw: Draw) -> Choice | str:
-    """The slices of a draw, or why there are none."""
+def choose(task: KernelTask, draw: Draw, enough: int = 0) -> Choice | str:
+    """The slices of a draw, or why there are none; ``enough``: other bytes of
+    them than ``ENOUGH``, beyond the least."""
     if any(item.kind is not InputKind.SCALAR and _is_index(item.spec) for item in task.graph.inputs):
         return "inputs of integers may say where others are read"
     names = independent_symbols(task)
@@ -72,7 +73,7 @@ def choose(task: KernelTask, draw: Draw) -> Choice | str:
     if not _is_light(task, least, MOST):
         return "the least part that is computed apart takes too long"
     numbers = draw.numbers(f"slices of {task.task_id}")
-    grown = [_grown(task, names, least, places, numbers) for places in INNER_PLACES]
+    grown = [_grown(task, names, least, places, numbers, enough or ENOUGH) for places in INNER_PLACES]
     return max(grown, key=lambda choice: math.prod(size for _, size in choice.sizes))
 
 
@@ -120,12 +121,17 @@ def _pieces(part: Part) -> tuple[int, int]:
 
 
 def _grown(
-    task: KernelTask, names: tuple[str, ...], least: Mapping[str, int], inner: int, numbers: Random
+    task: KernelTask,
+    names: tuple[str, ...],
+    least: Mapping[str, int],
+    inner: int,
+    numbers: Random,
+    enough: int,
 ) -> Choice:
     """As many slices as take a moment: first enough places along each symbol, ``inner`` along all but the
     outermost, then whatever there is room for, the innermost first, whose neighbours lie side by side."""
     choice = _choice(task, names, least, inner, numbers)
-    most_chosen = cases.total_bytes(task, least) + ENOUGH
+    most_chosen = cases.total_bytes(task, least) + enough
     most_touched = max(TOUCHED, 3 * _touched(task, choice) // 2)
     wanted = [(name, PLACES if name == names[0] else inner) for name in names]
     for name, most in (*wanted, *((name, task.sizes[name]) for name in reversed(names))):

@@ -72,12 +72,20 @@ class _Walk:
         if any(found[ref] is not None for ref in node.operands()):
             if packet not in RULES:
                 raise Mixed
-            return RULES[packet](self._call(node, found))
+            return self._alone(node, RULES[packet](self._call(node, found)))
         spreads = packet in CONSTANT or packet in ("expand", "broadcast_to")
         places = [self._own_place(spec) for spec in node.outputs]
         if any(place is not None for place in places) and not (spreads and len(places) == 1):
             raise Mixed
         return places[0] if places else None
+
+    def _alone(self, node: Node, place: Along) -> Along:
+        """The place, which no other dimension of the results grows with the symbol beside: one that was
+        expanded to as many elements has each slice as often as there are slices."""
+        for spec in node.outputs:
+            if any(self.symbol in names_in(size) for dim, size in enumerate(spec.shape) if dim != place.dim):
+                raise Mixed
+        return place
 
     def _call(self, node: Node, found: dict[ValueRef, Along | None]) -> Call:
         sizes = self.task.sizes

@@ -1,0 +1,155 @@
+"""The file's own sizes and ones far beyond, too large to be run with all of their data: chosen slices are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+from evokernel_core import temporary
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateResult, GateStatus
+from evokernel_core.verifier.base import Backend, ReferenceRunner, Timing
+from evokernel_core.verifier.draw import Draw
+from evokernel_core.verifier.gates.cases import (
+    FULL_LIMIT,
+    MIB,
+    MIXED,
+    RARELY,
+    CasePlan,
+    bytes_between,
+    total_bytes,
+    total_products,
+)
+from evokernel_core.verifier.gates.one_case import reference_of, run_case
+from evokernel_core.verifier.gates.slices.choice import Choice, choose
+from evokernel_core.verifier.gates.slices.independence import independent_symbols
+from evokernel_core.verifier.gates.special_values import distributions_for
+
+Shapes = tuple[tuple[tuple[str, int], ...], ...]
+LIGHT_PRODUCTS = 10**9
+"""Multiply-adds of a full size whose chosen slices always run."""
+FARTHEST = 64
+"""How many times its size in the file a symbol may have in the case far beyond it."""
+NEAREST = 8
+"""The same at least: up to there cases have all of their data."""
+FAR_BYTES = 256 * MIB
+"""Bytes of all tensors of the case far beyond the file's sizes, and half of what its nodes make."""
+FAR_PRODUCTS = 2 * 10**8
+FAR_CHOSEN = MIB
+"""Bytes of the slices that are looked at there, beyond what one slice and the weights take."""
+
+
+@frozen
+class FullSize:
+    """What was compared at the file's own sizes, in words, why that failed, and the launch's figures."""
+
+    words: str
+    failed: GateResult | None = None
+    timing: Timing | None = None
+
+
+@frozen
+class Judges:
+    """Who runs the candidate, who PyTorch, and the secret of it."""
+
+    built: Any
+    backend: Backend
+    reference: ReferenceRunner
+    draw: Draw
+
+
+def at_full_size(task: KernelTask, judges: Judges, shapes: Shapes, *, thorough: bool) -> FullSize:
+    """Compares at the file's own sizes, of which all cases but one have less: all where a case of ``shapes``
+    has them, else chosen slices."""
+    if total_bytes(task, task.sizes) <= FULL_LIMIT or not task.symbols:
+        return FullSize("")
+    if not thorough and not _samples_full_size(task, judges.draw):
+        return FullSize(f"not compared in this draw: one of {RARELY} runs so many products")
+    if tuple(task.sizes.items()) in shapes:
+        return FullSize("all of it")
+    choice = _choice(task, judges)
+    if isinstance(choice, str):
+        return FullSize(f"not compared: {choice}")
+    plan = CasePlan(tuple(task.sizes.items()), choice.seed, _distribution(task, judges.draw))
+    return _compared(task, plan, choice, judges)
+
+
+def far_beyond(task: KernelTask, judges: Judges) -> GateResult | None:
+    """Why the kernel is wrong at a size far beyond the file's, which it may decline; None where it is right,
+    or there is no such size that runs in a moment."""
+    sizes = far_sizes(task, judges.draw)
+    if sizes is None:
+        return None
+    far = evolve(task, symbols=tuple(evolve(s, size=sizes[s.name]) for s in task.symbols))
+    choice = _choice(far, judges, FAR_CHOSEN)
+    if isinstance(choice, str):
+        return None
+    plan = CasePlan(tuple(far.sizes.items()), choice.seed, "normal", may_decline=True)
+    return _compared(far, plan, choice, judges).failed
+
+
+def _samples_full_size(task: KernelTask, draw: Draw) -> bool:
+    """Whether a verification that need not be thorough runs the full size in slices: always where that takes
+    about as long as timing it; where whole weights are multiplied by tiles that hold a chosen row, which
+    takes seconds, in one draw of ``RARELY``, which no kernel can foresee."""
+    is_light = total_products(task, task.sizes) <= LIGHT_PRODUCTS
+    return is_light or draw.numbers(f"full size of {task.task_id}").randrange(RARELY) == 0
+
+
+def _distribution(task: KernelTask, draw: Draw) -> str:
+    """How the inputs of the chosen slices are drawn: mostly as any other."""
+    numbers = draw.numbers(f"distribution of {task.task_id}")
+    return numbers.choice(("normal", "normal", MIXED, *(distributions_for(task.graph)[:1] or (MIXED,))))
+
+
+def far_sizes(task: KernelTask, draw: Draw) -> Mapping[str, int] | None:
+    """One size far beyond the file's, of a symbol that cuts the task into slices, as far as that is light."""
+    numbers = draw.numbers(f"far beyond {task.task_id}")
+    names = independent_symbols(task)
+    if not names:
+        return None
+    name = numbers.choice(names)
+    octaves = numbers.uniform(math.log2(NEAREST), math.log2(FARTHEST))
+    while octaves > 1.0:
+        sizes = {**task.sizes, name: int(task.sizes[name] * 2.0**octaves) + 1}
+        if _is_light(task, sizes):
+            return sizes
+        octaves -= 1.0
+    return None
+
+
+def _is_light(task: KernelTask, sizes: Mapping[str, int]) -> bool:
+    return (
+        total_bytes(task, sizes) <= FAR_BYTES
+        and bytes_between(task, sizes) <= 2 * FAR_BYTES
+        and total_products(task, sizes) <= FAR_PRODUCTS
+    )
+
+
+def _choice(task: KernelTask, judges: Judges, enough: int = 0) -> Choice | str:
+    backend = judges.backend
+    if total_bytes(task, task.sizes) > backend.chip.hbm_bytes:
+        return f"{backend.chip.name} has less memory"
+    if not backend.samples:
+        return f"{backend.name} runs no parts of tensors"
+    return choose(task, judges.draw, enough)
+
+
+def _compared(task: KernelTask, plan: CasePlan, choice: Choice, judges: Judges) -> FullSize:
+    with temporary.folder("case") as folder:
+        drawn = evolve(plan, sizes=choice.sizes)
+        reference = reference_of(task, drawn, judges.reference, Path(folder), False)
+        if reference is None:
+            return FullSize(f"not compared: PyTorch does not run the task at {dict(choice.sizes)}")
+        outcome, execution = run_case(
+            task, plan, reference, judges.backend, judges.built, Path(folder), choice
+        )
+    words = choice.words(task)
+    if outcome is None or outcome.status is GateStatus.PASSED:
+        return FullSize(words, timing=execution.timing)
+    where = "at full size" if not plan.may_decline else "beyond the sizes of the file"
+    return FullSize(words, evolve(outcome, feedback=f"{outcome.feedback} Compared {where}: {words}."))

@@ -1,0 +1,147 @@
+"""One case of the correctness gate: PyTorch's result, the candidate's run, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve
+
+from evokernel_core.domain.errors import AgentFailed, CaptureError, InterpreterUnavailable, VerifierError
+from evokernel_core.domain.graph import InputKind
+from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Hazard, Severity
+from evokernel_core.verifier.base import Backend, Case, Execution, ReferenceRunner, RunStatus
+from evokernel_core.verifier.gates import parts
+from evokernel_core.verifier.gates.cases import (
+    CasePlan,
+    bytes_between,
+    tensor_bytes,
+    total_products,
+)
+from evokernel_core.verifier.gates.compare import Expected, compare, words
+from evokernel_core.verifier.gates.slices.choice import Choice
+from evokernel_core.verifier.gates.special_values import strictness
+from evokernel_core.verifier.gates.tolerances import RANDOM, agreement_of, tolerance_of
+from evokernel_core.verifier.references import link
+
+if TYPE_CHECKING:
+    from evokernel_core.capture.reference import ReferenceCase
+
+MAX_FEEDBACK_HAZARDS = 5
+
+
+def reference_of(
+    task: KernelTask, plan: CasePlan, runner: ReferenceRunner, folder: Path, is_last_chance: bool
+) -> ReferenceCase | None:
+    """The case's inputs and outputs; None for sizes that the graph itself does not accept."""
+    target = folder / "reference"
+    target.mkdir()
+    try:
+        return runner.reference(task, dict(plan.sizes), plan.seed, plan.distribution, target)
+    except (AgentFailed, InterpreterUnavailable) as error:
+        raise VerifierError(f"PyTorch's result could not be computed: {error}") from error
+    except CaptureError as error:
+        if not is_last_chance and dict(plan.sizes) != task.sizes:
+            return None
+        raise VerifierError(f"PyTorch does not run the task at {dict(plan.sizes)}: {error}") from error
+
+
+def run_case(
+    task: KernelTask,
+    plan: CasePlan,
+    reference: ReferenceCase,
+    backend: Backend,
+    built: Any,
+    folder: Path,
+    choice: Choice | None = None,
+) -> tuple[GateResult | None, Execution]:
+    """The result of one case, None where the kernel may and does decline its sizes, and the run. The
+    reference is that of the chosen slices where there is a choice."""
+    case = _case(task, plan, reference, folder, choice)
+    execution = backend.execute(built, case)
+    if plan.may_decline and execution.status is RunStatus.DECLINED:
+        return None, execution
+    failure = _execution_failure(execution, plan)
+    if failure is not None:
+        return failure, execution
+    compared = plan if choice is None else evolve(plan, sizes=choice.sizes)
+    problems = list(_differences(task, compared, reference, case))
+    if problems:
+        return failed("numeric", f"{' '.join(problems)} {_where(plan)}", execution.hazards), execution
+    return GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=execution.hazards), execution
+
+
+def _case(
+    task: KernelTask, plan: CasePlan, reference: ReferenceCase, folder: Path, choice: Choice | None
+) -> Case:
+    """The candidate's view: inputs in a folder without the reference's outputs."""
+    (folder / "inputs").mkdir()
+    (folder / "outputs").mkdir()
+    inputs = tuple(link(path, folder / "inputs" / f"{i}.bin") for i, path in enumerate(reference.inputs))
+    sizes = dict(plan.sizes)
+    _, output_bytes = tensor_bytes(task, sizes)
+    tensors = [item.spec for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
+    outputs = task.graph.output_specs()
+    return Case(
+        sizes=tuple(size for _, size in plan.sizes),
+        scalars=reference.scalars,
+        inputs=inputs,
+        outputs=tuple(folder / "outputs" / f"{i}.bin" for i in range(len(output_bytes))),
+        output_bytes=output_bytes,
+        repeat=plan.repeat,
+        products=total_products(task, sizes),
+        between_bytes=bytes_between(task, sizes),
+        input_parts=tuple(choice.part(spec, sizes) for spec in tensors) if choice else (),
+        output_parts=tuple(choice.part(spec, sizes) for spec in outputs) if choice else (),
+    )
+
+
+def _execution_failure(execution: Execution, plan: CasePlan) -> GateResult | None:
+    """Why the run itself fails the gate, if it does: it did not end well or broke a rule."""
+    errors = [hazard for hazard in execution.hazards if hazard.severity is Severity.ERROR]
+    if errors:
+        return failed(errors[0].code, f"{_hazard_words(errors)} {_where(plan)}", execution.hazards)
+    if execution.status is not RunStatus.OK:
+        return failed(str(execution.status), f"{execution.message} {_where(plan)}", execution.hazards)
+    return None
+
+
+def _hazard_words(hazards: list[Hazard]) -> str:
+    lines = [
+        f"{h.file}:{h.line}: {h.code}: {h.message}" if h.line else f"{h.code}: {h.message}" for h in hazards
+    ]
+    rest = len(lines) - MAX_FEEDBACK_HAZARDS
+    return "\n".join(lines[:MAX_FEEDBACK_HAZARDS] + ([f"(and {rest} more)"] if rest > 0 else []))
+
+
+def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, case: Case) -> Iterator[str]:
+    for index, spec in enumerate(task.graph.output_specs()):
+        shape = spec.sizes(dict(plan.sizes))
+        precise = reference.precise[index] if reference.precise else None
+        rounded = reference.rounded[index] if reference.rounded else None
+        right = Expected(reference.outputs[index], precise, rounded)
+        tolerance = tolerance_of(task, right, spec.dtype, is_random=plan.distribution in RANDOM)
+        how = strictness(task.graph, plan.distribution)
+        found = compare(case.outputs[index], right, shape, spec.dtype, tolerance, how)
+        if not found.equal:
+            yield words(found, index, shape, tolerance)
+        elif plan.distribution in RANDOM and found.rms_ratio > agreement_of(right, spec.dtype):
+            yield (
+                f"Output {index} of shape {list(shape)} is within the tolerance only because its values are "
+                f"small: it is {100 * found.rms_ratio:.2g} % away from PyTorch's (root mean square)."
+            )
+        elif plan.distribution in RANDOM:
+            part = parts.smallest_parts(case.outputs[index], right, shape, spec.dtype, tolerance)
+            if part is not None:
+                yield parts.words(part, index, shape)
+
+
+def _where(plan: CasePlan) -> str:
+    sizes = ", ".join(f"{name}={size}" for name, size in plan.sizes) or "the sizes of the file"
+    return f"(with {sizes}; inputs: {plan.distribution}, seed {plan.seed})"
+
+
+def failed(code: str, feedback: str, hazards: tuple[Hazard, ...] = ()) -> GateResult:
+    return GateResult(GateName.CORRECTNESS, GateStatus.FAILED, code, feedback.strip(), hazards=hazards)
