@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,20 @@ def test_a_middle_dimension_is_reduced_at_many_sizes(op: str, builder: Any, on_t
         x = np.random.default_rng(seed).normal(size=(b, r, d)).astype("f4")
         (result,) = on_twin(task, {"x": x}, sizes={"b": b, "r": r, "d": d})
         np.testing.assert_allclose(result, REDUCTIONS[op](x.astype("f8"), 1), rtol=1e-4, atol=1e-4)
+
+
+def test_masks_of_rows_lie_in_whole_blocks(builder: Any, on_twin: Any, chip: Any) -> None:
+    """A log-sum-exp has two, of a bit a column: tiles of 320 columns have 40 bytes of them."""
+    graph = builder()
+    x = graph.input("x", ("b", "r", "d"))
+    task = graph.task(
+        graph.call("logsumexp.default", x, (1,), False, shape=("b", "d")), symbols={"b": 2, "r": 37, "d": 1000}
+    )
+    strategy = initial(task, chip)
+    narrow = {**dict(strategy.settings), "form": "lanes", "tile": 320}
+    values = np.random.default_rng(3).normal(size=(2, 37, 1000)).astype("f4")
+    (result,) = on_twin(task, {"x": values}, strategy=evolve(strategy, settings=tuple(narrow.items())))
+    np.testing.assert_allclose(result, np.log(np.exp(values.astype("f8")).sum(1)), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

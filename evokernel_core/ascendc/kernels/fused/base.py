@@ -23,7 +23,7 @@ from evokernel_core.ascendc.kernels.text import CPP_TYPE, ONE_BYTE, STAGES, word
 from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain, Kind
-from evokernel_core.twin.isa import LANES
+from evokernel_core.twin.isa import BLOCK_BYTES, LANES
 
 SINGLE_ROW_FLOATS = 64
 """Floats of a row tensor in the forms with one row a tile: one repeat, which Compare needs."""
@@ -120,7 +120,8 @@ class Kernel:
 
     @property
     def row_mask_bytes(self) -> int:
-        return max(32, self.row_capacity // 8)
+        """A bit for each row, in whole blocks: masks lie one behind the other."""
+        return -(-self.row_capacity // (8 * BLOCK_BYTES)) * BLOCK_BYTES
 
     @property
     def row_capacity(self) -> int:
