@@ -16,6 +16,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc import author
+from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.ascendc.features import task_features
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.ascendc.lowering.opset import fused_ops
@@ -49,7 +50,7 @@ from evokernel_core.synthesis.proposers import open_proposer
 from evokernel_core.synthesis.proposers.base import Candidate, Proposer
 from evokernel_core.synthesis.search import Search
 from evokernel_core.twin.chip import Chip, load_chip
-from evokernel_core.twin.roofline import eager_us, reachable_us, roofline_us
+from evokernel_core.twin.roofline import eager_us, reachable_us
 from evokernel_core.vendor.rival import Rival, rival_of
 from evokernel_core.verifier.base import Verifier, never
 from evokernel_core.verifier.factory import open_verifier
@@ -274,7 +275,7 @@ class Session:
         return Estimate(
             now_us=eager_us(task, self.chip),
             after_us=after,
-            bound_us=roofline_us(task, self.chip),
+            bound_us=least_us(task, self.chip),
             chip=self.settings.chip,
             rival=self.rival(region),
         )

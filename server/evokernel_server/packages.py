@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
+from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.ascendc.print.integrity import check_files, foreign_words
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, PackageChanged
@@ -18,7 +19,7 @@ from evokernel_core.domain.serial import from_data
 from evokernel_core.domain.verdict import Latency, LatencySource, Verdict
 from evokernel_core.foreign import read_foreign_object
 from evokernel_core.twin.chip import load_chip
-from evokernel_core.twin.roofline import eager_us, roofline_us
+from evokernel_core.twin.roofline import eager_us
 from evokernel_core.vendor.rival import Rival, rival_of
 
 log = logging.getLogger(__name__)
@@ -129,7 +130,7 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
     if rival is None:
         return None
     us, word = rival.figures[0]
-    bound, now = roofline_us(task, chip), eager_us(task, chip)
+    bound, now = least_us(task, chip), eager_us(task, chip)
     latency = Latency(us, LatencySource(word), chip.name, 0, (), "", bound, now)
     region = from_data(manifest["region"], Region)
     return Installed(name, folder, "", "", latency, "", function=rival.name, region=region)

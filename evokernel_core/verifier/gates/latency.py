@@ -7,12 +7,13 @@ from typing import Any
 
 from attrs import evolve
 
+from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Severity
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.lexer import Kind, tokenize
-from evokernel_core.twin.roofline import eager_us, roofline_us
+from evokernel_core.twin.roofline import eager_us
 from evokernel_core.verifier.base import Backend, Timing, TimingRequest
 from evokernel_core.verifier.gates.cases import tensor_bytes, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
@@ -108,7 +109,7 @@ def judge(task: KernelTask, backend: Backend, timing: Timing) -> tuple[GateResul
         block_dim=timing.block_dim,
         pipes=timing.pipes,
         bottleneck=timing.bottleneck,
-        roofline_us=roofline_us(task, backend.chip),
+        roofline_us=least_us(task, backend.chip),
         baseline_us=eager_us(task, backend.chip),
     )
     return GateResult(GateName.LATENCY, GateStatus.PASSED, hazards=timing.hazards), latency
