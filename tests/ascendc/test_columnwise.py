@@ -54,9 +54,8 @@ def test_masks_of_rows_lie_in_whole_blocks(builder: Any, on_twin: Any, chip: Any
     """A log-sum-exp has two, of a bit a column: tiles of 320 columns have 40 bytes of them."""
     graph = builder()
     x = graph.input("x", ("b", "r", "d"))
-    task = graph.task(
-        graph.call("logsumexp.default", x, (1,), False, shape=("b", "d")), symbols={"b": 2, "r": 37, "d": 1000}
-    )
+    made = graph.call("logsumexp.default", x, (1,), False, shape=("b", "d"))
+    task = graph.task(made, symbols={"b": 2, "r": 37, "d": 1000})
     strategy = initial(task, chip)
     narrow = {**dict(strategy.settings), "form": "lanes", "tile": 320}
     values = np.random.default_rng(3).normal(size=(2, 37, 1000)).astype("f4")

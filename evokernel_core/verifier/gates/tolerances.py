@@ -59,8 +59,8 @@ def agreement_of(expected: Expected, dtype: str) -> float:
 
 
 _VANISHING = 1e-30
-"""Values of which no digit is asked: only tails of exponentials are so small, where the rounding of an argument
-of a hundred weighs a hundred times in the result."""
+"""Values of which no digit is asked: only tails of exponentials are so small, where the rounding of an
+argument of a hundred weighs a hundred times in the result."""
 
 RANDOM = frozenset(("normal", "uniform", "wide", "ties", "signs", "scales", "sorted", "large", "mixed"))
 """Distributions of random values; on others the true output may be nothing but rounding noise."""
