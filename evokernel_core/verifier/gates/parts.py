@@ -27,8 +27,9 @@ AGREEMENT = {"float32": 0.1, "float16": 0.3, "bfloat16": 0.3}
 OWN = 8.0
 """How many times the rounding that was measured in this part: PyTorch's own distance from the result in wider
 types, and that of long sums rounded otherwise."""
-FLOOR = {"float32": 2.0**-126, "float16": 2.0**-23, "bfloat16": 2.0**-126}
-"""What is as good as zero: the least normal number, of float16 two steps between denormal ones."""
+FLOOR = {"float32": 2.0**-100, "float16": 2.0**-23, "bfloat16": 2.0**-100}
+"""What is as good as zero. Only tails of exponentials are so small, where the rounding of an argument of a
+hundred weighs a hundred times in the result; of float16 two steps between denormal numbers."""
 CANCELLED = {"float32": 2.0**-18, "float16": 2.0**-17, "bfloat16": 2.0**-17}
 """The same as a share of the whole: what is left where terms of that size cancel in float32,
 as 1 + erf(x) of negative x, and which another formula than PyTorch's need not cancel."""

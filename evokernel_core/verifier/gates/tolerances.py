@@ -14,6 +14,7 @@ from evokernel_core.verifier.gates.compare import (
     mean_magnitude,
     own_rounding,
 )
+from evokernel_core.verifier.gates.parts import FLOOR
 
 _LONG_SUMS = frozenset(
     f"aten.{name}"
@@ -44,7 +45,7 @@ def tolerance_of(task: KernelTask, expected: Expected, dtype: str, *, is_random:
     is_known = is_random and expected.precise is not None
     least = table.atol * (min(1.0, scale) if is_known else 1.0) * (max(1.0, scale) if sums else 1.0)
     if sums:
-        return evolve(table, atol=max(least, largest_rounding(expected, dtype, table.rtol), _VANISHING))
+        return evolve(table, atol=max(least, largest_rounding(expected, dtype, table.rtol), FLOOR.get(dtype, 0.0)))
     return evolve(table, atol=least + (2 * OWN_ROUNDING * own_rounding(expected, dtype) if is_known else 0.0))
 
 
@@ -57,10 +58,6 @@ def agreement_of(expected: Expected, dtype: str) -> float:
     own = OWN_ROUNDING * own_rounding(expected, dtype) / scale if scale else 0.0
     return max(AGREEMENT[dtype], own)
 
-
-_VANISHING = 1e-30
-"""Values of which no digit is asked: only tails of exponentials are so small, where the rounding of an
-argument of a hundred weighs a hundred times in the result."""
 
 RANDOM = frozenset(("normal", "uniform", "wide", "ties", "signs", "scales", "sorted", "large", "mixed"))
 """Distributions of random values; on others the true output may be nothing but rounding noise."""
