@@ -45,7 +45,8 @@ def tolerance_of(task: KernelTask, expected: Expected, dtype: str, *, is_random:
     is_known = is_random and expected.precise is not None
     least = table.atol * (min(1.0, scale) if is_known else 1.0) * (max(1.0, scale) if sums else 1.0)
     if sums:
-        return evolve(table, atol=max(least, largest_rounding(expected, dtype, table.rtol), FLOOR.get(dtype, 0.0)))
+        most = max(least, largest_rounding(expected, dtype, table.rtol), FLOOR.get(dtype, 0.0))
+        return evolve(table, atol=most)
     return evolve(table, atol=least + (2 * OWN_ROUNDING * own_rounding(expected, dtype) if is_known else 0.0))
 
 
