@@ -35,6 +35,7 @@ from evokernel_core.ascendc.rewrites import (
 )
 from evokernel_core.ascendc.rewrites.depthwise import trimmed_depthwise
 from evokernel_core.ascendc.rewrites.dimensions import checked_calls
+from evokernel_core.ascendc.rewrites.folded_steps import folded_steps
 from evokernel_core.ascendc.rewrites.framing import framed_beside
 from evokernel_core.ascendc.rewrites.images_apart import images_apart
 from evokernel_core.ascendc.rewrites.linear_reductions import linear_reductions
@@ -62,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     bags.recognise_bags,
     images_apart,
     linear_reductions,
+    folded_steps,
     related_variances,
     trimmed_depthwise,
     split_reductions,

@@ -28,8 +28,9 @@ _HANDOVER_CYCLES = 250
 """From the last product of a result to its first byte outside, where no other result is at work."""
 _RAGGED_STORE = 256
 """Bytes that a run at any address moves over its own: copies go by 512 bytes."""
-_RAGGED = {False: 0, True: 200}
-"""The same for what goes back from L2 to device memory, turned or not; fitted to modelled kernels."""
+_IDLE_CYCLES = {2: 370, 3: 65}
+"""Of the matrix unit between two phases whose results are turned, by the steps in L0; fitted to modelled
+kernels that multiply most of the time."""
 _PART_CYCLES = 800
 """Of one part of the weights that is laid out."""
 
@@ -51,12 +52,16 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     written = outputs * (width if cost is None else cost.written)
     read += 0 if cost is None else outputs * cost.read
     back = max(0, read + written - chip.l2_bytes) * written / (read + written)
-    back *= chip.gm.write_back_cost * (1 + _RAGGED[item.turned] / (_run(found, planned, item, width) * width))
+    back *= chip.gm.write_back_cost
     # Turned results pass through the cores that load the input; else cube cores store what they compute.
     moved = (read + back if item.turned else max(read, back)) / chip.gm.memory_bytes_us
     busy = cycles / chip.mhz
     packing = _packing_cycles(found, planned, sizes, chip, item) / chip.mhz
-    exposed = 1.0 if item.c_slots == 1 and not item.turned else 0.1  # nothing is computed while one is stored
+    exposed = 0.1
+    if item.turned:
+        exposed = 0.2  # vector cores load, turn and store in turns
+    elif item.c_slots == 1:
+        exposed = 1.0  # nothing is computed while one is stored
     return float(max(busy, moved) + exposed * min(busy, moved) + packing + launch_us(chip, chip.aic))
 
 
@@ -124,6 +129,8 @@ def _cube_cycles(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule,
     each = max(width / cube.fixpipe_gm_bytes_per_cycle, 1 / cube.fixpipe_b32_elements_per_cycle)
     stored = phases * fractals * planned.tile_m * FRACTAL * each * planned.tiles_m * ragged
     in_turn = (matrix + loads + steps * _STEP_CYCLES) / item.step_slots
+    if item.turned and item.c_slots > 1 and phases > 1:
+        matrix += phases * _IDLE_CYCLES[item.step_slots]
     work = max(matrix, loads, in_turn) * planned.tiles_m
     if item.c_slots == 1:
         work += stored + phases * planned.tiles_m * _HANDOVER_CYCLES
