@@ -51,7 +51,7 @@ def main() -> None:
         for level in args.levels.split(",")
         for file in sorted((args.suite / f"level{level}").glob(f"{args.filter}.py"))
     ]
-    with Session(Settings(), args.suite) as session:
+    with Session(Settings(evaluation=False), args.suite) as session:  # as `evokernel bench` runs models
         rows = [row for file in files for row in _rows(session, file)]
     _print_families(rows)
     _print_kernels(rows, args.most)

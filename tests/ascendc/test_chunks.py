@@ -88,8 +88,9 @@ def test_images_come_in_chunks(sums: bool, builder: Any, on_twin: Any, chip: Any
 TURNED_CHANNELS = 3
 
 
-def transposed_task(builder: Any) -> KernelTask:
-    """A transposed convolution in steps and a softmax over channels, whose images come in chunks."""
+def transposed_task(builder: Any, *steps: str) -> KernelTask:
+    """A transposed convolution in steps, element-wise ones, and a softmax over channels, whose images come in
+    chunks."""
     graph = builder()
     x = graph.input("x", ("n", TURNED_CHANNELS, "h", "w"))
     weight = graph.input("weight", (TURNED_CHANNELS, OUTPUTS, 3, 3), parameter=True)
@@ -98,6 +99,8 @@ def transposed_task(builder: Any) -> KernelTask:
     value = graph.call(
         *("convolution.default", x, weight, bias, (2, 2), (1, 1), (1, 1), True, (0, 0), 1), shape=shape
     )
+    for step in steps:
+        value = graph.call(f"{step}.default", value, shape=shape)
     value = graph.call("_softmax.default", value, 1, False, shape=shape)
     task: KernelTask = graph.task(value, symbols={"n": 64, "h": 130, "w": 130})
     return task
@@ -133,6 +136,22 @@ def test_transposed_convolutions_come_in_chunks(builder: Any, on_twin: Any, chip
         }
         (found,) = on_twin(task, inputs, strategy, {"n": images, "h": height, "w": width})
         np.testing.assert_allclose(found, transposed_softmax(inputs), rtol=1e-4, atol=1e-4)
+
+
+def test_chunk_after_chunk_gives_its_events_back(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Steps behind a transposed convolution take events beside those of queues, anew for each chunk."""
+    task = transposed_task(builder, "relu")
+    found = [initial(task, chip), *(move.strategy for move in moves(task, initial(task, chip), chip))]
+    strategy = next(item for item in found if item.setting("chunks", 0))
+    images = 3 * int(strategy.setting("chunks"))
+    rng = np.random.default_rng(3)
+    inputs = {
+        "x": rng.normal(size=(images, TURNED_CHANNELS, 3, 4)).astype("f4"),
+        "weight": rng.normal(size=(TURNED_CHANNELS, OUTPUTS, 3, 3)).astype("f4"),
+        "bias": rng.normal(size=OUTPUTS).astype("f4"),
+    }
+    (found_values,) = on_twin(task, inputs, strategy, {"n": images, "h": 3, "w": 4})
+    assert np.isfinite(found_values).all() and np.allclose(found_values.sum(1), 1, atol=1e-5)
 
 
 def test_fewer_and_longer_chunks_are_drafts_too(builder: Any, chip: Any) -> None:
