@@ -464,6 +464,17 @@ def test_channels_of_images_are_numbers(layer: str, whole: Callable[[str], tuple
     assert [item.size for item in region.task.symbols] == [9, 5, 6, 7]
 
 
+def test_a_mask_has_the_sizes_of_the_scores(whole: Callable[[str], tuple[Region, ...]]) -> None:
+    """As symbols of their own these would be 1 where the keys are more, and the mask spread over them."""
+    tensors = "torch.randn(2, 3, 9, 4), torch.randn(2, 3, 9, 4), torch.ones(9, 9).bool()"
+    forward = "return F.scaled_dot_product_attention(q, k, k, m)"
+    (region,) = whole(model("self.a = 1", forward, tensors, "q, k, m"))
+    assert region.task is not None, region.reason
+    mask = next(item.spec for item in region.task.graph.inputs if item.expression == "m")
+    query, key = (item.spec.shape[-2] for item in region.task.graph.inputs if item.expression in "qk")
+    assert mask.shape == (query, key)
+
+
 def test_a_rolled_dimension_is_as_long_as_its_shift(whole: Callable[[str], tuple[Region, ...]]) -> None:
     text = model("", "return x.roll((2, -3), (0, 1)) * 2", "torch.randn(17, 29, 5)")
     (region,) = whole(text)

@@ -29,17 +29,22 @@ def rule(fits: Callable[[str], bool]) -> Callable[..., torch.Tensor]:
         if share or not fits(str(_OPERATION)):
             given = {"dropout_p": dropout_p} if len(args) <= 4 else {}
             return apart(*args, **{**given, **kwargs})
-        _relate(*args[:3])
+        _relate(*args[:3], args[3] if len(args) > 3 else kwargs.get("attn_mask"))
         whole: torch.Tensor = torch.ops.evokernel_capture.attention(*args, **kwargs)
         return whole
 
     return run
 
 
-def _relate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
-    """Tells the tracer which sizes are the same, by asking: nothing else of the node would."""
+def _relate(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None) -> None:
+    """Tells the tracer which sizes are the same, by asking: nothing else of the node would. Dimensions of the
+    mask that are 1 are spread, all others are those of the scores."""
     pairs = [*zip(key.shape[:-1], value.shape[:-1], strict=False), (query.shape[-1], key.shape[-1])]
     pairs += zip(query.shape[:-2], key.shape[:-2], strict=False)
+    if mask is not None:
+        scores = (*query.shape[:-1], key.shape[-2])
+        sizes = zip(reversed(mask.shape), reversed(scores), strict=False)
+        pairs += [(one, other) for one, other in sizes if not (isinstance(one, int) and one == 1)]
     for one, other in pairs:
         bool(one == other)
 
