@@ -38,7 +38,7 @@ from evokernel_core.twin.images import image_flags, needs_cube_image
 from evokernel_core.twin.kernels import Kernel, find_kernels
 from evokernel_core.twin.lexer import Token
 from evokernel_core.twin.preprocess import LaunchSyntaxError, rewrite_launches
-from evokernel_core.twin.toolchain import Confinement, ToolLimits, environment
+from evokernel_core.twin.toolchain import Confinement, ToolLimits, environment, linker_flags
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
@@ -47,7 +47,7 @@ RUNNER_SOURCE = "runner_main.cpp"
 GLUE_SOURCE = "glue.cpp"
 KERNEL_SOURCE = "op_kernel.cpp"
 OPERATOR_SOURCE = "host/operator_host.cpp"
-"""The main program of an operator's host code; it is compiled with it."""
+"""The main program of an operator's host code."""
 LAUNCHER_SOURCES = SOURCES / "launcher"
 CANDIDATE_SOURCE = "client/candidate_main.cpp"
 """The main program of a candidate's process."""
@@ -64,8 +64,10 @@ _IN_CLIENT = (
 
 _ROUNDING = "-ffp-contract=off"  # a fused multiply-add would skip the rounding that the chip does
 LIBRARY_FLAGS = ("-std=c++17", "-O3", "-fPIC", "-w", _ROUNDING)
-KERNEL_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-Werror=narrowing", "-fmax-errors=20", _ROUNDING)
-"""Narrowing inside braces is an error, as it is for the device compiler."""
+KERNEL_FLAGS = ("-std=c++17", "-Og", "-fPIC", "-Werror=narrowing", "-fmax-errors=20", _ROUNDING)
+"""Narrowing inside braces is an error, as it is for the device compiler. ``-Og`` compiles in less time than
+``-O1``, and loops of a kernel's own run as fast within a few percent: its work is done in the library."""
+OPERATOR_FLAGS = ("-std=c++17", "-O0", "-w", "-fPIC", "-DEVOKERNEL_OPERATOR_HOST")
 COMPILE_SECONDS = 120
 LAUNCHER_FAILED = 120
 """The launcher's own exit status."""
@@ -122,6 +124,11 @@ class Twin:
         return self.folder / "evokernel-candidate"
 
     @property
+    def operator_host(self) -> Path:
+        """The object of an operator's host program that is the same for each operator."""
+        return self.folder / "operator_host.o"
+
+    @property
     def launcher(self) -> Path:
         return self.folder / "evokernel-launcher"
 
@@ -160,7 +167,7 @@ def _twin_folder(compiler: Compiler) -> Path:
 @cache
 def _content_hash(compiler: Compiler) -> str:
     """Of everything that the twin is built from; it does not change while a process runs."""
-    digest = hashlib.sha256(repr((compiler, LIBRARY_FLAGS, KERNEL_FLAGS)).encode())
+    digest = hashlib.sha256(repr((compiler, LIBRARY_FLAGS, KERNEL_FLAGS, OPERATOR_FLAGS)).encode())
     rewriting = [HERE / "preprocess.py", HERE / "lexer.py"]  # they make part of what is compiled
     for path in sorted([*INCLUDE.rglob("*"), *SOURCES.rglob("*"), *rewriting]):
         if path.is_file():
@@ -187,8 +194,9 @@ def _build_twin(twin: Twin) -> None:
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         work = [pool.submit(_compile_object, twin, path) for path in _library_sources()]
         work.append(pool.submit(_precompile_header, twin))
+        work.append(pool.submit(_compile_operator_host, twin))
         built = [item.result() for item in work]
-    compiled = {path.name: str(path) for path in built if path.suffix == ".o"}
+    compiled = {path.name: str(path) for path in built if path.parent == objects}
     in_client = {_object_name(SOURCES / name) for name in _IN_CLIENT}
     client = {name for name in compiled if name.startswith(f"{_CLIENT}-")} | in_client
     _link_library(
@@ -239,6 +247,13 @@ def _compile_object(twin: Twin, source: Path) -> Path:
     target = twin.folder / "objects" / _object_name(source)
     include = [f"-I{twin.include}", f"-I{SOURCES}"]
     _run([*twin.compiler.argv, *LIBRARY_FLAGS, *include, "-c", str(source), "-o", str(target)])
+    return target
+
+
+def _compile_operator_host(twin: Twin) -> Path:
+    include = [f"-I{twin.include}", f"-I{SOURCES}"]
+    source, target = str(SOURCES / OPERATOR_SOURCE), twin.operator_host
+    _run([*twin.compiler.argv, *OPERATOR_FLAGS, *include, "-c", source, "-o", str(target)])
     return target
 
 
@@ -368,7 +383,8 @@ class _Unit:
     def link(self, output: str, *inputs: str) -> None:
         """Links a shared library in which nothing is left undefined."""
         (self.confinement.work / "result").mkdir(exist_ok=True)
-        argv = [*self.twin.compiler.argv, "-shared", "-o", f"result/{output}", *inputs]
+        start = (*self.twin.compiler.argv, *linker_flags(self.twin.compiler))
+        argv = [*start, "-shared", "-o", f"result/{output}", *inputs]
         argv += [str(self.twin.linked), "-Wl,--no-undefined"]
         status, text = self._run(argv)
         if status:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -83,6 +84,34 @@ def test_the_twin_is_built_once() -> None:
     assert first.library.stat().st_mtime_ns == built
     for path in (first.library, first.runner, first.launcher, first.include / "kernel_operator.h"):
         assert path.exists()
+
+
+@pytest.mark.skipif(detect_compiler().kind != "g++", reason="the headers have these names in libstdc++")
+def test_the_interface_leaves_out_what_each_kernel_would_instantiate() -> None:
+    """Strings and special functions each took as long as a kernel's own text."""
+    argv = [*detect_compiler().argv, "-std=c++17", f"-I{prepare().include}", "-M", "-x", "c++", "-"]
+    asked = '#include "kernel_operator.h"\n'
+    found = subprocess.run(argv, input=asked, capture_output=True, text=True, check=True).stdout
+    read = [name for name in ("cmath", "bits/specfun.h", "bits/basic_string.h") if f"/{name}" in found]
+    assert read == ["cmath"]
+
+
+@pytest.mark.parametrize("name", ['"x"', "Named()"])
+def test_a_tensor_is_written_to_a_file_of_either_kind_of_name(name: str) -> None:
+    text = (
+        '#include "kernel_operator.h"\nstruct Named { const char *c_str() const { return nullptr; } };\n'
+        f"int f(AscendC::LocalTensor<half> t) {{ return t.ToFile({name}); }}"
+    )
+    argv = [
+        *detect_compiler().argv,
+        "-std=c++17",
+        f"-I{prepare().include}",
+        "-fsyntax-only",
+        "-x",
+        "c++",
+        "-",
+    ]
+    assert subprocess.run(argv, input=text, text=True, check=False).returncode == 0
 
 
 def test_a_kernel_is_compiled_once() -> None:

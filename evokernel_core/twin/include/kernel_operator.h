@@ -1,5 +1,7 @@
 // The AscendC programming interface for the CPU. Written from the public API documentation.
 #pragma once
+#include "evokernel/twin/light.h"
+//
 #include "evokernel/twin/language.h"
 //
 #include "evokernel/twin/cube.h"

@@ -15,9 +15,9 @@ from typing import Any
 from attrs import frozen
 
 from evokernel_core import temporary
-from evokernel_core.domain.errors import BuildError, EvoKernelError
+from evokernel_core.domain.errors import EvoKernelError
 from evokernel_core.paths import cache_dir
-from evokernel_core.twin.build import OPERATOR_SOURCE, SOURCES, CandidateError, Twin, prepare, run_tool
+from evokernel_core.twin.build import OPERATOR_FLAGS, SOURCES, CandidateError, Twin, prepare, run_tool
 from evokernel_core.twin.chip import Chip, runner_text
 from evokernel_core.twin.compiler import diagnostics, feedback
 from evokernel_core.twin.operators.definition import Description, read_description
@@ -27,7 +27,6 @@ from evokernel_core.twin.operators.missing import definitions, undefined
 from evokernel_core.twin.run import Limits, clean_environment, limited, run_process
 from evokernel_core.twin.sources import ProgramSource, read_sources
 
-_FLAGS = ("-std=c++17", "-O0", "-w", "-fPIC", "-DEVOKERNEL_OPERATOR_HOST")
 _NAMES = ('-DOPS_UTILS_LOG_SUB_MOD_NAME="OP_TILING"', '-DOPS_UTILS_LOG_PACKAGE_TYPE=""')
 """What the build of an operator package defines for the macros that write its log."""
 _LIMITS = Limits(wall_s=30.0, cpu_s=20.0)
@@ -95,7 +94,8 @@ def build_host(folder: OperatorFolder) -> HostProgram:
     files = (*folder.host, *companions(folder))
     source = ProgramSource(files, include_folders(files, folder))
     texts = read_sources(source)
-    key = hashlib.sha256(repr((sorted(texts.items()), _FLAGS)).encode("utf-8", "replace")).hexdigest()[:24]
+    content = repr((sorted(texts.items()), OPERATOR_FLAGS)).encode("utf-8", "replace")
+    key = hashlib.sha256(content).hexdigest()[:24]
     target = cache_dir() / "operators" / twin.folder.name / key
     if not (target / "built.json").exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -113,12 +113,10 @@ def build_host(folder: OperatorFolder) -> HostProgram:
 def _build(twin: Twin, source: ProgramSource, work: Path) -> list[tuple[str, str]]:
     """Writes ``program`` into ``work``; returns the sources that are left out of it."""
     folders = [f"-I{folder}" for folder in source.includes]
-    units = [
-        (path, work / f"{index}.o") for index, path in enumerate((SOURCES / OPERATOR_SOURCE, *source.files))
-    ]
+    units = [(path, work / f"{index}.o") for index, path in enumerate(source.files)]
 
     def compiled(unit: tuple[Path, Path]) -> tuple[int, str]:
-        own = [*twin.compiler.argv, *_FLAGS, *_NAMES, f"-I{twin.include}", f"-I{SOURCES}", *folders]
+        own = [*twin.compiler.argv, *OPERATOR_FLAGS, *_NAMES, f"-I{twin.include}", f"-I{SOURCES}", *folders]
         return run_tool(twin, [*own, "-c", str(unit[0]), "-o", str(unit[1])], work)
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
@@ -128,12 +126,9 @@ def _build(twin: Twin, source: ProgramSource, work: Path) -> list[tuple[str, str
         for (path, _), (status, output) in results
         if status
     ]
-    own_status, own_output = results[0][1]
-    if own_status:
-        raise BuildError(f"The twin's host program does not compile: {own_output[-500:]}")
     if len(failed) == len(source.files):
         raise CandidateError("compile", failed[0][1])
-    objects = [str(place) for (_, place), (status, _) in results if not status]
+    objects = [str(twin.operator_host), *(str(place) for (_, place), (status, _) in results if not status)]
     return [*failed, *_link(twin, objects, work)]
 
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdio>
 #include <cstring>
-#include <string>
 
 #include "evokernel/twin/api.h"
 #include "evokernel/twin/shape.h"
@@ -152,9 +151,14 @@ public:
                         static_cast<double>(static_cast<float>(GetValue(i))));
         }
     }
-    int32_t ToFile(const std::string &name) const
+    // A name is a text of C or a std::string; no header of the interface needs <string>, which each kernel pays for.
+    template <typename Name> auto ToFile(const Name &name) const -> decltype(name.c_str(), int32_t())
     {
-        std::FILE *file = std::fopen(name.c_str(), "wb");
+        return ToFile(name.c_str());
+    }
+    int32_t ToFile(const char *name) const
+    {
+        std::FILE *file = std::fopen(name, "wb");
         if (file == nullptr) {
             return 1;
         }
