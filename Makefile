@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export TORCH_DEVICE_BACKEND_AUTOLOAD := 0
+# Tests start hundreds of interpreters: each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 # Files in their order: by number of tests, those of one long test would come last and leave a core idle.
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 

@@ -7,7 +7,6 @@ import importlib.util
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.compiler import detect_compiler
+from tests import warm
 from tests.tables import few
 
 STANDIN = Path(__file__).parent / "npu_standin"
@@ -119,15 +119,7 @@ def applied(
 
 def run_python(root: Path, code: str, *, emulate: bool = False) -> subprocess.CompletedProcess[str]:
     more = {"EVOKERNEL_EMULATE": "1"} if emulate else {}
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", **more},
-        check=False,
-    )
+    return warm.run(code, root, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", **more})
 
 
 def test_the_package_holds_every_file_and_nothing_is_left_over(
@@ -333,7 +325,7 @@ def test_code_that_changed_is_not_replaced(
 
 def test_the_packaged_test_passes_on_a_cpu(tmp_path: Path, task: KernelTask, source: KernelSource) -> None:
     folder = put(tmp_path, task, source)
-    result = run_python(tmp_path, f"import pytest; raise SystemExit(pytest.main(['-q', {str(folder)!r}]))")
+    result = run_python(tmp_path, warm.pytest_of(folder))
     assert result.returncode == 0, result.stdout
 
 
@@ -502,6 +494,6 @@ def test_more_tensors_than_an_operator_may_have_are_passed_in_lists(
     assert f"torch.ops.evokernel.{name}(\n        [\n            x,\n            self.kept,\n" in call
     result = run_python(tmp_path, LONG_USE, emulate=True)
     assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr
-    result = run_python(tmp_path, f"import pytest; raise SystemExit(pytest.main(['-q', {str(folder)!r}]))")
+    result = run_python(tmp_path, warm.pytest_of(folder))
     assert result.returncode == 0, result.stdout
     assert_binding_compiles(folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.region import Region, RegionStatus
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.twin.chip import load_chip
+from tests import warm
 
 MODEL = """
 import torch
@@ -178,16 +177,9 @@ def test_the_edited_model_trains_compiles_and_exports_like_the_first(
     code = COMPARE.format(shape=shape, counter=counter)
     if "bn(torch.relu" in body:
         code = code.replace("== 6", "== 12")
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
-        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path),
-             "EVOKERNEL_EMULATE": "1"},
-    )  # fmt: skip
+    words = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    run = warm.run(code, tmp_path, {**words, "EVOKERNEL_EMULATE": "1"})
     assert run.stdout == "fine\n", run.stderr
     test = tmp_path / "evokernel_kernels" / name / "test_op.py"
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
-        env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-    )  # fmt: skip
+    run = warm.run(warm.pytest_of(test), tmp_path, words)
     assert run.returncode == 0, run.stdout

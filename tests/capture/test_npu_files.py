@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
 from evokernel_core.capture.client import AgentClient
+from tests import warm
 
 HEAD = """
 import torch
@@ -164,8 +164,9 @@ assert not hasattr(torch.ops.npu, "npu_swiglu")
 """
 
 
-def test_nothing_of_the_table_is_left_behind() -> None:
-    subprocess.run([sys.executable, "-c", LEFT_OVER], check=True)
+def test_nothing_of_the_table_is_left_behind(tmp_path: Path) -> None:
+    run = warm.run(LEFT_OVER, tmp_path, os.environ)
+    assert run.returncode == 0, run.stderr
 
 
 INSTALLED = """
@@ -185,7 +186,8 @@ def test_an_installed_extension_gets_its_functions_back(tmp_path: Path) -> None:
     stub = "def npu_swiglu(x, dim=-1): raise AssertionError\ndef npu_other(x): return 'theirs'\n"
     (tmp_path / "torch_npu.py").write_text(stub)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{INSTALLED}"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run = warm.run(code, tmp_path, os.environ)
+    assert run.returncode == 0, run.stderr
 
 
 def test_libraries_see_that_there_is_no_npu(tmp_path: Path) -> None:
@@ -198,7 +200,8 @@ def test_libraries_see_that_there_is_no_npu(tmp_path: Path) -> None:
         "import torch\n"
         "with on_host():\n    import library\n    assert torch.npu.is_available() and not library.found\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run = warm.run(code, tmp_path, os.environ)
+    assert run.returncode == 0, run.stderr
 
 
 LOCAL_IMPORT = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit
 from evokernel_core.domain.verdict import Verdict
 from evokernel_core.twin.chip import load_chip
+from tests import warm
 
 MODEL = """
 import torch
@@ -62,12 +61,7 @@ def test_the_package_writes_what_the_call_wrote(name: str, agent: AgentClient, t
     (tmp_path / "before.py").write_text(text)
     (tmp_path / "model.py").write_text(plan_edit(text, found, kernel))
     test = tmp_path / "evokernel_kernels" / kernel / "test_op.py"
-    commands = (["-c", COMPARE], ["-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)])
-    for command, emulate in ((commands[0], "0"), (commands[0], "1"), (commands[1], "0")):
-        run = subprocess.run(
-            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=200,
-            check=False,
-            env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path),
-                 "EVOKERNEL_EMULATE": emulate},
-        )  # fmt: skip
+    for script, emulate in ((COMPARE, "0"), (COMPARE, "1"), (warm.pytest_of(test), "0")):
+        words = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "EVOKERNEL_EMULATE": emulate}
+        run = warm.run(script, tmp_path, words)
         assert run.returncode == 0, run.stdout + run.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.edit import plan_edit, revert_edit
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.region import Region
+from tests import warm
 
 HEAD = "import torch\nfrom torch import nn\n\n\n"
 NORM = (
@@ -67,10 +67,8 @@ def whole(agent: AgentClient, path: Path, text: str) -> Region:
 
 
 def python(folder: Path, script: str, **environment: str) -> None:
-    command = [sys.executable, "-c", script]
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    given = {**os.environ, "PYTHONPATH": path, **environment}
-    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False)
+    done = warm.run(script, folder, {**os.environ, "PYTHONPATH": path, **environment})
     assert done.returncode == 0, done.stderr
 
 
