@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -298,10 +298,17 @@ def build_kernel(source: KernelSource) -> BuiltKernel:
     the tools fail.
     """
     twin = prepare()
-    macros = dict(BUILT_IN)
+    _check_source(source.tiling_h, source.op_kernel_cpp)
     files = {"tiling.h": source.tiling_h, "op_kernel.cpp": source.op_kernel_cpp}
-    check_callees({name: tuple(active_tokens(text, macros)) for name, text in files.items()})
     return build_files(evolve(twin, judged=True), files)
+
+
+@lru_cache(maxsize=256)
+def _check_source(tiling_h: str, op_kernel_cpp: str) -> None:
+    """``check_callees`` once for each text: a kernel is built again for each of its cases."""
+    macros = dict(BUILT_IN)
+    files = {"tiling.h": tiling_h, "op_kernel.cpp": op_kernel_cpp}
+    check_callees({name: tuple(active_tokens(text, macros)) for name, text in files.items()})
 
 
 def candidate_files(files: Mapping[str, str]) -> tuple[dict[str, str], bool]:

@@ -82,6 +82,12 @@ class Product:
         batch, m, n, k = (size.evaluate(sizes) for size in (self.batch, self.m, self.n, self.k))
         return batch, m, n, k
 
+    def at(self, sizes: Mapping[str, int]) -> Product:
+        """The same product with its sizes and pitches in numbers, which are asked for thousands of times."""
+        batch, m, n, k = (Extent(size) for size in self.evaluate(sizes))
+        a, b = (evolve(side, pitch=Extent(side.pitch.evaluate(sizes))) for side in (self.a, self.b))
+        return evolve(self, a=a, b=b, batch=batch, m=m, n=n, k=k)
+
 
 def read_product(task: KernelTask) -> Product:
     """The one product of a task. Raises PlanError where the task is anything else."""

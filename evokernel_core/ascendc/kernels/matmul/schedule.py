@@ -90,8 +90,10 @@ def best(found: Product, sizes: Mapping[str, int], chip: Chip, behind: Cost | No
 def _best(
     found: Product, sizes: tuple[tuple[str, int], ...], chip: Chip, behind: Cost | None
 ) -> MatmulSchedule:
+    given = dict(sizes)
+    fixed = found.at(given)
     legal = [item for item in starts(found, chip) if refusal(found, item, chip, behind) is None]
-    return min(legal, key=lambda item: estimate_us(found, item, dict(sizes), chip, behind))
+    return min(legal, key=lambda item: estimate_us(fixed, item, given, chip, behind))
 
 
 def starts(found: Product, chip: Chip) -> Iterator[MatmulSchedule]:
