@@ -1,11 +1,12 @@
-"""Tables of which make test takes the rows that differ in their path, and make thorough the rest."""
+"""Tables and draws of which make test takes what differs in its path, and make thorough the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 
 def few(
@@ -21,3 +22,17 @@ def few(
         for place, row in enumerate(table)
     ]
     return pytest.mark.parametrize(names, found, **options)
+
+
+def drawn(
+    check: Callable[..., None], few: int, many: int, *, derandomize: bool = False, **strategies: Any
+) -> tuple[Any, Any]:
+    """Two tests of one property: a ``few`` examples that make test draws, and ``many`` for make thorough."""
+    slow = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
+    tests = [
+        settings(max_examples=count, deadline=None, derandomize=derandomize, suppress_health_check=slow)(
+            given(**strategies)(check)
+        )
+        for count in (few, many)
+    ]
+    return tests[0], pytest.mark.thorough(tests[1])

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.kernels.fused.schedule import moves
 from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.twin.chip import load_chip
+from tests.tables import drawn
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 Function = Callable[[Any], Any]
@@ -169,14 +169,7 @@ def broadcasts(draw: st.DrawFn) -> tuple[list[int], list[list[int]], list[str]]:
 _NUMPY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "maximum": np.maximum}
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(case=broadcasts(), dtype=st.sampled_from(["float32", "float16"]), data=st.data())
-def test_any_broadcast_under_any_schedule(
+def any_broadcast(
     case: tuple[list[int], list[list[int]], list[str]], dtype: str, data: Any, builder: Any, on_twin: Any
 ) -> None:
     shape, operands, names = case
@@ -195,6 +188,17 @@ def test_any_broadcast_under_any_schedule(
     (result,) = on_twin(task, arrays, data.draw(st.sampled_from(steps)))
     tolerance = 1e-6 if dtype == "float32" else 4e-3
     np.testing.assert_allclose(result.astype(np.float64), expected.astype(np.float64), tolerance, tolerance)
+
+
+test_any_broadcast_under_any_schedule, test_many_broadcasts_under_any_schedule = drawn(
+    any_broadcast,
+    8,
+    25,
+    derandomize=True,
+    case=broadcasts(),
+    dtype=st.sampled_from(["float32", "float16"]),
+    data=st.data(),
+)
 
 
 def initial_of(task: Any, on_twin: Any) -> Any:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.kernels.fused.schedule import initial, moves
 from evokernel_core.ascendc.lowering.plan import plan
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import load_chip
-from tests.tables import few
+from tests.tables import drawn, few
 
 Shape = tuple[int, ...]
 
@@ -116,27 +115,25 @@ def test_reductions_of_short_and_long_rows(make: Any, shape: Shape, builder: Any
     check(make, shape, "float32", builder, on_twin)
 
 
-@settings(
-    max_examples=20,
-    deadline=None,
+def any_rows(make: Any, rows: Shape, columns: int, dtype: str, data: Any, builder: Any, on_twin: Any) -> None:
+    def pick(task: Any) -> Any:
+        start = initial(task, on_twin.chip)
+        return data.draw(st.sampled_from([start, *(m.strategy for m in moves(task, start, on_twin.chip))]))
+
+    check(make, (*rows, columns), dtype, builder, on_twin, pick)
+
+
+test_any_rows_under_any_schedule, test_many_rows_under_any_schedule = drawn(
+    any_rows,
+    6,
+    20,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(
     make=st.sampled_from(sorted(EXPECTED, key=lambda make: make.__name__)),
     rows=st.sampled_from([(1,), (5,), (49,), (2, 70), (200,)]),
     columns=st.sampled_from([1, 2, 7, 8, 31, 64, 65, 128, 200, 777, 1024, 2100]),
     dtype=st.sampled_from(["float32", "float16"]),
     data=st.data(),
 )
-def test_any_rows_under_any_schedule(
-    make: Any, rows: Shape, columns: int, dtype: str, data: Any, builder: Any, on_twin: Any
-) -> None:
-    def pick(task: Any) -> Any:
-        start = initial(task, on_twin.chip)
-        return data.draw(st.sampled_from([start, *(m.strategy for m in moves(task, start, on_twin.chip))]))
-
-    check(make, (*rows, columns), dtype, builder, on_twin, pick)
 
 
 def test_every_move_from_a_streamed_softmax_is_right(builder: Any, on_twin: Any) -> None:

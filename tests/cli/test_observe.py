@@ -89,13 +89,12 @@ def test_a_script_is_observed_listed_and_forgotten(project: Project) -> None:
     assert net["call"]["args"][0]["tensor"]["shape"] == [2, 4]
     assert "f32[2,4], scale=3.0" in project.evokernel("--show", "net.py").stdout
     assert "Nothing is known" in project.evokernel("--list", "elsewhere.py").stdout
+    assert_kept_for_the_person_alone(project)
     assert "1 files" in project.evokernel("--forget").stdout
     assert project.known() == {}
 
 
-def test_what_is_kept_is_the_persons_alone(project: Project) -> None:
-    project.write("run", CALL)
-    project.run(sys.executable, "run.py")
+def assert_kept_for_the_person_alone(project: Project) -> None:
     folder = project.home / "cache" / "observations"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     (file,) = folder.iterdir()

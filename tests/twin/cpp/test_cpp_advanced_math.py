@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.tables import drawn
 
 ELEMENTS = 1024
 DTYPES = {"half": np.float16, "float": np.float32}
@@ -181,15 +182,7 @@ def _operands(op: str, dtype: str, seed: int):
     return a, b
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    dtype=st.sampled_from(sorted(DTYPES)),
-    op=st.sampled_from(ALL),
-    form=st.integers(0, 3),
-    count=st.integers(1, ELEMENTS),
-    seed=st.integers(0, 1000),
-)
-def test_every_function_matches_numpy(kernels, dtype, op, form, count, seed) -> None:
+def any_function(kernels, dtype, op, form, count, seed) -> None:
     form = form % 2 if op in OTHERS else form
     a, b = _operands(op, dtype, seed)
     ran = kernels[dtype].run([a, b], [(ELEMENTS, DTYPES[dtype])], [ALL.index(op), form, count, 0], [1.5])
@@ -199,6 +192,18 @@ def test_every_function_matches_numpy(kernels, dtype, op, form, count, seed) -> 
     got = ran.outputs[0].astype(np.float64)
     np.testing.assert_allclose(got[:count], wanted, rtol=tolerance, atol=tolerance)
     assert not got[count:].any()
+
+
+test_every_function_matches_numpy, test_many_functions_match_numpy = drawn(
+    any_function,
+    60,
+    150,
+    dtype=st.sampled_from(sorted(DTYPES)),
+    op=st.sampled_from(ALL),
+    form=st.integers(0, 3),
+    count=st.integers(1, ELEMENTS),
+    seed=st.integers(0, 1000),
+)
 
 
 @pytest.mark.parametrize("op", ["Erf", "Gelu", "Fmod", "PowerScalar", "SwiGLU"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.tables import drawn
 
 DTYPES = {"half": np.float16, "float": np.float32}
 ROOM = 4096  # elements of each operand
@@ -351,16 +352,7 @@ def _check(wanted, outputs, dtype, model, tolerance):
         assert np.abs(got - wanted["bytes"]).max() <= (1 if dtype == "half" else 0)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    dtype=st.sampled_from(sorted(DTYPES)),
-    op=st.sampled_from(OPS),
-    m=st.integers(1, 16),
-    blocks=st.integers(1, 4),
-    cut=st.integers(0, 7),
-    seed=st.integers(0, 500),
-)
-def test_rows_match_numpy(kernels, dtype, op, m, blocks, cut, seed) -> None:
+def any_rows(kernels, dtype, op, m, blocks, cut, seed) -> None:
     k = blocks * 32
     n = k if op in WHOLE else k - cut
     a, b, c, floats, mask = _operands(dtype, seed)
@@ -368,6 +360,19 @@ def test_rows_match_numpy(kernels, dtype, op, m, blocks, cut, seed) -> None:
     assert not ran.codes(), ran.result.hazards
     model = Model(a, b, c, floats, mask, (m, k, n), 32 // np.dtype(DTYPES[dtype]).itemsize)
     _check(model.run(op), ran.outputs, dtype, model, 2e-2 if dtype == "half" else 2e-5)
+
+
+test_rows_match_numpy, test_many_rows_match_numpy = drawn(
+    any_rows,
+    50,
+    120,
+    dtype=st.sampled_from(sorted(DTYPES)),
+    op=st.sampled_from(OPS),
+    m=st.integers(1, 16),
+    blocks=st.integers(1, 4),
+    cut=st.integers(0, 7),
+    seed=st.integers(0, 500),
+)
 
 
 @pytest.mark.parametrize(

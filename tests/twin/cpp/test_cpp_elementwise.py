@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.tables import drawn
 
 BYTES = 8192  # of each operand's buffer
 
@@ -203,9 +204,7 @@ def _runs(draw):
     }
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(run=_runs())
-def test_every_form_matches_numpy(kernels, run) -> None:
+def any_form(kernels, run) -> None:
     dtype, op, form = run["dtype"], run["op"], run["form"]
     rng = np.random.default_rng(run["seed"])
     positive = op in ("Ln", "Sqrt", "Div")
@@ -228,6 +227,9 @@ def test_every_form_matches_numpy(kernels, run) -> None:
         )
     else:
         np.testing.assert_array_equal(ran.outputs[0], wanted)
+
+
+test_every_form_matches_numpy, test_many_forms_match_numpy = drawn(any_form, 80, 250, run=_runs())
 
 
 def test_operators_run_over_the_whole_destination(compile_kernel) -> None:
