@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -49,10 +48,6 @@ ZIG_LIMITS = ToolLimits(quota=2 * 1024**3, files=20_000)
 """Zig compiles its C and C++ libraries beside the first kernels."""
 
 
-_PROGRAMS = "/usr/bin:/bin"
-"""Where a confined compiler finds its assembler and linker, beside its own folder."""
-
-
 @frozen
 class Confinement:
     """``work`` is read and written; ``reads`` are folders beside it and the compiler's own."""
@@ -76,16 +71,10 @@ class Confinement:
 def environment(compiler: Compiler, work: Path) -> dict[str, str]:
     """All that a confined compiler sees of the environment."""
     own = str(Path(compiler.argv[0]).parent)
-    words = {"PATH": f"{own}:{_PROGRAMS}", "LC_ALL": "C", "TMPDIR": str(work)}
+    words = {"PATH": f"{own}:/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(work)}
     for folder in _cache_folders(compiler):
         words |= {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": str(work)}
     return words
-
-
-@cache
-def linker_flags(compiler: Compiler) -> tuple[str, ...]:
-    """gold where g++ finds it: it links in half the time of ld, which reads each name of libstdc++."""
-    return ("-fuse-ld=gold",) if compiler.kind == "g++" and shutil.which("ld.gold", path=_PROGRAMS) else ()
 
 
 @cache

@@ -203,7 +203,9 @@ HOSTING = [
     ("a builtin in a macro", top("#define C __builtin_memcpy"), "forbidden-name"),
     ("the heap", body("auto p = new float[4];"), "forbidden-name"),
     ("the heap of C", body("auto p = std::malloc(4);"), "callee"),
-    ("a string", body("std::string s;"), "forbidden-name type callee"),
+    ("a string", body("std::string s;"), "compile"),  # no header of the interface declares it
+    ("a string with its header", (TOP, f"#include <string>\n{TOP}"), "include"),
+    ("a vector", body("std::vector<int64_t> s(4);"), "forbidden-name type callee"),
     ("assembly", body('asm("nop");'), "forbidden-name"),
     ("assembly outside of functions", top('asm(".incbin \\"/etc/passwd\\"");'), "forbidden-name"),
     ("a constructor at load time", top("__attribute__((constructor)) void F() {}"), "forbidden-name"),

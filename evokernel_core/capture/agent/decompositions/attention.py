@@ -29,7 +29,8 @@ def rule(fits: Callable[[str], bool]) -> Callable[..., torch.Tensor]:
         if share or not fits(str(_OPERATION)):
             given = {"dropout_p": dropout_p} if len(args) <= 4 else {}
             return apart(*args, **{**given, **kwargs})
-        _relate(*args[:3], args[3] if len(args) > 3 else kwargs.get("attn_mask"))
+        query, key, value, *rest = args
+        _relate(query, key, value, rest[0] if rest else kwargs.get("attn_mask"))
         whole: torch.Tensor = torch.ops.evokernel_capture.attention(*args, **kwargs)
         return whole
 

@@ -167,7 +167,6 @@ void restrict_calls(const struct confinement *c) {
     allow_limits(c->profile == COMPILER);
     refuse(SYS_clone3, ENOSYS); /* its flags lie in memory, where a filter cannot look: libraries use clone */
     if (c->profile == COMPILER) {
-        refuse(SYS_fallocate, EOPNOTSUPP); /* gold makes its file without it, as on a file system that lacks it */
         ALLOW_LIST(COMPILING);
         allow_clone(~0u, CLONE_NAMESPACES);
     } else if (c->threads) {
