@@ -16,6 +16,8 @@ from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.verdict import GateStatus
+from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.run import Mode, RunRequest, TensorFile, run_kernel
 from evokernel_core.verifier.gates.audit import audit
 from tests.ascendc.transposed import Layer, close, expected, task_of, values_of
 from tests.tables import few
@@ -110,9 +112,49 @@ def test_results_that_vector_cores_turn(name: str, builder: Any, on_twin: Any, c
         close(result, expected(layer, values), layer)
 
 
+ROWS = {
+    "narrower than a fractal": Layer(
+        (Axis(), Axis(2, 1)), (3, 3), 9, 20, ((2, 37, 4), (1, 2, 1), (1, 50, 2))
+    ),
+    "of 63 outputs": Layer((Axis(2, 1), Axis(2, 1)), (3, 3), 8, 16, ((1, 9, 32),), bias=True),
+    "of whole fractals": Layer((Axis(2, 1, 1, 1), Axis(2, 1, 1, 1)), (3, 3), 8, 40, ((1, 11, 16),)),
+    "in steps of three": Layer((Axis(3, 1), Axis(3, 1)), (3, 4), 8, 6, ((1, 7, 13), (1, 1, 9)), groups=2),
+    "of halves": Layer((Axis(2, 1), Axis(1, 1)), (4, 3), 20, 16, ((1, 12, 21),), dtype="float16"),
+    "of planes in steps": Layer((Axis(2, 1), Axis(2, 1), Axis(2, 1)), (3, 3, 3), 3, 16, ((1, 5, 9, 11),)),
+}
+
+
+@few("layer", ROWS.values(), keep=(0, 1, 5), ids=ROWS.keys())
+def test_rows_that_are_turned_together(layer: Layer, builder: Any, on_twin: Any) -> None:
+    """Rows that begin in the middle of a block, several to a block, and fewer in the last piece."""
+    task = task_of(builder, layer)
+    strategy = Strategy("transposed", asdict(Schedule(64, 256, 2, 160, 80, 3, turned=True)))
+    for sizes in layer.sizes:
+        values = values_of(layer, sizes)
+        (result,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
+        close(result, expected(layer, values), layer)
+
+
+def test_rows_that_lie_side_by_side_are_one_copy(builder: Any, chip: Any) -> None:
+    """64 rows of 32 outputs for each of 16 channels: the vector cores store many rows at a time."""
+    task = task_of(builder, evolve(ROWS["of whole fractals"], results=16, sizes=((24, 32, 16),)))
+    strategy = Strategy("transposed", asdict(Schedule(64, 256, 2, 160, 80, 3, turned=True)))
+    tensors = [item.spec.nbytes(task.sizes) for item in task.graph.inputs]
+    request = RunRequest(
+        Mode.TIME,
+        chip,
+        sizes=tuple(task.sizes.values()),
+        inputs=tuple(TensorFile(None, nbytes) for nbytes in tensors),
+        outputs=tuple(TensorFile(None, spec.nbytes(task.sizes)) for spec in task.graph.output_specs()),
+    )
+    (launch,) = run_kernel(build_kernel(write(task, strategy, chip)), request).launches
+    assert dict(launch.work)["MTE3"].instructions < 24 * 64
+
+
 SWEPT = {
     "down the height": Layer((Axis(2, 1, 1, 1), Axis()), (5, 3), 20, 5, ((1, 230, 9), (2, 61, 9)), bias=True),
     "down the depth": Layer((Axis(1, 1), Axis(2, 1), Axis(2)), (4, 3, 2), 9, 6, ((1, 110, 3, 9),), groups=2),
+    "of two heights": Layer((Axis(1, 1), Axis(2, 1), Axis()), (3, 3, 3), 9, 6, ((1, 60, 5, 7),)),
 }
 
 

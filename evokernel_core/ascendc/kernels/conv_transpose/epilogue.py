@@ -38,7 +38,9 @@ CHANNELS = 16
 """Rows of a piece."""
 ROW_BYTES = 32 * 1024
 """Of the input in the unified buffer, one of two slots."""
-_MOST_OUTPUTS, _STEP = 512, 32
+TILE_STEP = 32
+"""Rows of a piece are whole multiples of so many elements: blocks of every type."""
+_MOST_OUTPUTS = 512
 _FEW_OUTPUTS = 128
 """Pieces this small are not worth operands that are fetched ahead."""
 _MOST_EVENTS = 4
@@ -71,8 +73,8 @@ def fitted(epilogue: Epilogue, dtype: str, chip: Chip) -> Behind:
     sources = [item for item in epilogue.plan.inputs if item.source == epilogue.source]
     if len(sources) != 1 or sources[0].domain is not Domain.FULL:
         raise PlanError("What follows the convolution does not take its result as it is.")
-    for buffers, least in ((2, _FEW_OUTPUTS), (1, _STEP)):
-        for outputs in range(_MOST_OUTPUTS, least - 1, -_STEP):
+    for buffers, least in ((2, _FEW_OUTPUTS), (1, TILE_STEP)):
+        for outputs in range(_MOST_OUTPUTS, least - 1, -TILE_STEP):
             found = Behind(epilogue, outputs, buffers, dtype)
             kernel = found.kernel()
             queues = max(len(kernel.queued), len(kernel.plan.outputs)) * buffers
@@ -98,7 +100,7 @@ def _kernel(epilogue: Epilogue, outputs: int, buffers: int) -> Kernel:
     return Kernel(epilogue.plan, schedule, (whole_program(epilogue.plan, schedule),), handed=epilogue.source)
 
 
-_TILE_STEP_TEXT = f"constexpr uint32_t TILE_STEP = {_STEP}; // rows of a tile fill blocks of every type\n"
+_TILE_STEP_TEXT = f"constexpr uint32_t TILE_STEP = {TILE_STEP}; // rows of a tile fill blocks of every type\n"
 _REGION = """\
 // Turned results of several channels.
 struct Region {

@@ -10,6 +10,7 @@ from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
     Plan,
     Schedule,
     fractals_of,
+    joined_lines,
     plan,
     turned_outputs,
     whole,
@@ -51,18 +52,39 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     outputs = sizes.images * sizes.results * math.prod(sizes.outputs)
     written = outputs * (width if cost is None else cost.written)
     read += 0 if cost is None else outputs * cost.read
-    back = max(0, read + written - chip.l2_bytes) * written / (read + written)
-    back *= chip.gm.write_back_cost
-    # Turned results pass through the cores that load the input; else cube cores store what they compute.
-    moved = (read + back if item.turned else max(read, back)) / chip.gm.memory_bytes_us
     busy = cycles / chip.mhz
     packing = _packing_cycles(found, planned, sizes, chip, item) / chip.mhz
-    exposed = 0.1
     if item.turned:
-        exposed = 0.2  # vector cores load, turn and store in turns
-    elif item.c_slots == 1:
-        exposed = 1.0  # nothing is computed while one is stored
-    return float(max(busy, moved) + exposed * min(busy, moved) + packing + launch_us(chip, chip.aic))
+        cores = min(chip.aic, planned.tiles)
+        work = _turned_us(busy, read, written, tiles * cores / planned.tiles, chip)
+    else:
+        work = _direct_us(busy, read, written, item, chip)
+    return work + packing + launch_us(chip, chip.aic)
+
+
+def _direct_us(busy: float, read: float, written: float, item: Schedule, chip: Chip) -> float:
+    """Where cube cores store what they compute: microseconds of all tiles, from those of the busiest core's
+    pipes and the bytes that all cores read and write."""
+    moved = max(read, _written_back(read, written, chip)) / chip.gm.memory_bytes_us
+    exposed = 1.0 if item.c_slots == 1 else 0.1  # of one result, nothing is computed while it is stored
+    return max(busy, moved) + exposed * min(busy, moved)
+
+
+def _turned_us(busy: float, read: float, written: float, uneven: float, chip: Chip) -> float:
+    """The same where results pass through the cores that load the input. Results fill L2 first, in which time
+    device memory reads alone. ``uneven``: tiles of the busiest core over those of each on average."""
+    rate = chip.gm.memory_bytes_us / uneven
+    back = _written_back(read, written, chip) / rate
+    first = min(1.0, chip.l2_bytes / (read + written))
+    before = first * busy, first * read / rate
+    behind = (1 - first) * busy, (1 - first) * read / rate + back
+    exposed = 0.2  # vector cores load, turn and store in turns
+    return sum(max(part) + exposed * min(part) for part in (before, behind))
+
+
+def _written_back(read: float, written: float, chip: Chip) -> float:
+    """What is written beyond L2, as bytes that device memory could read in the time."""
+    return max(0.0, read + written - chip.l2_bytes) * written / (read + written) * chip.gm.write_back_cost
 
 
 def _packing_cycles(found: Transposed, planned: Plan, sizes: Sizes, chip: Chip, item: Schedule) -> float:
@@ -87,13 +109,14 @@ def _read_bytes(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule, 
     return rows * (row + (0 if is_aligned else REQUEST_BYTES))
 
 
-def _run(found: Transposed, planned: Plan, item: Schedule, width: int) -> int:
-    """Outputs that are stored together."""
+def _run(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule) -> int:
+    """Turned outputs that are stored together."""
     _, height, columns = planned.tile
     run = height * columns if planned.is_flat else columns
     phases = item.phases_w(found)
-    if not item.turned:
-        return run
+    joined = joined_lines(found, item, sizes, planned)
+    if joined > 0:
+        return joined * found.axes[1].stride * sizes.outputs[2]
     held = turned_outputs(found) // phases // FRACTAL * FRACTAL
     return min(run, whole(-(-run // -(-run // held)))) * phases
 
@@ -155,7 +178,7 @@ def _vector_cycles(
     if not item.turned:
         return laid_out
     outputs = math.prod(planned.tile) * math.prod(axis.stride for axis in found.axes)
-    run = _run(found, planned, item, width)
+    run = _run(found, planned, sizes, item)
     pieces = outputs / run * planned.tiles_m * planned.tile_m / FRACTAL / 2
     most = min(FRACTAL, sizes.results)
     stored = most * (run * width + _RAGGED_STORE) / mte.store_bytes_per_cycle

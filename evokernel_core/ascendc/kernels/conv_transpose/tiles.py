@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.conv_transpose.epilogue import ROW_BYTES
+from evokernel_core.ascendc.kernels.conv_transpose.epilogue import ROW_BYTES, TILE_STEP
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Sizes, Transposed
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -145,6 +145,31 @@ def turned_outputs(found: Transposed) -> int:
     if found.behind is not None:
         return found.behind.outputs
     return _row_bytes(found) // 4 // (FRACTAL * ITEM_SIZE[found.dtype])
+
+
+def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan) -> int:
+    """Rows of each phase along the height that vector cores turn at a time, 0 where less than one; see
+    ``ChooseTurns`` in the template."""
+    phases, out_w = item.phases_w(found), sizes.outputs[2]
+    if planned.is_flat or planned.tile[2] * phases < out_w:
+        return 0
+    held, stride = turned_outputs(found), found.axes[1].stride
+    pitch = planned.slab[2] if planned.is_dense else whole(planned.tile[2])
+    tail = FRACTAL if out_w % FRACTAL else 0
+    step = TILE_STEP if found.behind is not None else FRACTAL
+
+    def taken(lines: int) -> int:
+        pixels = whole((lines - 1) * pitch + planned.tile[2] + tail)
+        return max(stride * phases * pixels, whole(lines * stride * out_w, step))
+
+    height = planned.tile[1]
+    most = max((lines for lines in range(1, height + 1) if taken(lines) <= held), default=0)
+    if most == 0:
+        return 0
+    parts = -(-height // most)
+    beside = planned.tiles_m * planned.tile_m // FRACTAL * planned.tile[0] * found.axes[0].stride
+    parts += parts * beside % 2 if parts < height else 0
+    return -(-height // parts)
 
 
 def whole(value: int, unit: int = FRACTAL) -> int:
