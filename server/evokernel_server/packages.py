@@ -10,7 +10,6 @@ from typing import Any
 
 from attrs import frozen
 
-from evokernel_core.ascendc.bounds import least_us
 from evokernel_core.ascendc.print.integrity import check_files, foreign_words
 from evokernel_core.domain.admission import read_task
 from evokernel_core.domain.errors import EvoKernelError, PackageChanged
@@ -130,6 +129,8 @@ def _borrowed(name: str, folder: Path, manifest: Mapping[str, Any]) -> Installed
     if rival is None:
         return None
     us, word = rival.figures[0]
+    from evokernel_core.ascendc.bounds import least_us  # the author, which the server starts without
+
     bound, now = least_us(task, chip), eager_us(task, chip)
     latency = Latency(us, LatencySource(word), chip.name, 0, (), "", bound, now)
     region = from_data(manifest["region"], Region)
