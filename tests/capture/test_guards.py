@@ -60,6 +60,8 @@ ROWS = {
                              'guards.plain(self.norm, "Norm", "model")'),
     "a forward called by name": ("self.norm = Norm()", "return self.norm.forward(x)",
                                  'guards.named(self.norm.forward, "Norm.forward")'),
+    "a setting in a closure": ("scale = 0.5; self.scaled = lambda x: x * scale", "return self.scaled(x) + y",
+                               "guards.equal(self.scaled.__closure__[0].cell_contents, 0.5)"),
     "the mode": ("self.drop = nn.Dropout(0.5)", "return self.drop(x)", "self.drop.training is True"),
     "how many layers": ("self.layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])",
                         "for layer in self.layers:\n    x = layer(x)\nreturn x",
@@ -130,6 +132,43 @@ def test_globals_that_are_replaced(whole: Whole, replaced: dict[str, Any]) -> No
     gated, limit = vars(module)["gated"], vars(module)["LIMIT"]
     torch.testing.assert_close(module.Model()(x, y), gated(x).clamp(max=limit) * y)
     assert runs(module) == (not replaced)
+
+
+LAYERS = "nn.ModuleDict({'up': nn.Linear(6, 6), '0': nn.GELU()})"
+CLOSURE = "self.made = lambda x: m['0'](m.up(x))"
+
+
+@torch.no_grad()
+def test_layers_that_a_lambda_keeps(whole: Whole) -> None:
+    source = text(f"m = self.mlp = {LAYERS}; {CLOSURE}", "return self.made(x) * y")
+    (region,) = whole(source)
+    assert region.task is not None, region.reason
+    assert "self.mlp['up'].weight" in {item.expression for item in region.task.graph.inputs}
+    module = edited_module(source, region)
+    x, y = torch.randn(4, 6), torch.randn(4, 6)
+    model, other = module.Model(), module.Model()
+    torch.testing.assert_close(model(x, y), model.made(x) * y)
+    assert runs(module) == 1
+    model.made = other.made  # whose layers are not those of model.mlp
+    torch.testing.assert_close(model(x, y), other.made(x) * y)
+    assert runs(module) == 1
+
+
+def test_layers_that_no_attribute_reaches_are_refused(whole: Whole) -> None:
+    (region,) = whole(text(f"m = {LAYERS}; {CLOSURE}", "return self.made(x) * y"))
+    assert region.task is None and "which a call cannot pass" in region.reason
+
+
+@pytest.mark.parametrize("changed", ["x * 3 + x", "x * 2 + x"])
+def test_a_lambda_whose_body_changes(changed: str, whole: Whole) -> None:
+    source = text("self.made = lambda x: x * 2 + x", "return self.made(x) * y")
+    (region,) = whole(source)
+    assert region.site is not None, region.reason
+    assert [place for place, _ in region.site.code] == ["model.py:Model.__init__.<lambda 0>"]
+    module = edited_module(source.replace("x * 2 + x", changed), region)
+    x, y = torch.randn(4, 6), torch.randn(4, 6)
+    torch.testing.assert_close(module.Model()(x, y), eval(changed) * y)
+    assert runs(module) == (changed == "x * 2 + x")
 
 
 ODD = """

@@ -177,6 +177,19 @@ def test_plain_code_raises_no_alarm(text: str, task_of: Tasks, source_of: Source
     assert result.status is GateStatus.PASSED, result.feedback
 
 
+@pytest.mark.parametrize(
+    ("operations", "entries", "passes"), [(1, 480, True), (1, 600, False), (8, 600, True)]
+)
+def test_a_tiling_grows_with_the_task(
+    operations: int, entries: int, passes: bool, task_of: Tasks, source_of: Sources
+) -> None:
+    task, source = task_of("add"), source_of("add")
+    large = evolve(task, graph=evolve(task.graph, nodes=task.graph.nodes[:1] * operations))
+    tiling = source.tiling_h.replace("uint32_t tile;", f"uint32_t tile; int64_t more[{entries}];")
+    result = audit(large, evolve(source, tiling_h=tiling))
+    assert result.code == ("" if passes else "audit-tiling"), result.feedback
+
+
 def test_a_huge_file_is_refused(task_of: Tasks, source_of: Sources) -> None:
     source = source_of("add")
     result = audit(task_of("add"), evolve(source, op_kernel_cpp=source.op_kernel_cpp + "\n" * MAX_FILE))

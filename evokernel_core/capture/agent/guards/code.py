@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dis
 import hashlib
+import itertools
 import os
 import sys
 import sysconfig
@@ -192,14 +193,23 @@ def functions_of(text: str) -> tuple[tuple[str, int, str], ...]:
 
 
 def _functions(node: ast.AST, prefix: str, lines: list[str]) -> Iterator[tuple[str, int, str]]:
+    """Lambdas are numbered within what they stand in, and are whole lines."""
+    lambdas = itertools.count()
+    for child in _below(node):
+        name = prefix + (f"<lambda {next(lambdas)}>" if isinstance(child, ast.Lambda) else child.name)
+        if not isinstance(child, ast.ClassDef):
+            first = min([child.lineno, *(item.lineno for item in getattr(child, "decorator_list", ()))])
+            yield name, first, "\n".join(lines[first - 1 : child.end_lineno])
+        yield from _functions(child, f"{name}.", lines)
+
+
+def _below(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda]:
+    """The functions and classes that stand in a node and in no other of them, in their order."""
     for child in ast.iter_child_nodes(node):
-        name = prefix
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            name = f"{prefix}{child.name}."
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min([child.lineno, *(item.lineno for item in child.decorator_list)])
-            yield name[:-1], first, "\n".join(lines[first - 1 : child.end_lineno])
-        yield from _functions(child, name, lines)
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield child
+        else:
+            yield from _below(child)
 
 
 def digest(source: str) -> str:

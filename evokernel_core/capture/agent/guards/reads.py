@@ -73,6 +73,9 @@ class Reads:
         self.tensors: dict[str, torch.Tensor] = {}
         self.settings: dict[str, Setting] = {}
         self._roots = set(roots)
+        self._registered = {
+            id(module): path for root, value in roots.items() for path, module in _modules_below(root, value)
+        }
         for name, value in roots.items():
             self._know(value, name)
 
@@ -156,6 +159,8 @@ class Reads:
             self._container(owner, member, value)
         elif isinstance(value, (type, *_FUNCTIONS)):
             self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value)}")'))
+            if isinstance(value, types.FunctionType) and not _is_torchs(value):
+                self._closure(owner + member, value)
         elif isinstance(value, functools.partial):
             self._partial(owner, member, value)
         else:
@@ -165,6 +170,20 @@ class Reads:
         """A method of the user's class may be set anew on an object, or be that of a subclass."""
         if not _is_torchs(value.__func__):
             self._add(Guard(owner, f'guards.named({{}}{member}, "{_name_of(value.__func__)}")'))
+
+    def _closure(self, path: str, function: types.FunctionType) -> None:
+        """Modules and settings that a function keeps from where it was made, as a lambda in ``__init__``."""
+        for place, cell in enumerate(function.__closure__ or ()):
+            try:
+                held = cell.cell_contents
+            except ValueError:
+                continue  # a name that has no value
+            member = f".__closure__[{place}].cell_contents"
+            if isinstance(held, _MODULE):
+                self._know(held, self._registered.get(id(held), path + member))
+                self._add(Guard(path, f"{{}}{member} is {self._paths[id(held)]}"))
+            elif is_plain(held):
+                self._add(same(path, member, held))
 
     def _container(self, owner: str, member: str, value: Any) -> None:
         path = owner + member
@@ -218,6 +237,13 @@ class Reads:
 
     def watch(self, kind: type) -> None:
         """Record the attributes of a class's objects too; replaced while ``recording``."""
+
+
+def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The modules that a root's own attributes reach, by path."""
+    for name, module in value.named_modules() if isinstance(value, _MODULE) else ():
+        steps = (f".{part}" if part.isidentifier() else f"._modules[{part!r}]" for part in name.split("."))
+        yield root + "".join(steps) * bool(name), module
 
 
 def _class_text(kind: type) -> str:

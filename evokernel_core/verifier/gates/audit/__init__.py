@@ -18,7 +18,7 @@ from evokernel_core.domain.verdict import GateName, GateResult, GateStatus
 from evokernel_core.twin.build import CandidateError, Twin, prepare
 from evokernel_core.verifier.gates.audit import seen
 from evokernel_core.verifier.gates.audit.findings import KERNEL, TILING, Finding
-from evokernel_core.verifier.gates.audit.front_end import FrontEnd, front_end_of
+from evokernel_core.verifier.gates.audit.front_end import front_end_of
 from evokernel_core.verifier.gates.audit.reader import Unreadable
 from evokernel_core.verifier.gates.audit.rules import findings
 from evokernel_core.verifier.gates.audit.rules.launcher import check_launcher
@@ -59,29 +59,21 @@ def _audit_tree(task: KernelTask, files: Mapping[str, str], twin: Twin) -> GateR
         errors: list[ParseError] = []
         for index, text in enumerate(texts):
             is_kernel = index == 0 or bool(text.of(KERNEL).lines)
-            found += _findings(eyes, text.for_parser(), files, task if is_kernel else None, errors)
+            try:
+                unit = eyes.parse(text.for_parser())
+            except Unreadable:
+                message = "The file is nested too deeply or too long for the audit; write it plainly."
+                return _result([*found, Finding("audit-size", message, KERNEL, 1)])
+            errors += unit.errors
+            found += findings(unit, eyes.interface, len(task.graph.nodes))
+            if is_kernel:
+                found += check_launcher(unit, files[KERNEL], task)
         if not found and errors:
             seen.explain(twin, work)
             first = errors[0]
             message = f"The audit does not understand this: {first.message}."
             found.append(Finding("audit-parse", message, first.file, first.line))
     return _result(found)
-
-
-def _findings(
-    eyes: FrontEnd, text: str, files: Mapping[str, str], task: KernelTask | None, errors: list[ParseError]
-) -> list[Finding]:
-    """What the rules find in one text; ``errors`` collects what the parser does not understand."""
-    try:
-        unit = eyes.parse(text)
-    except Unreadable:
-        message = "The file is nested too deeply or too long for the audit; write it plainly."
-        return [Finding("audit-size", message, KERNEL, 1)]
-    errors += unit.errors
-    found = list(findings(unit, eyes.interface))
-    if task is not None:
-        found += check_launcher(unit, files[KERNEL], task)
-    return found
 
 
 def _result(found: Iterable[Finding]) -> GateResult:

@@ -36,7 +36,7 @@ _HEADER_TEXT = "".join(
 PREPROCESSOR_LIMITS = ToolLimits(file_size=8 * 1024**2, cpu_s=10)
 PARSE_SECONDS = 60
 MAX_OUTPUT = 64 * 1024**2
-MAX_OWN_TEXT = 4 * 1024**2
+MAX_OWN_TEXT = 8 * 1024**2
 """Bytes of a candidate after its macros are expanded."""
 
 

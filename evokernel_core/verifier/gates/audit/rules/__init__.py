@@ -25,8 +25,8 @@ from evokernel_core.verifier.gates.audit.unit import Unit
 __all__ = ["findings"]
 
 
-def findings(unit: Unit, interface: Interface) -> Iterator[Finding]:
-    """Every finding of every rule but that of the launcher, which needs the task."""
+def findings(unit: Unit, interface: Interface, operations: int) -> Iterator[Finding]:
+    """Every finding of every rule but that of the launcher, for a task of so many ``operations``."""
     yield from check_constructs(unit)
     yield from check_callees(unit, interface)
     yield from check_internals(unit, interface)
@@ -36,4 +36,4 @@ def findings(unit: Unit, interface: Interface) -> Iterator[Finding]:
     yield from check_state(unit)
     yield from check_owners(unit)
     yield from check_literals(unit)
-    yield from check_tiling(unit)
+    yield from check_tiling(unit, operations)

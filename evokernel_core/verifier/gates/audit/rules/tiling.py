@@ -10,18 +10,21 @@ from evokernel_core.verifier.gates.audit.rules.pointers import TILING_POINTERS
 from evokernel_core.verifier.gates.audit.unit import Node, Unit
 
 STRUCTURE = "OpTiling"
-MAX_BYTES = 4096
-MAX_FLOAT_BYTES = 256
-"""Of all floating-point members: factors of an operation, not a row of its results."""
+MAX_BYTES, MAX_FLOAT_BYTES = 4096, 256
+"""What any task may hand over; the second of all floating-point members: factors of an operation, not a row
+of its results."""
+OPERATION_BYTES, OPERATION_FLOAT_BYTES = 256, 8
+"""What each operation of the task adds: a network of a hundred kernels has the sizes and tiles of all."""
 
 _HOLDING = (Kind.VARIABLE, Kind.PARAMETER, Kind.FIELD)
 
 
-def check_tiling(unit: Unit) -> Iterator[Finding]:
-    """The structure's members and size, and pointers and linkage in the tiling's file."""
+def check_tiling(unit: Unit, operations: int) -> Iterator[Finding]:
+    """The structure's members and size, and pointers and linkage in the tiling's file; the task has so many
+    ``operations``."""
     for node in unit.nodes:
         if node.kind == Kind.STRUCT and node.name == STRUCTURE and node.type.size >= 0:
-            yield from _structure(unit, node)
+            yield from _structure(node, operations)
         elif node.file != TILING:
             continue
         elif node.kind == Kind.LINKAGE:
@@ -35,16 +38,17 @@ def _is_argument(node: Node) -> bool:
     return node.kind != Kind.FIELD and node.type.spelling in TILING_POINTERS
 
 
-def _structure(unit: Unit, node: Node) -> Iterator[Finding]:
-    if node.type.size > MAX_BYTES:
-        message = f"{STRUCTURE} has {node.type.size} bytes; the limit is {MAX_BYTES}."
+def _structure(node: Node, operations: int) -> Iterator[Finding]:
+    most = MAX_BYTES + OPERATION_BYTES * operations
+    if node.type.size > most:
+        message = f"{STRUCTURE} has {node.type.size} bytes; the limit is {most}."
         yield at(node, "tiling", message)
-    floats = 0
+    floats, most_floats = 0, MAX_FLOAT_BYTES + OPERATION_FLOAT_BYTES * operations
     for member in node.children:
         if member.kind not in (Kind.FIELD, Kind.STRUCT, Kind.ENUM, Kind.ACCESS):
             yield at(member, "tiling", f"{STRUCTURE} holds plain members and nothing else.")
         elif member.kind == Kind.FIELD and Kind.FIRST_FLOAT <= member.type.stripped <= Kind.HALF:
             floats += max(member.type.size, 0)
-    if floats > MAX_FLOAT_BYTES:
-        message = f"{STRUCTURE} holds {floats} bytes of fractions; the limit is {MAX_FLOAT_BYTES}."
+    if floats > most_floats:
+        message = f"{STRUCTURE} holds {floats} bytes of fractions; the limit is {most_floats}."
         yield at(node, "tiling", message)
