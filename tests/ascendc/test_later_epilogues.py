@@ -102,3 +102,21 @@ def test_without_an_epilogue_there_is_no_other_cut(builder: Any, chip: Chip) -> 
         graph.task(graph.call("_softmax.default", value, 1, False, shape=shape), symbols=LARGE), chip
     )
     assert with_later_epilogues(task, plan_program(task, chip), chip) is None
+
+
+def test_a_reader_that_is_a_convolution_with_steps_of_its_own(builder: Any, chip: Chip) -> None:
+    """A shortcut by a convolution is added to another one, which takes in the shortcut's epilogue."""
+    graph = builder()
+    x = graph.input("x", ("n", 4, "h", "w"))
+    shape = ("n", 16, "h", "w")
+    settings = ((1, 1), (0, 0), (1, 1), False, (0, 0), 1)
+    weights = [graph.input(f"weight{place}", (16, 4, 1, 1), parameter=True) for place in (0, 1)]
+    shortcut = graph.call("convolution.default", x, weights[0], None, *settings, shape=shape)
+    shortcut = graph.call("relu.default", shortcut, shape=shape)
+    value = graph.call("convolution.default", x, weights[1], None, *settings, shape=shape)
+    value = graph.call("add.Tensor", shortcut, value, shape=shape)
+    task = legalised(graph.task(value, symbols=LARGE), chip)
+    program = plan_program(task, chip)
+    assert [len(group) for group in program.groups] == [2, 2]
+    found = later(task, chip)
+    assert frozenset().union(*found.groups) == frozenset().union(*program.groups)

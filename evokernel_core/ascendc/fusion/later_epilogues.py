@@ -25,7 +25,8 @@ def with_later_epilogues(task: KernelTask, program: Program, chip: Chip) -> Prog
     their own; None where there is no such program."""
     groups = program.groups
     for group in program.groups:
-        groups = next(_parted(task, groups, group, chip), groups)
+        if group in groups:  # else it has taken in the steps of one before it
+            groups = next(_parted(task, groups, group, chip), groups)
     if groups == program.groups or len(groups) > MOST_TOGETHER:
         return None
     return assemble(task, in_order(task, groups), chip)
