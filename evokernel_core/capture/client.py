@@ -146,6 +146,7 @@ class AgentClient:
             outputs=tuple(map(Path, answer["outputs"])),
             precise=tuple(map(Path, answer["precise"])),
             rounded=tuple(map(Path, answer["rounded"])),
+            beside=tuple(tuple(map(Path, side)) for side in answer["beside"]),
         )
 
     def close(self) -> None:

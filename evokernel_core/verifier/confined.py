@@ -150,7 +150,8 @@ def _readable(interpreter: str) -> tuple[Path, ...]:
 
 
 def _files(case: ReferenceCase) -> tuple[Path, ...]:
-    return (*case.inputs, *case.outputs, *case.precise, *case.rounded)
+    beside = (path for side in case.beside for path in side)
+    return (*case.inputs, *case.outputs, *case.precise, *case.rounded, *beside)
 
 
 def _is_plain(path: Path, folder: Path) -> bool:

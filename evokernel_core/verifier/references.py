@@ -25,6 +25,7 @@ def moved_to(case: ReferenceCase, folder: Path) -> ReferenceCase:
         outputs=moved(case.outputs),
         precise=moved(case.precise),
         rounded=moved(case.rounded),
+        beside=tuple(map(moved, case.beside)),
     )
 
 

@@ -72,11 +72,13 @@ def as_float64(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:
 @frozen
 class Expected:
     """PyTorch's output, and the same in wider types where the graph has half types or long sums; the
-    latter also as float32 may round them."""
+    latter also as float32 may round them. ``beside`` are PyTorch's outputs where values next to a step of
+    rounding fall to its other side."""
 
     eager: Path
     precise: Path | None = None
     rounded: Path | None = None
+    beside: tuple[Path, ...] = ()
 
 
 def mean_magnitude(path: Path, dtype: str) -> float:
@@ -147,7 +149,7 @@ def compare(
 ) -> Comparison:
     """Compares raw files of one shape and dtype; integers and booleans must be equal.
 
-    Each element is held against the nearer of the two expected ones.
+    Each element is held against the nearest of the expected ones.
     """
     left, right = read_elements(candidate, dtype), read_elements(expected.eager, dtype)
     other = right if expected.precise is None else read_elements(expected.precise, dtype)
@@ -156,10 +158,14 @@ def compare(
             f"The output has {left.size * ITEM_SIZE[dtype]} bytes instead of {right.size * ITEM_SIZE[dtype]}."
         )
         return Comparison(right.size, max(right.size, 1), notes=(note,))
+    sides = [read_elements(path, dtype) for path in expected.beside]
     scan = _Scan(shape, dtype, tolerance, non_finite)
     for start in range(0, right.size, CHUNK):
         end = start + CHUNK
-        scan.add(start, left[start:end], nearest(left[start:end], right[start:end], other[start:end], dtype))
+        part, asked = left[start:end], nearest(left[start:end], right[start:end], other[start:end], dtype)
+        for side in sides:
+            asked = _either(part, asked, side[start:end], dtype)
+        scan.add(start, part, asked)
     return scan.result(right.size)
 
 
@@ -182,6 +188,13 @@ def nearest(
         kept = (value == first) | (np.isnan(value) & np.isnan(first))
         lost = np.isfinite(second) & ~np.isfinite(first) & ~np.isfinite(value)
     return np.where(lost, left, np.where((better | same) & ~kept, other, right))
+
+
+def _either(
+    left: npt.NDArray[Any], right: npt.NDArray[Any], other: npt.NDArray[Any], dtype: str
+) -> npt.NDArray[Any]:
+    """``right``, with elements of ``other`` where those are nearer to ``left``, of integers where equal."""
+    return nearest(left, right, other, dtype) if dtype in FLOATS else np.where(left == other, other, right)
 
 
 class _Scan:

@@ -121,7 +121,8 @@ def _differences(task: KernelTask, plan: CasePlan, reference: ReferenceCase, cas
         shape = spec.sizes(dict(plan.sizes))
         precise = reference.precise[index] if reference.precise else None
         rounded = reference.rounded[index] if reference.rounded else None
-        right = Expected(reference.outputs[index], precise, rounded)
+        beside = tuple(side[index] for side in reference.beside)
+        right = Expected(reference.outputs[index], precise, rounded, beside)
         tolerance = tolerance_of(task, right, spec.dtype, is_random=plan.distribution in RANDOM)
         how = strictness(task.graph, plan.distribution)
         found = compare(case.outputs[index], right, shape, spec.dtype, tolerance, how)

@@ -16,7 +16,7 @@ import torch
 
 from ..errors import AgentError, describe
 from ..graph import complex_tensors
-from . import half_precision, precision, stable_order
+from . import half_precision, precision, stable_order, steps
 from .bounded_products import lengths, near_one
 from .bounded_recurrence import layers_take, steadied
 from .index_ranges import Range, ranges
@@ -65,6 +65,8 @@ def reference(
         values, results = _first_run(graph, sizes, seed, distribution, sums)
         precise = run_widened(graph, values, sizes, results, sums)
         rounded = run_rounded(graph, values, sizes, results, precise) if sums and precise else []
+        sides = steps.SIDES if steps.has_steps(graph) else ()
+        beside = [run(graph, values, sizes, steps.Beside(side)) for side in sides]
     kinds = {item["name"]: item["kind"] for item in graph["inputs"]}
     scalars = [float(value) for name, value in values.items() if kinds[name] == "scalar"]
     tensors = [value for name, value in values.items() if kinds[name] != "scalar"]
@@ -72,8 +74,13 @@ def reference(
     outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
     widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
     moved = [_write(value, Path(folder) / f"rounded_{index}.bin") for index, value in enumerate(rounded)]
+    others = [
+        [_write(value, Path(folder) / f"beside_{side}_{index}.bin") for index, value in enumerate(made)]
+        for side, made in enumerate(beside)
+    ]
     return {
         "inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened, "rounded": moved,
+        "beside": others,
     }  # fmt: skip
 
 

@@ -1,0 +1,81 @@
+"""Results where values beside a step fall to its other side.
+
+Where a value lies next to the middle of two integers, two right kernels may round it to either: a sum or a
+quotient of float32 is not the same in every order. PyTorch's result says one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+SIDES = (-1.0, 1.0)
+_BESIDE = 2.0**-18
+"""How far from a step a value may be, in units of itself: 64 roundings of float32, a hundredth of what values
+that no step follows may differ by."""
+_STEPS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "aten.round.default": torch.round,
+    "aten.floor.default": torch.floor,
+    "aten.ceil.default": torch.ceil,
+    "aten.trunc.default": torch.trunc,
+}
+_CONVERSION = "aten._to_copy.default"
+_FLOATS = (torch.float32, torch.float64)
+_EXACT = frozenset(
+    f"aten.{name}"
+    for name in (
+        "_to_copy.default", "abs.default", "amax.default", "amin.default", "cat.default", "clamp.default",
+        "clamp_max.default", "clamp_min.default", "clone.default", "expand.default", "maximum.default",
+        "minimum.default", "neg.default", "permute.default", "relu.default", "select.int", "slice.Tensor",
+        "squeeze.dims", "transpose.int", "t.default", "unsqueeze.default", "view.default", "where.self",
+    )
+)  # fmt: skip
+"""Operations that give elements of their operands, or these without their sign."""
+
+
+def has_steps(graph: Mapping[str, Any]) -> bool:
+    """Whether a graph rounds to integers, or converts to a type of them."""
+    return any(
+        node["op"] in _STEPS
+        or (
+            node["op"] == _CONVERSION
+            and not any(kind in node["outputs"][0]["dtype"] for kind in ("float", "complex", "bool"))
+        )
+        for node in graph["nodes"]
+    )
+
+
+class Beside:
+    """What becomes of the results of a graph's nodes if values beside a step are a little larger, or smaller
+    (``side`` 1 or -1). Values that no rounding has touched since they came in, or since a step, stay: of
+    those one result is right."""
+
+    def __init__(self, side: float) -> None:
+        self._side = side
+        self._rounded: dict[int, Any] = {}  # by identity, which only a tensor that is kept has alone
+
+    def __call__(self, op: str, args: list[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
+        touched = any(id(item) in self._rounded for item in _tensors([args, list(kwargs.values())]))
+        if touched and _is_step(op, result) and args[0].dtype in _FLOATS:
+            moved = args[0] + self._side * _BESIDE * args[0].abs()
+            result = _STEPS[op](moved) if op in _STEPS else torch.ops.aten._to_copy.default(moved, **kwargs)
+        if not _is_step(op, result) and (touched or op not in _EXACT):
+            self._rounded |= {id(item): item for item in _tensors([result])}
+        return result
+
+
+def _is_step(op: str, result: Any) -> bool:
+    if op != _CONVERSION:
+        return op in _STEPS
+    kind = result.dtype
+    return not (kind.is_floating_point or kind.is_complex or kind is torch.bool)
+
+
+def _tensors(items: Sequence[Any]) -> Iterator[torch.Tensor]:
+    for item in items:
+        if isinstance(item, (list, tuple)):
+            yield from _tensors(item)
+        elif isinstance(item, torch.Tensor):
+            yield item
