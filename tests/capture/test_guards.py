@@ -171,6 +171,19 @@ def test_a_lambda_whose_body_changes(changed: str, whole: Whole) -> None:
     assert runs(module) == (changed == "x * 2 + x")
 
 
+@pytest.mark.parametrize("forward", [
+    "double = lambda a: a * 2\nreturn double(x) + y",
+    "return torch.exp((lambda a: a * 2)(x)) + y",
+])  # fmt: skip
+def test_a_lambda_in_the_function_itself(forward: str, whole: Whole) -> None:
+    source = text("pass", forward)
+    (region,) = whole(source)
+    assert region.site is not None, region.reason
+    module = edited_module(source, region)
+    module.Model()(torch.randn(4, 6), torch.randn(4, 6))
+    assert runs(module) == 1
+
+
 ODD = """
 from typing import overload
 import torch

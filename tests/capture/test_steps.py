@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
+from evokernel_core.capture.agent.reference.steps import SIDES, Beside
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.domain.task import Tolerance
 from evokernel_core.verifier.gates.compare import Expected, compare
@@ -65,6 +67,28 @@ def test_values_that_come_in_have_one_result(agent: AgentClient, tmp_path: Path)
     assert region.task is not None, region.reason
     case = agent.reference(region.task, region.task.sizes, 5, "ties", tmp_path / "case")
     assert all(side[0].read_bytes() == case.outputs[0].read_bytes() for side in case.beside)
+
+
+INF, LARGE = float("inf"), 3e38
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("function", [torch.round, torch.floor, torch.ceil, torch.trunc])
+def test_what_lies_beside_no_step_stays(side: float, function: Callable[[Any], Any]) -> None:
+    values = torch.tensor([INF, -INF, LARGE, -LARGE, 2.0**20 + 0.5, -3e6, 0.3, 0.0])
+    beside = Beside(side)
+    product = beside("aten.mul.Tensor", [values, values], {}, values.clone())
+    made = beside(f"aten.{function.__name__}.default", [product], {}, function(product))
+    assert torch.equal(made, function(values))
+    assert beside("aten.round.default", [made], {}, made).equal(made)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_sums_of_integers_are_exact(side: float) -> None:
+    beside = Beside(side)
+    whole = beside("aten.add.Tensor", [torch.arange(9), 1], {}, torch.arange(9) + 1)
+    value = beside("aten._to_copy.default", [whole], {"dtype": torch.float32}, whole.float())
+    assert torch.equal(beside("aten.floor.default", [value], {}, value.floor()), value)
 
 
 def test_a_graph_without_steps_has_one_result(agent: AgentClient, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ CHANNELS = 16
 ROW_BYTES = 32 * 1024
 """Of the input in the unified buffer, one of two slots."""
 TILE_STEP = 32
-"""Rows of a piece are whole multiples of so many elements: blocks of every type."""
+"""Rows of a tile are whole multiples of so many elements: 32-byte blocks of every type."""
 _MOST_OUTPUTS = 512
 _FEW_OUTPUTS = 128
 """Pieces this small are not worth operands that are fetched ahead."""

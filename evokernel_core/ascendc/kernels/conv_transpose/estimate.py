@@ -76,10 +76,10 @@ def _turned_us(busy: float, read: float, written: float, uneven: float, chip: Ch
     rate = chip.gm.memory_bytes_us / uneven
     back = _written_back(read, written, chip) / rate
     first = min(1.0, chip.l2_bytes / (read + written))
-    before = first * busy, first * read / rate
-    behind = (1 - first) * busy, (1 - first) * read / rate + back
+    filling = first * busy, first * read / rate
+    writing_back = (1 - first) * busy, (1 - first) * read / rate + back
     exposed = 0.2  # vector cores load, turn and store in turns
-    return sum(max(part) + exposed * min(part) for part in (before, behind))
+    return sum(max(part) + exposed * min(part) for part in (filling, writing_back))
 
 
 def _written_back(read: float, written: float, chip: Chip) -> float:

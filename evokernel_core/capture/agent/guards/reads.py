@@ -242,8 +242,7 @@ class Reads:
 def _modules_below(root: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The modules that a root's own attributes reach, by path."""
     for name, module in value.named_modules() if isinstance(value, _MODULE) else ():
-        steps = (f".{part}" if part.isidentifier() else f"._modules[{part!r}]" for part in name.split("."))
-        yield root + "".join(steps) * bool(name), module
+        yield root + "".join(f"._modules[{part!r}]" for part in name.split(".") if part), module
 
 
 def _class_text(kind: type) -> str:

@@ -15,6 +15,8 @@ SIDES = (-1.0, 1.0)
 _BESIDE = 2.0**-18
 """How far from a step a value may be, in units of itself: 64 roundings of float32, a hundredth of what values
 that no step follows may differ by."""
+_FARTHEST = 2.0**-4
+"""And at most, in units of a step: large values come no nearer to the next but one, and infinities stay."""
 _STEPS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "aten.round.default": torch.round,
     "aten.floor.default": torch.floor,
@@ -59,10 +61,11 @@ class Beside:
     def __call__(self, op: str, args: list[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
         touched = any(id(item) in self._rounded for item in _tensors([args, list(kwargs.values())]))
         if touched and _is_step(op, result) and args[0].dtype in _FLOATS:
-            moved = args[0] + self._side * _BESIDE * args[0].abs()
+            moved = args[0] + self._side * (_BESIDE * args[0].abs()).clamp(max=_FARTHEST)
             result = _STEPS[op](moved) if op in _STEPS else torch.ops.aten._to_copy.default(moved, **kwargs)
         if not _is_step(op, result) and (touched or op not in _EXACT):
-            self._rounded |= {id(item): item for item in _tensors([result])}
+            floats = (item for item in _tensors([result]) if item.is_floating_point())  # integers are exact
+            self._rounded |= {id(item): item for item in floats}
         return result
 
 
