@@ -157,11 +157,164 @@ def test_any_steps_behind_any_layer(
 
 
 def test_steps_that_reduce_are_kernels_of_their_own(builder: Any, chip: Any) -> None:
+    """Pixels lie in tiles of several cores; channels do too where there are groups of them."""
     task = _task(builder, CASES["images"])
     graph = builder()
     graph.inputs, graph.nodes = list(task.graph.inputs), list(task.graph.nodes)
     made = task.graph.outputs[0]
     shape = task.graph.spec(made).shape
-    total = graph.call("sum.dim_IntList", made, (1,), False, shape=(shape[0], *shape[2:]))
+    total = graph.call("sum.dim_IntList", made, (2,), False, shape=(*shape[:2], shape[3]))
     assert initial(graph.task(total, symbols=task.sizes), chip).family == PROGRAM
     assert initial(task, chip).family != PROGRAM
+    grouped = ChannelCase(CASES["groups"].layer, ("softmax",))
+    assert initial(_channel_task(builder, grouped), chip).family == PROGRAM
+
+
+# -- steps that reduce the channels of a pixel ------------------------------------------------------
+
+
+@frozen
+class ChannelCase:
+    layer: Layer
+    chain: tuple[str, ...]
+
+
+def _softmax(value: np.ndarray) -> np.ndarray:
+    raised = np.exp(value - value.max(1, keepdims=True))
+    return raised / raised.sum(1, keepdims=True)
+
+
+REDUCING = {
+    "softmax": _softmax,
+    "logsumexp": lambda value: np.log(np.exp(value).sum(1, keepdims=True)),
+    "amin": lambda value: value.min(1, keepdims=True),
+    "mean": lambda value: value.mean(1, keepdims=True),
+    "centred": lambda value: value - value.mean(1, keepdims=True),
+}
+
+
+def _reduced(graph: Any, made: Any, step: str, shape: tuple[Any, ...], dtype: str) -> tuple[Any, Any]:
+    """The value behind a step that reduces channels, and its shape."""
+    one = (shape[0], 1, *shape[2:])
+    if step == "softmax":
+        return graph.call("_softmax.default", made, 1, False, shape=shape, dtype=dtype), shape
+    if step == "centred":
+        mean = graph.call("mean.dim", made, (1,), True, shape=one, dtype=dtype)
+        return graph.call("sub.Tensor", made, mean, shape=shape, dtype=dtype), shape
+    op = {"logsumexp": "logsumexp.default", "amin": "amin.default", "mean": "mean.dim"}[step]
+    return graph.call(op, made, (1,), True, shape=one, dtype=dtype), one
+
+
+def _channel_task(builder: Any, case: ChannelCase) -> KernelTask:
+    plain = task_of(builder, case.layer)
+    graph = builder()
+    graph.inputs, graph.nodes = list(plain.graph.inputs), list(plain.graph.nodes)
+    made, dtype, kept = plain.graph.outputs[0], case.layer.dtype, []
+    shape = plain.graph.spec(made).shape
+    for step in case.chain:
+        if step == "keep":
+            kept.append(made)
+        elif step in REDUCING:
+            made, shape = _reduced(graph, made, step, shape, dtype)
+        elif step in ("channels", "pixels", "other"):
+            beside = {"channels": (shape[1], *[1] * (len(shape) - 2)), "pixels": shape[2:], "other": shape}
+            other = graph.input(step, beside[step], dtype)
+            made = graph.call("add.Tensor", made, other, shape=shape, dtype=dtype)
+        elif step == "scale":
+            made = graph.call("mul.Tensor", made, 0.5, shape=shape, dtype=dtype)
+        else:
+            made = graph.call(f"{step}.default", made, shape=shape, dtype=dtype)
+    task: KernelTask = graph.task(*kept, made, symbols=plain.sizes)
+    return task
+
+
+def _verify_channels(case: ChannelCase, task: KernelTask, strategy: Strategy, on_twin: Any) -> None:
+    rng = np.random.default_rng(2)
+    for sizes in case.layer.sizes:
+        values = values_of(case.layer, sizes)
+        made, results = expected(case.layer, values), []
+        for step in case.chain:
+            if step == "keep":
+                results.append(made)
+            elif step in REDUCING:
+                made = REDUCING[step](made)
+            else:
+                shape = made.shape
+                beside = {
+                    "channels": (shape[1], *[1] * (len(shape) - 2)),
+                    "pixels": shape[2:],
+                    "other": shape,
+                }
+                if step in beside:
+                    values[step] = rng.integers(-8, 9, size=beside[step]).astype("f4") / 8
+                made = STEPS[step](made, values.get(step))
+        found = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
+        for result, each in zip(found, [*results, made], strict=True):
+            close(result, each, case.layer)
+
+
+CHANNEL_CASES = {
+    "one number a pixel": ChannelCase(
+        Layer(
+            (Axis(2, 1), Axis(2, 1), Axis(2, 1)), (3, 3, 3), 3, 16, ((2, 3, 5, 9), (1, 1, 2, 3)), bias=True
+        ),
+        ("logsumexp", "tanh", "pixels"),
+    ),
+    "all channels again": ChannelCase(
+        Layer((Axis(2, 1, 1, 1), Axis(2, 1)), (3, 4), 12, 24, ((2, 9, 31), (1, 1, 1), (1, 3, 70)), bias=True),
+        ("scale", "softmax", "channels", "other", "relu"),
+    ),
+    "many channels": ChannelCase(Layer((Axis(), Axis()), (3, 3), 9, 100, ((2, 9, 31),)), ("softmax", "amin")),
+    "both": ChannelCase(
+        Layer((Axis(3, 1),), (4,), 9, 40, ((2, 41), (1, 200)), bias=True), ("keep", "relu", "mean", "neg")
+    ),
+    "one channel left over": ChannelCase(
+        Layer((Axis(2, 1), Axis(2, 1)), (3, 3), 8, 17, ((1, 6, 21),)), ("channels", "centred", "logsumexp")
+    ),
+    "halves": ChannelCase(
+        Layer((Axis(2, 1), Axis(2, 1)), (4, 4), 20, 40, ((2, 6, 21),), bias=True, dtype="float16"),
+        ("other", "softmax", "relu"),
+    ),
+}
+
+
+@few("case", CHANNEL_CASES.values(), keep=(0, 1, 2, 5), ids=CHANNEL_CASES.keys())
+def test_channels_are_reduced_in_the_same_kernel(
+    case: ChannelCase, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    task = _channel_task(builder, case)
+    start = initial(task, chip)
+    assert start.family == "transposed"
+    assert audit(task, write(task, start, chip)).status is GateStatus.PASSED
+    assert estimate_us(task, start, chip) > 0
+    _verify_channels(case, task, start, on_twin)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    dims=st.lists(st.tuples(_AXES, st.integers(3, 5)), min_size=1, max_size=3),
+    widths=st.tuples(st.integers(1, 30), st.integers(2, 70)),
+    before=st.lists(st.sampled_from(sorted(STEPS)), max_size=2, unique=True),
+    reducing=st.sampled_from(sorted(REDUCING)),
+    data=st.data(),
+)
+def test_channels_of_any_layer_are_reduced(
+    dims: list[tuple[Axis, int]],
+    widths: tuple[int, int],
+    before: list[str],
+    reducing: str,
+    data: st.DataObject,
+    builder: Any,
+    on_twin: Any,
+    chip: Any,
+) -> None:
+    lengths = [st.integers(3, 40 // 3 ** (len(dims) - 1) + 3) for _ in dims]
+    sizes = data.draw(st.lists(st.tuples(st.integers(1, 2), *lengths), min_size=2, max_size=2))
+    axes, kernel = zip(*dims, strict=True)
+    case = ChannelCase(Layer(axes, kernel, *widths, tuple(sizes)), (*before, reducing, "neg"))
+    task = _channel_task(builder, case)
+    start = initial(task, chip)
+    assert start.family == "transposed"
+    most_n = data.draw(st.sampled_from([32, 256]))
+    schedule = Schedule(128, most_n, 1, 80, 80, 3, turned=True)
+    _verify_channels(case, task, Strategy("transposed", asdict(schedule)), on_twin)

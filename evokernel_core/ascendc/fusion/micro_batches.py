@@ -40,6 +40,7 @@ _REDUCES = frozenset(
     )
 )  # fmt: skip
 _SOFTMAXES = frozenset({"aten._softmax.default", "aten._log_softmax.default"})
+_LAYER_NORM = "aten.native_layer_norm.default"
 _OF_IMAGES = frozenset({CONVOLUTION.name, SPACE_TO_DEPTH.name, *windowed.FAMILY.ops})
 
 
@@ -105,6 +106,9 @@ def _maps_images(node: Node, read: list[tuple[Dim, ...]], name: str) -> bool:
         return False
     if node.op in _SOFTMAXES:
         return literal(node.args[1]) % len(read[0]) != 0
+    if node.op == _LAYER_NORM:
+        normalised = node.args[1]
+        return isinstance(normalised, tuple) and len(normalised) < len(read[0])
     if node.op in _OF_IMAGES:
         return all(not _mentions(shape, name) for shape in read[1:])
     return node.op in POINTWISE or (node.op in _REDUCES and all(_leads(shape, name) for shape in read))

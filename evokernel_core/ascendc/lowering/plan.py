@@ -139,6 +139,24 @@ def plan_matrix(task: KernelTask, rows: tuple[Dim, ...], columns: tuple[Dim, ...
     return _queued(_assemble(task, "pointwise", space, builder, outputs, ()), chip)
 
 
+def plan_channels(
+    task: KernelTask, outer: tuple[Dim, ...], steps: tuple[Dim, ...], lanes: tuple[Dim, ...], chip: Chip
+) -> Plan:
+    """A task over a value of outer x steps x lanes that reduces it over all its steps and nothing else, in
+    the terms of the family columnwise. Raises PlanError where it is anything else."""
+    check_task(task, chip.hbm_bytes)
+    lowering = GraphLowering(task.graph)
+    whole = [_extent(part) for part in (outer, steps, lanes)]
+    for split in lowering.reductions():
+        if split.leading or [_extent(part) for part in (split.front, split.gone, split.lanes)] != whole:
+            raise PlanError("The result is reduced over something else than its channels.")
+    return _queued(_lower(task, lowering, "columnwise", Space.around(outer, steps, lanes)), chip)
+
+
+def _extent(dims: tuple[Dim, ...]) -> Extent:
+    return product(map(extent, dims))
+
+
 def _largest_output(task: KernelTask) -> tuple[Dim, ...]:
     specs = task.graph.output_specs()
     return max((spec.shape for spec in specs), key=lambda shape: _numel(task, shape))

@@ -97,6 +97,8 @@ class Lowerer:
     origin: str = ""
     row_suffix: ClassVar[str] = "Rows"
     """Of the operations that take a row value in turn for every element that it belongs to."""
+    column_suffix: ClassVar[str] = "Columns"
+    """Of those that take the value of a column."""
 
     def __attrs_post_init__(self) -> None:
         self.inputs = {item.value.index: item for item in self.plan.inputs}
@@ -314,7 +316,7 @@ class Lowerer:
         op, a = value.op, self.at(wide, Domain.FULL)
         if op == "div" and narrow.domain is Domain.ROW:
             op, narrow = "mul", self._reciprocal(operand, narrow)
-        suffix = self.row_suffix if narrow.domain is Domain.ROW else "Columns"
+        suffix = self.row_suffix if narrow.domain is Domain.ROW else self.column_suffix
         return self.emit(f"{op.capitalize()}{suffix}", self._new(Domain.FULL, value), a, narrow)
 
     def _reciprocal(self, operand: Operand, row: Virtual) -> Virtual:

@@ -10,6 +10,7 @@ from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
     Plan,
     Schedule,
     fractals_of,
+    fractals_of_piece,
     joined_lines,
     plan,
     turned_outputs,
@@ -50,7 +51,7 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     cycles = max(cube, vector) * tiles + min(cube, vector)
     read = _read_bytes(found, planned, sizes, item, width)
     outputs = sizes.images * sizes.results * math.prod(sizes.outputs)
-    written = outputs * (width if cost is None else cost.written)
+    written = outputs * (width if cost is None else cost.written_of(sizes.results))
     read += 0 if cost is None else outputs * cost.read
     busy = cycles / chip.mhz
     packing = _packing_cycles(found, planned, sizes, chip, item) / chip.mhz
@@ -179,13 +180,16 @@ def _vector_cycles(
         return laid_out
     outputs = math.prod(planned.tile) * math.prod(axis.stride for axis in found.axes)
     run = _run(found, planned, sizes, item)
-    pieces = outputs / run * planned.tiles_m * planned.tile_m / FRACTAL / 2
-    most = min(FRACTAL, sizes.results)
+    together = FRACTAL * fractals_of_piece(found)  # channels of a piece
+    pieces = outputs / run * planned.tiles_m * planned.tile_m / together / 2
+    most = min(together, sizes.results)
     stored = most * (run * width + _RAGGED_STORE) / mte.store_bytes_per_cycle
-    turn = FRACTAL * run * width / mte.load_hit_bytes_per_cycle + 2 * _VECTOR_CYCLES
+    turn = together * run * width / mte.load_hit_bytes_per_cycle + 2 * _VECTOR_CYCLES
     if cost is None:
         return laid_out + pieces * (max(stored, turn) + _VECTOR_CYCLES)
-    steps = FRACTAL * run * cost.each + cost.tile + math.ceil(run / LANES) * cost.slab
+    steps = together * run * cost.each + cost.tile + math.ceil(run / LANES) * cost.slab
     loaded = most * sum(run * size + _RAGGED_STORE for size in cost.beside) / mte.load_bytes_per_cycle
-    stored = most * sum(run * size + _RAGGED_STORE for size in cost.made) / mte.store_bytes_per_cycle
+    copied = most * sum(run * size + _RAGGED_STORE for size in cost.made)
+    copied += sum(run * size + _RAGGED_STORE for size in cost.reduced)
+    stored = copied / mte.store_bytes_per_cycle
     return laid_out + pieces * (max(stored, loaded, turn / 2 + steps) + turn / 2)

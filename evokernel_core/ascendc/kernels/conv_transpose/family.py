@@ -19,7 +19,13 @@ from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.conv_transpose.epilogue import write
 from evokernel_core.ascendc.kernels.conv_transpose.estimate import estimate_us
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Transposed, read_transposed
-from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule, memory_of, plan, turned_outputs
+from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
+    Schedule,
+    fractals_of_piece,
+    memory_of,
+    plan,
+    turned_outputs,
+)
 from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
 from evokernel_core.ascendc.kernels.rendering import (
     addresses,
@@ -88,6 +94,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         ahead=found.behind is not None and found.behind.buffers > 1,
         row_bytes=row_bytes,
         turn_bytes=turn_bytes,
+        fractals=fractals_of_piece(found),
         x=names[found.x],
         weight=names[found.weight],
         bias=names[found.bias] if found.bias is not None else "",
@@ -126,6 +133,8 @@ def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str
         return broken
     if found.behind is not None and not item.turned:
         return "What follows the convolution is done to results that are turned."
+    if fractals_of_piece(found) > item.most_m // FRACTAL:
+        return "What reduces all channels takes tiles with all of them."
     most = min(_MOST_TURNED, turned_outputs(found) // _LEAST_TURNED)
     if item.turned and found.axes[2].stride > most:
         return "Too many outputs along W alternate in one turn of results."

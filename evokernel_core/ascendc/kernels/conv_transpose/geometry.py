@@ -14,13 +14,14 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.aten import CONVOLUTION
-from evokernel_core.ascendc.kernels.conv_transpose.epilogue import Behind, fitted
-from evokernel_core.ascendc.kernels.epilogue.tiles import read_epilogue
+from evokernel_core.ascendc.kernels.conv_transpose.epilogue import Behind, fitted, fitted_channels
+from evokernel_core.ascendc.kernels.epilogue.tiles import read_channels, read_epilogue
 from evokernel_core.ascendc.kernels.reading import below_views, input_below
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import Dim
 from evokernel_core.twin.chip import Chip
 
 _T = TypeVar("_T")
@@ -148,8 +149,20 @@ def read_transposed(task: KernelTask, chip: Chip) -> Transposed:
     if len(graph.outputs) == 1 and below_views(graph, graph.outputs[0]).name == node.name:
         return convolution
     shape = node.outputs[0].shape
-    epilogue = read_epilogue(task, ValueRef(node.name), shape[:2], shape[2:], chip)
-    return evolve(convolution, behind=fitted(epilogue, convolution.dtype, chip))
+    return evolve(convolution, behind=_behind(task, convolution, ValueRef(node.name), shape, chip))
+
+
+def _behind(task: KernelTask, found: Transposed, ref: ValueRef, shape: tuple[Dim, ...], chip: Chip) -> Behind:
+    """What follows element by element, or reduces the channels of each pixel."""
+    try:
+        epilogue = read_epilogue(task, ref, shape[:2], shape[2:], chip)
+    except PlanError:
+        channels = found.results.constant
+        if channels is None or found.groups > 1:
+            raise
+        reduced = read_channels(task, ref, shape[:1], shape[1:2], shape[2:], chip)
+        return fitted_channels(reduced, channels, found.dtype, chip)
+    return fitted(epilogue, found.dtype, chip)
 
 
 def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:

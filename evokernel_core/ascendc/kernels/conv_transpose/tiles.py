@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.conv_transpose.epilogue import ROW_BYTES, TILE_STEP
+from evokernel_core.ascendc.kernels.conv_transpose.epilogue import TILE_STEP
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Sizes, Transposed
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -130,7 +130,7 @@ def plan(found: Transposed, item: Schedule, symbols: Mapping[str, int]) -> Plan 
 def memory_of(found: Transposed, item: Schedule) -> tuple[int, int]:
     """Bytes of the unified buffer: of one slot of the input's rows and of one of turned results."""
     if found.behind is not None:
-        return ROW_BYTES, found.behind.turn_bytes
+        return found.behind.row_bytes, found.behind.turn_bytes
     rows = _row_bytes(found)
     return (rows // 2, rows // 4) if item.turned else (rows, 0)
 
@@ -145,6 +145,11 @@ def turned_outputs(found: Transposed) -> int:
     if found.behind is not None:
         return found.behind.outputs
     return _row_bytes(found) // 4 // (FRACTAL * ITEM_SIZE[found.dtype])
+
+
+def fractals_of_piece(found: Transposed) -> int:
+    """Of 16 channels, in what vector cores turn at a time."""
+    return 1 if found.behind is None else found.behind.fractals
 
 
 def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan) -> int:
@@ -167,7 +172,8 @@ def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan)
     if most == 0:
         return 0
     parts = -(-height // most)
-    beside = planned.tiles_m * planned.tile_m // FRACTAL * planned.tile[0] * found.axes[0].stride
+    parts_m = planned.tiles_m * planned.tile_m // (FRACTAL * fractals_of_piece(found))
+    beside = parts_m * planned.tile[0] * found.axes[0].stride
     parts += parts * beside % 2 if parts < height else 0
     return -(-height // parts)
 

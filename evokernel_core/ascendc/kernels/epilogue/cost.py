@@ -7,6 +7,7 @@ import math
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.fused.base import Kernel
+from evokernel_core.ascendc.kernels.fused.settings import Form
 from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip, Mte
@@ -19,8 +20,9 @@ _SLOW = frozenset({"Exp", "Ln", "Sqrt", "Div"})
 class Cost:
     """Cycles of one vector core: ``each`` an element, ``tile`` a tile, and ``slab`` for each 64 columns
     of a tile; bytes an element of each tensor that is read from device memory beside the result
-    (``beside``), of the result (``handed``) and of each tensor that is written (``made``).
-    ``requests``: pieces of memory a cycle that all cores may ask for; ``mte``: their copy engines."""
+    (``beside``), of the result (``handed``), of each tensor that is written (``made``), and of each that
+    has one number for all channels of a pixel (``reduced``). ``requests``: pieces of memory a cycle that
+    all cores may ask for; ``mte``: their copy engines."""
 
     each: float
     tile: float
@@ -28,6 +30,7 @@ class Cost:
     beside: tuple[int, ...]
     handed: int
     made: tuple[int, ...]
+    reduced: tuple[int, ...]
     tile_elements: int
     requests: float
     mte: Mte
@@ -41,6 +44,10 @@ class Cost:
     def written(self) -> int:
         """Bytes an element to device memory."""
         return sum(self.made)
+
+    def written_of(self, channels: int) -> float:
+        """Bytes an element to device memory, where a result has so many channels."""
+        return sum(self.made) + sum(self.reduced) / channels
 
     def cycles(self, rows: int, columns: int, pitch: int | None = None, cores: int = 0) -> float:
         """Of a region of a result: the slowest pipe of one of its two vector cores. ``pitch``: elements
@@ -82,8 +89,15 @@ def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
         start = chip.vector.startup_cycles + chip.vector.counter_tail_cycles
         if item.op in _SLOW:
             start = chip.vector.startup_transcendental_cycles
+        if item.op == "fold_steps":  # halves of a tile, a quarter, and so on
+            each += 1 / rates.simple_b32
+            tile += start * (2 + math.log2(kernel.schedule.rows))
+            continue
         if item.domain is not Domain.FULL:
             tile += start + 1
+            if kernel.form is Form.CHANNELS:
+                rate = rates.transcendental if item.op in _SLOW else rates.simple_b32
+                each += 1 / rate / kernel.schedule.rows
             continue
         twice = 2 if item.op == "rounded" else 1
         each += twice / (rates.transcendental if item.op in _SLOW else rates.simple_b32)
@@ -98,7 +112,8 @@ def cost_of(kernel: Kernel, source: str, chip: Chip) -> Cost:
         slab,
         tuple(ITEM_SIZE[item.dtype] for item in inputs if item.source != source),
         sum(ITEM_SIZE[item.dtype] for item in inputs if item.source == source),
-        tuple(ITEM_SIZE[item.dtype] for item in kernel.plan.outputs),
+        tuple(ITEM_SIZE[item.dtype] for item in kernel.plan.outputs if item.domain is Domain.FULL),
+        tuple(ITEM_SIZE[item.dtype] for item in kernel.plan.outputs if item.domain is not Domain.FULL),
         kernel.schedule.tile,
         chip.gm.requests_per_cycle,
         chip.mte,

@@ -20,7 +20,7 @@ from evokernel_core.ascendc.kernels.fused.rows import needs_count
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
 from evokernel_core.ascendc.kernels.fused.tiling import ShapeFields, shape_fields
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, instruction_lines
-from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput, plan_matrix
+from evokernel_core.ascendc.lowering.plan import Plan, PlanInput, PlanOutput, plan_channels, plan_matrix
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.lowering.values import Domain
 from evokernel_core.domain.errors import PlanError
@@ -82,6 +82,19 @@ def read_epilogue(
     if any(item.source == ref.name and not item.inner for item in plan.inputs):
         raise PlanError("A product of a single column has no epilogue.")
     return Epilogue(plan, ref.name)
+
+
+def read_channels(
+    task: KernelTask,
+    ref: ValueRef,
+    images: tuple[Dim, ...],
+    channels: tuple[Dim, ...],
+    pixels: tuple[Dim, ...],
+    chip: Chip,
+) -> Epilogue:
+    """What a task does with the value ``ref`` where it reduces the channels of each pixel. Raises PlanError
+    where it does anything else."""
+    return Epilogue(plan_channels(behind(task, ref), images, channels, pixels, chip), ref.name)
 
 
 @frozen
@@ -181,7 +194,7 @@ def write(
 
 def tile_text(kernel: Kernel, class_name: str) -> str:
     """The class of a kernel whose tiles differ in shape, behind its constants."""
-    kernel.methods.append(_WHOLE)
+    kernel.methods.append(WHOLE)
     waiting = kernel.schedule.ahead and not kernel.public
     # the cube's part of the kernel has the constant of a block too
     return kernel.constants(others=("BLOCK_BYTES",)) + _of_tile(kernel.class_text(class_name), waiting)
@@ -197,6 +210,8 @@ def tiling_constants(kernel: Kernel, ub_bytes: int) -> str:
         f"constexpr uint32_t COLUMN_CAPACITY = {schedule.columns};",
         "constexpr uint32_t FLOATS_PER_BLOCK = 8;",
     ]
+    if schedule.form is Form.CHANNELS:
+        lines.append(f"constexpr uint32_t STEP_CAPACITY = {schedule.rows}; // channels, in whole repeats")
     return "\n".join(lines) + "\n"
 
 
@@ -336,7 +351,7 @@ __aicore__ inline DataCopyExtParams RowsTo(uint32_t rows, uint32_t columns, uint
     return {copy.blockCount, copy.blockLen, copy.dstStride, copy.srcStride, 0};
 }
 """
-_WHOLE = """\
+WHOLE = """\
 __aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
 {
     return (value + unit - 1) / unit * unit;

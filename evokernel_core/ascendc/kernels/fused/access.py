@@ -91,7 +91,10 @@ def _nested_offset(plan: Plan, outer: Sequence[bool], mid: bool, inner: bool, fo
     return text or "0"
 
 
-_COUNTER = {Form.LANES: "outer", Form.STEPS: "outer", Form.PIECES: "row", Form.SHARED: "row"}
+_COUNTER = {
+    **dict.fromkeys(IN_LANES, "outer"),
+    **dict.fromkeys(IN_PIECES, "row"),
+}
 """What counts the outer iterations."""
 
 
@@ -124,6 +127,8 @@ def invariant_columns(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
 
 def as_numbers(plan: Plan, form: Form) -> tuple[PlanInput, ...]:
     """Inputs that are read as single numbers through the scalar unit."""
+    if form is Form.CHANNELS:
+        return tuple(item for item in plan.inputs if not item.inner and not item.mid)
     if form in _NESTED:
         return tuple(item for item in plan.inputs if not item.inner)
     single = form not in (Form.PACKED, Form.REGION)

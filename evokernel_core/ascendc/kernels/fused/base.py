@@ -127,7 +127,7 @@ class Kernel:
     def row_capacity(self) -> int:
         if self.form is Form.LANES:
             return self.schedule.tile
-        if self.form is Form.STEPS:
+        if self.form in (Form.STEPS, Form.CHANNELS):
             return self.schedule.columns
         return self.schedule.rows if self.schedule.packed else SINGLE_ROW_FLOATS
 
@@ -394,7 +394,7 @@ __aicore__ inline void Init({arguments}, const OpTiling &tiling, TPipe *pipe)
             lines += [
                 f"uint64_t {name};" for name in ("member", "share", "firstTile", "endTile", "exchanges")
             ]
-        if self.form is Form.STEPS:
+        if self.form in (Form.STEPS, Form.CHANNELS):
             lines += ["uint64_t outer;", "uint64_t column;", "uint32_t lanes;", "uint32_t pitch;"]
         lines += self._local_members()
         lines += [f"float {name};" for name in self._number_members()]

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from evokernel_core.ascendc.kernels.fused import banks
 from evokernel_core.ascendc.kernels.fused.programs import column_tensors
+from evokernel_core.ascendc.kernels.fused.settings import Form
 from evokernel_core.ascendc.kernels.text import CPP_TYPE, ONE_BYTE
 from evokernel_core.ascendc.lowering.plan import PlanInput, PlanOutput
 from evokernel_core.ascendc.lowering.program import camel
@@ -96,6 +97,8 @@ def capacity(kernel: Kernel, domain: Domain) -> tuple[str, int]:
     """The elements of a tensor of a domain: the constant's name and its value."""
     if domain is Domain.ROW:
         return "ROW_CAPACITY", kernel.row_capacity
+    if domain is Domain.COLUMN and kernel.form is Form.CHANNELS:
+        return "STEP_CAPACITY", kernel.schedule.rows
     if domain is Domain.COLUMN and kernel.schedule.packed:
         return "COLUMN_CAPACITY", kernel.schedule.columns
     return "TILE_ELEMENTS", kernel.schedule.tile
@@ -122,13 +125,15 @@ def _scratch(kernel: Kernel) -> list[Buffer]:
 
 def _row_scratch(kernel: Kernel) -> list[Buffer]:
     rows, found = kernel.row_capacity, []
+    in_channels = kernel.form is Form.CHANNELS
     if count := len(kernel.row_names):
         found.append(Buffer("rowBuffer", 1, times(count, "ROW_CAPACITY"), "float", count * rows * 4))
     if count := len(kernel.row_masks):
         size = count * kernel.row_mask_bytes
         found.append(Buffer("rowMaskBuffer", 1, times(count, "ROW_MASK_BYTES"), "uint8_t", size))
     if kernel.broadcasts_rows:
-        found.append(Buffer("blockBuffer", 1, "ROW_CAPACITY * FLOATS_PER_BLOCK", "float", rows * 32))
+        text, spread = ("STEP_CAPACITY", kernel.schedule.rows) if in_channels else ("ROW_CAPACITY", rows)
+        found.append(Buffer("blockBuffer", 1, f"{text} * FLOATS_PER_BLOCK", "float", spread * BLOCK_BYTES))
     if kernel.folds_over_rows:
         found.append(Buffer("foldBuffer", 1, "ROW_CAPACITY * LANES", "float", rows * LANES * 4))
     elif kernel.reduction_names:

@@ -123,6 +123,10 @@ METHODS = {"fold": _reduce_rows_folded, "tile": _reduce_rows_of_tile, "block": _
 
 
 def spread_rows(schedule: Schedule) -> str:
+    return _at_pitch(_spread_rows(schedule), schedule)
+
+
+def _spread_rows(schedule: Schedule) -> str:
     head = """\
 // Give every column of a row the row's value. Brcb fills one 32-byte block with each value; a block
 // stride of 0 then repeats that block.
@@ -168,7 +172,8 @@ __aicore__ inline void SpreadRows(const LocalTensor<float> &dst, const LocalTens
 
 def _at_pitch(text: str, schedule: Schedule) -> str:
     """The text with the distance of a tile's rows, which in tiles of several steps is that of a unit."""
-    return text.replace("tiling_.pitch", "pitch") if schedule.form is Form.STEPS else text
+    several = (Form.STEPS, Form.CHANNELS)
+    return text.replace("tiling_.pitch", "pitch") if schedule.form in several else text
 
 
 def repeat_columns(schedule: Schedule) -> str:
@@ -209,7 +214,7 @@ __aicore__ inline void RepeatColumns(const LocalTensor<float> &dst, const LocalT
 def narrow(op: str, schedule: Schedule) -> str:
     """A binary operation whose second operand has one value a row or a column, such as ``MulRows``."""
     if op.endswith("Rows"):
-        return _with_rows(op, op.removesuffix("Rows"), schedule)
+        return _at_pitch(_with_rows(op, op.removesuffix("Rows"), schedule), schedule)
     return _at_pitch(_with_columns(op, op.removesuffix("Columns"), schedule), schedule)
 
 

@@ -30,13 +30,15 @@ class Form(StrEnum):
     """Some lanes of several steps of a reduction over rows, one step below another."""
     SHARED = "shared"
     """As pieces, but several cores share a row and put their results together."""
+    CHANNELS = "channels"
+    """All steps of some lanes, as another kernel's tile of a result with all its channels."""
     STREAM = "stream"
     """Part of one row; a reduction reads the row once more for each pass."""
 
 
 IN_PIECES = frozenset({Form.PIECES, Form.SHARED})
 """The forms whose tiles are parts of the pieces of a row."""
-IN_LANES = frozenset({Form.LANES, Form.STEPS})
+IN_LANES = frozenset({Form.LANES, Form.STEPS, Form.CHANNELS})
 """The forms of reductions whose lanes lie side by side and are kept."""
 
 

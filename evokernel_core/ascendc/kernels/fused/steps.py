@@ -86,6 +86,37 @@ class WholeLowerer(StepLowerer):
         return self.emit("fold_steps", self._new(Domain.ROW, value), source, detail=COMBINE[value.op])
 
 
+@define
+class ChannelLowerer(WholeLowerer):
+    """Steps are the channels of a result: a number for each of them lies in the unified buffer and is taken
+    by all lanes of its step."""
+
+    column_suffix: ClassVar[str] = "Rows"
+
+    def scalar(self, operand: Operand) -> str | None:
+        return None if self._of_steps(operand) else WholeLowerer.scalar(self, operand)
+
+    def at(self, operand: Operand, domain: Domain) -> Virtual:
+        tensor = WholeLowerer.at(self, operand, domain)
+        if tensor.domain is not Domain.COLUMN:
+            return tensor
+        if tensor.index not in self._spread:
+            self._spread[tensor.index] = self.emit("expand_rows", self.virtual(Domain.FULL), tensor)
+        return self._spread[tensor.index]
+
+    def _narrow(self, operand: Operand) -> Virtual | None:
+        operand = self.plain(operand)
+        if isinstance(operand, Value) and self._of_steps(operand):
+            return self.tensor(operand)
+        return WholeLowerer._narrow(self, operand)
+
+    def _of_steps(self, operand: Operand) -> bool:
+        operand = self.plain(operand)
+        if not isinstance(operand, Value) or operand.op != "load":
+            return False
+        return self.inputs[operand.index].mid and not self.inputs[operand.index].inner
+
+
 def refusal(plan: Plan) -> str | None:
     """Why the steps of a plan cannot lie one below another."""
     if any(item.mid and not item.inner for item in plan.inputs):
@@ -130,12 +161,16 @@ def build(plan: Plan, schedule: Schedule) -> Kernel:
     return kernel
 
 
-def _build_whole(plan: Plan, schedule: Schedule) -> Kernel:
-    """The kernel whose tiles have all steps of their lanes."""
-    lowerer = WholeLowerer(plan, True, schedule.eager_rounding)
+def whole_program(plan: Plan, lowerer: WholeLowerer) -> TileProgram:
+    """All of the plan as one program over a tile with all steps."""
     roots = [output.value for output in plan.outputs]
     lowerer.lower(roots)
-    program = finish(lowerer, used_inputs(plan, needed(roots)), plan.outputs)
+    return finish(lowerer, used_inputs(plan, needed(roots)), plan.outputs)
+
+
+def _build_whole(plan: Plan, schedule: Schedule) -> Kernel:
+    """The kernel whose tiles have all steps of their lanes."""
+    program = whole_program(plan, WholeLowerer(plan, True, schedule.eager_rounding))
     kernel = Kernel(plan, schedule, (program,), accumulators=1)
     once, unit, _ = numbers(kernel)
     inputs = [item for item in program.inputs if item in kernel.queued]
@@ -145,11 +180,10 @@ def _build_whole(plan: Plan, schedule: Schedule) -> Kernel:
     body += [*copies.send(plan.outputs), *copies.release(inputs)]
     from_first = [*at_unit, "constexpr uint64_t step = 0; // and all others"]
     out = copies.copy_out(kernel, plan.outputs)
-    folds = (item.detail for item in program.body if item.op == "fold_steps")
     kernel.methods += [
         method("Place", "uint64_t unit", _PLACE),
         method("CopyIn", "uint64_t unit", [*from_first, *copies.copy_in(kernel, inputs)]),
-        *(_whole_fold(op) for op in dict.fromkeys(folds)),
+        *whole_folds(program),
         method("Compute", "uint64_t unit", body),
         method("CopyOut", "uint64_t unit", [*_used(from_first, out), *out]),
     ]
@@ -171,6 +205,12 @@ _PLACE = [
     "lanes = left < tiling_.chunkElements ? left : tiling_.chunkElements;",
     "pitch = (lanes + LANES_PER_BLOCK - 1) / LANES_PER_BLOCK * LANES_PER_BLOCK;",
 ]
+
+
+def whole_folds(program: TileProgram) -> list[str]:
+    """The methods that bring all steps of a tile together."""
+    ops = dict.fromkeys(item.detail for item in program.body if item.op == "fold_steps")
+    return [_whole_fold(op) for op in ops]
 
 
 def _whole_fold(op: str) -> str:
