@@ -89,7 +89,7 @@ TURNED_CHANNELS = 3
 
 
 def transposed_task(builder: Any, *steps: str) -> KernelTask:
-    """A transposed convolution in steps, element-wise ones, and a softmax over channels, whose images come in
+    """A transposed convolution in steps, element-wise ones, and a softmax over rows, whose images come in
     chunks."""
     graph = builder()
     x = graph.input("x", ("n", TURNED_CHANNELS, "h", "w"))
@@ -101,7 +101,7 @@ def transposed_task(builder: Any, *steps: str) -> KernelTask:
     )
     for step in steps:
         value = graph.call(f"{step}.default", value, shape=shape)
-    value = graph.call("_softmax.default", value, 1, False, shape=shape)
+    value = graph.call("_softmax.default", value, 2, False, shape=shape)
     task: KernelTask = graph.task(value, symbols={"n": 64, "h": 130, "w": 130})
     return task
 
@@ -115,8 +115,8 @@ def transposed_softmax(inputs: dict[str, Any]) -> Any:
             product = np.einsum("nchw,co->nohw", x, weight[:, :, row, column])
             whole[:, :, row : row + 2 * height : 2, column : column + 2 * width : 2] += product
     value = whole[:, :, 1:-1, 1:-1] + inputs["bias"].reshape(-1, 1, 1)
-    value = np.exp(value - value.max(1, keepdims=True))
-    return value / value.sum(1, keepdims=True)
+    value = np.exp(value - value.max(2, keepdims=True))
+    return value / value.sum(2, keepdims=True)
 
 
 def test_transposed_convolutions_come_in_chunks(builder: Any, on_twin: Any, chip: Any) -> None:
@@ -151,7 +151,7 @@ def test_chunk_after_chunk_gives_its_events_back(builder: Any, on_twin: Any, chi
         "bias": rng.normal(size=OUTPUTS).astype("f4"),
     }
     (found_values,) = on_twin(task, inputs, strategy, {"n": images, "h": 3, "w": 4})
-    assert np.isfinite(found_values).all() and np.allclose(found_values.sum(1), 1, atol=1e-5)
+    assert np.isfinite(found_values).all() and np.allclose(found_values.sum(2), 1, atol=1e-5)
 
 
 def test_fewer_and_longer_chunks_are_drafts_too(builder: Any, chip: Any) -> None:

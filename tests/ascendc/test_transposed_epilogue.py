@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from attrs import asdict, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import estimate_us, initial, write
 from evokernel_core.ascendc.fusion.program import PROGRAM
-from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis
+from evokernel_core.ascendc.kernels.conv_transpose.geometry import Axis, read_transposed
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import Schedule
+from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
@@ -306,15 +308,148 @@ def test_channels_of_any_layer_are_reduced(
     data: st.DataObject,
     builder: Any,
     on_twin: Any,
-    chip: Any,
 ) -> None:
     lengths = [st.integers(3, 40 // 3 ** (len(dims) - 1) + 3) for _ in dims]
     sizes = data.draw(st.lists(st.tuples(st.integers(1, 2), *lengths), min_size=2, max_size=2))
     axes, kernel = zip(*dims, strict=True)
     case = ChannelCase(Layer(axes, kernel, *widths, tuple(sizes)), (*before, reducing, "neg"))
     task = _channel_task(builder, case)
-    start = initial(task, chip)
-    assert start.family == "transposed"
     most_n = data.draw(st.sampled_from([32, 256]))
     schedule = Schedule(128, most_n, 1, 80, 80, 3, turned=True)
     _verify_channels(case, task, Strategy("transposed", asdict(schedule)), on_twin)
+
+
+# -- windows that are the phases of the convolution -------------------------------------------------
+
+
+@frozen
+class PooledCase:
+    layer: Layer
+    chain: tuple[str, ...] = ()
+
+
+def _pooled_task(builder: Any, case: PooledCase, *more: Any) -> KernelTask:
+    """The layer, a maximum over windows as long as its strides, and the steps of the chain. ``more``: further
+    arguments of the pooling."""
+    plain = task_of(builder, case.layer)
+    graph = builder()
+    graph.inputs, graph.nodes = list(plain.graph.inputs), list(plain.graph.nodes)
+    made, dtype, strides = plain.graph.outputs[0], case.layer.dtype, [axis.stride for axis in case.layer.axes]
+    shape = plain.graph.spec(made).shape
+    outputs = [f"({size})//{stride}" for size, stride in zip(shape[2:], strides, strict=True)]
+    shape = (*shape[:2], *outputs)
+    op = f"max_pool{len(strides)}d_with_indices.default"
+    made = graph.call(op, made, tuple(strides), *(more or (tuple(strides),)), shape=shape, dtype=dtype)
+    for step in case.chain:
+        if step in REDUCING:
+            made, shape = _reduced(graph, made, step, shape, dtype)
+        elif step in ("channels", "other"):
+            beside = {"channels": (shape[1], *[1] * (len(shape) - 2)), "other": shape}
+            other = graph.input(step, beside[step], dtype)
+            made = graph.call("add.Tensor", made, other, shape=shape, dtype=dtype)
+        else:
+            made = graph.call(f"{step}.default", made, shape=shape, dtype=dtype)
+    task: KernelTask = graph.task(made, symbols=plain.sizes)
+    return task
+
+
+def _pooled(value: np.ndarray, strides: list[int]) -> np.ndarray:
+    for axis, stride in enumerate(strides, 2):
+        length = value.shape[axis] // stride
+        value = np.moveaxis(value, axis, -1)[..., : length * stride]
+        value = np.moveaxis(value.reshape(*value.shape[:-1], length, stride).max(-1), -1, axis)
+    return value
+
+
+def _verify_pooled(case: PooledCase, task: KernelTask, strategy: Strategy, on_twin: Any) -> None:
+    rng = np.random.default_rng(3)
+    for sizes in case.layer.sizes:
+        values = values_of(case.layer, sizes)
+        made = _pooled(expected(case.layer, values), [axis.stride for axis in case.layer.axes])
+        for step in case.chain:
+            if step in REDUCING:
+                made = REDUCING[step](made)
+                continue
+            beside = {"channels": (made.shape[1], *[1] * (made.ndim - 2)), "other": made.shape}
+            if step in beside:
+                values[step] = rng.integers(-8, 9, size=beside[step]).astype("f4") / 8
+            made = STEPS[step](made, values.get(step))
+        (found,) = on_twin(task, values, strategy=strategy, sizes=dict(zip(task.sizes, sizes, strict=True)))
+        close(found, made, case.layer)
+
+
+POOLED_CASES = {
+    "volumes": PooledCase(
+        Layer(
+            (Axis(2, 1), Axis(2, 1), Axis(2, 1)), (3, 3, 3), 3, 16, ((2, 3, 5, 9), (1, 2, 2, 20)), bias=True
+        )
+    ),
+    "with steps": PooledCase(
+        Layer((Axis(2, 1, 1, 1), Axis(3, 1)), (3, 4), 12, 40, ((2, 9, 31), (1, 2, 70)), bias=True),
+        ("channels", "tanh", "other"),
+    ),
+    "channels reduced": PooledCase(
+        Layer((Axis(2, 1, 1, 1), Axis(2, 1, 1, 1)), (3, 3), 5, 24, ((2, 9, 31), (1, 1, 1))),
+        ("softmax", "channels", "amin"),
+    ),
+    "one stride": PooledCase(Layer((Axis(), Axis(4, 1)), (3, 6), 9, 20, ((2, 7, 31), (1, 3, 4)), 2)),
+    "halves": PooledCase(
+        Layer((Axis(2, 1), Axis(2, 1)), (4, 4), 20, 40, ((2, 6, 21),), bias=True, dtype="float16"), ("relu",)
+    ),
+}
+
+
+@few("case", POOLED_CASES.values(), keep=(0, 1, 2, 3), ids=POOLED_CASES.keys())
+def test_windows_of_all_phases_are_pooled_in_the_same_kernel(
+    case: PooledCase, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    task = _pooled_task(builder, case)
+    start = initial(task, chip)
+    assert start.family == "transposed"
+    assert audit(task, write(task, start, chip)).status is GateStatus.PASSED
+    assert estimate_us(task, start, chip) > 0
+    _verify_pooled(case, task, start, on_twin)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    dims=st.lists(st.tuples(_AXES, st.integers(3, 5)), min_size=2, max_size=3),
+    widths=st.tuples(st.integers(1, 20), st.integers(2, 40)),
+    chain=st.lists(
+        st.sampled_from(["relu", "channels", "other", "softmax", "tanh"]), max_size=2, unique=True
+    ),
+    data=st.data(),
+)
+def test_windows_of_the_phases_of_any_layer(
+    dims: list[tuple[Axis, int]],
+    widths: tuple[int, int],
+    chain: list[str],
+    data: st.DataObject,
+    builder: Any,
+    on_twin: Any,
+    chip: Any,
+) -> None:
+    lengths = [st.integers(3, 40 // 3 ** (len(dims) - 1) + 3) for _ in dims]
+    sizes = data.draw(st.lists(st.tuples(st.integers(1, 2), *lengths), min_size=2, max_size=2))
+    axes, kernel = zip(*dims, strict=True)
+    case = PooledCase(Layer(axes, kernel, *widths, tuple(sizes)), tuple(chain))
+    task = _pooled_task(builder, case)
+    start = initial(task, chip)
+    if axes[-1].stride > 1:
+        assert start.family == "transposed"
+        most_n = data.draw(st.sampled_from([32, 256]))
+        start = Strategy("transposed", asdict(Schedule(64, most_n, 2, 80, 80, 3, turned=True)))
+    _verify_pooled(case, task, start, on_twin)
+
+
+@few(
+    "more",
+    [((1, 1),), ((2, 2), (1, 1)), ((2, 2), (0, 0), (2, 2)), ((2, 2), (0, 0), (1, 1), True)],
+    keep=(0, 1),
+    ids=["other steps", "padded", "dilated", "rounded up"],
+)
+def test_other_windows_are_kernels_of_their_own(more: tuple[Any, ...], builder: Any, chip: Any) -> None:
+    layer = Layer((Axis(2, 1), Axis(2, 1)), (3, 3), 5, 24, ((2, 9, 31),))
+    assert read_transposed(_pooled_task(builder, PooledCase(layer)), chip).is_pooled
+    with pytest.raises(PlanError):
+        read_transposed(_pooled_task(builder, PooledCase(layer), *more), chip)

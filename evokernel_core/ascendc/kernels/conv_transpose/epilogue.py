@@ -64,6 +64,8 @@ class Behind:
     fractals: int = 1
     """Of 16 channels in a piece: those of all channels where the steps reduce them."""
     row_bytes: int = ROW_BYTES
+    phases: int = 1
+    """Pieces that are loaded together, of which the largest numbers become one."""
 
     @property
     def reduces_channels(self) -> bool:
@@ -81,18 +83,20 @@ class Behind:
         return cost_of(self.kernel(), self.epilogue.source, chip)
 
 
-def fitted(epilogue: Epilogue, dtype: str, chip: Chip) -> Behind:
-    """The largest pieces that fit the unified buffer. Raises PlanError where none does."""
+def fitted(epilogue: Epilogue, dtype: str, phases: int, chip: Chip) -> Behind:
+    """The largest pieces that fit the unified buffer, of so many ``phases`` at a time. Raises PlanError where
+    none does."""
     _require_source(epilogue)
-    for buffers, least in ((2, _FEW_OUTPUTS), (1, TILE_STEP)):
+    few, row_bytes = (TILE_STEP, ROW_BYTES // 2) if phases > 1 else (_FEW_OUTPUTS, ROW_BYTES)
+    for buffers, least in ((2, few), (1, TILE_STEP)):
         for outputs in range(_MOST_OUTPUTS, least - 1, -TILE_STEP):
-            found = Behind(epilogue, outputs, buffers, dtype)
+            found = Behind(epilogue, outputs, buffers, dtype, 1, row_bytes, phases)
             if _fits(found, chip):
                 return found
     raise PlanError("What follows the convolution takes more than the unified buffer of a vector core.")
 
 
-def fitted_channels(epilogue: Epilogue, channels: int, dtype: str, chip: Chip) -> Behind:
+def fitted_channels(epilogue: Epilogue, channels: int, dtype: str, phases: int, chip: Chip) -> Behind:
     """The largest pieces with all ``channels`` that fit the unified buffer. Raises PlanError where pieces
     would be too narrow to be copied well."""
     _require_source(epilogue)
@@ -101,7 +105,7 @@ def fitted_channels(epilogue: Epilogue, channels: int, dtype: str, chip: Chip) -
         raise PlanError(f"Of {channels} channels, few pixels at a time fit the unified buffer.")
     for outputs in range(_MOST_OUTPUTS, _LEAST_REDUCED - 1, -TILE_STEP):
         for buffers in (2, 1):
-            found = Behind(epilogue, outputs, buffers, dtype, fractals, ROW_BYTES // 2)
+            found = Behind(epilogue, outputs, buffers, dtype, fractals, ROW_BYTES // 2, phases)
             if _fits(found, chip):
                 return found
     raise PlanError("What reduces the channels of the convolution does not fit the unified buffer.")
@@ -124,7 +128,7 @@ def _fits(found: Behind, chip: Chip) -> bool:
 
 def needed_bytes(found: Behind, kernel: Kernel) -> int:
     """Of the unified buffer: two slots of the input, two of results and one of a turned piece."""
-    return kernel.layout.total + 2 * found.row_bytes + 3 * found.turn_bytes
+    return kernel.layout.total + 2 * found.row_bytes + (2 * found.phases + 1) * found.turn_bytes
 
 
 def _kernel(found: Behind) -> Kernel:

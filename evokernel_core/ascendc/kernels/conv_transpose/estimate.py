@@ -50,7 +50,7 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     vector = _vector_cycles(found, planned, sizes, item, width, cost)
     cycles = max(cube, vector) * tiles + min(cube, vector)
     read = _read_bytes(found, planned, sizes, item, width)
-    outputs = sizes.images * sizes.results * math.prod(sizes.outputs)
+    outputs = sizes.images * sizes.results * math.prod(sizes.made)
     written = outputs * (width if cost is None else cost.written_of(sizes.results))
     read += 0 if cost is None else outputs * cost.read
     busy = cycles / chip.mhz
@@ -114,11 +114,11 @@ def _run(found: Transposed, planned: Plan, sizes: Sizes, item: Schedule) -> int:
     """Turned outputs that are stored together."""
     _, height, columns = planned.tile
     run = height * columns if planned.is_flat else columns
-    phases = item.phases_w(found)
+    _, rows, phases = found.alternating
     joined = joined_lines(found, item, sizes, planned)
     if joined > 0:
-        return joined * found.axes[1].stride * sizes.outputs[2]
-    held = turned_outputs(found) // phases // FRACTAL * FRACTAL
+        return joined * rows * sizes.made[2]
+    held = turned_outputs(found, item) // phases // FRACTAL * FRACTAL
     return min(run, whole(-(-run // -(-run // held)))) * phases
 
 
@@ -178,13 +178,15 @@ def _vector_cycles(
     laid_out = max(stored, loaded, turned) + batches * _VECTOR_CYCLES * 4 + 500
     if not item.turned:
         return laid_out
-    outputs = math.prod(planned.tile) * math.prod(axis.stride for axis in found.axes)
+    outputs = math.prod(planned.tile) * math.prod(found.alternating)
     run = _run(found, planned, sizes, item)
     together = FRACTAL * fractals_of_piece(found)  # channels of a piece
     pieces = outputs / run * planned.tiles_m * planned.tile_m / together / 2
     most = min(together, sizes.results)
     stored = most * (run * width + _RAGGED_STORE) / mte.store_bytes_per_cycle
-    turn = together * run * width / mte.load_hit_bytes_per_cycle + 2 * _VECTOR_CYCLES
+    pooled = math.prod(found.strides) if found.is_pooled else 1
+    turn = pooled * together * run * width / mte.load_hit_bytes_per_cycle + 2 * _VECTOR_CYCLES
+    turn += (pooled - 1) * (together * run / LANES + found.chip.vector.startup_cycles) / 2
     if cost is None:
         return laid_out + pieces * (max(stored, turn) + _VECTOR_CYCLES)
     steps = together * run * cost.each + cost.tile + math.ceil(run / LANES) * cost.slab

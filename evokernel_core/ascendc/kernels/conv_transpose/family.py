@@ -85,7 +85,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         quant=_QUANT[found.dtype],
         constant=found.needs_constant,
         sweeps_depth=found.sweeps_depth,
-        turns=found.axes[2].stride // math.gcd(16, found.axes[2].stride),
+        turns=found.alternating[2] // math.gcd(16, found.alternating[2]),
         parameters=addresses(*names.values(), *outputs),
         output=outputs[0],
         epilogue=epilogue,
@@ -95,6 +95,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         row_bytes=row_bytes,
         turn_bytes=turn_bytes,
         fractals=fractals_of_piece(found),
+        pooled=found.is_pooled,
         x=names[found.x],
         weight=names[found.weight],
         bias=names[found.bias] if found.bias is not None else "",
@@ -131,12 +132,12 @@ def _refusal(found: Transposed, item: Schedule, sizes: Sizes, chip: Chip) -> str
     broken = _broken_rule(found, item)
     if broken is not None:
         return broken
-    if found.behind is not None and not item.turned:
+    if (found.behind is not None or found.is_pooled) and not item.turned:
         return "What follows the convolution is done to results that are turned."
     if fractals_of_piece(found) > item.most_m // FRACTAL:
         return "What reduces all channels takes tiles with all of them."
-    most = min(_MOST_TURNED, turned_outputs(found) // _LEAST_TURNED)
-    if item.turned and found.axes[2].stride > most:
+    most = min(_MOST_TURNED, turned_outputs(found, item) // _LEAST_TURNED)
+    if item.turned and found.alternating[2] > most:
         return "Too many outputs along W alternate in one turn of results."
     return "The taps do not fit a slab." if plan(found, item, sizes) is None else None
 

@@ -13,18 +13,20 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.aten import CONVOLUTION
+from evokernel_core.ascendc.aten import CONVOLUTION, MAX_POOLS
 from evokernel_core.ascendc.kernels.conv_transpose.epilogue import Behind, fitted, fitted_channels
 from evokernel_core.ascendc.kernels.epilogue.tiles import read_channels, read_epilogue
 from evokernel_core.ascendc.kernels.reading import below_views, input_below
 from evokernel_core.ascendc.shapes.sizes import Extent, extent
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.domain.graph import Node, ValueRef, literal, literals
+from evokernel_core.domain.graph import Arg, Graph, Node, ValueRef, literal, literals
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim
 from evokernel_core.twin.chip import Chip
 
 _T = TypeVar("_T")
+_POOLED = frozenset(("float32", "float16"))
+"""Types of which the vector unit takes the larger number."""
 _TYPES = frozenset(("float32", "float16", "bfloat16"))
 
 
@@ -86,6 +88,8 @@ class Sizes:
     inputs: tuple[int, int, int]
     kernel: tuple[int, int, int]
     outputs: tuple[int, int, int]
+    made: tuple[int, int, int]
+    """What is stored of the outputs."""
 
 
 @frozen
@@ -110,6 +114,18 @@ class Transposed:
     chip: Chip
     behind: Behind | None = None
     """What the vector cores do to the results."""
+    is_pooled: bool = False
+    """Whether the largest of the outputs of all phases at a place is the result there."""
+
+    @property
+    def strides(self) -> tuple[int, int, int]:
+        depth, height, width = (axis.stride for axis in self.axes)
+        return depth, height, width
+
+    @property
+    def alternating(self) -> tuple[int, int, int]:
+        """Outputs that alternate in the result along each dimension."""
+        return (1, 1, 1) if self.is_pooled else self.strides
 
     @property
     def sweeps_depth(self) -> bool:
@@ -127,6 +143,7 @@ class Transposed:
             tuple(item.evaluate(symbols) for item in items) for items in (self.inputs, self.kernel)
         )
         outputs = tuple(axis.outputs(n, k) for axis, n, k in zip(self.axes, inputs, kernel, strict=True))
+        made = tuple(n // axis.stride for n, axis in zip(outputs, self.axes, strict=True))
         return Sizes(
             self.batch.evaluate(symbols) * self.groups,
             self.channels.evaluate(symbols),
@@ -134,6 +151,7 @@ class Transposed:
             inputs,  # type: ignore[arg-type]
             kernel,  # type: ignore[arg-type]
             outputs,  # type: ignore[arg-type]
+            made if self.is_pooled else outputs,  # type: ignore[arg-type]
         )
 
 
@@ -146,14 +164,37 @@ def read_transposed(task: KernelTask, chip: Chip) -> Transposed:
         raise PlanError("The kernel has not exactly one convolution.")
     node = found[0]
     convolution = _read_convolution(task, node, chip)
-    if len(graph.outputs) == 1 and below_views(graph, graph.outputs[0]).name == node.name:
+    pooled = _pooled(graph, node, convolution)
+    if pooled is not None:
+        node, convolution = pooled, evolve(convolution, is_pooled=True)
+    if len(graph.outputs) == 1 and below_views(graph, graph.outputs[0]) == ValueRef(node.name):
         return convolution
     shape = node.outputs[0].shape
     return evolve(convolution, behind=_behind(task, convolution, ValueRef(node.name), shape, chip))
 
 
+def _pooled(graph: Graph, node: Node, found: Transposed) -> Node | None:
+    """The pooling whose windows are the outputs of all phases at a place, where nothing else reads these."""
+    readers = [item for item in graph.nodes if ValueRef(node.name) in item.operands()]
+    if len(readers) != 1 or readers[0].op not in MAX_POOLS or ValueRef(node.name) in graph.outputs:
+        return None
+    (pool,), strides = readers, found.strides
+    rank = len(node.outputs[0].shape) - 2
+    defaults: tuple[Arg, ...] = ((), (), 0, 1, False)
+    window, steps, padding, dilation, ceils = (*pool.args[1:], *defaults[len(pool.args) - 1 :])
+    windows = [literals(item, rank) for item in (window, steps or window)]
+    if any(item != strides[3 - rank :] for item in windows) or found.dtype not in _POOLED or strides[2] == 1:
+        return None
+    plain = literals(padding, rank) == (0,) * rank and literals(dilation, rank) == (1,) * rank
+    read = {ref for item in graph.nodes for ref in item.operands()} | set(graph.outputs)
+    if not plain or literal(ceils) or ValueRef(pool.name, 1) in read:
+        return None
+    return pool
+
+
 def _behind(task: KernelTask, found: Transposed, ref: ValueRef, shape: tuple[Dim, ...], chip: Chip) -> Behind:
     """What follows element by element, or reduces the channels of each pixel."""
+    phases = math.prod(found.strides) if found.is_pooled else 1
     try:
         epilogue = read_epilogue(task, ref, shape[:2], shape[2:], chip)
     except PlanError:
@@ -161,8 +202,8 @@ def _behind(task: KernelTask, found: Transposed, ref: ValueRef, shape: tuple[Dim
         if channels is None or found.groups > 1:
             raise
         reduced = read_channels(task, ref, shape[:1], shape[1:2], shape[2:], chip)
-        return fitted_channels(reduced, channels, found.dtype, chip)
-    return fitted(epilogue, found.dtype, chip)
+        return fitted_channels(reduced, channels, found.dtype, phases, chip)
+    return fitted(epilogue, found.dtype, phases, chip)
 
 
 def _read_convolution(task: KernelTask, node: Node, chip: Chip) -> Transposed:

@@ -19,6 +19,8 @@ from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL
 
 _KEPT_BYTES = 8 * 1024
 """Of the unified buffer, what rows of the input leave for masks and constants."""
+_POOLED_ROW_BYTES = 16 * 1024
+"""Of rows of the input, one of two slots, beside results of several phases."""
 _MOST_ROW = most_of("LoadData2D", "repeatTimes") * FRACTAL
 
 
@@ -132,6 +134,10 @@ def memory_of(found: Transposed, item: Schedule) -> tuple[int, int]:
     if found.behind is not None:
         return found.behind.row_bytes, found.behind.turn_bytes
     rows = _row_bytes(found)
+    if found.is_pooled:
+        step = FRACTAL * FRACTAL * ITEM_SIZE[found.dtype]
+        left = found.chip.ub_bytes - _KEPT_BYTES - 2 * _POOLED_ROW_BYTES
+        return _POOLED_ROW_BYTES, left // (2 * math.prod(found.strides) + 2) // step * step
     return (rows // 2, rows // 4) if item.turned else (rows, 0)
 
 
@@ -140,11 +146,11 @@ def _row_bytes(found: Transposed) -> int:
     return (found.chip.ub_bytes - _KEPT_BYTES) // 2 // BLOCK_BYTES * BLOCK_BYTES
 
 
-def turned_outputs(found: Transposed) -> int:
+def turned_outputs(found: Transposed, item: Schedule) -> int:
     """Outputs of 16 channels that vector cores turn at a time, at most."""
     if found.behind is not None:
         return found.behind.outputs
-    return _row_bytes(found) // 4 // (FRACTAL * ITEM_SIZE[found.dtype])
+    return memory_of(found, item)[1] // (FRACTAL * ITEM_SIZE[found.dtype])
 
 
 def fractals_of_piece(found: Transposed) -> int:
@@ -155,10 +161,10 @@ def fractals_of_piece(found: Transposed) -> int:
 def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan) -> int:
     """Rows of each phase along the height that vector cores turn at a time, 0 where less than one; see
     ``ChooseTurns`` in the template."""
-    phases, out_w = item.phases_w(found), sizes.outputs[2]
+    out_w, (depths, stride, phases) = sizes.made[2], found.alternating
     if planned.is_flat or planned.tile[2] * phases < out_w:
         return 0
-    held, stride = turned_outputs(found), found.axes[1].stride
+    held = turned_outputs(found, item)
     pitch = planned.slab[2] if planned.is_dense else whole(planned.tile[2])
     tail = FRACTAL if out_w % FRACTAL else 0
     step = TILE_STEP if found.behind is not None else FRACTAL
@@ -173,7 +179,7 @@ def joined_lines(found: Transposed, item: Schedule, sizes: Sizes, planned: Plan)
         return 0
     parts = -(-height // most)
     parts_m = planned.tiles_m * planned.tile_m // (FRACTAL * fractals_of_piece(found))
-    beside = parts_m * planned.tile[0] * found.axes[0].stride
+    beside = parts_m * planned.tile[0] * depths
     parts += parts * beside % 2 if parts < height else 0
     return -(-height // parts)
 
