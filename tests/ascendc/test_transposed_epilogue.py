@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -435,8 +436,9 @@ def test_windows_of_the_phases_of_any_layer(
     case = PooledCase(Layer(axes, kernel, *widths, tuple(sizes)), tuple(chain))
     task = _pooled_task(builder, case)
     start = initial(task, chip)
-    if axes[-1].stride > 1:
-        assert start.family == "transposed"
+    phases = math.prod(axis.stride for axis in axes)
+    assert start.family == "transposed" or axes[-1].stride == 1 or phases > 8  # many do not fit a core
+    if start.family == "transposed":
         most_n = data.draw(st.sampled_from([32, 256]))
         start = Strategy("transposed", asdict(Schedule(64, most_n, 2, 80, 80, 3, turned=True)))
     _verify_pooled(case, task, start, on_twin)
