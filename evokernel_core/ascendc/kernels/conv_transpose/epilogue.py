@@ -7,6 +7,7 @@ behind the convolution run on it there, before it is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from attrs import frozen
 
@@ -55,6 +56,7 @@ class Behind:
     outputs: int
     buffers: int
     dtype: str
+    chip: Chip
 
     @property
     def turn_bytes(self) -> int:
@@ -64,8 +66,10 @@ class Behind:
     def kernel(self) -> Kernel:
         return _kernel(self.epilogue, self.outputs, self.buffers)
 
-    def cost(self, chip: Chip) -> Cost:
-        return cost_of(self.kernel(), self.epilogue.source, chip)
+    @cached_property
+    def cost(self) -> Cost:
+        """What a piece costs the vector cores, which each schedule's estimate asks for."""
+        return cost_of(self.kernel(), self.epilogue.source, self.chip)
 
 
 def fitted(epilogue: Epilogue, dtype: str, chip: Chip) -> Behind:
@@ -75,7 +79,7 @@ def fitted(epilogue: Epilogue, dtype: str, chip: Chip) -> Behind:
         raise PlanError("What follows the convolution does not take its result as it is.")
     for buffers, least in ((2, _FEW_OUTPUTS), (1, TILE_STEP)):
         for outputs in range(_MOST_OUTPUTS, least - 1, -TILE_STEP):
-            found = Behind(epilogue, outputs, buffers, dtype)
+            found = Behind(epilogue, outputs, buffers, dtype, chip)
             kernel = found.kernel()
             queues = max(len(kernel.queued), len(kernel.plan.outputs)) * buffers
             if queues <= _MOST_EVENTS and needed_bytes(found, kernel) <= chip.ub_bytes - RESERVED_BYTES:
