@@ -7,3 +7,5 @@ import os
 import platformdirs
 
 os.environ.setdefault("EVOKERNEL_TWIN_DIR", f"{platformdirs.user_cache_dir('evokernel')}/twin")
+# NumPy's threads wait for each other in loops: on few cores they take more time than they save.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

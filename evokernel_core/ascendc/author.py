@@ -17,6 +17,7 @@ from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
     PROGRAM,
     Program,
+    draft,
     family_of_task,
     joined,
     parted,
@@ -54,7 +55,7 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
     if family is not None:
         return family.initial(task, chip)
     program, facts = plan_program(task, chip), _facts(task, chip)
-    drafts = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
+    drafts = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
     found = [joined(task, program, drafts, ""), *chunking.in_chunks(task, program, facts, chip)]
     other = with_later_epilogues(task, program, chip)
     others = [] if other is None else [*chunking.in_chunks(task, other, facts, chip)]
@@ -109,7 +110,7 @@ def _other_cuts(
                 again = joined(task, program, tuple(parts), name, chunks=other.chunks, cut=other.stages)
                 yield Move(name, again, PROGRAM)
         name = "all images at once"
-        whole = tuple(chunking.draft(ById(part), family, chip) for part, family in program.kinds)
+        whole = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
         yield Move(name, joined(task, program, whole, name), PROGRAM)
     for found in chunking.in_chunks(task, program, _facts(task, chip), chip):
         if Cut.of(found).stages != cut.stages:

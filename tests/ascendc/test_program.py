@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import check, estimate_us, initial, moves, write
-from evokernel_core.ascendc.fusion.program import PROGRAM, parted, plan_program
+from evokernel_core.ascendc.fusion.program import PROGRAM, draft, parted, plan_program
+from evokernel_core.ascendc.kernels.fused.family import FusedFamily
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.serial import dumps
@@ -57,6 +58,23 @@ def test_a_graph_of_two_grids_takes_two_launches(builder: Any, on_twin: Any, chi
     x, bias = np.random.default_rng(0).normal(size=(5, 24, 40)).astype("f4"), np.arange(24, dtype="f4") / 9
     (result,) = on_twin(task, {"x": x, "bias": bias}, sizes={"b": 5})
     np.testing.assert_allclose(result, _softmax(np.exp(x).sum(-1) + bias), rtol=1e-4, atol=1e-6)
+
+
+def test_each_kernel_of_a_program_is_drafted_once(
+    builder: Any, chip: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cut asks whether a part has a schedule, and the draft of the whole which: one search answers."""
+    drafted, search = [], FusedFamily.initial
+
+    def counted(self: FusedFamily, part: KernelTask, chip: Any) -> Any:
+        drafted.append(part.task_id)
+        return search(self, part, chip)
+
+    monkeypatch.setattr(FusedFamily, "initial", counted)
+    draft.cache_clear()
+    initial(layers(builder, 3), chip)
+    assert drafted
+    assert len(drafted) == len(set(drafted))
 
 
 def test_equal_stages_are_one_kernel_and_slots_are_used_again(builder: Any, on_twin: Any, chip: Any) -> None:

@@ -17,7 +17,7 @@ from evokernel_core.ascendc.fusion.micro_batches import (
     of_chunk,
     unshared,
 )
-from evokernel_core.ascendc.fusion.program import CHUNKS, CUT, Program, Stage, joined
+from evokernel_core.ascendc.fusion.program import CHUNKS, CUT, Program, Stage, draft, joined
 from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, facts_of
 from evokernel_core.domain.errors import PlanError, StrategyError
 from evokernel_core.domain.kernel import Strategy
@@ -48,12 +48,6 @@ class Cut:
         if not all(isinstance(item, int) and item >= 0 for item in numbers):
             raise StrategyError(f"A program's strategy has {numbers} for its chunks; draft it anew.")
         return Cut(*map(int, numbers))
-
-
-@lru_cache(maxsize=512)
-def draft(key: ById, family: Family, chip: Chip) -> Strategy:
-    """The first strategy of a kernel of a program, found once."""
-    return family.initial(key.task, chip)
 
 
 @lru_cache(maxsize=512)

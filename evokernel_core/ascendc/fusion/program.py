@@ -103,6 +103,12 @@ def _plan_program(key: ById, chip: Chip) -> Program:
     raise PlanError("The operations could not be cut into kernels that fit the unified buffer.")
 
 
+@lru_cache(maxsize=512)
+def draft(key: ById, family: Family, chip: Chip) -> Strategy:
+    """The first strategy of a kernel of a program, found once. Raises PlanError where there is none."""
+    return family.initial(key.task, chip)
+
+
 def _check(part: KernelTask, chip: Chip) -> None:
     family_for(part, chip)
 
@@ -117,7 +123,7 @@ def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -
         if form in fit:
             continue
         try:
-            family_for(part.task, chip).initial(part.task, chip)
+            draft(ById(part.task), family_for(part.task, chip), chip)
         except PlanError:
             if len(group) == 1:
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from itertools import groupby
 
 from attrs import evolve, frozen
@@ -85,7 +86,7 @@ class Plan:
         """Whether PyTorch, op by op, rounds intermediate results to a 16-bit type."""
         return any(value.op == "rounded" for value in self.values())
 
-    @property
+    @cached_property
     def reductions(self) -> tuple[Value, ...]:
         return tuple(value for value in self.values() if value.op.startswith("reduce_"))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 from attrs import define, field, frozen
@@ -442,6 +443,7 @@ def negated(scalar: str) -> str:
     return scalar[1:] if scalar.startswith("-") else f"-{scalar}"
 
 
+@lru_cache(maxsize=4096)
 def camel(name: str) -> str:
     """``layer_norm_1`` becomes ``layerNorm1``."""
     first, *rest = [part for part in name.split("_") if part] or ["value"]

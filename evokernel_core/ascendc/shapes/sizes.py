@@ -39,6 +39,8 @@ class Extent:
         return Extent(self.coefficient // other.coefficient, tuple(sorted(left.elements())))
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
+        if not self.factors:  # asked for thousands of times where schedules are compared
+            return self.coefficient
         return self.coefficient * math.prod(evaluate_dim(factor, sizes) for factor in self.factors)
 
     @property

@@ -7,6 +7,7 @@ behind the convolution run on it there, before it is stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from attrs import frozen
 
@@ -61,6 +62,7 @@ class Behind:
     outputs: int
     buffers: int
     dtype: str
+    chip: Chip
     fractals: int = 1
     """Of 16 channels in a piece: those of all channels where the steps reduce them."""
     row_bytes: int = ROW_BYTES
@@ -79,8 +81,10 @@ class Behind:
     def kernel(self) -> Kernel:
         return _channels_kernel(self) if self.reduces_channels else _kernel(self)
 
-    def cost(self, chip: Chip) -> Cost:
-        return cost_of(self.kernel(), self.epilogue.source, chip)
+    @cached_property
+    def cost(self) -> Cost:
+        """What a piece costs the vector cores, which each schedule's estimate asks for."""
+        return cost_of(self.kernel(), self.epilogue.source, self.chip)
 
 
 def fitted(epilogue: Epilogue, dtype: str, phases: int, chip: Chip) -> Behind:
@@ -90,8 +94,8 @@ def fitted(epilogue: Epilogue, dtype: str, phases: int, chip: Chip) -> Behind:
     few, row_bytes = (TILE_STEP, ROW_BYTES // 2) if phases > 1 else (_FEW_OUTPUTS, ROW_BYTES)
     for buffers, least in ((2, few), (1, TILE_STEP)):
         for outputs in range(_MOST_OUTPUTS, least - 1, -TILE_STEP):
-            found = Behind(epilogue, outputs, buffers, dtype, 1, row_bytes, phases)
-            if _fits(found, chip):
+            found = Behind(epilogue, outputs, buffers, dtype, chip, 1, row_bytes, phases)
+            if _fits(found):
                 return found
     raise PlanError("What follows the convolution takes more than the unified buffer of a vector core.")
 
@@ -105,8 +109,8 @@ def fitted_channels(epilogue: Epilogue, channels: int, dtype: str, phases: int, 
         raise PlanError(f"Of {channels} channels, few pixels at a time fit the unified buffer.")
     for outputs in range(_MOST_OUTPUTS, _LEAST_REDUCED - 1, -TILE_STEP):
         for buffers in (2, 1):
-            found = Behind(epilogue, outputs, buffers, dtype, fractals, ROW_BYTES // 2, phases)
-            if _fits(found, chip):
+            found = Behind(epilogue, outputs, buffers, dtype, chip, fractals, ROW_BYTES // 2, phases)
+            if _fits(found):
                 return found
     raise PlanError("What reduces the channels of the convolution does not fit the unified buffer.")
 
@@ -120,10 +124,10 @@ def _require_source(epilogue: Epilogue) -> None:
         raise PlanError("Numbers of channels are taken in float32 behind a convolution.")
 
 
-def _fits(found: Behind, chip: Chip) -> bool:
+def _fits(found: Behind) -> bool:
     kernel = found.kernel()
     queues = max(len(kernel.queued), len(kernel.plan.outputs)) * found.buffers
-    return queues <= _MOST_EVENTS and needed_bytes(found, kernel) <= chip.ub_bytes - RESERVED_BYTES
+    return queues <= _MOST_EVENTS and needed_bytes(found, kernel) <= found.chip.ub_bytes - RESERVED_BYTES
 
 
 def needed_bytes(found: Behind, kernel: Kernel) -> int:

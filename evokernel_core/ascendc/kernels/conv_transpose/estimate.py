@@ -46,7 +46,7 @@ def estimate_us(found: Transposed, item: Schedule, symbols: Mapping[str, int], c
     width = ITEM_SIZE[found.dtype]
     tiles = -(-planned.tiles // min(chip.aic, planned.tiles))
     cube = _cube_cycles(found, planned, sizes, item, width)
-    cost = found.behind.cost(chip) if found.behind is not None else None
+    cost = found.behind.cost if found.behind is not None else None
     vector = _vector_cycles(found, planned, sizes, item, width, cost)
     cycles = max(cube, vector) * tiles + min(cube, vector)
     read = _read_bytes(found, planned, sizes, item, width)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 from attrs import evolve, frozen
 
@@ -223,7 +224,9 @@ def _first_tile(
     return (-(-depths // -(-depths // planes)), height, width), is_flat, is_dense
 
 
+@lru_cache(maxsize=1024)  # most schedules of a problem ask for one of few widths
 def _width(out_w: int, heights: int, most: int) -> int:
+    """The width of a tile, in whole fractals, that wastes least."""
     fewest = -(-out_w // most)
 
     def waste(count: int) -> int:
@@ -234,6 +237,7 @@ def _width(out_w: int, heights: int, most: int) -> int:
     return whole(-(-out_w // min(range(fewest, 2 * fewest + 8), key=waste)))
 
 
+@lru_cache(maxsize=1024)
 def _turned_width(columns: int, heights: int, most: int, halo: int) -> tuple[int, bool]:
     """The width that wastes least, and whether rows are dense."""
     fewest = -(-columns // most)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import evolve, frozen
 
@@ -85,12 +85,29 @@ def estimate_us(
 ) -> float:
     """Modelled microseconds: the slowest pipe of the busiest core, or the chip's memory. ``behind``: what
     vector cores do to the results."""
+    return estimator(found, sizes, chip, behind)(item)
+
+
+def estimator(
+    found: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
+) -> Callable[[ConvolutionSchedule | RowsSchedule], float]:
+    """``estimate_us`` of any schedule, for thousands of which the sizes are read once."""
     known = _sizes(found, sizes)
     if behind is not None:
         elements = known.y_bytes // known.size
         known = evolve(
             known, y_bytes=int(elements * behind.written), beside_bytes=int(elements * behind.read)
         )
+    return lambda item: _estimate_us(found, item, known, chip, behind)
+
+
+def _estimate_us(
+    found: Convolution,
+    item: ConvolutionSchedule | RowsSchedule,
+    known: _Sizes,
+    chip: Chip,
+    behind: Cost | None,
+) -> float:
     make = _tile_of_rows if isinstance(item, RowsSchedule) else _tile_of_panels
     tile = make(found, item, known, chip)  # type: ignore[arg-type]
     mine = math.ceil(tile.count / chip.aic)

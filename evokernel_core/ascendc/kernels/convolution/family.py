@@ -20,7 +20,7 @@ from evokernel_core.ascendc.kernels.convolution.epilogue import (
     epilogue_text,
     read_layer,
 )
-from evokernel_core.ascendc.kernels.convolution.estimate import estimate_us
+from evokernel_core.ascendc.kernels.convolution.estimate import estimate_us, estimator
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
@@ -120,7 +120,7 @@ def _best(
     layer: Layer, starts: Callable[[Convolution, Chip], Iterator[_Schedule]], task: KernelTask, chip: Chip
 ) -> _Schedule | None:
     legal = (item for item in starts(layer.convolution, chip) if _refusal(layer, item, chip) is None)
-    return min(legal, key=lambda item: _cost(layer, item, task, chip), default=None)
+    return min(legal, key=estimator(layer.convolution, task.sizes, chip, layer.cost), default=None)
 
 
 def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, _Schedule]]:

@@ -79,8 +79,12 @@ class Product:
 
     def evaluate(self, sizes: Mapping[str, int]) -> tuple[int, int, int, int]:
         """batch, m, n and k in numbers."""
-        batch, m, n, k = (size.evaluate(sizes) for size in (self.batch, self.m, self.n, self.k))
-        return batch, m, n, k
+        return (
+            self.batch.evaluate(sizes),
+            self.m.evaluate(sizes),
+            self.n.evaluate(sizes),
+            self.k.evaluate(sizes),
+        )
 
     def at(self, sizes: Mapping[str, int]) -> Product:
         """The same product with its sizes and pitches in numbers, which are asked for thousands of times."""

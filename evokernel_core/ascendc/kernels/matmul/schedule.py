@@ -160,14 +160,35 @@ class _Cut:
 
 
 def _cut(found: Product, item: MatmulSchedule, sizes: Mapping[str, int], chip: Chip) -> _Cut:
-    batch, m, n, k = found.evaluate(sizes)
-    tile_m, tile_n = _equal(m, item.base_m), _equal(n, item.parts * item.base_n)
-    part_n = _equal(tile_n, item.base_n)
+    return _cut_of(
+        found.evaluate(sizes),
+        max(found.splits, 1),
+        found.triangle,
+        item.base_m,
+        item.base_n,
+        item.parts,
+        chip.aic,
+    )
+
+
+@lru_cache(maxsize=1024)  # many schedules of a product differ in depth and strips alone
+def _cut_of(
+    shape: tuple[int, int, int, int],
+    sums: int,
+    triangle: Triangle | None,
+    base_m: int,
+    base_n: int,
+    parts: int,
+    cores: int,
+) -> _Cut:
+    """The tiles of a product whose batch, m, n and k are ``shape``, on ``cores`` cube cores."""
+    batch, m, n, k = shape
+    tile_m, tile_n = _equal(m, base_m), _equal(n, parts * base_n)
+    part_n = _equal(tile_n, base_n)
     tiles_m, tiles_n = math.ceil(m / tile_m), math.ceil(n / tile_n)
-    sums = max(found.splits, 1)
-    tiles = batch * sums * _full_tiles(found.triangle, (m, n), (tile_m, tile_n))
+    tiles = batch * sums * _full_tiles(triangle, (m, n), (tile_m, tile_n))
     return _Cut(tile_m, tile_n, part_n, math.ceil(tile_n / part_n), tiles_m, tiles_n, tiles,
-                math.ceil(k / sums), min(tiles, chip.aic))  # fmt: skip
+                math.ceil(k / sums), min(tiles, cores))  # fmt: skip
 
 
 def _full_tiles(triangle: Triangle | None, shape: tuple[int, int], tile: tuple[int, int]) -> int:
