@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from attrs import evolve
@@ -17,6 +17,7 @@ from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
     PROGRAM,
     Program,
+    canonical,
     draft,
     family_of_task,
     joined,
@@ -27,6 +28,7 @@ from evokernel_core.ascendc.fusion.program import (
 from evokernel_core.ascendc.kernels.family import Family, KernelFacts, Move, StageText
 from evokernel_core.ascendc.kernels.registry import family_for, legalised
 from evokernel_core.ascendc.print import files
+from evokernel_core.ascendc.print.sharing import Part, owners
 from evokernel_core.ascendc.print.stage import text_of
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.graph import InputKind
@@ -206,39 +208,50 @@ def write(task: KernelTask, strategy: Strategy, chip: Chip) -> KernelSource:
         tensors = sum(item.kind is not InputKind.SCALAR for item in task.graph.inputs)
         return KernelSource(*files.single(stage, tensors + len(task.graph.outputs)), strategy)
     program, cut = program_of(task, strategy, chip), Cut.of(strategy)
-    stages = _texts(task, chip)(program, parted(strategy))
+    parts = _parts(program, parted(strategy), name, chip)
     if cut.chunks:
-        found = chunking.chunked(task, program, [stage.facts for stage in stages], cut)
-        return KernelSource(*files.in_chunks(found, stages, name), strategy)
+        found = chunking.chunked(task, program, [part.facts for part in parts], cut)
+        return KernelSource(*files.in_chunks(found, parts, name), strategy)
     one_launch = bool(strategy.setting(ONE_LAUNCH, False))
-    text = files.program(task, program, stages, name, one_launch=one_launch)
+    text = files.program(task, program, parts, name, one_launch=one_launch)
     return KernelSource(*text, strategy)
+
+
+def _parts(program: Program, strategies: Sequence[Strategy], name: str, chip: Chip) -> tuple[Part, ...]:
+    """The kernels of a program, with a strategy for each; those that share a class have numbers for names."""
+
+    def text(kind: int, owner: int, *, named: bool) -> StageText:
+        part, family = program.kinds[kind]
+        given = part if named else canonical(part)
+        return _text(ById(given), _bare(strategies[kind]), f"{name}_stage{owner}", family, chip)
+
+    alike = [(item.family, item.settings) for item in strategies]
+    found = owners(alike, lambda kind: text(kind, 0, named=False))
+    return tuple(
+        Part(kind, owner, text(kind, owner, named=found.count(owner) == 1))
+        for kind, owner in enumerate(found)
+    )
 
 
 def _facts(task: KernelTask, chip: Chip) -> chunking.Facts:
     """What the kernels of a task's program are."""
-    texts = _texts(task, chip)
+    name = _identifier(task.name)
 
     def read(program: Program, strategies: Sequence[Strategy]) -> Sequence[KernelFacts]:
-        return [stage.facts for stage in texts(program, strategies)]
+        return [
+            _text(ById(part), _bare(chosen), f"{name}_stage{kind}", family, chip).facts
+            for kind, ((part, family), chosen) in enumerate(zip(program.kinds, strategies, strict=True))
+        ]
 
     return read
 
 
-def _texts(task: KernelTask, chip: Chip) -> Callable[[Program, Sequence[Strategy]], Sequence[StageText]]:
-    """The kernels of a task's program, with a strategy for each."""
-    name = _identifier(task.name)
-
-    def write(program: Program, strategies: Sequence[Strategy]) -> Sequence[StageText]:
-        return [
-            _text(ById(part), evolve(chosen, notes=(), move=""), f"{name}_stage{kind}", family, chip)
-            for kind, ((part, family), chosen) in enumerate(zip(program.kinds, strategies, strict=True))
-        ]
-
-    return write
+def _bare(strategy: Strategy) -> Strategy:
+    """What of a strategy its text depends on."""
+    return evolve(strategy, notes=(), move="")
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
 def _text(key: ById, strategy: Strategy, name: str, family: Family, chip: Chip) -> StageText:
     """A kernel of a program, made once."""
     return text_of(family, key.task, strategy, chip, name)

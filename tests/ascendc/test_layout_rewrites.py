@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.author import check
+from evokernel_core.ascendc.kernels.registry import legalised
+from evokernel_core.ascendc.rewrites.layout import REWRITES
+from evokernel_core.ascendc.rewrites.writer import GraphWriter
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import SymbolicInt
 from evokernel_core.domain.tensor import TensorSpec
@@ -85,6 +88,38 @@ def test_a_repetition(builder: Any, on_twin: Any) -> None:
     x = graph.input("x", ("a", "b", "c"))
     tiled = graph.call("repeat.default", x, (3, 1, 2, 1), shape=(3, "a", "b*2", "c"))
     _checked(on_twin, graph, [tiled], lambda v: [np.tile(v, (3, 1, 2, 1))])
+
+
+def test_a_join_takes_an_earlier_one_of_its_first_tensors(builder: Any, on_twin: Any, chip: Any) -> None:
+    """Layers that read all results before them join one more tensor each time."""
+    graph = builder()
+    first, second, third = (graph.input(name, ("n", width)) for name, width in (("x", 5), ("y", 3), ("z", 8)))
+    two = graph.call("cat.default", (first, second), 1, shape=("n", 8))
+    three = graph.call("cat.default", (first, second, third), -1, shape=("n", 16))
+    four = graph.call("cat.default", (first, second, third, first), 1, shape=("n", 21))
+    other = graph.call("cat.default", (second, first, third), 1, shape=("n", 16))
+    below = graph.call("cat.default", (two, third, third), 0, shape=("3*n", 8))
+    task = graph.task(two, three, four, other, below, symbols={"n": 4})
+    joins = [len(list(node.operands())) for node in legalised(task, chip).graph.nodes]
+    assert joins == [2, 2, 2, 3, 3]
+    for n in (1, 4, 70):
+        x, y, z = (_x({"n": n, "width": width}, width) for width in (5, 3, 8))
+        found = on_twin(task, {"x": x, "y": y, "z": z}, sizes={"n": n})
+        wanted = [(x, y), (x, y, z), (x, y, z, x), (y, x, z)]
+        for result, parts in zip(found, wanted, strict=False):
+            np.testing.assert_array_equal(result, np.hstack(parts))
+        np.testing.assert_array_equal(found[4], np.vstack([found[0], z, z]))
+
+
+def test_a_join_of_another_type_is_not_taken(builder: Any, chip: Any) -> None:
+    graph = builder()
+    x, y = graph.input("x", ("n", 5), "float16"), graph.input("y", ("n", 3), "float32")
+    two = graph.call("cat.default", (x, x), 1, shape=("n", 10), dtype="float16")
+    task = graph.task(two, graph.call("cat.default", (x, x, y), 1, shape=("n", 13)), symbols={"n": 4})
+    writer = GraphWriter(task, REWRITES, chip)
+    for node in task.graph.nodes:
+        writer.write(node)
+    assert [len(list(node.operands())) for node in writer.nodes] == [2, 3]
 
 
 @pytest.mark.parametrize(("op", "mode"), [("reflection_pad2d", "reflect"), ("replication_pad2d", "edge")])

@@ -22,7 +22,7 @@ BATCH = 'extern "C" __schedmode__(1) __global__'
 @pytest.mark.parametrize("waits", [True, False])
 def test_waits_of_all_cores_take_the_batch_mode(waits: bool) -> None:
     kernel = 'extern "C" __global__ __mix__(1, 2) void name(GM_ADDR x)\n{\n}\n'
-    text = batched(StageText("", kernel, "name", KernelFacts(Cores.BOTH, waits_for_all=waits)))
+    text = batched(StageText("", "", kernel, "name", KernelFacts(Cores.BOTH, waits_for_all=waits)))
     assert text == (kernel.replace('extern "C"', 'extern "C" __schedmode__(1)') if waits else kernel)
     (found,) = find_kernels([tuple(active_tokens(text, dict(BUILT_IN)))]).values()
     assert (found.name, found.ratio) == ("name", MIX)

@@ -39,7 +39,9 @@ def family(
         cost_us=lambda found, item, sizes, chip: found + sizes["n"] / item.length,
         schedule_of=Tile.of,
         strategy_of=lambda found, item, move: Strategy("tiles", asdict(item), (), move=move),
-        text_of=lambda found, item, task, name: StageText(f"{item.length}", f"{found}", name, VECTORS_ALONE),
+        text_of=lambda found, item, task, name: StageText(
+            f"{item.length}", "", f"{found}", name, VECTORS_ALONE
+        ),
         slowest_adapted=slowest,
     )
 
@@ -55,7 +57,7 @@ def test_the_first_schedule_is_the_legal_one_of_the_lowest_estimate(task: Any, c
     first = tiles.initial(task, chip)
     assert Tile.of(first) == Tile(32) and first.move == ""
     assert tiles.estimate_us(task, first, chip) == 21.0
-    assert tiles.text(task, first, chip, "relu") == StageText("32", "1", "relu", VECTORS_ALONE)
+    assert tiles.text(task, first, chip, "relu") == StageText("32", "", "1", "relu", VECTORS_ALONE)
     assert tiles.strategies == {"tiles"}
 
 

@@ -119,7 +119,7 @@ def _without_schedule(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -
     unfit = set()
     fit: set[str] = set()
     for group, part in zip(groups, pieces(task, groups), strict=True):
-        form = _canonical(part.task).task_id
+        form = canonical(part.task).task_id
         if form in fit:
             continue
         try:
@@ -149,7 +149,7 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
     first: list[tuple[KernelTask, Family]] = []
     stages = []
     for part in parts:
-        form = _canonical(part.task).task_id
+        form = canonical(part.task).task_id
         if form not in kinds:
             kinds[form] = len(first)
             first.append((part.task, family_for(part.task, chip)))
@@ -161,8 +161,8 @@ def assemble(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> Program
     return Program(groups, tuple(stages), tuple(first), slots)
 
 
-def _canonical(task: KernelTask) -> KernelTask:
-    """The task with its names replaced by numbers: equal for kernels that do the same."""
+def canonical(task: KernelTask) -> KernelTask:
+    """The task with numbers for its names: equal for kernels that do the same."""
     names = {item.name: f"i{index}" for index, item in enumerate(task.graph.inputs)}
     names |= {node.name: f"n{index}" for index, node in enumerate(task.graph.nodes)}
 

@@ -64,16 +64,22 @@ VECTORS_ALONE = KernelFacts()
 class StageText:
     """One kernel before it is put into files.
 
-    ``tiling`` holds the constants, ``OpTiling`` and ``ComputeTiling`` of tiling.h. ``kernel`` holds
-    the constants, the class and the global function ``entry``, whose parameters are the task's tensor
-    inputs in order, its outputs in order, the workspace and the tiling. ``facts`` are declared by who writes
-    the text; nobody looks for them in it.
+    ``settings`` and ``compute`` are its part of tiling.h: the constants with ``OpTiling``, and
+    ``ComputeTiling``. ``kernel`` holds the constants, the class and the global function ``entry``, whose
+    parameters are the task's tensor inputs in order, its outputs in order, the workspace and the tiling.
+    ``facts`` are declared by who writes the text; nobody looks for them in it.
     """
 
-    tiling: str
+    settings: str
+    compute: str
     kernel: str
     entry: str
     facts: KernelFacts
+
+    @property
+    def tiling(self) -> str:
+        """All of its part of tiling.h."""
+        return f"{self.settings.rstrip()}\n\n{self.compute}"
 
 
 def facts_of(made: StageText | Kernel) -> KernelFacts:

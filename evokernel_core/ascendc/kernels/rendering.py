@@ -41,12 +41,12 @@ def render(template: str, **context: Any) -> str:
 
 
 def kernel_text(form: str, name: str, facts: KernelFacts, **context: Any) -> StageText:
-    """A kernel from its two templates: ``sort`` has ``sort/tiling`` and ``sort/kernel``, ``scan/rows`` has
-    ``scan/rows_tiling`` and ``scan/rows_kernel``."""
+    """A kernel from its three templates: ``sort`` has ``sort/tiling``, ``sort/compute`` and ``sort/kernel``,
+    ``scan/rows`` has ``scan/rows_tiling``, ``scan/rows_compute`` and ``scan/rows_kernel``."""
     context = {"class_name": class_name(name), **context, "name": name}
     stem = f"{form}_" if "/" in form else f"{form}/"
-    tiling, kernel = render(f"{stem}tiling", **context), render(f"{stem}kernel", **context)
-    return StageText(tiling, kernel, f"{name}_kernel", facts)
+    tiling, compute, kernel = (render(f"{stem}{part}", **context) for part in ("tiling", "compute", "kernel"))
+    return StageText(tiling, compute, kernel, f"{name}_kernel", facts)
 
 
 def class_name(name: str, suffix: str = "Kernel") -> str:

@@ -8,9 +8,10 @@ from textwrap import indent
 from evokernel_core.ascendc.fusion.launches import Barrier, Order
 from evokernel_core.ascendc.fusion.micro_batches import Chunked
 from evokernel_core.ascendc.fusion.program import Place, Stage
-from evokernel_core.ascendc.kernels.family import Cores, StageText
+from evokernel_core.ascendc.kernels.family import Cores
 from evokernel_core.ascendc.kernels.rendering import Symbolic, symbols_of
 from evokernel_core.ascendc.print.scheduling import BATCHED
+from evokernel_core.ascendc.print.sharing import Part
 from evokernel_core.ascendc.print.together import FRESH_NUMBERS, barrier_lines, declared, tensor_names
 from evokernel_core.ascendc.shapes.sizes import extent, product
 from evokernel_core.domain.task import KernelTask
@@ -19,17 +20,18 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 _BARRIER = barrier_lines(Barrier.ALL, mixed=True)
 
 
-def struct_fields(program: Chunked) -> list[str]:
+def struct_fields(program: Chunked, kinds: Sequence[Part]) -> list[str]:
     """Fields of OpTiling beside those of the kernels and slots."""
     fields = [
-        f"stage{kind}::OpTiling last{kind}; // of the last chunk" for kind in sorted(program.batch.kinds)
+        f"{kinds[kind].namespace}::OpTiling last{kind}; // of the last chunk"
+        for kind in sorted(program.batch.kinds)
     ]
     fields += [f"uint64_t slot{slot}Step; // from chunk to chunk" for slot in sorted(program.cut_slots())]
     fields += [f"uint64_t tensor{place.index}Step;" for place in program.steps()]
     return [*fields, "uint64_t scratchBehind; // of the kernels behind", "uint64_t chunks;"]
 
 
-def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> str:
+def tiling_body(program: Chunked, kinds: Sequence[Part], slot_bytes: Sequence[str], aligned: str) -> str:
     """Statements of ComputeTiling."""
     task, batch = program.task, program.batch
     count = len(task.symbols)
@@ -50,10 +52,11 @@ def tiling_body(program: Chunked, slot_bytes: Sequence[str], aligned: str) -> st
         f"last[{batch.index}] = images - (tiling.chunks - 1) * chunk[{batch.index}];",
     ]
     tilings = []
-    for kind in range(len(program.facts)):
+    for kind, part in enumerate(kinds):
         inside = kind in batch.kinds
+        compute = f"{part.tiling_namespace}::ComputeTiling"
         for sizes, field in (("chunk", "stage"), ("last", "last")) if inside else (("sizes", "stage"),):
-            call = f"stage{kind}::ComputeTiling({sizes}, scalars, coreNum, ubBytes, tiling.{field}{kind})"
+            call = f"{compute}({sizes}, scalars, coreNum, ubBytes, tiling.{field}{kind})"
             lines += [f"if (!{call}) {{", "    return false;", "}"]
             tilings.append((kind, f"tiling.{field}{kind}"))
     slots = program.planned.slots
@@ -105,9 +108,9 @@ def _symbols(task: KernelTask, sizes: str, written: Iterable[Symbolic]) -> list[
     return [f"const int64_t {name} = {sizes}[{i}];" for i, name in symbols_of(task, written)]
 
 
-def launches(program: Chunked, kinds: Sequence[StageText], name: str) -> tuple[str, str]:
+def launches(program: Chunked, kinds: Sequence[Part], name: str) -> tuple[str, str]:
     """The kernel that runs the parts chunk by chunk, and the statement that launches it; ``kinds`` has one
-    text a kind."""
+    part a kind."""
     names = tensor_names(program.task)
     before, inside, behind, after = program.groups()
     lines: list[str] = []
@@ -150,7 +153,7 @@ def _indented(lines: Sequence[str], depth: int) -> list[str]:
 
 
 def _group(
-    program: Chunked, stages: Sequence[Stage], kinds: Sequence[StageText], names: Sequence[str]
+    program: Chunked, stages: Sequence[Stage], kinds: Sequence[Part], names: Sequence[str]
 ) -> list[str]:
     order, lines = Order(), [] if not stages else ["const bool isLast = chunk + 1 == tiling.chunks;"]
     for stage in stages:
@@ -162,18 +165,18 @@ def _part(
     program: Chunked,
     order: Order,
     stage: Stage,
-    kinds: Sequence[StageText],
+    kinds: Sequence[Part],
     names: Sequence[str],
     *,
     again: bool,
 ) -> list[str]:
     """A part behind what it waits for."""
     barrier = order.barrier_before(stage, program.facts[stage.kind])
-    call = _call(program, stage, kinds[stage.kind].entry, names, again=again)
+    call = _call(program, stage, kinds[stage.kind], names, again=again)
     return [*barrier_lines(barrier, mixed=True), *call]
 
 
-def _call(program: Chunked, stage: Stage, entry: str, names: Sequence[str], *, again: bool) -> list[str]:
+def _call(program: Chunked, stage: Stage, part: Part, names: Sequence[str], *, again: bool) -> list[str]:
     facts, kind = program.facts[stage.kind], stage.kind
     inside = kind in program.batch.kinds
     tiling = f"tiling{kind}" if inside else f"tiling.stage{kind}"
@@ -181,13 +184,13 @@ def _call(program: Chunked, stage: Stage, entry: str, names: Sequence[str], *, a
     lines = [f"if (GetBlockIdx(){' / GetTaskRatio()' if both else ''} < {tiling}.blockDim) {{"]
     if inside:
         choice = f"isLast ? tiling.last{kind} : tiling.stage{kind}"
-        lines.insert(0, f"const stage{kind}::OpTiling &{tiling} = {choice};")
+        lines.insert(0, f"const {part.namespace}::OpTiling &{tiling} = {choice};")
     if again and facts.reads_numbers:
         lines.append("    ForgetNumbers(workspace);")
     places = [_place(program, place, names, inside) for place in (*stage.inputs, *stage.outputs)]
     scratch = "scratchBehind" if stage in program.groups()[2] else "scratch"
     passed = ",\n        ".join((*places, f"workspace + tiling.{scratch}", tiling))
-    lines += [f"    stage{kind}::{entry}(", f"        {passed});", "}"]
+    lines += [f"    {part.entry}(", f"        {passed});", "}"]
     if both:
         return ["{", *_indented(lines, 1), "}"] if inside else lines
     guard = "if ASCEND_IS_AIC {" if facts.on_cube else "if ASCEND_IS_AIV {"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import indent
 
 from evokernel_core.ascendc.fusion.micro_batches import Chunked
-from evokernel_core.ascendc.fusion.program import Place, Program, Slot
+from evokernel_core.ascendc.fusion.program import Place, Program, Slot, Stage
 from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.rendering import symbols_of
 from evokernel_core.ascendc.print import chunked, together
 from evokernel_core.ascendc.print.scheduling import batched
+from evokernel_core.ascendc.print.sharing import Part
 from evokernel_core.domain.task import KernelTask
 
 _KERNEL_HEAD = """\
@@ -41,50 +42,48 @@ def _tiling_head(stages: Sequence[StageText]) -> str:
 
 
 def program(
-    task: KernelTask, planned: Program, stages: Sequence[StageText], name: str, *, one_launch: bool
+    task: KernelTask, planned: Program, parts: Sequence[Part], name: str, *, one_launch: bool
 ) -> tuple[str, str]:
-    """tiling.h and op_kernel.cpp of several kernels; ``stages`` has one text a kind. ``one_launch``: the
-    kernels are parts of one that runs them in turn."""
+    """tiling.h and op_kernel.cpp of several kernels; ``parts`` has one a kind. ``one_launch``: the kernels
+    are parts of one that runs them in turn."""
     if not one_launch:
-        return _tiling(task, planned, stages, ["tiling.blockDim = tiling.stage0.blockDim;"]), _kernels(
-            planned, stages
-        )
-    kernels, launches = together.launches(task, planned, stages, name)
-    bodies = _namespaces(list(map(together.part_text, stages)))
+        blocks = ["tiling.blockDim = tiling.stage0.blockDim;"]
+        return _tiling(task, planned, parts, blocks), _kernels(planned, parts)
+    kernels, launches = together.launches(task, planned, parts, name)
+    bodies = _classes(parts, together.part_text)
     text = "\n".join([_KERNEL_HEAD, *bodies, kernels, f"{_LAUNCHER}{{\n{launches}\n}}\n"])
-    return _tiling(task, planned, stages, together.block_dim([stage.facts for stage in stages])), text
+    return _tiling(task, planned, parts, together.block_dim([part.facts for part in parts])), text
 
 
-def in_chunks(cut: Chunked, stages: Sequence[StageText], name: str) -> tuple[str, str]:
+def in_chunks(cut: Chunked, parts: Sequence[Part], name: str) -> tuple[str, str]:
     """tiling.h and op_kernel.cpp of several kernels that take images in chunks."""
-    kernels, launch = chunked.launches(cut, stages, name)
-    bodies = _namespaces(list(map(together.part_text, stages)))
+    kernels, launch = chunked.launches(cut, parts, name)
+    bodies = _classes(parts, together.part_text)
     text = "\n".join([_KERNEL_HEAD, *bodies, kernels, f"{_LAUNCHER}{{\n{launch}\n}}\n"])
     slots = [_slot_bytes(slot) for slot in cut.planned.slots]
-    body = chunked.tiling_body(cut, slots, "Aligned")
-    return _tiling_text(cut.planned, stages, chunked.struct_fields(cut), body), text
+    body = chunked.tiling_body(cut, parts, slots, "Aligned")
+    return _tiling_text(cut.planned, parts, chunked.struct_fields(cut, parts), body), text
 
 
-def _namespaces(texts: Sequence[str]) -> list[str]:
-    return [
-        f"namespace stage{kind} {{\n\n{text}\n}} // namespace stage{kind}\n"
-        for kind, text in enumerate(texts)
-    ]
+def _classes(parts: Sequence[Part], text_of: Callable[[Part], str]) -> list[str]:
+    return [_namespace(part.namespace, text_of(part)) for part in parts if part.owns_class]
 
 
-def _kernels(planned: Program, stages: Sequence[StageText]) -> str:
-    bodies = _namespaces(list(map(batched, stages)))
-    launches = [_launch(planned, number, stages) for number in range(len(planned.stages))]
+def _namespace(name: str, text: str) -> str:
+    return f"namespace {name} {{\n\n{text}\n}} // namespace {name}\n"
+
+
+def _kernels(planned: Program, parts: Sequence[Part]) -> str:
+    bodies = _classes(parts, lambda part: batched(part.text))
+    launches = [_launch(stage, parts[stage.kind]) for stage in planned.stages]
     return "\n".join([_KERNEL_HEAD, *bodies, f"{_LAUNCHER}{{\n{chr(10).join(launches)}\n}}\n"])
 
 
-def _launch(planned: Program, number: int, stages: Sequence[StageText]) -> str:
-    stage = planned.stages[number]
+def _launch(stage: Stage, part: Part) -> str:
     tiling = f"tiling.stage{stage.kind}"
     passed = ", ".join(map(_place, (*stage.inputs, *stage.outputs)))
-    entry = f"stage{stage.kind}::{stages[stage.kind].entry}"
     return (
-        f"    {entry}<<<{tiling}.blockDim, nullptr, stream>>>(\n"
+        f"    {part.entry}<<<{tiling}.blockDim, nullptr, stream>>>(\n"
         f"        {passed}, workspace + tiling.scratch, {tiling});"
     )
 
@@ -93,22 +92,19 @@ def _place(place: Place) -> str:
     return f"workspace + tiling.slot{place.index}" if place.in_workspace else f"tensors[{place.index}]"
 
 
-def _tiling(task: KernelTask, planned: Program, stages: Sequence[StageText], blocks: Sequence[str]) -> str:
-    return _tiling_text(planned, stages, [], _body(task, planned, len(stages), blocks))
+def _tiling(task: KernelTask, planned: Program, parts: Sequence[Part], blocks: Sequence[str]) -> str:
+    return _tiling_text(planned, parts, [], _body(task, planned, parts, blocks))
 
 
-def _tiling_text(planned: Program, stages: Sequence[StageText], more: Sequence[str], body: str) -> str:
-    parts = [
-        f"namespace stage{kind} {{\n\n{stage.tiling}\n}} // namespace stage{kind}\n"
-        for kind, stage in enumerate(stages)
-    ]
-    fields = [f"stage{kind}::OpTiling stage{kind};" for kind in range(len(stages))]
+def _tiling_text(planned: Program, parts: Sequence[Part], more: Sequence[str], body: str) -> str:
+    tilings = [_namespace(part.tiling_namespace, part.tiling) for part in parts]
+    fields = [f"{part.namespace}::OpTiling stage{part.number};" for part in parts]
     slots = [f"uint64_t slot{i}; // {_words(slot)}" for i, slot in enumerate(planned.slots)]
     struct = ["uint32_t blockDim;", "uint64_t workspaceBytes;", *fields,
               *slots, "uint64_t scratch; // of the kernel that runs", *more]  # fmt: skip
     return f"""\
-{_tiling_head(stages)}
-{chr(10).join(parts)}
+{_tiling_head([part.text for part in parts])}
+{chr(10).join(tilings)}
 // The tiling of each kernel, and where in the workspace the values between them lie.
 struct OpTiling {{
 {indent(chr(10).join(struct), "    ")}
@@ -136,10 +132,11 @@ def _words(slot: Slot) -> str:
     return ", then ".join(dict.fromkeys(name for name, _, _ in slot.values))
 
 
-def _body(task: KernelTask, planned: Program, kinds: int, blocks: Sequence[str]) -> str:
+def _body(task: KernelTask, planned: Program, parts: Sequence[Part], blocks: Sequence[str]) -> str:
     lines = []
-    for kind in range(kinds):
-        call = f"stage{kind}::ComputeTiling(sizes, scalars, coreNum, ubBytes, tiling.stage{kind})"
+    for part in parts:
+        field = f"tiling.stage{part.number}"
+        call = f"{part.tiling_namespace}::ComputeTiling(sizes, scalars, coreNum, ubBytes, {field})"
         lines += [f"if (!{call}) {{", "    return false;", "}"]
     sizes = [_slot_bytes(slot) for slot in planned.slots]
     lines += [f"const int64_t {name} = sizes[{i}];" for i, name in symbols_of(task, planned.slots)]
@@ -147,7 +144,7 @@ def _body(task: KernelTask, planned: Program, kinds: int, blocks: Sequence[str])
     for number, text in enumerate(sizes):
         lines += [f"tiling.slot{number} = offset;", f"offset += Aligned({text});"]
     lines += ["tiling.scratch = offset;", "uint64_t scratch = 0;"]
-    lines += [f"scratch = Larger(scratch, tiling.stage{kind}.workspaceBytes);" for kind in range(kinds)]
+    lines += [f"scratch = Larger(scratch, tiling.stage{kind}.workspaceBytes);" for kind in range(len(parts))]
     lines += [
         "tiling.workspaceBytes = offset + scratch;",
         *blocks,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill, indent
 
-from evokernel_core.ascendc.fusion.launches import Barrier, Order, is_mixed, runs
+from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER, Barrier, Order, is_mixed, runs
 from evokernel_core.ascendc.fusion.program import Place, Program, Stage
-from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
+from evokernel_core.ascendc.kernels.family import Cores, KernelFacts
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.print.scheduling import BATCHED, GLOBAL, batched
+from evokernel_core.ascendc.print.sharing import Part
 from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.task import KernelTask
 
@@ -27,14 +28,14 @@ __aicore__ inline void ForgetNumbers(GM_ADDR workspace)
 """
 
 
-def part_text(stage: StageText) -> str:
+def part_text(part: Part) -> str:
     """One kernel as a function of a larger one; with a launch of its own where its cores all wait for each
     other."""
-    if stage.facts.waits_for_all:
-        return batched(stage)
+    if part.facts.waits_for_all:
+        return batched(part.text)
     # Fewer cores may run a part than the launch has, so a part counts those of its own tiling.
-    text = stage.kernel.replace("GetBlockNum()", "tiling_.blockDim")
-    return text.replace(f"{GLOBAL} {_CORES[stage.facts.cores]} void", "__aicore__ inline void")
+    text = part.text.kernel.replace("GetBlockNum()", "tiling_.blockDim")
+    return text.replace(f"{GLOBAL} {_CORES[part.facts.cores]} void", "__aicore__ inline void")
 
 
 def block_dim(kernels: Sequence[KernelFacts]) -> list[str]:
@@ -50,8 +51,8 @@ def block_dim(kernels: Sequence[KernelFacts]) -> list[str]:
     return [*lines, "tiling.blockDim = static_cast<uint32_t>(blocks);"]
 
 
-def launches(task: KernelTask, planned: Program, kinds: Sequence[StageText], name: str) -> tuple[str, str]:
-    """The kernels that run the parts, and the statements that launch them; ``kinds`` has one text a kind."""
+def launches(task: KernelTask, planned: Program, kinds: Sequence[Part], name: str) -> tuple[str, str]:
+    """The kernels that run the parts, and the statements that launch them; ``kinds`` has one part a kind."""
     names = tensor_names(task)
     tensors = [f"tensors[{i}]" for i in range(len(names))]
     facts = [kind.facts for kind in kinds]
@@ -60,12 +61,13 @@ def launches(task: KernelTask, planned: Program, kinds: Sequence[StageText], nam
     for stages in runs(planned, facts):
         first = stages[0].kind
         if facts[first].waits_for_all:
-            entry, blocks = f"stage{first}::{kinds[first].entry}", f"tiling.stage{first}.blockDim"
+            entry, blocks = kinds[first].entry, f"tiling.stage{first}.blockDim"
             passed = _arguments(stages[0], tensors)
         else:
             entry, blocks = f"{name}_kernels{len(kernels)}", "tiling.blockDim"
-            kernels.append(_kernel(entry, stages, kinds, names))
-            passed = ", ".join((*tensors, "workspace", "tiling"))
+            taken = _taken(planned, stages, names)
+            kernels.append(_kernel(entry, stages, kinds, names, taken))
+            passed = ", ".join((*(tensors[i] for i in taken), "workspace", "tiling"))
         wrapped = fill(passed, _WIDTH, subsequent_indent=" " * 8)
         calls.append(f"    {entry}<<<{blocks}, nullptr, stream>>>(\n        {wrapped});")
     stale = any(facts[stage.kind].reads_numbers for stages in runs(planned, facts) for stage in stages[1:])
@@ -95,7 +97,18 @@ def barrier_lines(barrier: Barrier | None, *, mixed: bool) -> list[str]:
     return ["if ASCEND_IS_AIV {", *(f"    {line}" for line in lines), "}"]
 
 
-def _kernel(entry: str, stages: Sequence[Stage], kinds: Sequence[StageText], names: Sequence[str]) -> str:
+def _taken(planned: Program, stages: Sequence[Stage], names: Sequence[str]) -> Sequence[int]:
+    """The task's tensors that a launch takes: all of them, but of a network's hundreds only those that its
+    parts read or write."""
+    if len(planned.stages) <= MOST_TOGETHER:
+        return range(len(names))
+    places = {place for stage in stages for place in (*stage.inputs, *stage.outputs)}
+    return sorted(place.index for place in places if not place.in_workspace)
+
+
+def _kernel(
+    entry: str, stages: Sequence[Stage], kinds: Sequence[Part], names: Sequence[str], taken: Sequence[int]
+) -> str:
     mixed = is_mixed([kind.facts for kind in kinds])
     order = Order()
     barriers = [order.barrier_before(stage, kinds[stage.kind].facts) for stage in stages]
@@ -109,21 +122,21 @@ def _kernel(entry: str, stages: Sequence[Stage], kinds: Sequence[StageText], nam
     return f"""\
 // One launch: a part begins when what it reads has been written.
 {begin} {kind} void {entry}(
-    {declared(names)})
+    {declared([names[i] for i in taken])})
 {{
 {body}
 }}
 """
 
 
-def _call(stage: Stage, kernel: StageText, names: Sequence[str], *, mixed: bool, again: bool) -> list[str]:
+def _call(stage: Stage, kernel: Part, names: Sequence[str], *, mixed: bool, again: bool) -> list[str]:
     tiling = f"tiling.stage{stage.kind}"
     both = kernel.facts.cores is Cores.BOTH
     lines = [f"if (GetBlockIdx(){' / GetTaskRatio()' if both else ''} < {tiling}.blockDim) {{"]
     if again and kernel.facts.reads_numbers:
         lines.append("    ForgetNumbers(workspace);")
     lines += [
-        f"    stage{stage.kind}::{kernel.entry}(",
+        f"    {kernel.entry}(",
         f"        {_arguments(stage, names)});",
         "}",
     ]

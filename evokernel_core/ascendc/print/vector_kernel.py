@@ -107,8 +107,11 @@ _CLASSES = {
 
 def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    tiling, text = _tiling_text(kernel, task), _Printer(kernel, name).text(task)
-    return StageText(_in_lines(tiling), _in_lines(text), f"{name}_kernel", facts_of(kernel))
+    tiling, compute, text = (
+        _in_lines(part)
+        for part in (_settings(kernel), _compute(kernel, task), _Printer(kernel, name).text(task))
+    )
+    return StageText(tiling, compute, text, f"{name}_kernel", facts_of(kernel))
 
 
 def _in_lines(text: str) -> str:
@@ -134,11 +137,11 @@ def _broken(line: str) -> list[str]:
 # -- tiling.h -----------------------------------------------------------------------------------
 
 
-def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
-    expressions = list(kernel.expressions())
+def _settings(kernel: Kernel) -> str:
+    """The constants, and the struct of the tiling."""
     constants = [
         f"constexpr {item.ctype} {item.name} = {_number(item)};{_comment(item.note)}"
-        for item in dict.fromkeys(part for part in expressions if isinstance(part, Constant))
+        for item in dict.fromkeys(part for part in kernel.expressions() if isinstance(part, Constant))
     ]
     needed = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
     fields = [
@@ -146,7 +149,19 @@ def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
         for item in kernel.params
         if isinstance(item, Param)
     ]
-    body = [*_symbols(expressions, task), "tiling = {};", *_refusal("ubBytes < UB_BYTES_NEEDED", "")]
+    struct = [
+        "struct OpTiling {",
+        f"{_STEP}uint32_t blockDim;",
+        f"{_STEP}uint64_t workspaceBytes;",
+        *fields,
+        "};",
+    ]
+    return "\n".join([*constants, needed, "", *struct, ""])
+
+
+def _compute(kernel: Kernel, task: KernelTask) -> str:
+    """The host function that fills the struct."""
+    body = [*_symbols(kernel.expressions(), task), "tiling = {};", *_refusal("ubBytes < UB_BYTES_NEEDED", "")]
     for group in _groups(kernel.params):
         body += [_field(group[0])] if isinstance(group[0], Param) else _requirement(group)
     tiles = kernel.tiles.end.cpp(Side.HOST)
@@ -156,15 +171,6 @@ def _tiling_text(kernel: Kernel, task: KernelTask) -> str:
     ]
     return "\n".join(
         [
-            *constants,
-            needed,
-            "",
-            "struct OpTiling {",
-            f"{_STEP}uint32_t blockDim;",
-            f"{_STEP}uint64_t workspaceBytes;",
-            *fields,
-            "};",
-            "",
             "inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum,",
             "                          uint64_t ubBytes, OpTiling &tiling)",
             "{",

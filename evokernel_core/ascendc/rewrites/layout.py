@@ -74,12 +74,16 @@ def viewed(writer: GraphWriter, x: ValueRef, shape: Sequence[Dim]) -> ValueRef:
 
 
 def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
-    """Thin tensors are interleaved; more tensors than a kernel takes are joined in groups first."""
-    refs, shape = list(node.operands()), node.outputs[0].shape
-    dim = literal(_argument(node, 1, "dim", 0)) % len(shape)
+    """Thin tensors are interleaved; an earlier join of the first ones is taken as it is; more tensors than a
+    kernel takes are joined in groups first."""
+    refs, shape, dim = list(node.operands()), node.outputs[0].shape, _join_dim(node)
     if is_interleaved(writer, refs, dim):
         spec = node.outputs[0]
         return (writer.call(INTERLEAVE.name, tuple(refs), dim, shape=spec.shape, dtype=spec.dtype),)
+    earlier = _earlier_join(writer, refs, dim)
+    if earlier is not None and writer.spec(earlier[0]).dtype == node.outputs[0].dtype:
+        whole, held = earlier
+        return (_cat(writer, [whole, *refs[held:]], dim, shape[dim]),)
     if len(refs) <= _MOST_JOINED:
         return None
     parts = []
@@ -87,6 +91,27 @@ def _joined(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...] | None:
         group = refs[first : first + _MOST_JOINED]
         parts.append(_cat(writer, group, dim, _sum(*(writer.shape(ref)[dim] for ref in group))))
     return (_cat(writer, parts, dim, shape[dim]),)
+
+
+def _earlier_join(writer: GraphWriter, refs: Sequence[ValueRef], dim: int) -> tuple[ValueRef, int] | None:
+    """The longest join of the first of these tensors along a dimension that is there, with how many they are.
+
+    Layers that read all results before them (dense blocks) join them anew each time.
+    """
+    parts: dict[ValueRef, tuple[ValueRef, ...]] = {}
+    for node in writer.nodes:
+        if node.op == "aten.cat.default" and _join_dim(node) == dim:
+            found = (parts.get(ref, (ref,)) for ref in node.operands())
+            parts[ValueRef(node.name)] = tuple(ref for some in found for ref in some)
+    given = tuple(refs)
+    held = {
+        ref: len(some) for ref, some in parts.items() if some == given[: len(some)] and len(some) < len(given)
+    }
+    return max(held.items(), key=lambda item: item[1], default=None)
+
+
+def _join_dim(node: Node) -> int:
+    return literal(_argument(node, 1, "dim", 0)) % len(node.outputs[0].shape)
 
 
 def _stack(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:

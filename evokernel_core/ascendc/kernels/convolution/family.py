@@ -86,9 +86,10 @@ class ConvolutionFamily:
         schedule = _schedule(strategy)
         layer = read_layer(task, chip)
         context = _context(task, layer, schedule, name, chip)
-        form = "convolution/rows_" if schedule.keeps_rows else "convolution/"
-        tiling, kernel = render(f"{form}tiling", **context), render(f"{form}kernel", **context)
-        return StageText(tiling, kernel, f"{name}_kernel", _facts(layer))
+        form = "rows_" if schedule.keeps_rows else ""
+        parts = (f"{form}tiling", "compute", f"{form}kernel")
+        tiling, compute, kernel = (render(f"convolution/{part}", **context) for part in parts)
+        return StageText(tiling, compute, kernel, f"{name}_kernel", _facts(layer))
 
 
 def _facts(layer: Layer) -> KernelFacts:

@@ -6,7 +6,7 @@ from evokernel_core.ascendc.kernels.family import KernelFacts, StageText
 from evokernel_core.ascendc.kernels.fused import columnwise, piecewise, pointwise, rowwise, shared, steps
 from evokernel_core.ascendc.kernels.fused.base import Kernel
 from evokernel_core.ascendc.kernels.fused.settings import Form, Schedule
-from evokernel_core.ascendc.kernels.fused.tiling import tiling_text
+from evokernel_core.ascendc.kernels.fused.tiling import tiling_texts
 from evokernel_core.ascendc.lowering.plan import Plan
 
 
@@ -28,7 +28,7 @@ def build(planned: Plan, schedule: Schedule) -> Kernel:
 def stage_text(planned: Plan, schedule: Schedule, name: str) -> StageText:
     """The kernel as text."""
     kernel = build(planned, schedule)
-    return StageText(tiling_text(kernel), kernel.text(name), f"{name}_kernel", _facts(kernel))
+    return StageText(*tiling_texts(kernel), kernel.text(name), f"{name}_kernel", _facts(kernel))
 
 
 def _facts(kernel: Kernel) -> KernelFacts:

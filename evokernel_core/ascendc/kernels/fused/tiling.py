@@ -205,8 +205,8 @@ inline uint64_t Least(uint64_t value, uint64_t other)
 _WORKSPACE = "2 * tiling.rowsAtOnce * MOST_EXCHANGED * MOST_SHARERS * sizeof(float)"
 
 
-def tiling_text(kernel: Kernel) -> str:
-    """What a kernel needs in tiling.h: its constants, the struct and the host function."""
+def tiling_texts(kernel: Kernel) -> tuple[str, str]:
+    """What a kernel needs in tiling.h: its constants with the struct, and the host function."""
     plan, schedule = kernel.plan, kernel.schedule
     shape = shape_fields(plan, schedule)
     own = [item for item in _FIELDS[schedule.form] if item != _PART_OF_STEPS or not schedule.whole]
@@ -216,18 +216,20 @@ def tiling_text(kernel: Kernel) -> str:
     body += f"\ntiling.workspaceBytes = {_WORKSPACE if kernel.exchanged else 0};\nreturn true;"
     helpers = _CEIL_DIV + ("\n" + _ROUND_UP if "RoundUp(" in body else "")
     helpers += "\n" + _LEAST if "Least(" in body else ""
-    return f"""\
+    settings = f"""\
 {_constants(kernel, body)}
 struct OpTiling {{
 {indent("".join(f"{item};{chr(10)}" for item in fields), "    ")}}};
 
-{helpers}
+{helpers}"""
+    compute = f"""\
 inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum, uint64_t ubBytes,
                           OpTiling &tiling)
 {{
 {indent(body, "    ")}
 }}
 """
+    return settings, compute
 
 
 def _constants(kernel: Kernel, body: str) -> str:

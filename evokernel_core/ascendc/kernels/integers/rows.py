@@ -192,8 +192,9 @@ def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -
         "parameters": parameters_of(task),
         **sizes,
     }
-    kernel = render(f"integers/{'scalar' if item.scalar else 'fold'}_kernel", **context)
-    return StageText(render("integers/rows_tiling", **context), kernel, f"{name}_kernel", VECTORS_ALONE)
+    parts = ("rows_tiling", "rows_compute", "scalar_kernel" if item.scalar else "fold_kernel")
+    tiling, compute, kernel = (render(f"integers/{part}", **context) for part in parts)
+    return StageText(tiling, compute, kernel, f"{name}_kernel", VECTORS_ALONE)
 
 
 FAMILY = SearchingFamily(

@@ -122,8 +122,10 @@ class MatmulFamily:
             raise PlanError("The strategy does not fit the memories of a cube core; draft it anew.")
         epilogue = epilogue_text(found, schedule, chip, name)
         context = context_of(task, found.product, schedule, name, epilogue)
-        tiling, kernel = render("matmul/tiling", **context), render("matmul/kernel", **context)
-        return StageText(tiling, kernel, f"{name}_kernel", _facts(found.epilogue))
+        tiling, compute, kernel = (
+            render(f"matmul/{part}", **context) for part in ("tiling", "compute", "kernel")
+        )
+        return StageText(tiling, compute, kernel, f"{name}_kernel", _facts(found.epilogue))
 
 
 def _facts(epilogue: Epilogue | None) -> KernelFacts:

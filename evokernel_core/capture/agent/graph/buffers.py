@@ -23,16 +23,17 @@ class Buffers:
 
     def write(self, name: str) -> None:
         """Note a new value. Raises Unsupported unless the input is a buffer that no other input shares."""
-        self._check(name)
+        self.check(name)
         if name not in self.written:
             self.written.append(name)
 
     def count(self, name: str, step: int) -> None:
         """Note an addition. Raises Unsupported unless the input is a buffer that no other input shares."""
-        self._check(name)
+        self.check(name)
         self._counted[name] = self._counted.get(name, 0) + step
 
-    def _check(self, name: str) -> None:
+    def check(self, name: str) -> None:
+        """Raises Unsupported unless the input is a buffer that no other input shares."""
         if name not in self._names:
             raise Unsupported("The region changes a captured tensor in place: make it a buffer.")
         leaf = self._leaves[self._names.index(name)]

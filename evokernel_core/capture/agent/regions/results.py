@@ -19,23 +19,28 @@ from .aliased_outputs import viewed
 from .call_site import escaped
 from .dataclass_outputs import Opened
 from .parts import TENSOR
+from .writes import conditions_of_writing
 
 
 class Results:
     """``wanted`` are the distinct values that the call gives, in its order. ``positions`` are those of
     computed tensors in the flat result of the function, and ``shapes`` the shape of each. ``written`` are
-    the numbers of the arguments that the function writes into, and their new values."""
+    the numbers of the arguments that the function writes into, and their new values. ``copied`` are those
+    of tensors that it copies another input into as it is, with that of the input: a statement does that."""
 
     def __init__(self, call: Call, found: WholeTrace, converter: DrawingConverter) -> None:
         values = converter.read()
         _refuse_settings(call)
         new = values[len(found.outputs) :]
-        for (index, node), value in zip(found.written.items(), new, strict=True):
-            converter.write(index, value, node)
         self._call = call
         self._found = found
         self._converter = converter
-        self._changed = dict(zip(found.written, new, strict=True))
+        self.copied = self._copies(new)
+        self._changed = {
+            index: value for index, value in zip(found.written, new, strict=True) if index not in self.copied
+        }
+        for index, value in self._changed.items():
+            converter.write(index, value, found.written[index])
         self.written = {
             index: value for index, value in self._changed.items() if call.leaves[index].kind == TENSOR
         }
@@ -49,6 +54,26 @@ class Results:
         if not self.wanted and not self.written:
             raise Refused("The result is an input, a view or a constant, so there is nothing to compute.")
         self._result, self._set = pytree.tree_unflatten(texts, found.spec)
+
+    def _copies(self, new: list[Any]) -> dict[int, int]:
+        """Copies of inputs that keep their values into tensors that no result shares memory with: whoever
+        copies behind the call does what the function did."""
+        results, inputs = self._found.memory
+        found = {}
+        for index, value in zip(self._found.written, new, strict=True):
+            source = self._converter.input_number(value)
+            if source is not None and source not in self._found.written and inputs[index] not in results:
+                self._converter.check_written(index)
+                found[index] = source
+        return found
+
+    def conditions_of_copying(self) -> list[str]:
+        """Python texts that hold where a copy neither changes what else the call reads nor its own values."""
+        texts = []
+        for index, source in self.copied.items():
+            into, given = (self._call.leaves[number].expression for number in (index, source))
+            texts += [f"{into}.{what} == {given}.{what}" for what in ("shape", "dtype", "device")]
+        return texts + conditions_of_writing(self._call.leaves, self.copied)
 
     def _text(self, position: int, value: Any, node: Any) -> str:
         """The Python text of one leaf of the result."""
@@ -129,9 +154,14 @@ class Results:
         plain = "result_0" if len(names) == 1 else f"({', '.join(names)})"
         rendered = _rendered(self._result, self._call.entry.names)
         changes = [item for item in self._call.changes if isinstance(item.value, torch.Tensor)]
-        if rendered == plain and not changes:
+        if rendered == plain and not changes and not self.copied:
             return ["return {call}"]
         lines = [f"{', '.join(names)} = {{call}}" if names else "{call}"]
+        leaves = self._call.leaves
+        lines += [
+            f"{leaves[index].expression}.copy_({leaves[source].expression})"
+            for index, source in self.copied.items()
+        ]
         lines += [f"{change.expression} = {text}" for change, text in zip(changes, self._set, strict=True)]
         return [*lines, f"return {escaped(rendered)}"]
 

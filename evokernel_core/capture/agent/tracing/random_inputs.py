@@ -81,6 +81,16 @@ class DrawingConverter(Converter):
         """The Python text of an input, None for a computed value."""
         return next((item["expression"] for item in self._given if item["name"] == ref), None)
 
+    def input_number(self, value: Any) -> int | None:
+        """The number of the function's tensor that a value is as it was passed, None for any other value."""
+        ref = value.get("ref") if isinstance(value, dict) else None
+        given = enumerate(self._given[: len(self._leaves)])  # tables follow
+        return next((i for i, item in given if item["name"] == ref and item["kind"] != SCALAR), None)
+
+    def check_written(self, index: int) -> None:
+        """Raises Unsupported unless the input is one that may be written into."""
+        self._buffers.check(self._traced.inputs[index].name)
+
     def size_text(self, size: Any) -> str:
         """A size as Python text at the call site."""
         text = str(self.sizes.text(size))
