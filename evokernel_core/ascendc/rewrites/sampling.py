@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from attrs import frozen
 
-from evokernel_core.ascendc.limits import MOST_SAMPLED, MOST_SAMPLED_COLUMNS
+from evokernel_core.ascendc.limits import MOST_SAMPLED
 from evokernel_core.ascendc.ops import FLOATS, GRID_SAMPLE, SAMPLE_MODES, SAMPLE_PADDINGS
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast, part
 from evokernel_core.ascendc.rewrites.indexing import take, tensor
@@ -134,12 +134,12 @@ def _sampled(dims: int) -> Rewrite:
 
 
 def _is_known(node: Node, writer: GraphWriter) -> bool:
-    """Whether a kernel takes rows of the images into the unified buffer."""
+    """Whether a kernel takes the images into the unified buffer, band by band."""
     spec = writer.spec(tensor(node, 0))
     rows, columns = (extent(dim).evaluate(writer.sizes) for dim in spec.shape[2:])
     if spec.dtype not in FLOATS:
         return False
-    return 1 <= columns <= MOST_SAMPLED_COLUMNS and rows * columns <= MOST_SAMPLED
+    return 1 <= rows * columns <= MOST_SAMPLED
 
 
 def _in_bands(node: Node, writer: GraphWriter) -> ValueRef:
