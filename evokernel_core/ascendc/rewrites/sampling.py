@@ -162,24 +162,36 @@ def _number(arg: object) -> int:
 
 
 def _affine_grid(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    """Places of [images, *sizes, dims]: each is a matrix's row times the place of its element."""
+    """Places of [images, *sizes, dims]: each is a matrix's row times the place of its element.
+
+    Computed as [images, dims, *sizes], whose rows are long, and turned at last.
+    """
     theta, shape = tensor(node, 0), node.outputs[0].shape
     dims, aligned = len(shape) - 2, bool(node.args[2])
     dtype = writer.spec(theta).dtype
     theta = cast(writer, theta, "float32")
     ones = (1,) * dims
+    each = (shape[0], dims, *ones)
     total: ValueRef | None = None
     for i in range(dims):  # the last dimension is the first coordinate
         axis = dims - 1 - i
         place = _steps(writer, shape[1 + axis], aligned)
-        along = view(writer, place, (1, *ones[:axis], shape[1 + axis], *ones[axis + 1 :], 1))
-        factor = _coefficient(writer, theta, i, (shape[0], *ones, dims))
+        along = view(writer, place, (1, 1, *ones[:axis], shape[1 + axis], *ones[axis + 1 :]))
+        factor = _coefficient(writer, theta, i, each)
         if total is None:
             total = apply(writer, "mul.Tensor", factor, along)
         else:
             total = _multiplied_into(writer, total, factor, along)
-    shift = _coefficient(writer, theta, dims, (shape[0], *ones, dims))
-    return (cast(writer, apply(writer, "add.Tensor", total, shift), dtype),)
+    found = apply(writer, "add.Tensor", total, _coefficient(writer, theta, dims, each))
+    count = times(shape[1:-1])
+    turned = writer.call(
+        "aten.permute.default",
+        view(writer, cast(writer, found, dtype), (shape[0], dims, count)),
+        (0, 2, 1),
+        shape=(shape[0], count, dims),
+        dtype=dtype,
+    )
+    return (view(writer, turned, shape),)
 
 
 _SPLITS = 4097.0
