@@ -100,8 +100,9 @@ class _Kernel:
             self.do("CreateVecIndex", self.evens, Converted(Int(0), _INT), count=self.piece)
             self.do("Muls", self.evens, self.evens, Converted(Int(_PAIR_BYTES), _INT), count=self.piece)
         with k.cores("unit", k.param("units", images * tiles * parts)) as unit:
-            first = k.let("first", unit // parts % tiles * self.most, U64)
-            image = k.let("image", unit // parts // tiles, U64)
+            # Cores have planes of their own at a time, as long as there are so many.
+            first = k.let("first", unit // parts // images * self.most, U64)
+            image = k.let("image", unit // parts % images, U64)
             channel = k.let("channel", unit % parts * share, U64)
             left = k.let("left", count - first, U64)
             number = k.let("number", least(left, self.most))
