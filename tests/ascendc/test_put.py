@@ -290,6 +290,21 @@ def test_sorted_elements_count_from_the_end_and_leave_the_others(
     np.testing.assert_allclose(found.ravel(), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("count", [385, 410])
+def test_three_whole_runs_and_a_part_are_merged(builder: Any, on_twin: Any, count: int, adds: bool) -> None:
+    """What is left behind the groups of four sorted runs may be four runs, too, of which the last is short."""
+    b, shape = builder(), (48, count)
+    x, index, values = b.input("x", (48, 900)), b.input("index", shape, "int64"), b.input("v", shape)
+    op = "scatter_add.default" if adds else "scatter.src"
+    task = b.task(b.call(op, x, 1, index, values, shape=(48, 900)))
+    strategy = Strategy("put", asdict(PutSchedule(1024, 5632, held=1536)))
+    source, given = (RANDOM.integers(-9, 9, (48, n)).astype(np.float32) for n in (900, count))
+    places = RANDOM.integers(0, 900, shape)
+    (found,) = on_twin(task, {"x": source, "index": places, "v": given}, strategy)
+    np.testing.assert_array_equal(found, scattered(source, places, given, 1, adds))
+
+
 def test_rows_of_entries_are_sorted_by_default(builder: Any, chip: Any) -> None:
     b = builder()
     x, index, values = b.input("x", (64, 8192)), b.input("i", (64, 4096), "int64"), b.input("v", (64, 4096))
