@@ -32,9 +32,8 @@ antialiased results weigh all of those."""
 MOST_MULTIPLIED = 256
 """Sources along a dimension up to which a product with a matrix of weights takes less time than gathering
 more than two taps for each result."""
-MOST_SAMPLED, MOST_SAMPLED_COLUMNS = 1 << 18, 8192
-"""Elements of a plane that is sampled, which passes band by band for every run of places, and its columns:
-several rows of it lie in the unified buffer."""
+MOST_SAMPLED = 1 << 18
+"""Elements of a plane that is sampled, which passes band by band for every run of places."""
 WIDTH_UNIT = 16
 """Elements in which rows of ``space_to_depth`` are whole, so that each begins on a 32-byte block."""
 

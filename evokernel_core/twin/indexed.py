@@ -1,8 +1,10 @@
-"""How much of a tensor operations read that choose elements by index."""
+"""How much of a tensor operations read that choose elements: by index, of a triangle, or of planes that they
+make smaller."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
@@ -14,21 +16,37 @@ _FIRST_OPERAND = frozenset(
 )
 """Operations that read of their first operand what indices in another one say."""
 
+_TAPS = {"nearest": 1, "nearest_exact": 1, "bilinear": 2, "trilinear": 2, "bicubic": 4}
+"""Rows that one row of a resized plane is made of."""
+
 
 def chosen_bytes(node: Node, ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int | None:
-    """Bytes of an operand that the node reads because indices choose them, or because they lie in the
-    triangle that it keeps; None for any other operand.
+    """Bytes of an operand that the node reads because indices choose them, because they lie in the triangle
+    that it keeps, or in rows that smaller planes are made of; None for any other operand.
 
     Indices are taken as evenly spread: of E elements n choices then reach E (1 - exp(-n / E)).
     """
     if node.op in ("aten.triu.default", "aten.tril.default"):
         return _triangle_bytes(node, sizes)
+    taps = _TAPS.get(re.sub(r"^_?upsample_|[23]d$", "", node.op.split(".")[1]))
+    if taps is not None and ref == node.args[0]:
+        return _resized_bytes(node, ref, graph, sizes, taps)
     if node.op.split(".")[1] not in _FIRST_OPERAND or ref != node.args[0]:
         return None
     spec = graph.spec(ref)
     elements = math.prod(spec.sizes(sizes))
     choices = _choices(node, graph, sizes)
     return math.ceil(elements * -math.expm1(-choices / max(elements, 1))) * ITEM_SIZE[spec.dtype]
+
+
+def _resized_bytes(node: Node, ref: ValueRef, graph: Graph, sizes: Mapping[str, int], taps: int) -> int:
+    """Bytes of the rows, and of the planes of a volume, that are among the ``taps`` of some result; columns
+    lie too close to each other to be left out."""
+    spec = graph.spec(ref)
+    *outer, columns = spec.sizes(sizes)
+    batch, made = outer[:2], node.outputs[0].sizes(sizes)[2:-1]
+    read = (min(have, taps * results) for have, results in zip(outer[2:], made, strict=True))
+    return math.prod((*batch, *read, columns)) * ITEM_SIZE[spec.dtype]
 
 
 def _triangle_bytes(node: Node, sizes: Mapping[str, int]) -> int:

@@ -17,6 +17,9 @@ EDGES = (0, 1, 2, -1, -2, 1 << 15, 1 << 16, 1 << 24, (1 << 24) + 1, (1 << 31) - 
          1 << 32, -(1 << 31) - 1, 1 << 48, (1 << 63) - 1, -(1 << 63))  # fmt: skip
 
 
+RANDOM = np.random.default_rng(41)
+
+
 def draw(rng: Any, shape: Any, dtype: str) -> Any:
     """Numbers of every size, many of them at the ends of words."""
     if dtype == "bool":
@@ -293,6 +296,30 @@ def test_quotients_and_remainders(dtype: str, builder: Any, on_twin: Any, chip: 
                  (a - rest) // to(wide), a // prime, a // c, (a - pieces) // c, pieces]  # fmt: skip
         for found, wanted in zip(on_twin(task, given, strategy, {"n": n}), right, strict=True):
             np.testing.assert_array_equal(found, wanted)
+
+
+@few("dtype", ("int8", "uint8", "int16"), keep=(0, 2))
+def test_every_quotient_of_short_integers(dtype: str, builder: Any, on_twin: Any) -> None:
+    """All pairs of eight bits, and the ends of sixteen beside random ones; next to whole quotients, too."""
+    b, kind = builder(), {"shape": ("n",), "dtype": dtype}
+    x, y = b.input("x", ("n",), dtype), b.input("y", ("n",), dtype)
+    results = [
+        b.call("div.Tensor_mode", x, y, rounding_mode="floor", **kind),
+        b.call("div.Tensor_mode", x, y, rounding_mode="trunc", **kind),
+        b.call("remainder.Tensor", x, y, **kind),
+        b.call("fmod.Tensor", x, y, **kind),
+    ]
+    ends = np.iinfo(dtype)
+    values = np.arange(ends.min, ends.max + 1)
+    if dtype == "int16":
+        values = np.concatenate((values[:40], values[-40:], RANDOM.choice(values, 120), np.arange(-40, 41)))
+    a, c = (item.ravel() for item in np.meshgrid(values, values[values != 0]))
+    task = b.task(*results, symbols={"n": a.size})
+    floor, trunc = a // c, np.trunc(a / c).astype(np.int64)
+    given = {"x": a.astype(dtype), "y": c.astype(dtype)}
+    right = (floor, trunc, a - floor * c, a - trunc * c)
+    for found, wanted in zip(on_twin(task, given), right, strict=True):
+        np.testing.assert_array_equal(found, wanted.astype(dtype))
 
 
 def test_sizes_as_operands(builder: Any, on_twin: Any, chip: Any) -> None:

@@ -12,7 +12,7 @@ from attrs import asdict
 from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.ascendc.kernels.scatter.problem import PutSchedule
 from evokernel_core.ascendc.ops import LAST, SCATTER
-from evokernel_core.domain.graph import Node, ValueRef
+from evokernel_core.domain.graph import Node, SymbolicInt, ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.build import build_kernel
@@ -109,6 +109,43 @@ def test_cores_that_own_places(builder: Any, on_twin: Any, dtype: str, adds: boo
         for place, row in zip(places, given, strict=True):
             expected[place] = expected[place] + row if adds else row
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("sums", [0, 4096])
+def test_zeros_to_which_rows_are_added_are_not_read(builder: Any, on_twin: Any, sums: int) -> None:
+    """Every place is zero at first, though nobody wrote zeros before."""
+    b = builder()
+    zeros = b.call("full.default", (SymbolicInt("u"), SymbolicInt("d")), 0.0, shape=("u", "d"))
+    index, values = b.input("i", ("n",), "int64"), b.input("v", ("n", "d"))
+    task = b.task(
+        b.call("index_put.default", zeros, (index,), values, True, shape=("u", "d")),
+        symbols={"u": 50, "d": 300, "n": 80},
+    )
+    assert initial(task, on_twin.chip).family == "put"
+    strategy = Strategy("put", asdict(PutSchedule(64, 4096, owned=True, sums=sums)))
+    for u, d, n in [(1, 1, 1), (130, 40, 270), (7, 1100, 5), (300, 33, 40)]:
+        given = RANDOM.integers(-9, 9, (n, d)).astype(np.float32)
+        places = RANDOM.integers(-u, u, n)
+        (found,) = on_twin(task, {"i": places, "v": given}, strategy, {"u": u, "d": d, "n": n})
+        expected = np.zeros((u, d), np.float32)
+        np.add.at(expected, places, given)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_gradients_of_embeddings_are_one_kernel(builder: Any, on_twin: Any, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    b = builder()
+    grad, index = b.input("g", (3, 17, 40), dtype), b.input("i", (3, 17), "int64")
+    call = b.call("embedding_dense_backward.default", grad, index, 90, -1, False, shape=(90, 40), dtype=dtype)
+    given = RANDOM.integers(-9, 9, (3, 17, 40)).astype(np.float32)
+    places = RANDOM.integers(0, 90, (3, 17))
+    inputs = {"g": given if dtype == "bfloat16" else given.astype(dtype), "i": places}
+    (found,) = on_twin(b.task(call), inputs)
+    expected = torch.ops.aten.embedding_dense_backward(*map(torch.from_numpy, (given, places)), 90, -1, False)
+    np.testing.assert_array_equal(np.asarray(found, np.float32), expected.numpy())
+    if dtype == "float32":
+        assert initial(b.task(call), on_twin.chip).family == "put"
 
 
 def test_rows_of_large_tensors_are_owned(builder: Any, chip: Any) -> None:
@@ -251,6 +288,21 @@ def test_sorted_elements_count_from_the_end_and_leave_the_others(
     strategy = Strategy("put", asdict(PutSchedule(64, 256 * 4, held=128)))
     (found,) = on_twin(task, {"x": source, "i": chosen, "v": given}, strategy)
     np.testing.assert_allclose(found.ravel(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("count", [385, 410])
+def test_three_whole_runs_and_a_part_are_merged(builder: Any, on_twin: Any, count: int, adds: bool) -> None:
+    """What is left behind the groups of four sorted runs may be four runs too, the last one short."""
+    b, shape = builder(), (48, count)
+    x, index, values = b.input("x", (48, 900)), b.input("index", shape, "int64"), b.input("v", shape)
+    op = "scatter_add.default" if adds else "scatter.src"
+    task = b.task(b.call(op, x, 1, index, values, shape=(48, 900)))
+    strategy = Strategy("put", asdict(PutSchedule(1024, 5632, held=1536)))
+    source, given = (RANDOM.integers(-9, 9, (48, n)).astype(np.float32) for n in (900, count))
+    places = RANDOM.integers(0, 900, shape)
+    (found,) = on_twin(task, {"x": source, "index": places, "v": given}, strategy)
+    np.testing.assert_array_equal(found, scattered(source, places, given, 1, adds))
 
 
 def test_rows_of_entries_are_sorted_by_default(builder: Any, chip: Any) -> None:

@@ -59,6 +59,10 @@ def shapes(found: Calls) -> list[dict[str, tuple[Any, ...]]]:
          "def get_input_groups(): return [get_inputs(4)]", [(4,)]),
         ("def get_inputs(): return [torch.rand(2 + 2 * int(torch.rand(1).item() < 2), 3)]", [(4, 3)]),
         ("def get_inputs(): return [torch.empty(10**9, 10**6)]", [(10**9, 10**6)]),
+        ("def get_inputs():\n    x = torch.rand(300, 70)\n    mask = x > 0.5\n    x[mask] = x[mask] - 3.8\n"
+         "    return [x]", [(300, 70)]),
+        ("def get_input_groups():\n    for shape in ((), (9,), (80, 1, 90)):\n        x = torch.rand(shape)\n"
+         "        x[x < 0.1] = x[x < 0.1] * 2\n        yield [x]", [(), (9,), (80, 1, 90)]),
     ],
 )  # fmt: skip
 def test_suppliers(calls: Any, suppliers: str, expected: list[tuple[int, ...]]) -> None:
@@ -209,6 +213,16 @@ def test_a_function_whose_name_is_an_arguments_cannot_be_told_from_others(
         ("def get_inputs(): return [1 / 0]", ImportFailed, "get_inputs.. failed at line 1[0-9]"),
         ("def get_input_groups(): return []", ShapesNeeded, "gives no inputs"),
         ("def shapes(): return 3", ShapesNeeded, "add get_inputs"),
+        (
+            "def get_inputs():\n    x = torch.rand(300, 70)\n    return [x[x > 0.5]]",
+            ImportFailed,
+            "size of what get_inputs.. returns depends on the numbers that it draws",
+        ),
+        (
+            "def get_inputs():\n    x = torch.rand(300, 70)\n    return [torch.rand(len(x[x > 0.5]))]",
+            ImportFailed,
+            "get_inputs.. failed at line 1[0-9] .DynamicOutputShape",
+        ),
     ],
 )
 def test_suppliers_that_give_nothing(calls: Any, suppliers: str, error: type, words: str) -> None:

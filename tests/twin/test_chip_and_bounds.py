@@ -12,7 +12,7 @@ from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.twin.chip import CHIPS, Chip, chip_names, load_chip, parse_chip, runner_text
-from evokernel_core.twin.roofline import eager_us, launch_us, op_name, reachable_us, roofline_us
+from evokernel_core.twin.roofline import eager_us, launch_us, op_name, reachable_us, roofline_us, traffic
 
 
 def test_the_910b1() -> None:
@@ -153,6 +153,26 @@ def test_moving_elements_reads_and_writes_what_it_keeps(chip: Chip) -> None:
     assert bytes_read("aten.slice.Tensor", 1, 0, 512, result=part) == pytest.approx(whole / 2)
     assert bytes_read("aten.triu.default", 1) == pytest.approx(whole * 1023 / 2048)
     assert bytes_read("aten.tril.default", 0) == pytest.approx(whole * 1025 / 2048)
+
+
+@pytest.mark.parametrize(
+    ("op", "results", "share"),
+    [
+        ("upsample_bilinear2d", (100, 1024), 200 / 1024),  # two rows of each of the others
+        ("upsample_bilinear2d", (1024, 100), 1.0),  # columns are not left out
+        ("_upsample_nearest_exact2d", (256, 256), 0.25),
+        ("upsample_bicubic2d", (1100, 60), 1.0),
+        ("_upsample_bilinear2d_aa", (100, 100), 1.0),  # which weighs all
+    ],
+)
+def test_smaller_planes_read_the_rows_that_they_are_made_of(
+    chip: Chip, op: str, results: tuple[int, int], share: float
+) -> None:
+    planes, made = TensorSpec((4, 10, 1024, 1024), "float32"), TensorSpec((4, 10, *results), "float32")
+    node = Node("y", f"aten.{op}.default", (ValueRef("x"), results), (), (made,))
+    graph = Graph((GraphInput("x", planes),), (node,), (ValueRef("y"),))
+    read, _ = traffic(KernelTask("resized", graph, (), TOLERANCES["float32"], "layout"), {})
+    assert read == pytest.approx(share * planes.nbytes({}))
 
 
 def test_the_bound_scales_with_sizes(chip: Chip) -> None:

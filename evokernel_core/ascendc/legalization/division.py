@@ -1,4 +1,5 @@
-"""Division of integers: shifts by a power of two, digit by digit by other literals, else bit by bit.
+"""Division of integers: shifts by a power of two, digit by digit by other literals, integers of up to 16
+bits as floats, else bit by bit.
 
 The vector unit divides floats only, and float32 has too few digits to estimate quotients of words by;
 those of digits it has.
@@ -16,14 +17,19 @@ _MOST_BY_HALVES = 1 << 15
 MOST_BY_DIGITS = 1 << 23
 """Literal divisors up to which digits of 16 or of 8 bits are divided in float32."""
 
+_MOST_AS_FLOATS = 16
+"""Bits of integers whose quotient float32 estimates to one at most."""
+
 
 @define
 class Division:
     """Quotients and remainders of one width. Those that ``floor`` round down, and remainders have the
-    divisor's sign; the others round towards zero, and remainders have the dividend's sign."""
+    divisor's sign; the others round towards zero, and remainders have the dividend's sign. ``bits``: those
+    that the operands have at most."""
 
     numbers: Arithmetic
     floor: bool
+    bits: int
 
     def quotient(self, a: Whole, b: Whole) -> Whole:
         bits = self._shift_of(b)
@@ -77,6 +83,9 @@ class Division:
             return by_digits(self.numbers, a, abs(value))
         if isinstance(b.low, Word) and b.low.op == "size":
             return by_digits(self.numbers, a, b.low)
+        if self.bits <= _MOST_AS_FLOATS and isinstance(a.low, Word):
+            quotient, rest = _digit(self.numbers, a.low, self.numbers.abs(b).low)
+            return Whole(quotient), Whole(rest)
         return divided(self.numbers, a, self.numbers.abs(b))
 
 

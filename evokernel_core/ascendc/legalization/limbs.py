@@ -167,10 +167,13 @@ class Words:
         return low, high, rest, upper
 
     def parted(self, a: Word, divisor: Operand) -> Word:
-        """The quotient by a number or a size as float32 estimates it, without its fraction."""
+        """The quotient by a number, a size or a word as float32 estimates it, without its fraction."""
         if isinstance(divisor, int):
             return self._make("scaled", a, detail=literal(1.0 / divisor))
-        return self._make("scaled", a, divisor)
+        if divisor.op == "size":
+            return self._make("scaled", a, divisor)
+        ratio = self._make("ratio", self._make("floated", a), self._make("floated", divisor))
+        return self._make("truncated", ratio)
 
     def sign(self, a: Operand) -> Operand:
         """-1 where it is negative, else 0."""

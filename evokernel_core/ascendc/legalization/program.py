@@ -13,6 +13,8 @@ from evokernel_core.domain.errors import PlanError
 
 _BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "max": "Max", "min": "Min"}
 _WITH_NUMBER = {"add": "Adds", "mul": "Muls", "max": "Maxs", "min": "Mins"}
+_FLOATS = {"floated": "ToFloats", "ratio": "DivideFloats", "truncated": "ToWords"}
+"""Operations on registers that hold floats, or come to hold them."""
 _BITS = {"and": "AndWords", "or": "OrWords"}
 _SHIFTS = {"shl": "ShiftLeft", "sar": "ShiftRight", "shr": "ShiftRightZeros"}
 _PICKED = {"low": "LOW_WORDS", "high": "HIGH_WORDS"}
@@ -80,7 +82,7 @@ class _Writer:
             self._store(name, output.dtype, output.words)
         text = "\n".join(self.lines)
         known = ("AndWords", "OrWords", "NotWords", "ShiftRightZeros", "PickWords", "JoinWords",
-                 "ScaleWords")  # fmt: skip
+                 "ScaleWords", "ToFloats", "DivideFloats", "ToWords")  # fmt: skip
         helpers = frozenset(name for name in known if f"{name}(" in text)
         return WordProgram(
             tuple(self.lines), len(self.owned), self.steps, self.picks, self.joins, len(self.divides),
@@ -171,6 +173,9 @@ class _Writer:
             self.steps += 2
             factor = word.detail or f"1.0f / static_cast<float>({self._number(rest[0])})"
             yield from ("ScaleWords", self._tensor(a, borrowed), factor)
+            return
+        if word.op in _FLOATS:
+            yield from (_FLOATS[word.op], *(self._tensor(arg, borrowed) for arg in word.args))
             return
         if word.op == "not":
             yield from ("NotWords", self._tensor(a, borrowed))

@@ -12,7 +12,7 @@ from evokernel_core.ascendc.legalization.wide import WIDTHS, Arithmetic, Whole, 
 from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
-from evokernel_core.domain.tensor import TensorSpec
+from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 
 _EXACT = 1 << 24
 """Up to here a float32 number stands for the integer that it is equal to, also in comparisons."""
@@ -174,7 +174,9 @@ def _division(method: str, floor: bool | None) -> Rule:
                 raise PlanError("div of integers to integers has a rounding mode other than floor and trunc.")
             rounds_down = mode == "floor"
         a, b = (call.whole(call.node.args[i], call.dtype) for i in range(2))
-        result: Whole = getattr(Division(call.arithmetic(call.dtype), rounds_down), method)(a, b)
+        bits = 8 * ITEM_SIZE[call.dtype]
+        division = Division(call.arithmetic(call.dtype), rounds_down, bits)
+        result: Whole = getattr(division, method)(a, b)
         return call.result(result)
 
     return rule

@@ -14,7 +14,7 @@ from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
 from evokernel_core.ascendc.shapes.sizes import extent, product, times
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Node, ValueRef, literal
-from evokernel_core.domain.tensor import Dim
+from evokernel_core.domain.tensor import Dim, TensorSpec
 from evokernel_core.twin.chip import Chip
 
 _HALVES = frozenset({"float16", "bfloat16"})
@@ -53,8 +53,11 @@ def put(
     if (kind == "mul" or spec.dtype == "int64") and not extent(spec.shape[-1]).is_one:
         return _by_element(writer, source, indices, values, kind, wraps)
     parts = _parts(writer, source, values) if spec.dtype == "float32" and kind in _REDUCTIONS else 1
-    if parts > 1:
-        return _in_parts(writer, source, indices, values, kind, wraps, parts)
+    # Zeros are neither written nor read before anything is added to them.
+    is_zero = spec.dtype == "float32" and kind == "add" and number_everywhere(writer, source) == 0
+    if is_zero or parts > 1:
+        total = _in_parts(writer, spec, indices, values, (kind, wraps), parts)
+        return total if is_zero else _on_top(writer, source, total, kind)
     return writer.call(SCATTER.name, *args, shape=spec.shape, dtype=spec.dtype)
 
 
@@ -124,22 +127,29 @@ def _parts(writer: GraphWriter, source: ValueRef, values: ValueRef) -> int:
     return min(range(1, max(most, 1) + 1), key=cost)
 
 
+def _on_top(writer: GraphWriter, source: ValueRef, total: ValueRef, kind: str) -> ValueRef:
+    """The source combined with what was put into a result that changes nothing."""
+    spec = writer.spec(source)
+    return writer.call(f"aten.{_COMBINATIONS[kind]}", source, total, shape=spec.shape, dtype=spec.dtype)
+
+
 def _in_parts(
     writer: GraphWriter,
-    source: ValueRef,
+    spec: TensorSpec,
     indices: Sequence[ValueRef],
     values: ValueRef,
-    kind: str,
-    wraps: bool,
+    how: tuple[str, bool],
     parts: int,
 ) -> ValueRef:
-    """Each part of the entries is put into a result of its own; these are then combined in order."""
-    spec = writer.spec(source)
+    """Each part of the entries is put into a result of its own, of what changes nothing; these are then
+    combined in order. ``how``: the kind, and whether indices wrap."""
     sizes = tuple(map(as_arg, spec.shape[1:-1]))
-    args = (sizes, tuple(indices), values, kind, wraps, parts)
+    args = (sizes, tuple(indices), values, *how, parts)
     found = writer.call(SCATTER_PARTS.name, *args, shape=(parts, *spec.shape), dtype=spec.dtype)
-    total = writer.call(f"aten.{_REDUCTIONS[kind]}", found, (0,), False, shape=spec.shape, dtype=spec.dtype)
-    return writer.call(f"aten.{_COMBINATIONS[kind]}", source, total, shape=spec.shape, dtype=spec.dtype)
+    if parts == 1:
+        return view(writer, found, spec.shape)
+    op = f"aten.{_REDUCTIONS[how[0]]}"
+    return writer.call(op, found, (0,), False, shape=spec.shape, dtype=spec.dtype)
 
 
 def scattered(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from attrs import frozen
 
-from evokernel_core.ascendc.limits import MOST_SAMPLED, MOST_SAMPLED_COLUMNS
+from evokernel_core.ascendc.limits import MOST_SAMPLED
 from evokernel_core.ascendc.ops import FLOATS, GRID_SAMPLE, SAMPLE_MODES, SAMPLE_PADDINGS
 from evokernel_core.ascendc.rewrites.elementwise import apply, cast, part
 from evokernel_core.ascendc.rewrites.indexing import take, tensor
@@ -134,12 +134,12 @@ def _sampled(dims: int) -> Rewrite:
 
 
 def _is_known(node: Node, writer: GraphWriter) -> bool:
-    """Whether a kernel takes rows of the images into the unified buffer."""
+    """Whether a kernel takes the images into the unified buffer, band by band."""
     spec = writer.spec(tensor(node, 0))
     rows, columns = (extent(dim).evaluate(writer.sizes) for dim in spec.shape[2:])
     if spec.dtype not in FLOATS:
         return False
-    return 1 <= columns <= MOST_SAMPLED_COLUMNS and rows * columns <= MOST_SAMPLED
+    return 1 <= rows * columns <= MOST_SAMPLED
 
 
 def _in_bands(node: Node, writer: GraphWriter) -> ValueRef:
@@ -162,24 +162,36 @@ def _number(arg: object) -> int:
 
 
 def _affine_grid(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
-    """Places of [images, *sizes, dims]: each is a matrix's row times the place of its element."""
+    """Places of [images, *sizes, dims]: each is a matrix's row times the place of its element.
+
+    Computed as [images, dims, *sizes], whose rows are long, and turned at last.
+    """
     theta, shape = tensor(node, 0), node.outputs[0].shape
     dims, aligned = len(shape) - 2, bool(node.args[2])
     dtype = writer.spec(theta).dtype
     theta = cast(writer, theta, "float32")
     ones = (1,) * dims
+    each = (shape[0], dims, *ones)
     total: ValueRef | None = None
     for i in range(dims):  # the last dimension is the first coordinate
         axis = dims - 1 - i
         place = _steps(writer, shape[1 + axis], aligned)
-        along = view(writer, place, (1, *ones[:axis], shape[1 + axis], *ones[axis + 1 :], 1))
-        factor = _coefficient(writer, theta, i, (shape[0], *ones, dims))
+        along = view(writer, place, (1, 1, *ones[:axis], shape[1 + axis], *ones[axis + 1 :]))
+        factor = _coefficient(writer, theta, i, each)
         if total is None:
             total = apply(writer, "mul.Tensor", factor, along)
         else:
             total = _multiplied_into(writer, total, factor, along)
-    shift = _coefficient(writer, theta, dims, (shape[0], *ones, dims))
-    return (cast(writer, apply(writer, "add.Tensor", total, shift), dtype),)
+    found = apply(writer, "add.Tensor", total, _coefficient(writer, theta, dims, each))
+    count = times(shape[1:-1])
+    turned = writer.call(
+        "aten.permute.default",
+        view(writer, cast(writer, found, dtype), (shape[0], dims, count)),
+        (0, 2, 1),
+        shape=(shape[0], count, dims),
+        dtype=dtype,
+    )
+    return (view(writer, turned, shape),)
 
 
 _SPLITS = 4097.0

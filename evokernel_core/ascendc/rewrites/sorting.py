@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from evokernel_core.ascendc.limits import SORTED_KEPT, SORTED_TILES
 from evokernel_core.ascendc.ops import SORT
+from evokernel_core.ascendc.rewrites.elementwise import apply, cast
 from evokernel_core.ascendc.rewrites.indexing import tensor
 from evokernel_core.ascendc.rewrites.picking import argument, view
 from evokernel_core.ascendc.rewrites.writer import GraphWriter, Rewrite
@@ -16,6 +17,13 @@ from evokernel_core.domain.tensor import Dim, TensorSpec
 
 _LEAST_PART = 1024
 """Elements of a part of a long row that pay for its start."""
+
+_INTEGERS: Mapping[str, tuple[tuple[int, int], ...]] = {
+    **dict.fromkeys(("int8", "uint8", "int16"), ((0, 0),)),
+    "int32": ((0, 16), (16, 0)),
+    "int64": ((0, 22), (22, 22), (44, 0)),
+}
+"""Where each digit of an integer begins, and its bits, 0 for all that are left; at most 24 with the sign."""
 
 Sorted = tuple[ValueRef, ValueRef]
 """The elements, and where they were."""
@@ -48,6 +56,8 @@ def _permuted(writer: GraphWriter, x: ValueRef, order: tuple[int, ...]) -> Value
 def _first(writer: GraphWriter, rows: ValueRef, keep: Dim, descending: bool) -> Sorted:
     """The first elements of each sorted row. Few long rows are cut into parts, whose first elements are
     then sorted."""
+    if writer.spec(rows).dtype in _INTEGERS:
+        return _by_digits(writer, rows, keep, descending)
     count, columns = writer.shape(rows)
     parts = _parts(writer, count, columns, keep)
     if parts == 1:
@@ -57,6 +67,41 @@ def _first(writer: GraphWriter, rows: ValueRef, keep: Dim, descending: bool) -> 
     found = _sorted(writer, cut, None, keep, descending, parts)
     values, indices = (view(writer, ref, (count, parts * keep)) for ref in found)
     return _sorted(writer, values, indices, keep, descending, 1)
+
+
+def _by_digits(writer: GraphWriter, rows: ValueRef, keep: Dim, descending: bool) -> Sorted:
+    """The same of integers, which the sorting unit does not compare: their digits are sorted as floats, the
+    lowest first, and each time equals stay in the order of the digits before."""
+    columns = writer.shape(rows)[1]
+    digits = _digits(writer, rows)
+    order: ValueRef | None = None
+    for place, digit in enumerate(digits):
+        key = digit if order is None else _taken(writer, digit, order)
+        _, found = _first(writer, key, keep if place == len(digits) - 1 else columns, descending)
+        order = found if order is None else _taken(writer, order, found)
+    assert order is not None
+    return _taken(writer, rows, order), order
+
+
+def _digits(writer: GraphWriter, rows: ValueRef) -> list[ValueRef]:
+    """The digits of integers as float32, which holds each exactly, the lowest first; the highest has the
+    sign."""
+    spec = writer.spec(rows)
+    found = []
+    for begin, bits in _INTEGERS[spec.dtype]:
+        digit = rows
+        if begin:
+            digit = apply(writer, "bitwise_right_shift.Tensor_Scalar", digit, begin, dtype=spec.dtype)
+        if bits:
+            digit = apply(writer, "bitwise_and.Scalar", digit, (1 << bits) - 1, dtype=spec.dtype)
+        found.append(cast(writer, digit, "float32"))
+    return found
+
+
+def _taken(writer: GraphWriter, rows: ValueRef, order: ValueRef) -> ValueRef:
+    """The elements of each row in an order."""
+    shape, dtype = writer.shape(order), writer.spec(rows).dtype
+    return writer.call("aten.gather.default", rows, 1, order, shape=shape, dtype=dtype)
 
 
 def _parts(writer: GraphWriter, count: Dim, columns: Dim, keep: Dim) -> int:
@@ -141,6 +186,8 @@ def _median(node: Node, writer: GraphWriter) -> tuple[ValueRef, ...]:
 def _nan_where_any(writer: GraphWriter, x: ValueRef, value: ValueRef) -> ValueRef:
     """The single number ``value``, or NaN where ``x`` has one."""
     dtype = writer.spec(x).dtype
+    if dtype in _INTEGERS:
+        return value
     apart = writer.call("aten.ne.Tensor", x, x, shape=writer.shape(x), dtype="bool")
     strange = writer.call("aten.any.default", apart, shape=(), dtype="bool")
     endless = writer.call("aten.where.Scalar", strange, float("inf"), 0.0, shape=(), dtype=dtype)

@@ -1,8 +1,9 @@
-"""The kernel of a sampling: bands of rows in the unified buffer, from which elements are gathered.
+"""The kernel of a sampling: bands of planes in the unified buffer, from which elements are gathered.
 
-A core has so many places of an image at a time. It computes once which elements they take and what those
-weigh, then loads each channel, band by band where it is larger than what fits, and gathers from every band:
-elements of other bands are a zero there. No copy depends on where places lie.
+A core has so many places of an image at a time. It computes once where the elements around them lie in a
+plane and what those weigh, piece by piece so that what is only needed then takes little memory. Then it loads
+each channel, band by band where it is larger than what fits, and gathers from every band: elements of other
+bands are a zero in front of it or behind it. No copy depends on where places lie.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from attrs import frozen
 
 from evokernel_core.ascendc.ir.builder import Builder, Place, at, read_as
 from evokernel_core.ascendc.ir.expr import U32, U64, Constant, Expr, Int, Size, ceil_div, least
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel, Operand
-from evokernel_core.ascendc.kernels.grid_sample.places import LANES, ONE, ZERO, Along, Tap
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Enumerator, Kernel, Number, Operand
+from evokernel_core.ascendc.kernels.grid_sample.places import LANES, ZERO, Along, Tap
 from evokernel_core.ascendc.kernels.grid_sample.problem import Sampling
 from evokernel_core.ascendc.kernels.rendering import parameter
 from evokernel_core.ascendc.kernels.settings import Settings
@@ -22,21 +23,24 @@ from evokernel_core.twin.isa import BLOCK_BYTES
 
 _NOTE = """\
 Samples images at the places of a grid. Of so many places the elements and weights are computed once; each
-channel is loaded in bands of rows, from which elements are gathered."""
-_BITS = 16
+channel is loaded as a whole or in bands, from which elements are gathered."""
 _INT = "int32_t"
+_PAIR_BYTES = 8
+_FAR = Number("FAR", float(1 << 28), "bytes: behind every plane, also when two are added")
 
 
 @frozen
 class SamplingSchedule(Settings):
-    """``places`` of an image at a time, for ``channels`` of it one after another, each in at most ``bands``
-    bands of whole rows that have at most ``elements``, of which ``buffers`` are under way."""
+    """``places`` of an image at a time, for ``channels`` of it one after another, each in bands of
+    ``elements``, of which ``buffers`` are under way; ``whole``: all of a plane is one band. ``piece``: places
+    whose elements and weights are computed at a time."""
 
     places: int
     channels: int
     elements: int
-    bands: int
+    whole: bool
     buffers: int
+    piece: int
 
 
 class _Kernel:
@@ -50,30 +54,29 @@ class _Kernel:
         self.grid = k.input("grid", parameter(found.grid), "float", 4)
         self.y = k.output("y", "output", ctype, width)
         self.most = Constant("PLACES", schedule.places, "that are sampled at a time")
-        block = BLOCK_BYTES // width
-        area = -(-schedule.elements // block) * block
-        self.zero = Constant("NOTHING", area, "where a zero lies, behind the rows of a band")
+        self.piece = Constant("PIECE", schedule.piece, "places that are located at a time")
+        self.block = BLOCK_BYTES // width
+        self.high = Constant("BAND", -(-schedule.elements // self.block) * self.block, "elements of a plane")
+        self.front = 0 if schedule.whole else self.block
+        self.behind = Constant("BEHIND", self.front + self.high.value, "where a zero lies behind a band")
         self.rows = k.param("rows", Size(found.rows), ctype=U32)
         self.columns = k.param("columns", Size(found.columns), ctype=U32)
-        most = Constant("MOST_BANDS", schedule.bands, "of a plane")
         for size in (self.rows, self.columns):
             k.require(size, ">=", 1)
-        k.require(self.columns, "<=", self.zero, "a band has whole rows")
-        self.high = k.param("bandRows", self.zero // self.columns, "that are loaded at a time", U32)
-        self.bands = k.param("bands", ceil_div(self.rows, self.high), "of a plane", U32)
-        k.require(self.bands, "<=", most, "the offsets of all bands are known at a time")
-        corners = self.corners = Constant("CORNERS", found.taps**2, "elements around a place")
-        self.pairs = Buffer("pairs", "float", 4, self.most * 2)
-        self.band = Buffer("rowsOfBand", ctype, width, self.zero + block, schedule.buffers)
+        corners = Constant("CORNERS", found.taps**2, "elements around a place")
+        self.pairs = Buffer("pairs", "float", 4, self.piece * 2, schedule.buffers)
+        self.evens = Buffer("evens", _INT, 4, self.piece)
+        self.band = Buffer("band", ctype, width, self.behind + self.block, schedule.buffers)
         self.made = Buffer("made", ctype, width, self.most, 2)
         self.weights = Buffer("weights", "float", 4, self.most * corners)
-        self.offsets = Buffer("offsets", _INT, 4, self.most * corners * most)
+        self.addresses = Buffer("addresses", _INT, 4, self.most * corners)
+        self.address = Buffer("address", _INT, 4, self.most)
         self.values = Buffer("values", ctype, width, self.most)
         self.widened = self.values if width == 4 else Buffer("widened", "float", 4, self.most)
-        self.sums = Buffer("sums", "float", 4, self.most)
-        self.evens = Buffer("evens", _INT, 4, self.most)
-        self.place = Buffer("place", "float", 4, self.most)
-        self.row = Buffer("row", "float", 4, self.most)
+        # In float32 a plane that is one band adds up where it is stored from.
+        in_place = schedule.whole and width == 4
+        self.sums = self.made if in_place else Buffer("sums", "float", 4, self.most)
+        self.place = Buffer("place", "float", 4, self.piece)
 
     def do(self, key: str, to: Place, *operands: Operand | Buffer | int, count: Expr) -> None:
         self.k.call(key, to, *operands, count, repeats=ceil_div(count, LANES))
@@ -81,6 +84,9 @@ class _Kernel:
     def build(self) -> Kernel:
         k, found = self.k, self.found
         self.area = k.param("area", Size(found.rows) * Size(found.columns), "elements of a plane")
+        if self.item.whole:
+            k.require(self.area, "<=", self.high, "a plane lies in the unified buffer as a whole")
+        self.bands = k.param("bands", ceil_div(self.area, self.high), "of a plane", U32)
         images = k.param("images", Size(found.images))
         channels = k.param("channels", Size(found.channels))
         count = k.param("count", Size(found.count), "places of each image")
@@ -88,129 +94,142 @@ class _Kernel:
             k.require(size, ">=", 1)
         most = Constant("CHANNELS", self.item.channels, "of a core at a time")
         share = k.param("share", least(channels, most))
-        parts, tiles = (
-            k.param("parts", ceil_div(channels, share)),
-            k.param("tiles", ceil_div(count, self.most)),
-        )
+        parts = k.param("parts", ceil_div(channels, share))
+        tiles = k.param("tiles", ceil_div(count, self.most))
         with k.section("Prepare", "Where the first number of each pair lies, in bytes."):
-            self.do("CreateVecIndex", self.evens, Converted(Int(0), _INT), count=self.most)
-            self.do("Muls", self.evens, self.evens, Converted(Int(8), _INT), count=self.most)
+            self.do("CreateVecIndex", self.evens, Converted(Int(0), _INT), count=self.piece)
+            self.do("Muls", self.evens, self.evens, Converted(Int(_PAIR_BYTES), _INT), count=self.piece)
         with k.cores("unit", k.param("units", images * tiles * parts)) as unit:
-            first = k.let("first", unit // parts % tiles * self.most, U64)
-            image = k.let("image", unit // parts // tiles, U64)
+            # Cores have planes of their own at a time, as long as there are so many.
+            first = k.let("first", unit // parts // images * self.most, U64)
+            image = k.let("image", unit // parts % images, U64)
             channel = k.let("channel", unit % parts * share, U64)
             left = k.let("left", count - first, U64)
             number = k.let("number", least(left, self.most))
-            lanes = k.let("lanes", ceil_div(number, LANES) * LANES)
-            k.load(self.pairs, self.grid, (image * count + first) * 2, number * 2)
-            rows, columns = self._locate(number, lanes)
-            with k.loop("at", self.bands) as band:
-                begin, height = self._band(band)
-                self._offsets(rows, columns, (band, begin, height), lanes)
+            with k.pieces("from", (0, number), self.piece) as (start, length):
+                k.load(self.pairs, self.grid, (image * count + first + start) * 2, length * 2)
+                self._locate(start, length)
             planes_left = k.let("channelsLeft", channels - channel, U64)
             planes = k.let("channelCount", least(planes_left, share))
             plane = k.let("plane", image * channels + channel, U64)
-            with k.loop("c", planes) as c:
-                self._sample(plane + c, number)
-                k.store(self.y, (plane + c) * count + first, self.made, number)
+            (self._sample_whole if self.item.whole else self._sample_bands)(
+                plane, planes, first, number, count
+            )
         return k.kernel()
 
-    def _locate(self, number: Expr, lanes: Expr) -> tuple[list[Tap], list[Tap]]:
-        """The taps of all places along both dimensions, and the weights of their corners."""
+    # -- places -----------------------------------------------------------------------------------
+
+    def _locate(self, start: Expr, length: Expr) -> None:
+        """The elements around some of the places, and what they weigh."""
         k, found = self.k, self.found
+        lanes = k.let("lanes", ceil_div(length, LANES) * LANES)
         evens, taps = read_as("uint32_t", self.evens), []
-        with k.section("Locate", "Elements around the places, and what they weigh."):
+        bits = 8 * BLOCK_BYTES
+        mask = Buffer("mask", "uint8_t", 1, ceil_div(self.piece, bits) * BLOCK_BYTES)
+        with k.section("Locate", "Where the elements around places lie, and what they weigh."):
             for name, size, base in (("row", self.rows, 4), ("column", self.columns, 0)):
-                along = Along(k, name, size, self.most, lanes)
+                along = Along(k, name, size, self.piece, lanes)
                 place = along.buffer("Number")
                 # Masks are made of whole repeats, which must hold numbers.
                 self.do("Duplicate", place, ZERO, count=lanes)
-                self.do("Gather", place, self.pairs, evens, base, count=number)
+                self.do("Gather", place, self.pairs, evens, base, count=length)
                 taps.append(along.taps(place, found.mode, found.padding, aligned=found.aligned))
-            for corner, (row, column) in enumerate((y, x) for y in taps[0] for x in taps[1]):
+            rows, columns = taps
+            for corner, (row, column) in enumerate((y, x) for y in rows for x in columns):
                 if row.weight is not None and column.weight is not None:
-                    weight = at(self.weights, self.most * corner)
+                    weight = at(self.weights, self.most * corner + start)
                     self.do("Mul", weight, row.weight, column.weight, count=lanes)
-        return taps[0], taps[1]
+            for items, size, bytes_apart in (
+                (rows, self.rows, self.columns * self.width),
+                (columns, self.columns, Int(self.width)),
+            ):
+                for tap in items:
+                    self._measure(tap.place, mask, size, bytes_apart, lanes)
+            for corner, (row, column) in enumerate((y, x) for y in rows for x in columns):
+                address = at(self.addresses, self.most * corner + start)
+                self._address(address, row, column, lanes)
 
-    def _offsets(
-        self, rows: list[Tap], columns: list[Tap], band: tuple[Expr, Expr, Expr], lanes: Expr
-    ) -> None:
-        """Where the elements lie in a band, in bytes; those that lie elsewhere are zero."""
-        k, (number, begin, height) = self.k, band
-        masks = [Buffer(name, "uint8_t", 1, self.most // 8) for name in ("inRows", "inColumns")]
-        place, row = self.place, self.row
-        first, last = Converted(begin, "float"), Converted(begin + height - 1, "float")
-        ends = Converted(self.columns - 1, "float")
-        with k.section("Address", "Where elements lie in the band, in bytes; those elsewhere are a zero."):
-            for i, y in enumerate(rows):
-                self._inside(row, masks[0], y.place, (first, last), lanes)
-                self.do(
-                    "Adds", row, row, Converted(Int(0) - k.let(f"less{i}", begin, _INT), "float"), count=lanes
-                )
-                self.do("Muls", row, row, Converted(self.columns, "float"), count=lanes)
-                for j, x in enumerate(columns):
-                    self._inside(place, masks[1], x.place, (ZERO, ends), lanes)
-                    self.do("Add", place, place, row, count=lanes)
-                    mask, other = (read_as("uint16_t", item) for item in reversed(masks))
-                    words = lanes // _BITS
-                    k.call("And", mask, mask, other, words, repeats=ceil_div(words, 2 * LANES))
-                    corner = number * self.corners + (i * len(columns) + j)
-                    self._choose(corner, place, masks[1], lanes)
-
-    def _inside(
-        self, to: Buffer, mask: Buffer, place: Buffer, ends: tuple[Operand, Operand], lanes: Expr
-    ) -> None:
-        """The nearest number between two, and whether that is the number itself."""
-        self.do("Maxs", to, place, ends[0], count=lanes)
-        self.do("Mins", to, to, ends[1], count=lanes)
-        self.do("Compare", mask, to, place, Enumerator("CMPMODE::EQ"), count=lanes)
-
-    def _choose(self, corner: Expr, place: Buffer, mask: Buffer, lanes: Expr) -> None:
-        offset = at(self.offsets, corner * self.most)
+    def _measure(self, place: Buffer, mask: Buffer, size: Expr, bytes_apart: Expr, lanes: Expr) -> None:
+        """Numbers of elements along a dimension become the bytes in front of them; far away outside of it."""
+        inside = self.place
+        self.do("Maxs", inside, place, ZERO, count=lanes)
+        self.do("Mins", inside, inside, Converted(size - 1, "float"), count=lanes)
+        self.do("Compare", mask, inside, place, Enumerator("CMPMODE::EQ"), count=lanes)
+        self.do("Muls", inside, inside, Converted(bytes_apart, "float"), count=lanes)
         mode = Enumerator("SELMODE::VSEL_TENSOR_SCALAR_MODE")
-        self.do("Select", place, mask, place, Converted(self.zero, "float"), mode, count=lanes)
-        self.do("Cast", offset, place, Enumerator("RoundMode::CAST_RINT"), count=lanes)
-        # Whatever a place that is no number has become, it lies in the band.
-        self.do("Maxs", offset, offset, Converted(Int(0), _INT), count=lanes)
-        self.do("Mins", offset, offset, Converted(self.zero, _INT), count=lanes)
-        self.do("Muls", offset, offset, Converted(Int(self.width), _INT), count=lanes)
+        self.do("Select", place, mask, inside, _FAR, mode, count=lanes)
 
-    def _band(self, band: Expr) -> tuple[Expr, Expr]:
-        """The first row of a band, and how many it has."""
-        begin = self.k.let("begin", band * self.high)
-        return begin, self.k.let("height", least(self.rows - begin, self.high))
+    def _address(self, to: Place, row: Tap, column: Tap, lanes: Expr) -> None:
+        """The byte of an element in its plane; of a plane that is one band that of the zero where outside."""
+        self.do("Add", self.place, row.place, column.place, count=lanes)
+        if self.item.whole:
+            last = Converted(self.high * self.width, "float")
+            self.do("Mins", self.place, self.place, last, count=lanes)
+        self.do("Cast", to, self.place, Enumerator("RoundMode::CAST_RINT"), count=lanes)
 
-    def _sample(self, plane: Expr, number: Expr) -> None:
-        """One channel, band by band."""
+    # -- channels ---------------------------------------------------------------------------------
+
+    def _sample_whole(self, plane: Expr, planes: Expr, first: Expr, number: Expr, count: Expr) -> None:
+        """Channels one after another, each in one band."""
+        k, corners = self.k, self.found.taps**2
+        with k.loop("c", planes) as c:
+            k.load(self.band, self.x, (plane + c) * self.area, self.area)
+            with k.section("Sample", "The weighted sums of the elements around places."):
+                self._zeros(self.behind)
+                for corner in range(corners):
+                    self._add(corner, at(self.addresses, self.most * corner), number, is_first=corner == 0)
+                self._finish(number)
+            k.store(self.y, (plane + c) * count + first, self.made, number)
+
+    def _sample_bands(self, plane: Expr, planes: Expr, first: Expr, number: Expr, count: Expr) -> None:
+        """The bands of all channels one after another, so that one is loaded while another is computed."""
         k = self.k
-        self.do("Duplicate", self.sums, ZERO, count=number)
-        with k.loop("band", self.bands) as band:
-            begin, height = self._band(band)
-            k.load(self.band, self.x, plane * self.area + begin * self.columns, height * self.columns)
+        with k.loop("turn", k.let("turns", planes * self.bands)) as turn:
+            c, band = k.let("c", turn // self.bands), k.let("numberOfBand", turn % self.bands)
+            begin = k.let("begin", band * self.high)
+            height = k.let("size", least(self.area - begin, self.high))
+            k.load(at(self.band, self.front), self.x, (plane + c) * self.area + begin, height)
+            with k.when(band, "==", 0, share=self.bands):
+                self.do("Duplicate", self.sums, ZERO, count=number)
             with k.section("Sample", "What a band adds to the weighted sums of the elements around places."):
-                self._add_band(band, number)
-        if self.width == 4:
-            self.do("Muls", self.made, self.sums, ONE, count=number)
-        else:
-            self.do("Cast", self.made, self.sums, Enumerator("RoundMode::CAST_RINT"), count=number)
+                self._zeros(Int(0))
+                self._zeros(self.behind)
+                less = k.let("less", begin * self.width, _INT)
+                for corner in range(self.found.taps**2):
+                    place = at(self.addresses, self.most * corner)
+                    ahead = Converted(Int(self.front * self.width) - less, _INT)
+                    self.do("Adds", self.address, place, ahead, count=number)
+                    self.do("Maxs", self.address, self.address, Converted(Int(0), _INT), count=number)
+                    last = Converted(self.behind * self.width, _INT)
+                    self.do("Mins", self.address, self.address, last, count=number)
+                    self._add(corner, at(self.address, 0), number, is_first=False)
+            with k.when(band, "==", self.bands - 1, share=self.bands):
+                self._finish(number)
+                k.store(self.y, (plane + c) * count + first, self.made, number)
 
-    def _add_band(self, band: Expr, number: Expr) -> None:
-        k, block = self.k, BLOCK_BYTES // self.width
+    def _zeros(self, place: Expr) -> None:
         nothing = Converted(Int(0), self.ctype)
-        k.call("Duplicate", at(self.band, self.zero), nothing, Int(block), repeats=1)
-        for corner in range(self.found.taps**2):
-            place = (band * self.corners + corner) * self.most
-            offsets = read_as("uint32_t", at(self.offsets, place))
-            self.do("Gather", self.values, self.band, offsets, 0, count=number)
-            if self.width < 4:
-                mode = Enumerator("RoundMode::CAST_NONE")
-                self.do("Cast", self.widened, self.values, mode, count=number)
-            if self.found.taps == 1:
-                self.do("Add", self.sums, self.sums, self.widened, count=number)
-            else:
-                weight = at(self.weights, self.most * corner)
-                self.do("MulAddDst", self.sums, self.widened, weight, count=number)
+        self.k.call("Duplicate", at(self.band, place), nothing, Int(self.block), repeats=1)
+
+    def _add(self, corner: int, address: Place, number: Expr, *, is_first: bool) -> None:
+        """Adds the elements at some addresses, with their weights."""
+        self.do("Gather", self.values, self.band, read_as("uint32_t", address), 0, count=number)
+        if self.width < 4:
+            mode = Enumerator("RoundMode::CAST_NONE")
+            self.do("Cast", self.widened, self.values, mode, count=number)
+        if self.found.taps > 1:
+            weight = at(self.weights, self.most * corner)
+            self.do("Mul" if is_first else "MulAddDst", self.sums, self.widened, weight, count=number)
+        elif is_first:
+            self.do("Adds", self.sums, self.widened, ZERO, count=number)
+        else:
+            self.do("Add", self.sums, self.sums, self.widened, count=number)
+
+    def _finish(self, number: Expr) -> None:
+        if self.width < 4:
+            self.do("Cast", self.made, self.sums, Enumerator("RoundMode::CAST_RINT"), count=number)
+        elif self.sums != self.made:
+            self.do("Adds", self.made, self.sums, ZERO, count=number)
 
 
 def build(found: Sampling, schedule: SamplingSchedule) -> Kernel:

@@ -52,7 +52,7 @@ def _starts(found: Resize, sizes: Sizes, chip: Chip) -> Iterator[ResizeSchedule]
     heights = sorted({min(height, rows) for height in _HEIGHTS}, reverse=True)
     for width in _widths(found):
         several = 1 if is_rows_only(found) else max(1, min(8, _MOST_JOINED // width))
-        for joined in sorted({1, several}):
+        for joined in sorted({1, max(1, several // 2), several}):
             high = [height for height in heights if height >= joined]
             if not high:
                 continue

@@ -30,8 +30,8 @@ _PLACE = 20.0
 
 def refusal(found: Put, item: PutSchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware."""
-    if item.picks or item.held or found.parts or not found.copies:
-        return "Only whole runs that are put into one copy of the source are dealt out by their places."
+    if item.picks or item.held or found.parts > 1 or not found.copies:
+        return "Only whole runs that are put into one result are dealt out by their places."
     if (found.size.constant or 0) >= _MOST_EXACT:
         return f"Places are dealt out as floats, which are exact below {_MOST_EXACT}."
     if item.runs % LANES or not LANES <= item.runs <= most_of("DataCopyPadIn", "blockCount"):
@@ -46,7 +46,8 @@ def refusal(found: Put, item: PutSchedule, chip: Chip) -> str | None:
 def ub_bytes(found: Put, item: PutSchedule) -> int:
     indices = sum(2 * item.runs * ITEM_SIZE[dtype] for _, dtype, _ in found.places)
     work = 4 * (5 * item.runs + item.runs // 32 + 8)
-    return 2 * item.bytes + indices + work + (item.sums or 4 * MOST_OWNED * (found.kind == LAST))
+    cleared = item.bytes if found.parts and not item.sums else 0
+    return 2 * item.bytes + indices + work + cleared + (item.sums or 4 * MOST_OWNED * (found.kind == LAST))
 
 
 def cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
@@ -68,11 +69,19 @@ def cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
     chunks = math.ceil(count / item.runs)
     looked = rounds * (chunks * (_STEPS * start + _CHUNK) + count * _STEPS / LANES)
     combined = found.kind in ATOMICS
-    runs = outer * segments * (size + count * combined)
+    copied = 0 if found.parts else size
+    runs = outer * segments * (copied + count * combined)
     loads = runs / cores
     scalar = outer * segments * (count * _ENTRY + (0 if combined else size * _PLACE)) / cores
     copies = loads * max(widest / chip.mte.load_bytes_per_cycle, chip.mte.min_copy_cycles)
-    read = (size + count * combined) * outer * run * width
+    stored = (
+        outer
+        * segments
+        * size
+        / cores
+        * max(widest / chip.mte.store_bytes_per_cycle, chip.mte.min_burst_cycles)
+    )
+    read = (copied + count * combined) * outer * run * width
     written = size * outer * run * width  # what is sent more often stays in L2
     sent = count * outer * run * width * (combined and not item.sums)
     touched = read + written
@@ -84,7 +93,7 @@ def cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
         looked += (
             rounds * chunks * (chip.mte.load_latency_cycles + own * widest / chip.mte.load_bytes_per_cycle)
         )
-    busy = looked + max(scalar, copies, moved_cycles) + rounds * 4 * chip.mte.load_latency_cycles
+    busy = looked + max(scalar, copies, stored, moved_cycles) + rounds * 4 * chip.mte.load_latency_cycles
     return float(busy / chip.mhz + launch_us(chip, cores))
 
 

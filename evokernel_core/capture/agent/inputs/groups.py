@@ -11,12 +11,14 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._guards import active_fake_mode
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
 from ..errors import AgentError
@@ -76,18 +78,51 @@ def _is_one_each(init: Any, count: int) -> bool:
 
 def _supplied(module: types.ModuleType, source: Source, name: str) -> Any:
     """What a supplier returns, all at once where it yields. Where it reads what its tensors hold, small ones
-    are real while it runs."""
+    are real while it runs; where it picks elements by a mask, how many they are is not known."""
     supplier = getattr(module, name)
     try:
         return _called(supplier)
     except BaseException:  # the second call says what was wrong, if anything was
         try:
-            with _drawing():
-                found = _called(supplier)
+            found = _called_by(_drawing, supplier)
+        except DynamicOutputShapeException as error:
+            found = _picking(supplier, source, error)
         except BaseException as error:
-            raise AgentError("import_failed", failure(f"{name}()", error, source.path)) from error
+            raise _failed(source, name, error) from error
     fake = pytree.tree_map_only(torch.Tensor, _without_elements, list(found) if _yields(found) else found)
     return _Yielded(fake) if _yields(found) else fake
+
+
+def _called_by(how: Callable[[], AbstractContextManager[None]], supplier: Callable[..., Any]) -> Any:
+    with how():
+        return _called(supplier)
+
+
+def _failed(source: Source, name: str, error: BaseException) -> AgentError:
+    return AgentError("import_failed", failure(f"{name}()", error, source.path))
+
+
+def _picking(supplier: Callable[..., Any], source: Source, first: BaseException) -> Any:
+    """What a supplier returns that puts something else where a mask says so. Raises AgentError where it does
+    more with how many elements those are, or where that is a size of what it returns."""
+    name = supplier.__name__
+    try:
+        found = _called_by(_unknown_counts, supplier)
+    except BaseException as error:
+        raise _failed(source, name, first) from error
+    tensors = [item for item in pytree.tree_leaves(found) if isinstance(item, torch.Tensor)]
+    if any(isinstance(size, torch.SymInt) for item in tensors for size in (*item.size(), *item.stride())):
+        message = f"A size of what {name}() returns depends on the numbers that it draws: say it beforehand."
+        raise AgentError("import_failed", message)
+    return found
+
+
+@contextmanager
+def _unknown_counts() -> Iterator[None]:
+    """As ``_drawing``; of large tensors, which have no elements, a mask picks an unknown number."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
+    with mode, _drawing():
+        yield
 
 
 class _Yielded(list[Any]):
@@ -165,7 +200,7 @@ def _drawing() -> Iterator[None]:
 
 
 def _without_elements(tensor: torch.Tensor) -> torch.Tensor:
-    """No code of the module sees the elements of an input."""
-    if isinstance(tensor, FakeTensor):
+    """No code of the module sees the elements of an input, and all inputs are of one mode."""
+    if isinstance(tensor, FakeTensor) and tensor.fake_mode is active_fake_mode():
         return tensor
     return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
