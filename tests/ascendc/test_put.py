@@ -293,7 +293,7 @@ def test_sorted_elements_count_from_the_end_and_leave_the_others(
 @pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize("count", [385, 410])
 def test_three_whole_runs_and_a_part_are_merged(builder: Any, on_twin: Any, count: int, adds: bool) -> None:
-    """What is left behind the groups of four sorted runs may be four runs too, the last one short."""
+    """What groups of four sorted runs leave behind them may be four runs, too, of which the last is short."""
     b, shape = builder(), (48, count)
     x, index, values = b.input("x", (48, 900)), b.input("index", shape, "int64"), b.input("v", shape)
     op = "scatter_add.default" if adds else "scatter.src"
