@@ -305,5 +305,5 @@ def test_facts_that_are_not_declared_are_found(changed: str, line: str) -> None:
         f'GlobalTensor<float> xGlobal;\nextern "C" __global__ {mark} void name(GM_ADDR x, GM_ADDR workspace, '
         f"OpTiling tiling)\n{{\n    {line} // SyncAll workspace\n}}\n"
     )
-    found, _ = seen(StageText("", kernel, "name", KernelFacts()))
+    found, _ = seen(StageText("", "", kernel, "name", KernelFacts()))
     assert found == KernelFacts(**{changed: True})
