@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
-from evokernel_core.capture.agent.reference.reference import reference
+from evokernel_core.capture.agent.reference.reference import reference, run
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.reference import DISTRIBUTIONS, ReferenceCase
 from evokernel_core.domain.graph import InputKind
@@ -218,3 +220,36 @@ def get_inputs():
     found = load(case.outputs[0], task.graph.output_specs()[0], task.sizes)
     torch.testing.assert_close(found.double(), precise, rtol=1e-5, atol=3e-5)
     assert given["x"].abs().max() > 0.99
+
+
+def test_values_are_let_go_behind_their_last_reader() -> None:
+    """A chain of values, of which the first is read once more at its end, and one that nothing reads."""
+    spec = {"shape": [64], "dtype": "float32"}
+    names = ["x", *(f"neg_{index}" for index in range(12))]
+    nodes = [
+        {
+            "name": name,
+            "op": "aten.neg.default",
+            "args": [{"ref": before, "index": 0}],
+            "kwargs": [],
+            "outputs": [spec],
+        }
+        for before, name in itertools.pairwise(names)
+    ]
+    pair = [{"ref": "neg_0", "index": 0}, {"ref": "neg_11", "index": 0}]
+    nodes.append({**nodes[0], "name": "unread"})
+    nodes.append({"name": "sum", "op": "aten.add.Tensor", "args": pair, "kwargs": [], "outputs": [spec]})
+    graph = {"inputs": [{"name": "x", "spec": spec, "kind": "tensor"}], "nodes": nodes, "outputs": [
+        {"ref": "sum", "index": 0}, {"ref": "neg_5", "index": 0}]}  # fmt: skip
+    made: list[weakref.ref[torch.Tensor]] = []
+    alive: list[int] = []
+
+    def after(_: str, __: object, ___: object, result: torch.Tensor) -> torch.Tensor:
+        made.append(weakref.ref(result))
+        alive.append(sum(item() is not None for item in made))
+        return result
+
+    x = torch.arange(64.0)
+    total, sixth = run(graph, {"x": x}, {}, after)
+    assert torch.equal(total, torch.zeros(64)) and torch.equal(sixth, x)
+    assert max(alive) == 4  # the first, the sixth, one that is read and one that is made

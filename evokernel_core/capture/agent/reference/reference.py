@@ -274,15 +274,42 @@ def _in_range(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
 def run(
     graph: dict[str, Any], values: dict[str, Any], sizes: dict[str, int], after: After | None = None
 ) -> list[torch.Tensor]:
-    """Interpret the graph, node by node; ``after`` may change a node's result."""
+    """Interpret the graph, node by node; ``after`` may change a node's result. A value is let go behind the
+    last node that reads it: those of a whole network take gigabytes."""
     values = dict(values)
+    unread = _last_read(graph)
     for node in graph["nodes"]:
         args = [_argument(item, values, sizes) for item in node["args"]]
         kwargs = {name: _argument(item, values, sizes) for name, item in node["kwargs"]}
         compute = _RULES.get(node["op"]) or half_precision.computed(_operator(node["op"]))
         result = compute(*args, **kwargs)
         values[node["name"]] = after(node["op"], args, kwargs, result) if after is not None else result
+        del args, kwargs, result
+        for name in unread.get(node["name"], ()):
+            del values[name]
     return [_argument(item, values, sizes) for item in graph["outputs"]]
+
+
+def _last_read(graph: dict[str, Any]) -> dict[str, list[str]]:
+    """By the name of a node, the values that neither a node behind it nor an output reads."""
+    last: dict[str, str] = {}
+    for node in graph["nodes"]:
+        read = [*_references(node["args"]), *_references([item for _, item in node["kwargs"]]), node["name"]]
+        last |= dict.fromkeys(read, node["name"])
+    for name in _references(graph["outputs"]):
+        last.pop(name, None)
+    found: dict[str, list[str]] = {}
+    for name, node_name in last.items():
+        found.setdefault(node_name, []).append(name)
+    return found
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _references(item)
+    elif isinstance(value, dict) and "ref" in value:
+        yield value["ref"]
 
 
 _RULES = {precision.CONVOLUTION: precision.convolution, **stable_order.RULES, **complex_tensors.RULES}
