@@ -16,7 +16,7 @@ from attrs import evolve
 
 from evokernel_core.ascendc.aten import CONVOLUTION
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
-from evokernel_core.ascendc.kernels.conv_transpose.epilogue import write
+from evokernel_core.ascendc.kernels.conv_transpose import channels, epilogue
 from evokernel_core.ascendc.kernels.conv_transpose.estimate import estimate_us
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Transposed, read_transposed
 from evokernel_core.ascendc.kernels.conv_transpose.tiles import (
@@ -56,11 +56,12 @@ _CONSTANT_BYTES = 8 * 1024
 def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) -> StageText:
     given = {found.x: "xAddress", found.weight: "weightAddress", found.bias: "biasAddress"}
     names = {item: given.get(item, camel(item)) for item in tensors_of(task)}
-    epilogue = None
+    behind = None
     if found.behind is not None:
         names = {item: camel(item) for item in names}  # the class behind takes tensors by these
-        epilogue = write(found.behind, class_name(name, "Steps"), "tiling_.volume")
-    outputs = epilogue.outputs if epilogue is not None else ("outputAddress",)
+        write = channels.write if found.behind.reduces_channels else epilogue.write
+        behind = write(found.behind, class_name(name, "Steps"), "tiling_.volume")
+    outputs = behind.outputs if behind is not None else ("outputAddress",)
     row_bytes, turn_bytes = memory_of(found, schedule)
     sizes = {key: getattr(found, key) for key in ("batch", "channels", "results", "inputs", "kernel")}
     is_wide = found.dtype == "float32"
@@ -88,7 +89,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         turns=found.alternating[2] // math.gcd(16, found.alternating[2]),
         parameters=addresses(*names.values(), *outputs),
         output=outputs[0],
-        epilogue=epilogue,
+        epilogue=behind,
         l0_kib=found.chip.memory.l0_bytes // 1024,
         l0c_kib=found.chip.memory.l0c_bytes // 1024,
         ahead=found.behind is not None and found.behind.buffers > 1,
@@ -99,7 +100,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
         x=names[found.x],
         weight=names[found.weight],
         bias=names[found.bias] if found.bias is not None else "",
-        **sized(task, sizes, [epilogue] if epilogue is not None else []),
+        **sized(task, sizes, [behind] if behind is not None else []),
     )
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.aten import CONVOLUTION, MAX_POOLS
-from evokernel_core.ascendc.kernels.conv_transpose.epilogue import Behind, fitted, fitted_channels
+from evokernel_core.ascendc.kernels.conv_transpose.behind import Behind, fitted, fitted_channels
 from evokernel_core.ascendc.kernels.epilogue.tiles import read_channels, read_epilogue
 from evokernel_core.ascendc.kernels.reading import below_views, input_below
 from evokernel_core.ascendc.shapes.sizes import Extent, extent

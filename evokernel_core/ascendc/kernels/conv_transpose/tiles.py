@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.conv_transpose.epilogue import TILE_STEP
+from evokernel_core.ascendc.kernels.conv_transpose.behind import TILE_STEP
 from evokernel_core.ascendc.kernels.conv_transpose.geometry import Sizes, Transposed
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.domain.tensor import ITEM_SIZE
