@@ -156,3 +156,19 @@ def test_any_split_of_the_dimensions(builder: Any, on_twin: Any, data: Any) -> N
     (result,) = on_twin(task, {"x": values})
     expected = np.exp(values).sum(dims, keepdims=keep)
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("other", ["amax.default", "logsumexp.default"])
+def test_a_variance_beside_another_reduction(other: str, builder: Any, on_twin: Any) -> None:
+    """Nothing but the variance reads the sum that it takes."""
+    graph = builder()
+    x = graph.input("x", ("b", "c", "p"))
+    spread = graph.call("var.correction", x, (1,), shape=("b", "p"))
+    beside = graph.call(other, x, (1,), shape=("b", "p"))
+    task = graph.task(spread, beside, symbols={"b": 2, "c": 3, "p": 5})
+    for sizes in ((2, 3, 5), (3, 40, 70)):
+        values = np.random.default_rng(3).normal(size=sizes).astype("f4")
+        found = on_twin(task, {"x": values}, sizes=dict(zip("bcp", sizes, strict=True)))
+        whole = values.max(1) if other.startswith("amax") else np.log(np.exp(values.astype("f8")).sum(1))
+        np.testing.assert_allclose(found[0], values.astype("f8").var(1, ddof=1), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found[1], whole, rtol=1e-4, atol=1e-6)

@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from evokernel_core.ascendc.kernels.registry import covered_ops
-from evokernel_core.capture.agent.reference.reference import reference, run
+from evokernel_core.capture.agent.reference.index_ranges import ranges
+from evokernel_core.capture.agent.reference.reference import draw, reference, run
 from evokernel_core.capture.client import AgentClient
 from evokernel_core.capture.reference import DISTRIBUTIONS, ReferenceCase
 from evokernel_core.domain.graph import InputKind
@@ -253,3 +254,18 @@ def test_values_are_let_go_behind_their_last_reader() -> None:
     total, sixth = run(graph, {"x": x}, {}, after)
     assert torch.equal(total, torch.zeros(64)) and torch.equal(sixth, x)
     assert max(alive) == 4  # the first, the sixth, one that is read and one that is made
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64"])
+def test_no_divisor_is_drawn_that_its_type_makes_zero(dtype: str) -> None:
+    spec = {"shape": [3], "dtype": dtype}
+    node = {"name": "rest", "op": "aten.remainder.Tensor", "kwargs": [], "outputs": [spec]}
+    node["args"] = [{"ref": "x", "index": 0}, {"ref": "y", "index": 0}]
+    inputs = [{"name": name, "spec": spec, "kind": "tensor"} for name in "xy"]
+    found = ranges(
+        {"inputs": inputs, "nodes": [node], "outputs": []},
+        dict.fromkeys((("x", 0), ("y", 0), ("rest", 0)), (3,)),
+    )
+    for distribution in DISTRIBUTIONS:
+        drawn = draw((5000,), dtype, distribution, torch.Generator().manual_seed(1), found["y"])
+        assert bool((drawn > 0).all())

@@ -88,6 +88,42 @@ torch.testing.assert_close(other(given, other.hidden), one(given, one.hidden))  
 assert sum(evokernel_kernels.calls().values()) == 2 * emulated
 print("fine")
 """
+MEMORY = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("hidden", torch.ones(4, 6))
+        self.alias = self.hidden
+
+    @torch.no_grad()
+    def forward(self, x):
+        self.hidden.copy_(x * 2)
+        return self.{read}.relu() + x
+
+
+def get_inputs():
+    return [torch.randn(4, 6)]
+"""
+COMPARE_MEMORY = """
+import torch
+import os, before, evokernel_kernels, model
+emulated = int(os.environ["EVOKERNEL_EMULATE"])
+one, other = before.Model(), model.Model()
+x = before.get_inputs()[0]
+torch.testing.assert_close(other(x), one(x))
+torch.testing.assert_close(other.hidden, one.hidden)
+assert sum(evokernel_kernels.calls().values()) == emulated
+torch.testing.assert_close(other(other.hidden), one(one.hidden))  # the argument is written, too
+torch.testing.assert_close(other.hidden, one.hidden)
+one.alias, other.alias = torch.full((4, 6), 3.0), torch.full((4, 6), 3.0)
+torch.testing.assert_close(other(x), one(x))
+torch.testing.assert_close(other.hidden, one.hidden)
+print("fine")
+"""
 BODIES = {
     "one tensor and no other result": "x[i] = v\n        return x",
     "two tensors": "x[1:4] += v[:3]\n        v.relu_()",
@@ -104,6 +140,12 @@ def test_the_package_writes_what_the_call_wrote(name: str, agent: AgentClient, t
 def test_an_input_is_copied_as_it_is(name: str, agent: AgentClient, tmp_path: Path) -> None:
     """Whoever holds the tensor sees the copy, also where the call puts another in its place."""
     assert_same(STATE.format(body=STATE_BODIES[name]), COMPARE_STATES, agent, tmp_path)
+
+
+@pytest.mark.parametrize("read", ["hidden", "alias"])
+def test_memory_that_others_share_is_asked_for(read: str, agent: AgentClient, tmp_path: Path) -> None:
+    """A buffer that is written may be the argument of a later call, or no longer be what an alias names."""
+    assert_same(MEMORY.format(read=read), COMPARE_MEMORY, agent, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def _cast(target: str, source: str, mode: str, count: str, packed: bool, item: I
 
 
 def _lane_shift(_: Instruction, target: str, sources: list[str], count: str, __: bool) -> list[str]:
-    source, running = sources
+    source, running = sources[:2]
     return [
         "if (step == 0) { // the mean of a lane's first tile: what is near zero sums without loss",
         f"    Adds({running}, {source}, 0.0f, {count});",

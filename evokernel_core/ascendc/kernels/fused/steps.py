@@ -68,7 +68,8 @@ class StepLowerer(LaneLowerer):
 
     def shifted(self, source: Virtual, rows: Sequence[Virtual], running: Virtual) -> Virtual:
         shift = self.virtual(Domain.ROW, name=f"{rows[1].name}Shift")
-        self.instructions.append(Instruction("lane_shift", shift, (source, running), "", "", self.origin))
+        held = (source, running, *rows)  # both rows are filled at the end of the pass, whoever reads them
+        self.instructions.append(Instruction("lane_shift", shift, held, "", "", self.origin))
         return self.emit("SubColumns", self.virtual(Domain.FULL), source, shift)
 
     def _spread_row(self, row: Virtual) -> Virtual:

@@ -44,7 +44,7 @@ def read_sort(task: KernelTask) -> Sort:
     assert isinstance(x, ValueRef) and isinstance(parts, int)
     dtype = graph.spec(x).dtype
     if dtype not in _FLOATS:
-        raise PlanError(f"Sorting {dtype} is not covered; float32, float16 and bfloat16 are.")
+        raise PlanError(f"Sorting {dtype} is not covered; floats of 16 and 32 bits and integers are.")
     results = tuple(_result(nodes, node, ref) for ref in graph.outputs)
     if len(set(results)) != len(results):
         raise PlanError("A result of sorting is read twice in ways of its own.")

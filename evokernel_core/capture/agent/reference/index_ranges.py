@@ -134,12 +134,14 @@ def _bags(node: Node, shapes: Shapes) -> _Limits:
 
 
 _MOST_DIVISOR = 1 << 15
+_DIVISORS = {"int8": 1 << 7, "uint8": 1 << 8}
+"""Of types that hold no more: a larger number would become any other, zero too."""
 
 
 def _divisors(node: Node, shapes: Shapes) -> _Limits:
     """Whole numbers are divided by no zero: PyTorch raises."""
     if isinstance(node["args"][1], dict) and "ref" in node["args"][1]:
-        yield node["args"][1], Range(1, _MOST_DIVISOR)
+        yield node["args"][1], Range(1, _DIVISORS.get(node["outputs"][0]["dtype"], _MOST_DIVISOR))
 
 
 _READERS: Mapping[str, _Reader] = {

@@ -171,6 +171,7 @@ class WholeFunctions:
             graph = converter.graph(results.wanted)
             conditions += conditions_of_writing(call.leaves, results.written)
             conditions += results.conditions_of_copying()
+            conditions += results.conditions_of_states()
             conditions += aliases(call.places, graph)
             conditions += states(call.leaves, self._seen.attributes)
             conditions += converter.asked_of_unread(self._seen.tensors.values())

@@ -19,7 +19,7 @@ from .aliased_outputs import viewed
 from .call_site import escaped
 from .dataclass_outputs import Opened
 from .parts import TENSOR
-from .writes import conditions_of_writing
+from .writes import conditions_of_states, conditions_of_writing
 
 
 class Results:
@@ -74,6 +74,10 @@ class Results:
             into, given = (self._call.leaves[number].expression for number in (index, source))
             texts += [f"{into}.{what} == {given}.{what}" for what in ("shape", "dtype", "device")]
         return texts + conditions_of_writing(self._call.leaves, self.copied)
+
+    def conditions_of_states(self) -> list[str]:
+        """Python texts that hold where no argument is a part of what the call writes into its module."""
+        return conditions_of_states(self._call.leaves, self._changed)
 
     def _text(self, position: int, value: Any, node: Any) -> str:
         """The Python text of one leaf of the result."""

@@ -18,13 +18,25 @@ def conditions_of_writing(leaves: tuple[Leaf, ...], written: Collection[int]) ->
 
 def aliases(places: Iterable[Held], graph: dict[str, Any]) -> list[str]:
     """Python texts that hold where places of one tensor, such as tied weights, still hold one tensor."""
-    used = {item["expression"] for item in graph["inputs"]}
-    first: dict[int, str] = {}
-    found = []
+    used = {item["expression"] for item in (*graph["inputs"], *graph["updates"])}
+    together: dict[int, list[str]] = {}
     for place in places:
-        known = first.setdefault(id(place.tensor), place.expression)
-        if known != place.expression and known in used:
-            found.append(f"{place.expression} is {known}")
+        together.setdefault(id(place.tensor), []).append(place.expression)
+    shared = (list(dict.fromkeys(texts)) for texts in together.values() if used.intersection(texts))
+    return [f"{other} is {first}" for first, *others in shared for other in others]
+
+
+def conditions_of_states(leaves: tuple[Leaf, ...], written: Collection[int]) -> list[str]:
+    """Python texts that hold where no argument lies in the memory of a buffer of the module that gets new
+    values. One with more elements cannot: batch norms, whose statistics are short, need no text."""
+    found = []
+    for index in written:
+        state = leaves[index]
+        if state.kind != TENSOR:
+            short = [
+                leaf for leaf in leaves if leaf.kind == TENSOR and leaf.value.numel() <= state.value.numel()
+            ]
+            found += _apart(short, [state])
     return found
 
 
