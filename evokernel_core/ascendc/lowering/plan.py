@@ -148,7 +148,10 @@ def plan_channels(
     check_task(task, chip.hbm_bytes)
     lowering = GraphLowering(task.graph)
     whole = [_extent(part) for part in (outer, steps, lanes)]
-    for split in lowering.reductions():
+    splits = lowering.reductions()
+    if not splits:
+        raise PlanError("Nothing reduces the channels of the result.")
+    for split in splits:
         if split.leading or [_extent(part) for part in (split.front, split.gone, split.lanes)] != whole:
             raise PlanError("The result is reduced over something else than its channels.")
     return _queued(_lower(task, lowering, "columnwise", Space.around(outer, steps, lanes)), chip)

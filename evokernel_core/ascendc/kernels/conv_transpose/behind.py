@@ -32,7 +32,7 @@ TILE_STEP = 32
 _MOST_OUTPUTS = 512
 """Outputs of a channel in a piece."""
 _MOST_REDUCED = 128
-"""Channels of which a piece has all."""
+"""Channels, at most, of which a piece has all."""
 _LEAST_REDUCED = 32
 """Outputs of a channel in a piece that has all channels: copies of fewer cost as much as those of more."""
 _FEW_OUTPUTS = 128

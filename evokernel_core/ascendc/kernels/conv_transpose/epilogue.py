@@ -52,9 +52,10 @@ __aicore__ inline DataCopyExtParams RowsTo(uint32_t rows, uint32_t columns, uint
 """
 
 
-def write(found: Behind, class_name: str, columns: str) -> EpilogueText:
+def write(found: Behind, class_name: str, volume: str) -> EpilogueText:
     """The class with ``Start()`` once, ``Fetch(region)`` for what else a piece takes, and ``Take(region,
-    turned)`` when it has been turned. ``columns``: what the tiling calls the outputs of a channel."""
+    turned)`` when it has been turned. ``volume``: the field of the tiling with the outputs of a channel."""
+    columns = f"tiling_.{volume}"
     kernel, source = found.kernel(), found.epilogue.source
     once, each = copies.read_numbers(kernel)
     parameter = turned_parameter(kernel, source)
@@ -79,6 +80,7 @@ def write(found: Behind, class_name: str, columns: str) -> EpilogueText:
 
 
 def taken(parameter: str) -> list[str]:
+    """The statements of ``Take``."""
     return [f"Compute(part, {parameter.partition('&')[2]});", "CopyOut(part);"]
 
 

@@ -60,7 +60,7 @@ def _text(found: Transposed, schedule: Schedule, task: KernelTask, name: str) ->
     if found.behind is not None:
         names = {item: camel(item) for item in names}  # the class behind takes tensors by these
         write = channels.write if found.behind.reduces_channels else epilogue.write
-        behind = write(found.behind, class_name(name, "Steps"), "tiling_.volume")
+        behind = write(found.behind, class_name(name, "Steps"), "volume")
     outputs = behind.outputs if behind is not None else ("outputAddress",)
     row_bytes, turn_bytes = memory_of(found, schedule)
     sizes = {key: getattr(found, key) for key in ("batch", "channels", "results", "inputs", "kernel")}

@@ -81,6 +81,9 @@ def _shape(kernel: Kernel, item: PlanInput | PlanOutput) -> str:
     cpp_type, packed = CPP_TYPE[item.dtype], kernel.schedule.packed
     if packed and item.domain is Domain.FULL:
         return f"RowCopy<{cpp_type}>(rows)"
+    if kernel.form is Form.CHANNELS:
+        way = "Of" if isinstance(item, PlanInput) else "To"
+        return f"Rows{way}<{cpp_type}>({_of_channels(item.domain)})"
     if kernel.form is Form.STEPS:
         if item.domain is Domain.ROW:
             return _piece("lanes", cpp_type)
@@ -91,6 +94,13 @@ def _shape(kernel: Kernel, item: PlanInput | PlanOutput) -> str:
     elif packed:
         elements = "tiling_.columns"
     return _piece(elements, cpp_type)
+
+
+def _of_channels(domain: Domain) -> str:
+    """Rows, columns and the distance of rows in memory of a tensor's part in a tile with all channels."""
+    if domain is Domain.FULL:
+        return "rows, lanes, tiling_.columns"
+    return "1, lanes, lanes" if domain is Domain.ROW else "1, rows, rows"
 
 
 def _piece(elements: str, cpp_type: str) -> str:
