@@ -10,6 +10,7 @@ from attrs import evolve
 
 from evokernel_core.ascendc.bounds import KernelBound, bound_us
 from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
+from evokernel_core.ascendc.fusion.cuts import recuts, with_moments_apart
 from evokernel_core.ascendc.fusion.later_epilogues import with_later_epilogues
 from evokernel_core.ascendc.fusion.launches import saved_us
 from evokernel_core.ascendc.fusion.micro_batch_choice import Cut
@@ -56,16 +57,35 @@ def initial(task: KernelTask, chip: Chip) -> Strategy:
     family = family_of_task(task, chip)
     if family is not None:
         return family.initial(task, chip)
-    program, facts = plan_program(task, chip), _facts(task, chip)
-    drafts = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
-    found = [joined(task, program, drafts, ""), *chunking.in_chunks(task, program, facts, chip)]
-    other = with_later_epilogues(task, program, chip)
-    others = [] if other is None else [*chunking.in_chunks(task, other, facts, chip)]
-    if len(found) + len(others) == 1:
-        return found[0]
-    costs = {item: _program_us(task, item, chip) for item in found}
-    costs |= {item: _program_us(task, item, chip) / _OTHER_CUT for item in others}
+    program = plan_program(task, chip)
+    costs = {item: _program_us(task, item, chip) for item in _drafts(task, program, chip)}
+    for other in _other_programs(task, program, chip):
+        costs |= {
+            item: _program_us(task, item, chip) / _OTHER_CUT
+            for item in _drafts(task, other, chip)
+            if item not in costs
+        }
     return min(costs, key=costs.__getitem__)
+
+
+def _drafts(task: KernelTask, program: Program, chip: Chip) -> Iterator[Strategy]:
+    """A program with all images at once, and with its images in chunks."""
+    yield _at_once(task, program, chip)
+    yield from chunking.in_chunks(task, program, _facts(task, chip), chip)
+
+
+def _at_once(task: KernelTask, program: Program, chip: Chip, move: str = "") -> Strategy:
+    """A program whose kernels, drafted one by one, take all images at once."""
+    drafts = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
+    return joined(task, program, drafts, move)
+
+
+def _other_programs(task: KernelTask, program: Program, chip: Chip) -> Iterator[Program]:
+    """Other cuts of a task that are often faster than those that fuse the most."""
+    later = with_later_epilogues(task, program, chip)
+    for found in (program, later):
+        apart = None if found is None else with_moments_apart(task, found, chip)
+        yield from (item for item in (found, apart) if item is not None and item != program)
 
 
 def moves(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[Move, ...]:
@@ -84,7 +104,7 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
     def cost(kind: int) -> float:
         return program.launches(kind) * program.kinds[kind][1].estimate_us(tasks[kind], parts[kind], chip)
 
-    yield from _other_cuts(task, program, parts, cut, chip)
+    yield from _other_chunks(task, program, parts, cut, chip)
     for kind in sorted(range(len(parts)), key=cost, reverse=True):
         family = program.kinds[kind][1]
         for move in family.moves(tasks[kind], parts[kind], chip)[:_MOVES_PER_KIND]:
@@ -95,13 +115,18 @@ def _program_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator
                 task, program, changed, move.name, one_launch=one_launch, chunks=cut.chunks, cut=cut.stages
             )
             yield Move(move.name, whole, move.family)
+    for recut in recuts(task, program, chip):
+        whole = _at_once(task, recut.program, chip)
+        drafts = (whole, *chunking.alike(task, recut.program, _facts(task, chip), chip, cut))
+        best = min(drafts, key=lambda item: _program_us(task, item, chip))
+        yield Move(recut.name, evolve(best, move=recut.name), PROGRAM)
     if cut.chunks:
         return
     name = "a launch for each kernel" if one_launch else "kernels in one launch"
     yield Move(name, joined(task, program, parts, name, one_launch=not one_launch), PROGRAM)
 
 
-def _other_cuts(
+def _other_chunks(
     task: KernelTask, program: Program, parts: Sequence[Strategy], cut: Cut, chip: Chip
 ) -> Iterator[Move]:
     """The program with its images in other chunks, or all at once."""
@@ -112,8 +137,7 @@ def _other_cuts(
                 again = joined(task, program, tuple(parts), name, chunks=other.chunks, cut=other.stages)
                 yield Move(name, again, PROGRAM)
         name = "all images at once"
-        whole = tuple(draft(ById(part), family, chip) for part, family in program.kinds)
-        yield Move(name, joined(task, program, whole, name), PROGRAM)
+        yield Move(name, _at_once(task, program, chip, name), PROGRAM)
     for found in chunking.in_chunks(task, program, _facts(task, chip), chip):
         if Cut.of(found).stages != cut.stages:
             found_cut = Cut.of(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER
 from evokernel_core.ascendc.fusion.micro_batches import (
@@ -29,8 +29,6 @@ Facts = Callable[[Program, Sequence[Strategy]], Sequence[KernelFacts]]
 """What the kernels of a program are, with a strategy for each."""
 _PART_US = 1.5
 """What a part of a launch costs beside its work: its buffers, first copies and the way to its last ones."""
-_BOUND_BY_MEMORY = 1.4
-"""Up to so many times the microseconds of its reads, they are what a kernel waits for."""
 
 
 @frozen
@@ -104,11 +102,23 @@ def in_chunks(task: KernelTask, program: Program, facts: Facts, chip: Chip) -> I
     for stages in range(2, len(program.stages) + 1):
         batch = batch_of(task, program, stages)
         for chunks in chunks_worth(task, program, batch, chip) if batch is not None else ():
-            cut = Cut(chunks, stages)
-            drafts = zip(tasks_of(task, program, cut), program.kinds, strict=True)
-            chosen = tuple(draft_apart(ById(part), family, chip) for part, (_, family) in drafts)
-            if is_legal(task, program, facts(program, chosen), cut):
-                yield joined(task, program, chosen, "", chunks=cut.chunks, cut=cut.stages)
+            yield from _in_chunks(task, program, facts, chip, Cut(chunks, stages))
+
+
+def alike(task: KernelTask, program: Program, facts: Facts, chip: Chip, cut: Cut) -> Iterator[Strategy]:
+    """The program with its images in as many chunks as ``cut`` has, in as many kernels as take them so."""
+    for stages in range(len(program.stages), 1, -1) if cut.chunks else ():
+        if batch_of(task, program, stages) is not None:
+            yield from _in_chunks(task, program, facts, chip, Cut(cut.chunks, stages))
+            return
+
+
+def _in_chunks(task: KernelTask, program: Program, facts: Facts, chip: Chip, cut: Cut) -> Iterator[Strategy]:
+    """The program with each kernel drafted for the chunks that it takes, where it may be cut so."""
+    drafts = zip(tasks_of(task, program, cut), program.kinds, strict=True)
+    chosen = tuple(draft_apart(ById(part), family, chip) for part, (_, family) in drafts)
+    if is_legal(task, program, facts(program, chosen), cut):
+        yield joined(task, program, chosen, "", chunks=cut.chunks, cut=cut.stages)
 
 
 def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float:
@@ -118,10 +128,7 @@ def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float
     barrier = 2 * chip.sync.sync_all_cycles / chip.mhz
 
     def cost(stage: Stage) -> float:
-        part, family = program.kinds[stage.kind]
-        part = of_chunk(part, batch, found.chunks) if stage.kind in batch.kinds else part
-        alone = max(0.0, family.estimate_us(part, chosen[stage.kind], chip) - launch)
-        return alone - _spared_us(found, stage, alone, chip) + _PART_US + barrier
+        return _alone_us(found, stage, chosen[stage.kind], chip) + _PART_US + barrier
 
     groups = groups_of(program, batch, [item.on_cube for item in found.facts])
     before, first, second, after = (sum(map(cost, stages)) for stages in groups)
@@ -149,16 +156,35 @@ def _pushed_us(found: Chunked, chip: Chip) -> float:
     return pushed * chip.gm.write_back_cost / chip.gm.memory_bytes_us
 
 
-def _spared_us(found: Chunked, stage: Stage, alone: float, chip: Chip) -> float:
-    """Microseconds that a kernel spares by reading a chunk from L2, where device memory would hold it up."""
-    graph, rings = found.task.graph, found.rings()
-    chunk = of_chunk(found.task, found.batch, found.chunks).sizes
-    read = zip(stage.piece.inputs, stage.inputs, strict=True)
-    held = sum(
-        graph.spec(ref).nbytes(chunk) for ref, place in read if place.in_workspace and place.index in rings
+def _alone_us(found: Chunked, stage: Stage, chosen: Strategy, chip: Chip) -> float:
+    """Microseconds of a stage beside a launch; what it reads of a chunk's earlier stages is in L2."""
+    part, family = found.planned.kinds[stage.kind]
+    if stage.kind not in found.batch.kinds:
+        return max(0.0, family.estimate_us(part, chosen, chip) - launch_us(chip))
+    part = of_chunk(part, found.batch, found.chunks)
+    chunk, cut = of_chunk(found.task, found.batch, found.chunks).sizes, found.cut_slots()
+    read = [
+        (found.task.graph.spec(ref).nbytes(chunk), place.in_workspace and place.index in cut)
+        for ref, place in zip(stage.piece.inputs, stage.inputs, strict=True)
+    ]
+    if not any(is_near for _, is_near in read):
+        return max(0.0, family.estimate_us(part, chosen, chip) - launch_us(chip))
+    near = memory_in_l2(chip)
+    far = sum(nbytes for nbytes, is_near in read if not is_near)
+    slower = far / chip.gm.memory_bytes_us - far / near.gm.memory_bytes_us
+    return max(0.0, family.estimate_us(part, chosen, near) - launch_us(chip)) + slower
+
+
+@lru_cache(maxsize=8)
+def memory_in_l2(chip: Chip) -> Chip:
+    """The chip as kernels find it that read what lies in L2: all of memory as fast as that."""
+    gm = evolve(chip.gm, hbm_achieved_gbps=chip.gm.l2_gbps, write_back_cost=1.0)
+    mte = evolve(
+        chip.mte,
+        load_bytes_per_cycle=chip.mte.load_hit_bytes_per_cycle,
+        load_latency_cycles=chip.mte.load_hit_latency_cycles,
     )
-    memory, l2 = held / chip.gm.memory_bytes_us, held / chip.gm.l2_bytes_us
-    return memory - l2 if alone < _BOUND_BY_MEMORY * memory else 0.0
+    return evolve(chip, gm=gm, mte=mte)
 
 
 def steps(cut: Cut, batch: Batch) -> Iterator[tuple[str, Cut]]:

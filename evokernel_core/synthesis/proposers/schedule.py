@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 
 from attrs import evolve, field, frozen
 from cattrs.errors import BaseValidationError
@@ -20,7 +22,7 @@ from evokernel_core.domain.errors import PlanError, ProposalsExhausted, Strategy
 from evokernel_core.domain.experience import Experience, ExperienceKind
 from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.serial import from_data
-from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.synthesis.lessons import bottleneck_pipe
 from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal
@@ -33,12 +35,18 @@ _DOUBT = 1.1
 """A schedule of another task that looks this much slower than the analytic one is tried after it."""
 
 
+_PROMISE = 0.99
+"""The share of the start's estimate below which a move is tried before those that memory values."""
+
+
 @frozen
 class _Option:
-    """A kernel that could be proposed, and the memory item that stands for the idea."""
+    """A kernel that could be proposed, and the memory item that stands for the idea. ``share``: its estimate
+    as a share of that of the kernel to start from."""
 
     item: Experience
     source: KernelSource
+    share: float = 1.0
 
 
 @frozen
@@ -60,7 +68,8 @@ class ScheduleProposer:
         raise ProposalsExhausted("Every schedule to start from was tried.")
 
     def refine(self, task: KernelTask, context: Context) -> Proposal:
-        """The first open move in the order of the context's experiences.
+        """The open move that promises most by its estimate; where none promises anything, the first in the
+        order of the context's experiences.
 
         Raises ProposalsExhausted when every legal move from this start point was tried.
         """
@@ -68,7 +77,10 @@ class ScheduleProposer:
         options = self._moves(task, context)
         if not options:
             raise ProposalsExhausted("Every legal move from this start point was tried.")
-        chosen = min(options, key=lambda option: place.get(option.item.id, len(place)))
+        chosen = min(
+            options,
+            key=lambda option: (min(option.share, _PROMISE), place.get(option.item.id, len(place))),
+        )
         return Proposal(chosen.source, (chosen.item.id,), learned=(chosen.item,))
 
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
@@ -109,26 +121,57 @@ class ScheduleProposer:
         start = context.start
         if start is None:
             return ()
-        found: dict[str, _Option] = {}
-        for move in self._steps(task, start.source.strategy):
-            source = write(task, evolve(move.strategy, move=move.name), self.chip)
-            if source.source_id not in context.tried:
-                found.setdefault(source.source_id, _Option(practice(move, start), source))
-        return tuple(found.values())
+        steps = _steps(ById(task), start.source.strategy, self.chip)
+        return tuple(
+            _Option(practice(step.move, start), step.source, step.share)
+            for step in steps
+            if step.source.source_id not in context.tried
+        )
 
-    def _steps(self, task: KernelTask, strategy: Strategy) -> Iterator[Move]:
-        """Legal next strategies; a kernel that did not begin from the analytic one may turn to it.
-        What a language model wrote, or another version of EvoKernel, has no schedule to step from, only
-        that turn."""
-        try:
-            analytic = initial(task, self.chip)
-            if strategy.family == analytic.family:
-                with suppress(StrategyError):
-                    require_legal(task, strategy, self.chip)
-                    yield from moves(task, strategy, self.chip)
-            yield Move(ANALYTIC, analytic, analytic.family)
-        except PlanError as error:
-            raise ProposalsExhausted(str(error)) from error
+
+@frozen
+class _Step:
+    """A move with the kernel that it gives, and its estimate as a share of that of the kernel before it."""
+
+    move: Move
+    source: KernelSource
+    share: float
+
+
+@lru_cache(maxsize=8)
+def _steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[_Step, ...]:
+    """The steps from a strategy, one for each kernel: asked for twice in each attempt."""
+    task, found = key.task, dict[str, _Step]()
+    now = _estimate_us(task, strategy, chip)
+    for move in _legal_moves(task, strategy, chip):
+        source = write(task, evolve(move.strategy, move=move.name), chip)
+        if source.source_id not in found:
+            found[source.source_id] = _Step(move, source, estimate_us(task, move.strategy, chip) / now)
+    return tuple(found.values())
+
+
+def _estimate_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
+    """Of a kernel that is none of this author's schedules, there is none: endless."""
+    try:
+        require_legal(task, strategy, chip)
+        return estimate_us(task, strategy, chip)
+    except (PlanError, StrategyError):
+        return math.inf
+
+
+def _legal_moves(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Move]:
+    """Legal next strategies; a kernel that did not begin from the analytic one may turn to it.
+    What a language model wrote, or another version of EvoKernel, has no schedule to step from, only
+    that turn."""
+    try:
+        analytic = initial(task, chip)
+        if strategy.family == analytic.family:
+            with suppress(StrategyError):
+                require_legal(task, strategy, chip)
+                yield from moves(task, strategy, chip)
+        yield Move(ANALYTIC, analytic, analytic.family)
+    except PlanError as error:
+        raise ProposalsExhausted(str(error)) from error
 
 
 def practice(move: Move, start: Candidate) -> Experience:
