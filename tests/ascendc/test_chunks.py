@@ -187,7 +187,7 @@ def test_other_chunks_are_moves(builder: Any, on_twin: Any, chip: Any) -> None:
     task = task_of(builder, sums=False)
     start = initial(task, chip)
     found = {move.name: move.strategy for move in moves(task, start, chip)}
-    assert {"fewer chunks", "all images at once"} <= set(found)
+    assert {"more images in a chunk", "all images at once"} <= set(found)
     whole = found["all images at once"]
     assert estimate_us(task, whole, chip) > estimate_us(task, start, chip)
     back = [move for move in moves(task, whole, chip) if "in chunks" in move.name]
@@ -199,7 +199,7 @@ def test_other_chunks_are_moves(builder: Any, on_twin: Any, chip: Any) -> None:
         "x": rng.normal(size=(7, CHANNELS, 6, 9)).astype("f4"),
         "weight": rng.normal(size=(OUTPUTS, CHANNELS, 3, 3)).astype("f4"),
     }
-    for strategy in (found["fewer chunks"], back[0].strategy):
+    for strategy in (found["more images in a chunk"], back[0].strategy):
         (result,) = on_twin(task, inputs, strategy, {"n": 7, "h": 6, "w": 9})
         np.testing.assert_allclose(result, expected(inputs), rtol=1e-4, atol=1e-4)
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from attrs import evolve
 
 from evokernel_core.ascendc.author import write
 from evokernel_core.ascendc.kernels.fused.estimate import estimate_us
@@ -19,7 +20,8 @@ from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.serial import to_data
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.synthesis.proposers.base import Context
+from evokernel_core.domain.verdict import Verdict
+from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
 from evokernel_core.twin.chip import load_chip
 
@@ -44,6 +46,11 @@ def remembered(strategy: Strategy) -> Experience:
     return Experience("1", ExperienceKind.SUCCESS, "a kernel", "It worked.", payload=payload)
 
 
+def candidate(task: KernelTask, strategy: Strategy) -> Candidate:
+    source = write(task, strategy, CHIP)
+    return Candidate(source, Verdict(task.task_id, source.source_id, "twin", ()))
+
+
 @pytest.mark.parametrize("choose", [min, max], ids=["promising", "doubtful"])
 def test_a_remembered_schedule_comes_first_only_if_it_promises_as_much(
     task: KernelTask, choose: Callable[..., Strategy]
@@ -60,3 +67,26 @@ def test_a_remembered_schedule_comes_first_only_if_it_promises_as_much(
     tried = Context(experiences=context.experiences, tried=frozenset({drafted.source_id}))
     again = ScheduleProposer(CHIP).draft(task, tried).source
     assert again.source_id == write(task, second, CHIP).source_id
+
+
+def test_a_step_that_promises_to_be_faster_comes_first(task: KernelTask) -> None:
+    """From the slowest neighbour of the analytic schedule, refinement takes the step of the least estimate,
+    whatever the memory says of the others; where no step promises anything, what the memory says decides."""
+    analytic = initial(task, CHIP)
+    start = max(
+        (move.strategy for move in moves(task, analytic, CHIP)), key=lambda item: estimate(task, item)
+    )
+    assert estimate(task, start) > 1.05 * estimate(task, analytic)
+    proposer = ScheduleProposer(CHIP)
+    bare = Context(start=candidate(task, start))
+    known = proposer.practices(task, bare)
+    least = min(estimate(task, move.strategy) for move in moves(task, start, CHIP))
+    for experiences in (known, known[::-1]):
+        found = proposer.refine(task, evolve(bare, experiences=experiences)).source.strategy
+        assert estimate(task, found) == pytest.approx(min(least, estimate(task, analytic)))
+    settled = Context(start=candidate(task, analytic))
+    known = proposer.practices(task, settled)
+    for first in (known[0], known[-1]):
+        others = tuple(item for item in known if item != first)
+        found = proposer.refine(task, evolve(settled, experiences=(first, *others)))
+        assert found.used == (first.id,)

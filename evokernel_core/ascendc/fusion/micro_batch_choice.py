@@ -188,6 +188,12 @@ def memory_in_l2(chip: Chip) -> Chip:
 
 
 def steps(cut: Cut, batch: Batch) -> Iterator[tuple[str, Cut]]:
-    """Other cuts, by name."""
-    yield "more chunks", Cut(min(batch.images, cut.chunks * 2), cut.stages)
-    yield "fewer chunks", Cut(cut.chunks // 2, cut.stages)
+    """Other cuts, by name: chunks of about half and double as many images, and of a few more or fewer, among
+    which the rows of a kernel may divide evenly among cores."""
+    now = -(-batch.images // cut.chunks)
+    for name, others in (
+        ("fewer images in a chunk", (now // 2, now * 3 // 4, now - 1)),
+        ("more images in a chunk", (now + 1, now * 5 // 4, now * 3 // 2, now * 2)),
+    ):
+        counts = {-(-batch.images // each) for each in others if each != now and 0 < each < batch.images}
+        yield from ((name, Cut(count, cut.stages)) for count in sorted(counts) if count != cut.chunks)
