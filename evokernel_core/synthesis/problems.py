@@ -16,15 +16,17 @@ from evokernel_core.domain.region import Region
 from evokernel_core.synthesis.coverage import uncovered
 from evokernel_core.synthesis.engine import SynthesisResult
 from evokernel_core.synthesis.session import Session
+from evokernel_core.twin.roofline import roofline_us
 from evokernel_core.verifier.base import never
 
 
 @frozen
 class ProblemResult:
     """One problem; latencies in microseconds, ``latency_source`` says whether they are modelled or measured,
-    None where there is none. ``failed_gate`` is ``capture`` where no region covers
-    the forward, else the verifier's gate of the last failure. ``level`` is the problem's folder in its suite,
-    ``category`` that of the task, both empty where there is none. A file may have several input
+    None where there is none. ``failed_gate`` is ``capture`` where no region covers the forward, else the
+    verifier's gate of the last failure. ``roofline_us`` is the bound of the algorithm that takes least,
+    ``written_bound_us`` that of the operations as they were written. ``level`` is the problem's folder in
+    its suite, ``category`` that of the task, both empty where there is none. A file may have several input
     ``groups``, of which the verified kernels serve ``served``; latencies are then sums over the kernels."""
 
     name: str
@@ -43,6 +45,7 @@ class ProblemResult:
     groups: int = 1
     served: int = 0
     latency_source: str | None = None
+    written_bound_us: float | None = None
 
     @property
     def key(self) -> str:
@@ -116,6 +119,7 @@ def _joined(solved: list[ProblemResult]) -> ProblemResult:
         best_latency_us=_sum(item.best_latency_us for item in solved),
         baseline_us=_sum(item.baseline_us for item in solved),
         roofline_us=_sum(item.roofline_us for item in solved),
+        written_bound_us=_sum(item.written_bound_us for item in solved),
     )
 
 
@@ -134,7 +138,8 @@ def _solve_region(
         raise
     except VerifierError as error:
         found = ProblemResult(name, False, failed_gate="verifier", reason=str(error))
-    return evolve(found, category=region.op_category)
+    bound = roofline_us(region.task, session.chip) if found.feasible and region.task is not None else None
+    return evolve(found, category=region.op_category, written_bound_us=bound)
 
 
 def _whole_forward(session: Session, file: Path, symbol: str, group: int) -> tuple[Region | None, str]:
