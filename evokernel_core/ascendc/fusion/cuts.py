@@ -134,14 +134,15 @@ def _suffixes(graph: _Graph, group: Group, large: frozenset[str]) -> Iterator[tu
     to part those nodes that read or make large values."""
     heavy = [name for name in graph.nodes if name in group and name in large]
     seen: set[Group] = {frozenset(), frozenset(heavy)}
-    for name in heavy:
-        op = graph.nodes[name].op.split(".")[1].strip("_")
-        for suffix in (graph.behind([name]) & group, group - graph.below([name])):
-            share = suffix & frozenset(heavy)
-            if share not in seen:
-                seen.add(share)
-                first = next(item for item in heavy if item in share)
-                yield op if first == name else graph.nodes[first].op.split(".")[1].strip("_"), suffix
+    # What is small goes with what it is made of, where there is a choice.
+    found = [graph.behind([name]) & group for name in heavy]
+    found += [group - graph.below([name]) for name in heavy]
+    for suffix in found:
+        share = suffix & frozenset(heavy)
+        if share not in seen:
+            seen.add(share)
+            first = next(name for name in heavy if name in share)
+            yield graph.nodes[first].op.split(".")[1].strip("_"), suffix
 
 
 def _large(task: KernelTask) -> frozenset[str]:

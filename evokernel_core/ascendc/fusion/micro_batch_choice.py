@@ -106,10 +106,13 @@ def in_chunks(task: KernelTask, program: Program, facts: Facts, chip: Chip) -> I
 
 
 def alike(task: KernelTask, program: Program, facts: Facts, chip: Chip, cut: Cut) -> Iterator[Strategy]:
-    """The program with its images in as many chunks as ``cut`` has, in as many kernels as take them so."""
-    for stages in range(len(program.stages), 1, -1) if cut.chunks else ():
-        if batch_of(task, program, stages) is not None:
-            yield from _in_chunks(task, program, facts, chip, Cut(cut.chunks, stages))
+    """The program with its images in as many chunks as ``cut`` has, else as many as L2 asks for, in as many
+    kernels as take them so."""
+    for stages in range(len(program.stages), 1, -1):
+        batch = batch_of(task, program, stages)
+        if batch is not None:
+            for chunks in (cut.chunks,) if cut.chunks else chunks_worth(task, program, batch, chip):
+                yield from _in_chunks(task, program, facts, chip, Cut(chunks, stages))
             return
 
 

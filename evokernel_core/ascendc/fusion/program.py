@@ -27,6 +27,8 @@ PROGRAM = "program"
 """The family of a strategy with several kernels."""
 ONE_LAUNCH = "one_launch"
 """The setting of a program whose kernels are parts of one launch."""
+GROUPS = "groups"
+"""The setting of a program that says which nodes each of its kernels computes."""
 CHUNKS, CUT = "chunks", "cut"
 """Settings of a program: about how many chunks images come in, and how many of the stages that depend on
 their number take chunks; without them all come at once."""
@@ -252,7 +254,7 @@ def joined(
     order = {node.name: index for index, node in enumerate(task.graph.nodes)}
     groups = "|".join(",".join(str(order[name]) for name in sorted(group, key=order.__getitem__))
                       for group in program.groups)  # fmt: skip
-    settings: dict[str, Setting] = {"groups": groups, ONE_LAUNCH: one_launch}
+    settings: dict[str, Setting] = {GROUPS: groups, ONE_LAUNCH: one_launch}
     if chunks:
         settings |= {CHUNKS: chunks, CUT: cut}
     for kind, strategy in enumerate(strategies):
@@ -291,11 +293,16 @@ def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:
     return program
 
 
+def is_cut_alike(one: Strategy, other: Strategy) -> bool:
+    """Whether two strategies have the same kernels, with their images in the same chunks."""
+    return all(one.setting(name, 0) == other.setting(name, 0) for name in (GROUPS, CHUNKS, CUT))
+
+
 def _groups(task: KernelTask, strategy: Strategy) -> tuple[Group, ...]:
     """The nodes of each kernel. Raises StrategyError where the task lacks one, or one comes twice."""
     names = [node.name for node in task.graph.nodes]
     try:
-        text = str(strategy.setting("groups"))
+        text = str(strategy.setting(GROUPS))
         groups = [[int(index) for index in part.split(",")] for part in text.split("|")]
     except (KeyError, ValueError) as error:
         raise StrategyError(_FOREIGN) from error

@@ -17,6 +17,7 @@ from attrs import evolve, field, frozen
 from cattrs.errors import BaseValidationError
 
 from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, require_legal, write
+from evokernel_core.ascendc.fusion.program import is_cut_alike
 from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.domain.errors import PlanError, ProposalsExhausted, StrategyError
 from evokernel_core.domain.experience import Experience, ExperienceKind
@@ -37,12 +38,15 @@ _DOUBT = 1.1
 
 _PROMISE = 0.99
 """The share of the start's estimate below which a move is tried before those that memory values."""
+_DOUBT_OF_CUTS = 0.85
+"""Programs cut otherwise may take this part of what their estimates say: estimates of kernels that share a
+launch are that far from verdicts, those of one kernel's schedules hardly are."""
 
 
 @frozen
 class _Option:
-    """A kernel that could be proposed, and the memory item that stands for the idea. ``share``: its estimate
-    as a share of that of the kernel to start from."""
+    """A kernel that could be proposed, and the memory item that stands for the idea. ``share``: what it may
+    take by its estimate, as a share of the kernel to start from."""
 
     item: Experience
     source: KernelSource
@@ -131,7 +135,7 @@ class ScheduleProposer:
 
 @frozen
 class _Step:
-    """A move with the kernel that it gives, and its estimate as a share of that of the kernel before it."""
+    """A move with the kernel that it gives, and what that may take as a share of the kernel before it."""
 
     move: Move
     source: KernelSource
@@ -146,7 +150,9 @@ def _steps(key: ById, strategy: Strategy, chip: Chip) -> tuple[_Step, ...]:
     for move in _legal_moves(task, strategy, chip):
         source = write(task, evolve(move.strategy, move=move.name), chip)
         if source.source_id not in found:
-            found[source.source_id] = _Step(move, source, estimate_us(task, move.strategy, chip) / now)
+            share = estimate_us(task, move.strategy, chip) / now
+            doubt = 1.0 if is_cut_alike(strategy, move.strategy) else _DOUBT_OF_CUTS
+            found[source.source_id] = _Step(move, source, doubt * share)
     return tuple(found.values())
 
 
