@@ -49,6 +49,12 @@ UNAVOIDABLE = frozenset(
 
 ATTENTION = "scaled_dot_product_attention"
 
+LINEAR = frozenset(
+    """upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa
+    _upsample_bicubic2d_aa cumsum""".split()  # noqa: SIM905
+)
+"""Ops of no products that products with a constant matrix compute, whose results are as large as operands."""
+
 FREE_OPS = frozenset(
     """view _unsafe_view reshape expand permute transpose unsqueeze squeeze t alias detach slice select
     as_strided sym_size split split_with_sizes getitem unbind diagonal view_as_complex view_as_real _conj
@@ -146,6 +152,8 @@ def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int
     from_memory = sum(size for ref, size in read.items() if not _left_in_l2(ref, size, graph, chip))
     moved = _copied_us(from_memory, sum(read.values()), written, chip)
     products = _product_us(node, graph, chip, sizes)
+    if not products or op_name(node.op) == ATTENTION:
+        moved = max(moved, _stored_us(node, written, chip))
     vector = 0.0 if products and op_name(node.op) != ATTENTION else _usual_cycles(node, graph, chip, sizes)
     return launch_us(chip) + max(
         moved, products, _cycles_us(vector, chip), _steps_us(node, graph, chip, sizes)
@@ -166,6 +174,9 @@ def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
         if not products[node.name] or op_name(node.op) == ATTENTION
     )
     moved = _copied_us(read, read, written, chip)
+    if not any(products.values()):
+        # The fastest way that one of the nodes has.
+        moved = max(moved, min((_stored_us(node, written, chip) for node in computing), default=0.0))
     return launch_us(chip) + max(moved, math.fsum(products.values()), _cycles_us(cycles, chip))
 
 
@@ -188,6 +199,23 @@ def _copied_us(from_memory: int, read: int, written: int, chip: Chip) -> float:
         (from_memory + back * chip.gm.write_back_cost) / chip.gm.memory_bytes_us,
         touched / chip.gm.l2_bytes_us,
     )
+
+
+def _on_cubes(node: Node, graph: Graph, sizes: Mapping[str, int]) -> bool:
+    """Whether cube cores may compute a node, and store its results."""
+    return op_name(node.op) in LINEAR or multiply_adds(node, graph, sizes) > 0
+
+
+def _stored_us(node: Node, written: int, chip: Chip) -> float:
+    """Microseconds that results take through the ports of the cores that compute them.
+
+    Each vector core stores ``mte.store_bytes_per_cycle``, which for all of them is less than L2 takes. What
+    is linear may be products on cube cores, which store through Fixpipe.
+    """
+    ports = chip.aiv * chip.mte.store_bytes_per_cycle
+    if op_name(node.op) in LINEAR:
+        ports = max(ports, chip.aic * chip.cube.fixpipe_gm_bytes_per_cycle)
+    return written / ports / chip.mhz
 
 
 def _left_in_l2(ref: ValueRef, size: int, graph: Graph, chip: Chip) -> bool:
@@ -216,6 +244,8 @@ def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None =
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
     moved = _copied_us(read, read, written, chip)
     one_core = read / (chip.mte.load_bytes_per_cycle * chip.mhz)
+    if not any(_on_cubes(node, task.graph, bound) for node in task.graph.nodes):
+        one_core = max(one_core, written / (chip.mte.store_bytes_per_cycle * chip.mhz))
     return min(
         launch_us(chip, cores) + max(moved, one_core / cores, _cycles_us(work, chip) * chip.aiv / cores)
         for cores in range(1, chip.aiv + 1)

@@ -205,6 +205,43 @@ def test_one_op_alone_takes_what_the_time_model_can_reach(rows: int, chip: Chip)
     assert eager_us(task, chip, sizes) == pytest.approx(reachable_us(task, chip, sizes), rel=0.1)
 
 
+def grown(op: str, chip: Chip, by: int = 4) -> tuple[KernelTask, float]:
+    """Planes that get ``by`` times as many rows and columns, and the bytes of the results."""
+    planes, made = (TensorSpec((1024, 64 * n, 64 * n), "float32") for n in (1, by))
+    node = Node("y", f"aten.{op}.default", (ValueRef("x"), made.shape[1:]), (), (made,))
+    graph = Graph((GraphInput("x", planes),), (node,), (ValueRef("y"),))
+    return KernelTask("grown", graph, (), TOLERANCES["float32"], "layout"), float(made.nbytes({}))
+
+
+@pytest.mark.parametrize(("op", "cubes"), [("upsample_nearest2d", False), ("upsample_bilinear2d", True)])
+def test_results_leave_through_the_ports_of_the_cores_that_compute_them(
+    op: str, cubes: bool, chip: Chip
+) -> None:
+    """L2 takes more than all vector cores store; weighted sums may leave through the cube cores' ports."""
+    task, written = grown(op, chip, by=3)
+    ports = chip.aic * chip.cube.fixpipe_gm_bytes_per_cycle if cubes else chip.aiv * 32
+    assert ports * chip.mhz < chip.gm.l2_bytes_us
+    assert eager_us(task, chip) == pytest.approx(launch_us(chip) + written / ports / chip.mhz)
+    # What no kernel can be faster than is as before: both kinds of cores may store at the same time.
+    assert roofline_us(task, chip) < written / ports / chip.mhz
+
+
+def test_what_refining_can_reach_is_stored_by_vector_cores(chip: Chip) -> None:
+    task, _ = grown("upsample_nearest2d", chip, by=3)
+    assert reachable_us(task, chip) == pytest.approx(eager_us(task, chip))
+
+
+def test_products_leave_through_fixpipe(chip: Chip) -> None:
+    """A product of short rows is bound by L2, which takes what Fixpipe and vector cores store."""
+    left, right = TensorSpec((8192, 16), "float16"), TensorSpec((16, 8192), "float16")
+    made = TensorSpec((8192, 8192), "float16")
+    node = Node("y", "aten.mm.default", (ValueRef("a"), ValueRef("b")), (), (made,))
+    graph = Graph((GraphInput("a", left), GraphInput("b", right)), (node,), (ValueRef("y"),))
+    task = KernelTask("product", graph, (), TOLERANCES["float16"], "matmul")
+    moved = sum(spec.nbytes({}) for spec in (left, right, made))
+    assert eager_us(task, chip) == pytest.approx(launch_us(chip) + moved / chip.gm.l2_bytes_us)
+
+
 def test_an_intermediate_may_come_from_l2(chip: Chip) -> None:
     small = task_of("relu", "relu", dtype="float16")
     assert eager_us(small, chip) < 2 * eager_us(task_of("relu", dtype="float16"), chip)
