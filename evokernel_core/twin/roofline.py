@@ -16,7 +16,7 @@ from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.indexed import chosen_bytes
-from evokernel_core.twin.isa import FRACTAL
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.twin.products import (
     RECURRENT,
     multiply_adds,
@@ -146,7 +146,7 @@ def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int
         return 0.0
     read = {}
     for ref in node.operands():
-        chosen = chosen_bytes(node, ref, graph, sizes)
+        chosen = chosen_bytes(node, ref, graph, sizes, BLOCK_BYTES)  # no copy moves less
         read[ref] = _read_bytes(ref, graph, sizes) if chosen is None else chosen
     written = sum(spec.nbytes(sizes) for spec in node.outputs)
     from_memory = sum(size for ref, size in read.items() if not _left_in_l2(ref, size, graph, chip))
@@ -314,7 +314,9 @@ def _cycles_of(name: str, widest: TensorSpec, chip: Chip, sizes: Mapping[str, in
 
 
 def _widest(node: Node, graph: Graph, sizes: Mapping[str, int]) -> TensorSpec:
-    specs = [*node.outputs, *(graph.spec(ref) for ref in node.operands())]
+    """The largest tensor of a node, without those of which it reads only what is chosen."""
+    operands = (ref for ref in node.operands() if chosen_bytes(node, ref, graph, sizes) is None)
+    specs = [*node.outputs, *map(graph.spec, operands)]
     return max(specs, key=lambda spec: _elements(spec, sizes))
 
 

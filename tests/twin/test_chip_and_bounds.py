@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,31 @@ def test_products_leave_through_fixpipe(chip: Chip) -> None:
     task = KernelTask("product", graph, (), TOLERANCES["float16"], "matmul")
     moved = sum(spec.nbytes({}) for spec in (left, right, made))
     assert eager_us(task, chip) == pytest.approx(launch_us(chip) + moved / chip.gm.l2_bytes_us)
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "made", "share"),
+    [
+        # 8 elements of a block, each chosen once in 16 times
+        ("gather", (1, ValueRef("i")), (512, 1024), 1 - math.exp(-8 / 16)),
+        ("index_select", (1, ValueRef("i")), (512, 1024), 1 - math.exp(-8 / 16)),
+        ("index_select", (0, ValueRef("i")), (32, 16384), 1 - math.exp(-1 / 16)),  # whole rows
+        ("embedding", (ValueRef("i"),), (32, 16384), 1 - math.exp(-1 / 16)),
+    ],
+)
+def test_what_indices_choose_is_read_in_blocks(
+    op: str, args: tuple[int | ValueRef, ...], made: tuple[int, int], share: float, chip: Chip
+) -> None:
+    x, index, result = (
+        TensorSpec((512, 16384), "float32"),
+        TensorSpec((1,), "int64"),
+        TensorSpec(made, "float32"),
+    )
+    node = Node("y", f"aten.{op}.default", (ValueRef("x"), *args), (), (result,))
+    graph = Graph((GraphInput("x", x), GraphInput("i", index)), (node,), (ValueRef("y"),))
+    task = KernelTask("chosen", graph, (), TOLERANCES["float32"], "index")
+    read = (eager_us(task, chip) - launch_us(chip)) * chip.gm.memory_bytes_us - index.nbytes({})
+    assert read == pytest.approx(share * x.nbytes({}), rel=1e-3)
 
 
 def test_an_intermediate_may_come_from_l2(chip: Chip) -> None:
