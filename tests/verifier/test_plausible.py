@@ -95,6 +95,35 @@ def test_work_that_is_skipped_beyond_what_was_compared(pipe: str, share: float, 
     assert bool(unsteady(task, evolve(full, work=cut), seen, sizes)) is is_seen
 
 
+def put() -> KernelTask:
+    """2,048 rows that are put into a copy of many."""
+    spec, rows, index = (
+        TensorSpec(("s0", 1024), "float32"), TensorSpec(("s1", 1024), "float32"), TensorSpec(("s1",), "int64")
+    )  # fmt: skip
+    args = (ValueRef("x"), (ValueRef("i"),), ValueRef("v"), False)
+    node = Node("z", "aten.index_put.default", args, (), (spec,))
+    graph = Graph(
+        (GraphInput("x", spec), GraphInput("i", index), GraphInput("v", rows)), (node,), (ValueRef("z"),)
+    )
+    symbols = (Symbol("s0", 8192), Symbol("s1", 2048))
+    return KernelTask("put", graph, symbols, TOLERANCES["float32"], "index")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "share", "is_seen"),
+    [
+        ({"s0": 505, "s1": 2048}, 1.0, False),  # every core looks at all indices, however many rows there are
+        ({"s0": 505, "s1": 2048}, 0.8, True),
+        ({"s0": 505, "s1": 2048}, 16.0, False),  # it does as much for each row
+    ],
+)
+def test_vector_work_may_grow_with_what_is_put(sizes: dict[str, int], share: float, is_seen: bool) -> None:
+    task = put()
+    small = evolve(task, symbols=tuple(Symbol(name, size) for name, size in sizes.items()))
+    seen, full = timing(small, 10.0, vector_us=5.0), timing(task, 100.0, vector_us=5.0 * share)
+    assert bool(unsteady(task, full, seen, sizes)) is is_seen
+
+
 def test_a_backend_that_counts_nothing_is_held_to_the_bytes() -> None:
     task = pointwise()
     us = 2 * moved_us(task, CHIP)

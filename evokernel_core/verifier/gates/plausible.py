@@ -15,7 +15,7 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import moved_us, traffic
 from evokernel_core.twin.run import Work
 from evokernel_core.verifier.base import Timing
-from evokernel_core.verifier.gates.cases import bytes_between, total_products
+from evokernel_core.verifier.gates.cases import bytes_between, bytes_put, total_products
 
 SLACK = 0.98
 """A time below this share of a bound is no speed but work that was left out."""
@@ -65,10 +65,13 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
     ``sizes``; empty where it does not."""
     before = dict(shares(task, seen, sizes))
     least = _least_share(task, sizes)
-    for what, share in shares(task, full, task.sizes):
-        if share < least * before.get(what, 0.0):
+    for what, found in shares(task, full, task.sizes):
+        if what not in before:
+            continue
+        left = max(now / then if then else 1.0 for now, then in zip(found, before[what], strict=True))
+        if left < least:
             return (
-                f"For each element of the task the kernel has {100 * share / before[what]:.0f} % of the "
+                f"For each element of the task the kernel has {100 * left:.0f} % of the "
                 f"{what} at full size that it has with {dict(sizes)}: work is skipped beyond the size that "
                 "is compared."
             )
@@ -97,21 +100,25 @@ def _is_alike(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     return all(sizes.get(symbol.name, 0) >= (LONG_SIDE if products else LONG_ROW) for symbol in others)
 
 
-def shares(task: KernelTask, timing: Timing, sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
-    """Counted work by what of the task it grows with."""
+def shares(
+    task: KernelTask, timing: Timing, sizes: Mapping[str, int]
+) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Counted work by what of the task it grows with, by each of several where it may be any of them."""
     if not timing.work:
         return
     work = dict(timing.work)
     read, written = traffic(task, sizes)
     products = total_products(task, sizes)
     if products:
-        yield "products", work.get("M", Work()).us / products
+        yield "products", (work.get("M", Work()).us / products,)
     elif between := bytes_between(task, sizes):
-        yield "vector work", work.get("V", Work()).us / between
+        us = work.get("V", Work()).us
+        put = bytes_put(task, sizes)
+        yield "vector work", (us / between, us / put) if put else (us / between,)
     if read:
-        yield "loads", min(_bytes(timing, _LOADS) / read, 1.0)
+        yield "loads", (min(_bytes(timing, _LOADS) / read, 1.0),)
     if written:
-        yield "stores", min(_bytes(timing, _STORES) / written, 1.0)
+        yield "stores", (min(_bytes(timing, _STORES) / written, 1.0),)
 
 
 def _least_us(pipe: str, work: Work, chip: Chip) -> float:
