@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 from evokernel_core.twin.chip import Chip
@@ -54,6 +54,9 @@ LINEAR = frozenset(
     _upsample_bicubic2d_aa cumsum""".split()  # noqa: SIM905
 )
 """Ops of no products that products with a constant matrix compute, whose results are as large as operands."""
+
+_SAMPLED_TAPS = (2, 1, 4)
+"""Elements along each dimension around a place, by PyTorch's number of the mode."""
 
 FREE_OPS = frozenset(
     """view _unsafe_view reshape expand permute transpose unsqueeze squeeze t alias detach slice select
@@ -304,7 +307,24 @@ def _usual_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]
     if op_name(node.op) == ATTENTION:
         scores = TensorSpec((scores_of_attention(node, graph, sizes),), "float32")
         return _cycles_of("_softmax", scores, chip, sizes)
+    if op_name(node.op).startswith("scatter"):
+        # No instruction writes elements to places of their own: what is put is sorted by its places.
+        places = node.args[2]
+        assert isinstance(places, ValueRef)
+        return _cycles_of("sort", evolve(graph.spec(places), dtype="float32"), chip, sizes)
+    if op_name(node.op).startswith("grid_sampler"):
+        return _sampled_cycles(node, graph, chip, sizes)
     return _cycles_of(op_name(node.op), _widest(node, graph, sizes), chip, sizes)
+
+
+def _sampled_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
+    """Cycles in which the elements around places are gathered: one by one, or blocks of several channels."""
+    image, made, rates = graph.spec(next(node.operands())), node.outputs[0], chip.vector.elements_per_cycle
+    width = ITEM_SIZE[image.dtype]
+    is_block = image.sizes(sizes)[1] * width >= BLOCK_BYTES
+    rate = rates.of("gather_block", 8 * width) if is_block else rates.gather
+    taps: int = _SAMPLED_TAPS[literal(node.args[2])] ** (len(image.shape) - 2)
+    return taps * _elements(made, sizes) / rate
 
 
 def _cycles_of(name: str, widest: TensorSpec, chip: Chip, sizes: Mapping[str, int]) -> float:

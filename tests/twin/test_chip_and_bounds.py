@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
-from attrs import asdict, fields
+from attrs import asdict, evolve, fields
 
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.graph import Graph, GraphInput, Node, ValueRef
@@ -266,6 +266,36 @@ def test_what_indices_choose_is_read_in_blocks(
     task = KernelTask("chosen", graph, (), TOLERANCES["float32"], "index")
     read = (eager_us(task, chip) - launch_us(chip)) * chip.gm.memory_bytes_us - index.nbytes({})
     assert read == pytest.approx(share * x.nbytes({}), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("channels", "mode", "cycles"),
+    [(3, 0, 4 / 5), (3, 1, 1 / 5), (2, 2, 16 / 5), (64, 2, 16 / 21)],  # of a result: elements, then blocks
+)
+def test_sampled_elements_are_gathered(channels: int, mode: int, cycles: float, chip: Chip) -> None:
+    planes, grid = TensorSpec((16, channels, 64, 64), "float32"), TensorSpec((16, 640, 640, 2), "float32")
+    made = TensorSpec((16, channels, 640, 640), "float32")
+    args = (ValueRef("x"), ValueRef("g"), mode, 0, False)
+    node = Node("y", "aten.grid_sampler_2d.default", args, (), (made,))
+    graph = Graph((GraphInput("x", planes), GraphInput("g", grid)), (node,), (ValueRef("y"),))
+    task = KernelTask("sampled", graph, (), TOLERANCES["float32"], "elementwise")
+    gathered = math.prod(made.shape) * cycles / chip.aiv / chip.mhz
+    assert eager_us(task, chip) == pytest.approx(launch_us(chip) + gathered)
+
+
+def test_what_is_scattered_is_sorted(chip: Chip) -> None:
+    """As many elements as are put, however large the tensor is."""
+
+    def scattered(rows: int) -> float:
+        x, index = TensorSpec((48, rows), "float32"), TensorSpec((48, 16384), "int64")
+        args = (ValueRef("x"), 1, ValueRef("i"), ValueRef("v"))
+        node = Node("y", "aten.scatter.src", args, (), (x,))
+        inputs = (GraphInput("x", x), GraphInput("i", index), GraphInput("v", evolve(index, dtype="float32")))
+        task = KernelTask("put", Graph(inputs, (node,), (ValueRef("y"),)), (), TOLERANCES["float32"], "index")
+        return eager_us(task, chip) - launch_us(chip)
+
+    sorted_us = 16384 * (64 / 32 + 4 / 64) / chip.mhz
+    assert scattered(64) == scattered(1024) == pytest.approx(sorted_us)
 
 
 def test_an_intermediate_may_come_from_l2(chip: Chip) -> None:
