@@ -56,6 +56,10 @@ CASES = [
     ("trilinear", (1, 2, 9, 6, 8), (3, 12, 16), True, (None, None, None), "float32"),
     ("bilinear-smooth", (1, 9, 40, 50), (13, 60), False, (None, None), "float32"),
     ("bilinear-smooth", (1, 3, 64, 64), (32, 32), False, (None, None), "float16"),
+    ("bilinear-smooth", (1, 9, 20, 60), (15, 20), False, (None, None), "float32"),  # by phases, ends anew
+    ("bicubic-smooth", (1, 9, 14, 36), (7, 18), False, (None, None), "float32"),
+    ("bicubic-smooth", (1, 3, 6, 40), (12, 100), False, (None, None), "float16"),
+    ("bilinear-smooth", (1, 3, 9, 8), (3, 2), False, (None, None), "float32"),  # each result an end
     ("bicubic-smooth", (2, 1, 40, 23), (17, 23), False, (None, None), "float32"),
     ("bicubic-smooth", (2, 8, 9, 23), (19, 11), True, (None, None), "float32"),
 ]
@@ -73,7 +77,11 @@ def expected(mode: str, x: Any, size: Any, aligned: bool | None, scales: Any) ->
     return torch.nn.functional.interpolate(x.float(), mode=kind, **sizes, **given, **corners, **more)
 
 
-@few(("mode", "shape", "size", "aligned", "scales", "dtype"), CASES, keep=(0, 1, 2, 3, 4, 14, 16, 18, 31))
+@few(
+    ("mode", "shape", "size", "aligned", "scales", "dtype"),
+    CASES,
+    keep=(0, 1, 2, 3, 4, 14, 16, 18, 31, 33, 36),
+)
 def test_modes_against_torch(  # noqa: PLR0917 - a table of cases
     builder: Any,
     on_twin: Any,

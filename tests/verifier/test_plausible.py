@@ -124,6 +124,29 @@ def test_vector_work_may_grow_with_what_is_put(sizes: dict[str, int], share: flo
     assert bool(unsteady(task, full, seen, sizes)) is is_seen
 
 
+def shared() -> KernelTask:
+    """Sines of a row that are added to many rows."""
+    row, rows = TensorSpec((65_536,), "float32"), TensorSpec(("s0", 65_536), "float32")
+    nodes = (
+        Node("sine", "aten.sin.default", (ValueRef("r"),), (), (row,)),
+        Node("z", "aten.add.Tensor", (ValueRef("x"), ValueRef("sine")), (), (rows,)),
+    )
+    graph = Graph((GraphInput("x", rows), GraphInput("r", row)), nodes, (ValueRef("z"),))
+    return KernelTask("shared", graph, (Symbol("s0", 64),), TOLERANCES["float32"], "elementwise")
+
+
+@pytest.mark.parametrize(
+    ("cost", "rows", "is_seen"),
+    [(1, 64, False), (8, 64, False), (0, 64, False), (8, 40, True), (0, 32, True), (100, 13, True)],
+)
+def test_what_more_rows_share_is_no_skipped_work(cost: int, rows: int, is_seen: bool) -> None:
+    """A kernel that computes ``rows`` of 64, and ``cost`` times as much as for a row for what all share."""
+    task, sizes = shared(), {"s0": 13}
+    small = evolve(task, symbols=(Symbol("s0", 13),))
+    seen, full = timing(small, 10.0, vector_us=13.0 + cost), timing(task, 50.0, vector_us=rows + float(cost))
+    assert bool(unsteady(task, full, seen, sizes)) is is_seen
+
+
 def test_a_backend_that_counts_nothing_is_held_to_the_bytes() -> None:
     task = pointwise()
     us = 2 * moved_us(task, CHIP)

@@ -174,11 +174,11 @@ def _resized(kind: str, dims: int) -> Rewrite:
         aligned = bool(argument(node, 2, "align_corners", False))
         first = len(spec.shape) - dims
         steps = _known_steps(node, writer, dims, aligned, argument_of_first_scale=3)
-        sources = writer.shape(x)[first:]
+        sides = tuple(zip(writer.shape(x)[first:], spec.shape[first:], strict=True))
         if (
             steps is not None
             and _fits(kind, steps, spec, writer)
-            and not _multiplied(kind, aligned, steps, sources)
+            and not _multiplied(kind, aligned, steps, sides)
         ):
             return (_in_planes(writer, x, spec, kind, aligned, steps),)
         x = cast(writer, x, "float32")
@@ -219,11 +219,18 @@ def _fits(kind: str, steps: Sequence[float], spec: TensorSpec, writer: GraphWrit
     return is_small and max(steps) <= limits.MOST_RESIZED_STEP[kind] and spec.dtype in FLOATS
 
 
-def _multiplied(kind: str, aligned: bool, steps: Sequence[float], sources: Sequence[Dim]) -> bool:
-    """Whether products are faster: of many taps, where no results of one period are weighted alike."""
-    regular = kind == "cubic" and not aligned and all(_is_regular(step) for step in steps)
-    known = [size for size in sources if isinstance(size, int)]
-    return kind not in (*NEAREST, "linear") and not regular and max(known) <= limits.MOST_MULTIPLIED
+def _multiplied(kind: str, aligned: bool, steps: Sequence[float], sides: Sequence[tuple[Dim, Dim]]) -> bool:
+    """Whether products are faster: of many taps, where no results of one period are weighted alike.
+    ``sides``: sources and results of each dimension."""
+    if kind in (*NEAREST, "linear"):
+        return False
+    regular = not aligned and all(_is_regular(step) for step in steps)
+    if kind != "cubic":
+        known = zip(sides, steps, strict=True)
+        regular = regular and all(
+            made * step == have for (have, made), step in known if isinstance(made, int)
+        )
+    return not regular and max(have for have, _ in sides if isinstance(have, int)) <= limits.MOST_MULTIPLIED
 
 
 def _is_regular(step: float) -> bool:

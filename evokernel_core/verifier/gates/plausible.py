@@ -33,6 +33,10 @@ PRESENT = 0.02
 """The same where the two sizes differ in short dimensions, whose vectors and tiles are mostly empty: with
 fewer elements than ``LONG_SIDE`` as much less as they are fewer, for a row of few takes about the
 instructions of a longer one."""
+COSTLY = 8
+"""How many times as much vector work for each byte values may take that do not grow with the sizes as values
+that do: of a grid's two numbers for a place, thirty instructions make addresses and weights, of which each
+channel takes nine."""
 LONG_ROW, LONG_SIDE = 2048, 256
 """Sizes from which a dimension fills vectors (a row of 64 has four times the instructions for each element of
 one of 4096), and the tiles of products."""
@@ -69,7 +73,7 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
         if what not in before:
             continue
         left = max(now / then if then else 1.0 for now, then in zip(found, before[what], strict=True))
-        if left < least:
+        if left < least * (_growing(task, sizes) if what == "vector work" else 1.0):
             return (
                 f"For each element of the task the kernel has {100 * left:.0f} % of the "
                 f"{what} at full size that it has with {dict(sizes)}: work is skipped beyond the size that "
@@ -84,6 +88,19 @@ def _least_share(task: KernelTask, sizes: Mapping[str, int]) -> float:
         return STEADY_PRODUCTS if total_products(task, sizes) else STEADY
     others = (sizes.get(symbol.name, symbol.size) for symbol in _differing(task, sizes))
     return PRESENT * min(1.0, *(size / LONG_SIDE for size in others))
+
+
+def _growing(task: KernelTask, sizes: Mapping[str, int]) -> float:
+    """How much less vector work for each byte an honest kernel may have at full size, since what was as large
+    at ``sizes`` is there shared by more: a grid by more channels that are sampled by it."""
+    specs = [spec for node in task.graph.nodes for spec in node.outputs]
+    pairs = [(spec.nbytes(sizes), spec.nbytes(task.sizes)) for spec in specs]
+    fixed = sum(now for then, now in pairs if now == then)
+    then, now = (sum(pair[i] for pair in pairs if pair[0] != pair[1]) for i in (0, 1))
+    if not then or not now:
+        return 1.0
+    most = COSTLY * fixed / (COSTLY * fixed + then)
+    return (most + (1 - most) * now / then) * (fixed + then) / (fixed + now)
 
 
 def _differing(task: KernelTask, sizes: Mapping[str, int]) -> list[Symbol]:

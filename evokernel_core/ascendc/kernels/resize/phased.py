@@ -7,14 +7,10 @@ are those of phases, so no core makes tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from attrs import frozen
-
 from evokernel_core.ascendc.ir.builder import at
 from evokernel_core.ascendc.ir.expr import U32, U64, Constant, Expr, Int, ceil_div, least
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Number, Slice
-from evokernel_core.ascendc.kernels.resize.axis import Axis, Phases, most_ahead, phases_of
+from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Number, Slice
+from evokernel_core.ascendc.kernels.resize.axis import SMOOTH, Phases, most_ahead, phases_of
 from evokernel_core.ascendc.kernels.resize.common import REPEAT, ResizeSchedule, start_of
 from evokernel_core.ascendc.kernels.resize.planes import BLOCK, PLANES, SIDE, Planes, whole
 from evokernel_core.ascendc.kernels.resize.problem import Resize
@@ -32,7 +28,8 @@ def phases_of_rows(found: Resize) -> Phases | None:
     rows = phases_of(found.rows)
     if rows is None or rows.q != 1 or found.rows.results != found.rows.sources * rows.p:
         return None
-    return rows if phases_of(found.columns) is not None else None
+    is_clamped = found.rows.kind not in SMOOTH and found.columns.kind not in SMOOTH
+    return rows if is_clamped and phases_of(found.columns) is not None else None
 
 
 def why_no_phases(found: Resize, item: ResizeSchedule) -> str | None:
@@ -50,27 +47,6 @@ def why_no_phases(found: Resize, item: ResizeSchedule) -> str | None:
     return None
 
 
-@frozen
-class _End:
-    """A column of results some of whose taps lie beyond the ends: what each column of the source weighs."""
-
-    column: int
-    weights: tuple[tuple[int, float], ...]
-
-
-def _ends(axis: Axis, phases: Phases) -> Iterator[_End]:
-    for column in range(axis.results):
-        period, phase = divmod(column, phases.p)
-        first = period * phases.q + phases.offsets[phase]
-        if first >= 0 and first + axis.taps <= axis.sources:
-            continue
-        weights: dict[int, float] = {}
-        for tap, weight in enumerate(phases.weights[phase]):
-            source = min(max(first + tap, 0), axis.sources - 1)
-            weights[source] = weights.get(source, 0.0) + weight
-        yield _End(column, tuple(weights.items()))
-
-
 class Phased(Planes):
     """A tile has ``periods`` rows of results for each phase, of which ``joined`` are stored at a time: those
     of one phase after those of another, or where ``woven`` all of them in their order.
@@ -85,7 +61,7 @@ class Phased(Planes):
         assert phases is not None and columns is not None
         self.own, self.across = phases, columns
         self.above = max(0, -min(phases.offsets))
-        self.below = max(0, max(phases.offsets) + found.rows.taps - 1)
+        self.below = max(0, max(phases.offsets) + phases.taps - 1)
         self.is_weighed = found.rows.is_weighted or schedule.woven
         self.times = phases.p if self.is_weighed else 1
         super().__init__(found, schedule, _NOTE)
@@ -214,7 +190,7 @@ class Phased(Planes):
 
     def _weigh(self, phase: int, to: Expr, first: Expr, count: Expr, margin: int = 0) -> None:
         k, length = self.k, count * BLOCK
-        for tap in range(self.found.rows.taps):
+        for tap in range(self.own.taps):
             weight = Number(f"ROW_WEIGHT_{phase}_{tap}", self.own.weights[phase][tap])
             row = first + (self.own.offsets[phase] + tap)
             taken = at(self.turned, (row * self.step + margin) * BLOCK)
@@ -246,29 +222,8 @@ class Phased(Planes):
         """The columns of so many rows, as elements of every plane."""
         self._stretch(self.across, source, lines)
         if self.is_wide:
-            self._make_ends(source, lines)
+            self._make_ends(self.across, source, lines)
         with self.k.section("ToPlanes", "Blocks to elements of every plane."):
             self._to_planes(at(self.sums, 0), at(self.stretched, 0), lines * self.pitch)
         if not self.is_float:
             self.cast(self.made, self.sums, PLANES * self.out, "RINT")
-
-    def _make_ends(self, source: Slice, lines: Expr) -> None:
-        """The columns some of whose taps lie beyond the ends, of eight rows at a time."""
-        k = self.k
-        ends = tuple(_ends(self.found.columns, self.across))
-        if not ends:
-            return
-        values: dict[str, Expr] = {"dstBlkStride": self.pitch, "srcBlkStride": self.step}
-        values |= {"dstRepStride": Int(BLOCK), "srcRepStride": Int(BLOCK)}
-        types = dict.fromkeys(values, "uint16_t") | {"dstRepStride": "uint8_t", "srcRepStride": "uint8_t"}
-        steps = Fields("UnaryRepeatParams", values, types, is_short=True)
-        note = "The columns some of whose taps lie beyond the ends."
-        with k.section("MakeEnds", note), k.pieces("end", (0, lines), BLOCK) as (row, rows):
-            for end in ends:
-                target = at(self.stretched, (row * self.pitch + end.column) * BLOCK)
-                for turn, (column, weight) in enumerate(end.weights):
-                    place = source.offset + (row * self.step + column) * BLOCK
-                    number = Number(f"END_{end.column}_{turn}", weight)
-                    times = Converted(Int(1), "uint8_t")
-                    key, taken = "Axpy" if turn else "Muls", at(source.buffer, place)
-                    k.call(key, target, taken, number, rows * BLOCK, times, steps, repeats=1)

@@ -25,7 +25,14 @@ from evokernel_core.ascendc.ir.expr import (
     least,
 )
 from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Number, Slice, SliceList
-from evokernel_core.ascendc.kernels.resize.axis import Phases, most_ahead, phases_of, window_of
+from evokernel_core.ascendc.kernels.resize.axis import (
+    SMOOTH,
+    Phases,
+    ends_of,
+    most_ahead,
+    phases_of,
+    window_of,
+)
 from evokernel_core.ascendc.kernels.resize.common import REPEAT, ResizeSchedule, Resizing, start_of
 from evokernel_core.ascendc.kernels.resize.problem import Resize
 from evokernel_core.ascendc.kernels.resize.tables import LANES, Tables
@@ -62,6 +69,8 @@ class Planes(Resizing):
         length = min(schedule.columns, axis.results)
         self.part, self.phases = window_of(axis, length), phases_of(axis)
         self.is_wide = length == axis.results
+        if axis.kind in SMOOTH and not (self.is_wide and self.part.span == axis.sources):
+            self.phases = None  # the outermost results of a part would have other weights
         self.is_whole = self.is_wide and self.phases is None and self.part.span * 4 >= axis.sources * 3
         """Whether rows of the source lie in a tile as in memory, one behind the other."""
         reach = axis.sources if self.is_whole else self.part.span
@@ -105,7 +114,7 @@ class Planes(Resizing):
         # Repeats of a phase work on blocks behind the last row, which nobody stores.
         more = further = 0
         if phases is not None:
-            behind = max(0, most_ahead(axis, phases, self.part)) + max(phases.offsets) + axis.taps
+            behind = max(0, most_ahead(axis, phases, self.part)) + max(phases.offsets) + phases.taps
             more, further = self.lead + behind + 8 * phases.q, 8 * phases.p
         self._make_blocks(more, further)
         self.mixed = Buffer("mixed", "float", 4, results)
@@ -265,7 +274,10 @@ class Planes(Resizing):
         """All rows at a time: they are so far apart that a period goes on from one to the next."""
         self._repeat_ends(phases, self.span)
         ahead = self._ahead(phases, column, begin)
-        self._stretch(phases, at(self.turned, ahead * BLOCK), self.span)
+        source = at(self.turned, ahead * BLOCK)
+        self._stretch(phases, source, self.span)
+        if self.found.columns.kind in SMOOTH:
+            self._make_ends(phases, source, self.span)
 
     def _ahead(self, phases: Phases, column: Expr, begin: Expr) -> Expr:
         """The block of a row where the first period of a tile begins."""
@@ -280,7 +292,7 @@ class Planes(Resizing):
             with k.pieces("repeat", (0, repeats), _MOST_REPEATS) as (repeat, count):
                 for phase in range(phases.p):
                     to = at(self.stretched, (repeat * (BLOCK * phases.p) + phase) * BLOCK)
-                    for tap in range(self.found.columns.taps):
+                    for tap in range(phases.taps):
                         weight = phases.weights[phase][tap]
                         place = repeat * (BLOCK * phases.q) + (phases.offsets[phase] + tap)
                         number = Number(f"WEIGHT_{phase}_{tap}", weight)
@@ -298,6 +310,27 @@ class Planes(Resizing):
                 self._copy_column(Int(self.lead - 1 - less), Int(self.lead), rows)
             for more in range(behind):
                 self._copy_column(last + (more + 1), last, rows)
+
+    def _make_ends(self, phases: Phases, source: Slice, lines: Expr) -> None:
+        """The columns some of whose taps lie beyond the ends, of eight rows at a time."""
+        k = self.k
+        ends = tuple(ends_of(self.found.columns, phases))
+        if not ends:
+            return
+        values: dict[str, Expr] = {"dstBlkStride": self.pitch, "srcBlkStride": self.step}
+        values |= {"dstRepStride": Int(BLOCK), "srcRepStride": Int(BLOCK)}
+        types = dict.fromkeys(values, "uint16_t") | {"dstRepStride": "uint8_t", "srcRepStride": "uint8_t"}
+        steps = Fields("UnaryRepeatParams", values, types, is_short=True)
+        note = "The columns some of whose taps lie beyond the ends."
+        with k.section("MakeEnds", note), k.pieces("end", (0, lines), BLOCK) as (row, rows):
+            for end in ends:
+                target = at(self.stretched, (row * self.pitch + end.result) * BLOCK)
+                for turn, (column, weight) in enumerate(end.weights):
+                    place = source.offset + (row * self.step + column) * BLOCK
+                    number = Number(f"END_{end.result}_{turn}", weight)
+                    times = Converted(Int(1), "uint8_t")
+                    key, taken = "Axpy" if turn else "Muls", at(source.buffer, place)
+                    k.call(key, target, taken, number, rows * BLOCK, times, steps, repeats=1)
 
     def _copy_column(self, to: Expr, source: Expr, rows: Index) -> None:
         steps = {
