@@ -157,6 +157,9 @@ class Weights:
         return self.antialiased(lambda apart: self.keys(apart, _CUBIC_ANTIALIASED))
 
 
+_PLANE_COST = 4
+"""About how many times a depth's."""
+
 _MATRICES: Mapping[str, Callable[[Weights], ValueRef]] = {
     "linear": Weights.linear,
     "cubic": Weights.cubic,
@@ -253,8 +256,9 @@ def _in_planes(
         planes = view(writer, x, (outer, *shape[-2:]))
         return view(writer, _planes(writer, planes, (height, width), kind, aligned, steps), made)
     (before, after), across, final = (shape[-3], made[-3]), shape[-2:], (height, width)
-    deep_first = times((after, *across)), times((before, *final))
-    is_first = extent(deep_first[0]).evaluate(writer.sizes) <= extent(deep_first[1]).evaluate(writer.sizes)
+    is_first = depth_is_first(
+        *(extent(times(d)).evaluate(writer.sizes) for d in ((before,), (after,), across, final))
+    )
     for is_depth in (is_first, not is_first):
         area = times(across if is_first == is_depth else final)
         if is_depth:
@@ -264,6 +268,13 @@ def _in_planes(
             planes = view(writer, x, (times((outer, after if is_first else before)), *across))
             x = _planes(writer, planes, final, kind, aligned, steps[1:])
     return view(writer, x, made)
+
+
+def depth_is_first(before: int, after: int, across: int, final: int) -> bool:
+    """Whether to resize ``before`` planes to ``after`` in front of each from so many elements to others. A
+    result of a plane takes several times what one of a depth does, whose rows are as they lie in memory."""
+    deep = after * (across + _PLANE_COST * final)
+    return deep <= final * (_PLANE_COST * before + after)
 
 
 def _planes(
