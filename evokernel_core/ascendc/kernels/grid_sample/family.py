@@ -14,6 +14,7 @@ from evokernel_core.ascendc.kernels.grid_sample.bordered import Bordered, elemen
 from evokernel_core.ascendc.kernels.grid_sample.kernel import Sampler, SamplingSchedule
 from evokernel_core.ascendc.kernels.grid_sample.places import LANES
 from evokernel_core.ascendc.kernels.grid_sample.problem import Sampling, read_sampling
+from evokernel_core.ascendc.kernels.reloads import with_hits
 from evokernel_core.ascendc.ops import GRID_SAMPLE, categories
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
@@ -67,21 +68,7 @@ def _with_hits(found: Sampling, item: SamplingSchedule, sizes: Sizes, chip: Chip
     images, channels, count = (part.evaluate(sizes) for part in (found.images, found.channels, found.count))
     area = found.rows.evaluate(sizes) * found.columns.evaluate(sizes)
     once = images * channels * area * ITEM_SIZE[found.dtype]
-    runs = -(-count // item.places)
-    if once > chip.l2_bytes // 2 or runs < 2:
-        return chip
-
-    def mean(miss: float, hit: float) -> float:
-        return runs / (1 / miss + (runs - 1) / hit)
-
-    mte, gm = chip.mte, chip.gm
-    loads = mean(mte.load_bytes_per_cycle, mte.load_hit_bytes_per_cycle)
-    memory = mean(gm.hbm_achieved_gbps, gm.l2_gbps)
-    return evolve(
-        chip,
-        mte=evolve(mte, load_bytes_per_cycle=loads),
-        gm=evolve(gm, hbm_achieved_gbps=memory),
-    )
+    return with_hits(chip, once, -(-count // item.places))
 
 
 def _starts(found: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:

@@ -10,7 +10,8 @@ from attrs import evolve
 
 from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.resize.axis import phases_of
+from evokernel_core.ascendc.kernels.reloads import with_hits
+from evokernel_core.ascendc.kernels.resize.axis import phases_of, window_of
 from evokernel_core.ascendc.kernels.resize.common import ResizeSchedule
 from evokernel_core.ascendc.kernels.resize.kernel import build, is_rows_only, least_bytes
 from evokernel_core.ascendc.kernels.resize.phased import phases_of_rows, why_no_phases
@@ -57,6 +58,14 @@ def _why_no_planes(found: Resize, item: ResizeSchedule) -> str | None:
 
 
 _FORM = form_of(build, _why_illegal)
+
+
+def _cost_us(found: Resize, item: ResizeSchedule, sizes: Sizes, chip: Chip) -> float:
+    """Modelled microseconds; rows of the source that several tiles need come from L2 where it holds them."""
+    rows, planes = found.rows, found.planes.evaluate(sizes)
+    loaded = window_of(rows, item.rows).span * -(-rows.results // item.rows)
+    once = planes * rows.sources * found.columns.sources * ITEM_SIZE[found.dtype]
+    return _FORM.cost_us(found, item, sizes, with_hits(chip, once, loaded / rows.sources))
 
 
 def _starts(found: Resize, sizes: Sizes, chip: Chip) -> Iterator[ResizeSchedule]:
@@ -160,7 +169,7 @@ FAMILY = SearchingFamily(
     steps=_steps,
     refusal=_FORM.refusal,
     rough=_FORM.rough,
-    cost_us=_FORM.cost_us,
+    cost_us=_cost_us,
     schedule_of=ResizeSchedule.of,
     strategy_of=_strategy,
     text_of=lambda found, schedule, task, name: _FORM.build(found, schedule),

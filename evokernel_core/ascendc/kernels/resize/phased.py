@@ -220,10 +220,12 @@ class Phased(Planes):
 
     def _to_results(self, source: Slice, lines: Expr) -> None:
         """The columns of so many rows, as elements of every plane."""
-        self._stretch(self.across, source, lines)
+        most = self._lines(self.item.joined)
+        self._stretch(self.across, source, lines, most)
         if self.is_wide:
             self._make_ends(self.across, source, lines)
         with self.k.section("ToPlanes", "Blocks to elements of every plane."):
-            self._to_planes(at(self.sums, 0), at(self.stretched, 0), lines * self.pitch)
+            blocks, to = at(self.stretched, 0), at(self.sums, 0)
+            self._to_planes(to, blocks, lines * self.pitch, most * self.pitch.value)
         if not self.is_float:
             self.cast(self.made, self.sums, PLANES * self.out, "RINT")

@@ -7,6 +7,9 @@ blocks are gathered for each tap and weighted by a block of equal weights.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from attrs import evolve
 
 from evokernel_core.ascendc.ir.builder import Place, at, read_as, strides
@@ -225,7 +228,8 @@ class Planes(Resizing):
         taken = word % BLOCK * self.flat + word // BLOCK * BLOCK
         made = (word % 2 * BLOCK + word // 2) * BLOCK
         with self.k.section("ToBlocks", "The elements of all planes at one place become a block."):
-            self._transpose((target, made, SIDE), (at(self.source, 0), taken, 2), self.flat)
+            source = at(self.source, 0)
+            self._transpose((target, made, SIDE), (source, taken, 2), self.flat, self.flat.value)
 
     def _load(self, place: Expr, planes: Expr, rows: tuple[Expr, Expr, Expr]) -> None:
         k = self.k
@@ -275,7 +279,7 @@ class Planes(Resizing):
         self._repeat_ends(phases, self.span)
         ahead = self._ahead(phases, column, begin)
         source = at(self.turned, ahead * BLOCK)
-        self._stretch(phases, source, self.span)
+        self._stretch(phases, source, self.span, self.span.value)
         if self.found.columns.kind in SMOOTH:
             self._make_ends(phases, source, self.span)
 
@@ -283,13 +287,15 @@ class Planes(Resizing):
         """The block of a row where the first period of a tile begins."""
         return self.k.let("ahead", column // phases.p * phases.q + self.lead - begin)
 
-    def _stretch(self, phases: Phases, source: Slice, rows: Expr) -> None:
-        """The columns of so many rows, of which the first period of the first one is given."""
+    def _stretch(self, phases: Phases, source: Slice, rows: Expr, most: int) -> None:
+        """The columns of so many rows, at most ``most``, of which the first period of the first one is
+        given."""
         k = self.k
         with k.section("Stretch", "Each phase of a period, tap by tap."):
             repeats = ceil_div(rows * self.pitch, BLOCK * phases.p)
             steps = strides("UnaryRepeatParams", phases.p, phases.q, phases.p * BLOCK, phases.q * BLOCK)
-            with k.pieces("repeat", (0, repeats), _MOST_REPEATS) as (repeat, count):
+            bound = -(-most * self.pitch.value // (BLOCK * phases.p))
+            with self._repeated("repeat", repeats, bound) as (repeat, count):
                 for phase in range(phases.p):
                     to = at(self.stretched, (repeat * (BLOCK * phases.p) + phase) * BLOCK)
                     for tap in range(phases.taps):
@@ -364,7 +370,9 @@ class Planes(Resizing):
                     pitch = self.pitch * BLOCK
                     self.weigh(to, line + i, (row, start), pitch, self.stretched, count * BLOCK)
             with k.section("ToPlanes", "Blocks to elements of every plane."):
-                self._to_planes(at(self.sums, 0), mixed, lines * self.wide)
+                self._to_planes(
+                    at(self.sums, 0), mixed, lines * self.wide, self.item.joined * self.wide.value
+                )
             if not self.is_float:
                 self.cast(self.made, self.sums, PLANES * self.out, "RINT")
             place = plane * self.result_plane + (row + line) * self.result_columns + column
@@ -389,17 +397,29 @@ class Planes(Resizing):
 
     # -- transpositions -------------------------------------------------------------------------
 
-    def _to_planes(self, to: Slice, source: Slice, count: Index) -> None:
+    def _to_planes(self, to: Slice, source: Slice, count: Index, most: int) -> None:
         word = Var("k")
         made = word // 2 * self.out + word % 2 * BLOCK
-        self._transpose((to, made, 2), (source, word * BLOCK, SIDE), count)
+        self._transpose((to, made, 2), (source, word * BLOCK, SIDE), count, most)
 
-    def _transpose(self, to: tuple[Slice, Expr, int], source: tuple[Slice, Expr, int], count: Index) -> None:
-        """Squares of ``count`` elements; each operand with the place of its k-th block and the blocks that a
-        square is behind the one before."""
+    @contextmanager
+    def _repeated(self, name: str, count: Expr, most: int) -> Iterator[tuple[Expr, Expr]]:
+        """So many repeats, at most ``most``, in pieces that an instruction takes where one does not: what a
+        loop makes is taken to be needed for all turns of those around it."""
+        if most <= _MOST_REPEATS.value:
+            yield Int(0), self.k.let(f"{name}Count", count)
+            return
+        with self.k.pieces(name, (0, count), _MOST_REPEATS) as piece:
+            yield piece
+
+    def _transpose(
+        self, to: tuple[Slice, Expr, int], source: tuple[Slice, Expr, int], count: Index, most: int
+    ) -> None:
+        """Squares of ``count`` elements, at most ``most``; each operand with the place of its k-th block and
+        the blocks that a square is behind the one before."""
         k, word = self.k, Var("k")
         squares = ceil_div(count, _SIDE)
-        with k.pieces("square", (0, squares), _MOST_REPEATS) as (square, repeats):
+        with self._repeated("square", squares, -(-most // SIDE)) as (square, repeats):
             lists = [
                 SliceList(
                     name, word, _SIDE, evolve(item, offset=item.offset + place + square * blocks * BLOCK)
