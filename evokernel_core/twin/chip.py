@@ -52,10 +52,11 @@ class Memory:
 
 @frozen
 class Scalar:
-    """Cycles of the scalar unit: an instruction that it gives to another unit, and an element of the unified
-    buffer that it reads or writes."""
+    """Cycles of the scalar unit: an instruction that it gives to another unit, a call on a queue, and an
+    element of the unified buffer that it reads or writes."""
 
     issue_cycles: float
+    queue_cycles: float
     local_access_cycles: float
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
-from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 
 _FIRST_OPERAND = frozenset(
     """gather index_select embedding index _unsafe_index take nll_loss_forward nll_loss2d_forward
@@ -20,9 +20,12 @@ _TAPS = {"nearest": 1, "nearest_exact": 1, "bilinear": 2, "trilinear": 2, "bicub
 """Rows that one row of a resized plane is made of."""
 
 
-def chosen_bytes(node: Node, ref: ValueRef, graph: Graph, sizes: Mapping[str, int]) -> int | None:
+def chosen_bytes(
+    node: Node, ref: ValueRef, graph: Graph, sizes: Mapping[str, int], unit: int = 1
+) -> int | None:
     """Bytes of an operand that the node reads because indices choose them, because they lie in the triangle
-    that it keeps, or in rows that smaller planes are made of; None for any other operand.
+    that it keeps, or in rows that smaller planes are made of; None for any other operand. ``unit``: bytes
+    that are read at least of what lies side by side.
 
     Indices are taken as evenly spread: of E elements n choices then reach E (1 - exp(-n / E)).
     """
@@ -34,9 +37,13 @@ def chosen_bytes(node: Node, ref: ValueRef, graph: Graph, sizes: Mapping[str, in
     if node.op.split(".")[1] not in _FIRST_OPERAND or ref != node.args[0]:
         return None
     spec = graph.spec(ref)
-    elements = math.prod(spec.sizes(sizes))
-    choices = _choices(node, graph, sizes)
-    return math.ceil(elements * -math.expm1(-choices / max(elements, 1))) * ITEM_SIZE[spec.dtype]
+    width, elements = ITEM_SIZE[spec.dtype], math.prod(spec.sizes(sizes))
+    choices, run = _choices(node, graph, sizes), _run(node, spec, sizes)
+    if run * width >= unit:
+        return math.ceil(elements * -math.expm1(-choices / max(elements, 1))) * width
+    units = math.ceil(elements * width / unit)
+    reached = math.ceil(units * -math.expm1(-choices / run / max(units, 1)))
+    return min(reached * unit, elements * width)
 
 
 def _resized_bytes(node: Node, ref: ValueRef, graph: Graph, sizes: Mapping[str, int], taps: int) -> int:
@@ -57,6 +64,18 @@ def _triangle_bytes(node: Node, sizes: Mapping[str, int]) -> int:
     above = sum(min(max(columns - row - first, 0), columns) for row in range(rows))
     kept = above if node.op == "aten.triu.default" else rows * columns - above
     return math.prod(batch) * kept * ITEM_SIZE[node.outputs[0].dtype]
+
+
+def _run(node: Node, spec: TensorSpec, sizes: Mapping[str, int]) -> int:
+    """Elements that each choice reads side by side."""
+    name, shape = node.op.split(".")[1], spec.sizes(sizes)
+    if name == "index_select":
+        return math.prod(shape[literal(node.args[1]) % max(len(shape), 1) + 1 :])
+    if name in ("index", "_unsafe_index") and isinstance(node.args[1], tuple):
+        return math.prod(shape[len(node.args[1]) :])
+    if name.startswith(("embedding", "_embedding_bag")):
+        return math.prod(shape[1:])
+    return 1
 
 
 def _choices(node: Node, graph: Graph, sizes: Mapping[str, int]) -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from evokernel_core.domain.graph import Graph, Node, ValueRef
+from evokernel_core.domain.graph import Graph, Node, ValueRef, literal
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.indexed import chosen_bytes
-from evokernel_core.twin.isa import FRACTAL
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL
 from evokernel_core.twin.products import (
     RECURRENT,
     multiply_adds,
@@ -48,6 +48,15 @@ UNAVOIDABLE = frozenset(
 """Ops that no algebra turns into something cheap; division by a constant, say, becomes a product."""
 
 ATTENTION = "scaled_dot_product_attention"
+
+LINEAR = frozenset(
+    """upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa
+    _upsample_bicubic2d_aa cumsum""".split()  # noqa: SIM905
+)
+"""Ops of no products that products with a constant matrix compute, whose results are as large as operands."""
+
+_SAMPLED_TAPS = (2, 1, 4)
+"""Elements along each dimension around a place, by PyTorch's number of the mode."""
 
 FREE_OPS = frozenset(
     """view _unsafe_view reshape expand permute transpose unsqueeze squeeze t alias detach slice select
@@ -140,12 +149,14 @@ def _eager_node_us(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int
         return 0.0
     read = {}
     for ref in node.operands():
-        chosen = chosen_bytes(node, ref, graph, sizes)
+        chosen = chosen_bytes(node, ref, graph, sizes, BLOCK_BYTES)  # no copy moves less
         read[ref] = _read_bytes(ref, graph, sizes) if chosen is None else chosen
     written = sum(spec.nbytes(sizes) for spec in node.outputs)
     from_memory = sum(size for ref, size in read.items() if not _left_in_l2(ref, size, graph, chip))
     moved = _copied_us(from_memory, sum(read.values()), written, chip)
     products = _product_us(node, graph, chip, sizes)
+    if not products or op_name(node.op) == ATTENTION:
+        moved = max(moved, _stored_us(node, written, chip))
     vector = 0.0 if products and op_name(node.op) != ATTENTION else _usual_cycles(node, graph, chip, sizes)
     return launch_us(chip) + max(
         moved, products, _cycles_us(vector, chip), _steps_us(node, graph, chip, sizes)
@@ -166,6 +177,9 @@ def fused_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None = Non
         if not products[node.name] or op_name(node.op) == ATTENTION
     )
     moved = _copied_us(read, read, written, chip)
+    if not any(products.values()):
+        # The fastest way that one of the nodes has.
+        moved = max(moved, min((_stored_us(node, written, chip) for node in computing), default=0.0))
     return launch_us(chip) + max(moved, math.fsum(products.values()), _cycles_us(cycles, chip))
 
 
@@ -188,6 +202,23 @@ def _copied_us(from_memory: int, read: int, written: int, chip: Chip) -> float:
         (from_memory + back * chip.gm.write_back_cost) / chip.gm.memory_bytes_us,
         touched / chip.gm.l2_bytes_us,
     )
+
+
+def _on_cubes(node: Node, graph: Graph, sizes: Mapping[str, int]) -> bool:
+    """Whether cube cores may compute a node, and store its results."""
+    return op_name(node.op) in LINEAR or multiply_adds(node, graph, sizes) > 0
+
+
+def _stored_us(node: Node, written: int, chip: Chip) -> float:
+    """Microseconds that results take through the ports of the cores that compute them.
+
+    Each vector core stores ``mte.store_bytes_per_cycle``, which for all of them is less than L2 takes. What
+    is linear may be products on cube cores, which store through Fixpipe.
+    """
+    ports = chip.aiv * chip.mte.store_bytes_per_cycle
+    if op_name(node.op) in LINEAR:
+        ports = max(ports, chip.aic * chip.cube.fixpipe_gm_bytes_per_cycle)
+    return written / ports / chip.mhz
 
 
 def _left_in_l2(ref: ValueRef, size: int, graph: Graph, chip: Chip) -> bool:
@@ -216,6 +247,8 @@ def reachable_us(task: KernelTask, chip: Chip, sizes: Mapping[str, int] | None =
     work = sum(_least_cycles(node, task.graph, chip, bound) for node in task.graph.nodes)
     moved = _copied_us(read, read, written, chip)
     one_core = read / (chip.mte.load_bytes_per_cycle * chip.mhz)
+    if not any(_on_cubes(node, task.graph, bound) for node in task.graph.nodes):
+        one_core = max(one_core, written / (chip.mte.store_bytes_per_cycle * chip.mhz))
     return min(
         launch_us(chip, cores) + max(moved, one_core / cores, _cycles_us(work, chip) * chip.aiv / cores)
         for cores in range(1, chip.aiv + 1)
@@ -274,7 +307,24 @@ def _usual_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]
     if op_name(node.op) == ATTENTION:
         scores = TensorSpec((scores_of_attention(node, graph, sizes),), "float32")
         return _cycles_of("_softmax", scores, chip, sizes)
+    if op_name(node.op).startswith("scatter"):
+        # No instruction writes elements to places of their own: what is put is sorted by its places.
+        places = node.args[2]
+        assert isinstance(places, ValueRef)
+        return _cycles_of("sort", evolve(graph.spec(places), dtype="float32"), chip, sizes)
+    if op_name(node.op).startswith("grid_sampler"):
+        return _sampled_cycles(node, graph, chip, sizes)
     return _cycles_of(op_name(node.op), _widest(node, graph, sizes), chip, sizes)
+
+
+def _sampled_cycles(node: Node, graph: Graph, chip: Chip, sizes: Mapping[str, int]) -> float:
+    """Cycles in which the elements around places are gathered: one by one, or blocks of several channels."""
+    image, made, rates = graph.spec(next(node.operands())), node.outputs[0], chip.vector.elements_per_cycle
+    width = ITEM_SIZE[image.dtype]
+    is_block = image.sizes(sizes)[1] * width >= BLOCK_BYTES
+    rate = rates.of("gather_block", 8 * width) if is_block else rates.gather
+    taps: int = _SAMPLED_TAPS[literal(node.args[2])] ** (len(image.shape) - 2)
+    return taps * _elements(made, sizes) / rate
 
 
 def _cycles_of(name: str, widest: TensorSpec, chip: Chip, sizes: Mapping[str, int]) -> float:
@@ -284,7 +334,9 @@ def _cycles_of(name: str, widest: TensorSpec, chip: Chip, sizes: Mapping[str, in
 
 
 def _widest(node: Node, graph: Graph, sizes: Mapping[str, int]) -> TensorSpec:
-    specs = [*node.outputs, *(graph.spec(ref) for ref in node.operands())]
+    """The largest tensor of a node, without those of which it reads only what is chosen."""
+    operands = (ref for ref in node.operands() if chosen_bytes(node, ref, graph, sizes) is None)
+    specs = [*node.outputs, *map(graph.spec, operands)]
     return max(specs, key=lambda spec: _elements(spec, sizes))
 
 

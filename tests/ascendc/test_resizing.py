@@ -10,6 +10,7 @@ import pytest
 
 from evokernel_core.ascendc.author import initial
 from evokernel_core.ascendc.kernels.registry import legalised
+from evokernel_core.ascendc.rewrites.resizing import depth_is_first
 from evokernel_core.twin.chip import load_chip
 from tests.tables import few
 
@@ -161,3 +162,19 @@ def test_whole_ratios_take_no_index(builder: Any, sources: int, results: int, mo
     task = b.task(b.call("upsample_nearest1d.default", x, (results,), None, shape=shape, dtype="uint8"))
     found = {node.op for node in legalised(task, load_chip()).graph.nodes}
     assert (found <= {"aten.view.default", "aten.expand.default", "aten.slice.Tensor"}) == moves
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "across", "final", "is_first"),
+    [
+        (32, 64, 1024, 4096, False),
+        (64, 32, 4096, 1024, True),
+        (32, 64, 4096, 1024, False),
+        (64, 32, 1024, 4096, True),
+    ],
+)
+def test_depths_come_where_planes_are_fewest(
+    before: int, after: int, across: int, final: int, is_first: bool
+) -> None:
+    """Planes take more for each result than depths do: there are as few of them as may be."""
+    assert depth_is_first(before, after, across, final) is is_first

@@ -32,6 +32,16 @@ CASES = [
     ("bicubic", "border", False, (1, 2, 21, 14), (8, 8), 1.3, "float32"),
     ("bicubic", "reflection", False, (1, 2, 21, 14), (8, 8), 2.3, "float32"),
     ("bilinear", "zeros", False, (1, 2, 3, 70000), (5, 90), 1.2, "float32"),  # rows longer than a band
+    (
+        "bilinear",
+        "border",
+        False,
+        (2, 3, 7, 2100),
+        (4, 33),
+        1.2,
+        "float16",
+    ),  # rows longer than steps of repeats
+    ("bilinear", "zeros", True, (1, 2, 40, 16), (70, 90), 1.5, "float32"),
 ]
 
 
@@ -46,7 +56,7 @@ def sampling(builder: Any, case: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     return task, values.float(), torch.from_numpy(RANDOM.uniform(-far, far, where).astype(np.float32))
 
 
-@few(("case",), [(case,) for case in CASES], keep=(0, 1, 2, 3, 14))
+@few(("case",), [(case,) for case in CASES], keep=(0, 1, 2, 3, 14, 15))
 def test_modes_against_torch(builder: Any, on_twin: Any, case: tuple[Any, ...]) -> None:
     mode, padding, aligned, *_, dtype = case
     task, x, grid = sampling(builder, case)
@@ -76,10 +86,14 @@ def test_sizes_of_each_call(builder: Any, on_twin: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("buffers", [1, 2])
-def test_bands_add_up(builder: Any, on_twin: Any, buffers: int, dtype: str) -> None:
-    """Planes of several bands, of which the last is short and rows begin in the middle of others."""
+@pytest.mark.parametrize(("run", "elements"), [(0, 48), (64, 56), (128, 200), (64, 864)])
+def test_bands_add_up(builder: Any, on_twin: Any, run: int, elements: int, buffers: int, dtype: str) -> None:
+    """Planes of several bands, of which the last is short and rows begin in the middle of others; one address
+    for each place: bands of one row, of some, and of nearly all."""
     task, x, grid = sampling(builder, ("bilinear", "zeros", False, (1, 3, 31, 10), (9, 20), 1.2, dtype))
-    settings = {"elements": 48, "whole": False, "places": 128, "piece": 64, "buffers": buffers}
+    width = 1 if dtype == "float32" or not run else 2
+    settings = {"elements": elements * width, "whole": False, "places": 128, "piece": 64, "buffers": buffers}
+    settings["run"] = run
     strategy = initial(task, on_twin.chip)
     low = evolve(strategy, settings={**dict(strategy.settings), **settings})
     (found,) = on_twin(task, {"x": x.numpy().astype(dtype), "grid": grid.numpy()}, low)
@@ -88,8 +102,12 @@ def test_bands_add_up(builder: Any, on_twin: Any, buffers: int, dtype: str) -> N
     np.testing.assert_allclose(np.asarray(found, np.float32), wanted, rtol=close, atol=close)
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_elements_outside_do_not_count(builder: Any, on_twin: Any, whole: bool) -> None:
+@pytest.mark.parametrize(
+    ("whole", "elements", "run"), [(True, 25, 0), (False, 8, 0), (True, 120, 64), (False, 56, 64)]
+)
+def test_elements_outside_do_not_count(
+    builder: Any, on_twin: Any, whole: bool, elements: int, run: int
+) -> None:
     """What is no number lies beside a place, and has no share in it."""
     task, x, grid = sampling(builder, ("bilinear", "zeros", True, (1, 1, 5, 5), (4, 4), 0.1, "float32"))
     x[..., 4], x[..., 0, :] = float("inf"), float("nan")
@@ -97,9 +115,8 @@ def test_elements_outside_do_not_count(builder: Any, on_twin: Any, whole: bool) 
     grid[0, 0, 0] = float("nan")
     grid[0, 0, 1] = 1e30
     strategy = initial(task, on_twin.chip)
-    banded = evolve(
-        strategy, settings={**dict(strategy.settings), "whole": whole, "elements": 25 if whole else 8}
-    )
+    settings = {"whole": whole, "elements": elements, "run": run, "places": 64, "piece": 64}
+    banded = evolve(strategy, settings={**dict(strategy.settings), **settings})
     (found,) = on_twin(task, {"x": x.numpy(), "grid": grid.numpy()}, banded)
     wanted = torch.nn.functional.grid_sample(x, grid, align_corners=True).numpy()
     np.testing.assert_allclose(found[..., 1:, :], wanted[..., 1:, :], rtol=2e-5, atol=2e-5)

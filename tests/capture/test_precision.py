@@ -127,3 +127,21 @@ def test_large_scores_show_how_far_their_rounding_moves_attention(tmp_path: Path
     case = reference(graph, {}, 0, "wide", str(tmp_path))
     moved = read(case["rounded"][0]) - read(case["precise"][0])
     assert moved.abs().max() > 1e-2
+
+
+def resized(rows: int) -> dict[str, Any]:
+    """An image of 64 columns to ``rows`` of 1,024."""
+    inputs = [{"name": "x", "kind": "tensor", "spec": {"shape": [1, 1, 64, 64], **FLOAT}}]
+    node = {"name": "y", "op": "aten.upsample_bicubic2d.default", "kwargs": [],
+            "args": [{"ref": "x", "index": 0}, [rows, 1024], True, None, None],
+            "outputs": [{"shape": [1, 1, rows, 1024], **FLOAT}]}  # fmt: skip
+    return {"inputs": inputs, "nodes": [node], "outputs": [{"ref": "y", "index": 0}]}
+
+
+@pytest.mark.parametrize("rows", [16, 4096])
+def test_weights_of_resizing_are_computed_again_however_large_the_image(rows: int, tmp_path: Path) -> None:
+    """PyTorch's float32 places are rounded by up to 2^-18, and so are weights, whatever is left of terms."""
+    case = reference(resized(rows), {}, 0, "normal", str(tmp_path))
+    found, precise = read(case["outputs"][0]), read(case["precise"][0])
+    gap = (found - precise).abs().max()
+    assert 2.0**-22 < gap < 2.0**-14

@@ -95,6 +95,58 @@ def test_work_that_is_skipped_beyond_what_was_compared(pipe: str, share: float, 
     assert bool(unsteady(task, evolve(full, work=cut), seen, sizes)) is is_seen
 
 
+def put() -> KernelTask:
+    """2,048 rows that are put into a copy of many."""
+    spec, rows, index = (
+        TensorSpec(("s0", 1024), "float32"), TensorSpec(("s1", 1024), "float32"), TensorSpec(("s1",), "int64")
+    )  # fmt: skip
+    args = (ValueRef("x"), (ValueRef("i"),), ValueRef("v"), False)
+    node = Node("z", "aten.index_put.default", args, (), (spec,))
+    graph = Graph(
+        (GraphInput("x", spec), GraphInput("i", index), GraphInput("v", rows)), (node,), (ValueRef("z"),)
+    )
+    symbols = (Symbol("s0", 8192), Symbol("s1", 2048))
+    return KernelTask("put", graph, symbols, TOLERANCES["float32"], "index")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "share", "is_seen"),
+    [
+        ({"s0": 505, "s1": 2048}, 1.0, False),  # every core looks at all indices, however many rows there are
+        ({"s0": 505, "s1": 2048}, 0.8, True),
+        ({"s0": 505, "s1": 2048}, 16.0, False),  # it does as much for each row
+    ],
+)
+def test_vector_work_may_grow_with_what_is_put(sizes: dict[str, int], share: float, is_seen: bool) -> None:
+    task = put()
+    small = evolve(task, symbols=tuple(Symbol(name, size) for name, size in sizes.items()))
+    seen, full = timing(small, 10.0, vector_us=5.0), timing(task, 100.0, vector_us=5.0 * share)
+    assert bool(unsteady(task, full, seen, sizes)) is is_seen
+
+
+def shared() -> KernelTask:
+    """Sines of a row that are added to many rows."""
+    row, rows = TensorSpec((65_536,), "float32"), TensorSpec(("s0", 65_536), "float32")
+    nodes = (
+        Node("sine", "aten.sin.default", (ValueRef("r"),), (), (row,)),
+        Node("z", "aten.add.Tensor", (ValueRef("x"), ValueRef("sine")), (), (rows,)),
+    )
+    graph = Graph((GraphInput("x", rows), GraphInput("r", row)), nodes, (ValueRef("z"),))
+    return KernelTask("shared", graph, (Symbol("s0", 64),), TOLERANCES["float32"], "elementwise")
+
+
+@pytest.mark.parametrize(
+    ("cost", "rows", "is_seen"),
+    [(1, 64, False), (8, 64, False), (0, 64, False), (8, 40, True), (0, 32, True), (100, 13, True)],
+)
+def test_what_more_rows_share_is_no_skipped_work(cost: int, rows: int, is_seen: bool) -> None:
+    """A kernel that computes ``rows`` of 64, and ``cost`` times as much as for a row for what all share."""
+    task, sizes = shared(), {"s0": 13}
+    small = evolve(task, symbols=(Symbol("s0", 13),))
+    seen, full = timing(small, 10.0, vector_us=13.0 + cost), timing(task, 50.0, vector_us=rows + float(cost))
+    assert bool(unsteady(task, full, seen, sizes)) is is_seen
+
+
 def test_a_backend_that_counts_nothing_is_held_to_the_bytes() -> None:
     task = pointwise()
     us = 2 * moved_us(task, CHIP)

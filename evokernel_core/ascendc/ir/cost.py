@@ -7,6 +7,7 @@ so much of each cost when all cores share the chip. Every constant is the chip's
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -26,7 +27,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Put,
     flat,
 )
-from evokernel_core.ascendc.ir.steps import pipelines
+from evokernel_core.ascendc.ir.steps import hand_overs, pipelines
 from evokernel_core.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.twin.api import api_row
@@ -40,7 +41,8 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     tiles = kernel.tiles.end.evaluate(known)
     chosen = samples(kernel, known)
     used = allocation.uses(kernel)
-    ledger = _Ledger(chip, used, frozenset(id(node) for _, node in pipelines(kernel)))
+    handed = Counter(id(node) for node in hand_overs(kernel))
+    ledger = _Ledger(chip, used, frozenset(id(node) for _, node in pipelines(kernel)), handed)
     counted = [ledger.tile(kernel, known, number) for number in chosen]
     ledger.compare_places(kernel, known)
     bound = Use.THROUGH in used.values()
@@ -64,6 +66,10 @@ class _Counted:
     turns: float = 0
 
 
+_QUEUE_CALLS = 4
+"""AllocTensor, EnQue, DeQue and FreeTensor."""
+
+
 def _held(item: _Counted) -> float:
     """Bytes that come to lie in L2."""
     return math.fsum(
@@ -75,13 +81,14 @@ def _held(item: _Counted) -> float:
 
 @define
 class _Ledger:
-    """Adds up what tiles do. ``piped``: the nodes that begin the loads of a hand-over; ``places``: for each
-    copy the bytes at which its rows begin, in all tiles and turns that were met; both by the node's
-    identity."""
+    """Adds up what tiles do. ``piped``: the nodes that begin the loads of a hand-over; ``handed``: how many
+    queues' buffers a node begins to fill; ``places``: for each copy the bytes at which its rows begin, in all
+    tiles and turns that were met; all by the node's identity."""
 
     chip: Chip
     used: Mapping[Buffer, Use]
     piped: frozenset[int]
+    handed: Mapping[int, int]
     places: dict[int, list[int]] = field(factory=dict)
 
     def tile(self, kernel: Kernel, known: Mapping[str, int], number: int) -> _Counted:
@@ -93,6 +100,9 @@ class _Ledger:
                 return
             if id(node) in self.piped:
                 found.turns += times
+            if id(node) in self.handed:
+                calls = _QUEUE_CALLS * self.handed[id(node)]
+                found.scalar += times * calls * self.chip.scalar.queue_cycles
             if isinstance(node, Instruction):
                 found.vector += times * cycles(node, values, self.chip)
                 found.scalar += times * self.chip.scalar.issue_cycles

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define, field, frozen
 
+from evokernel_core.ascendc.ir.expr import CoreCount, Param, Size, Var
 from evokernel_core.ascendc.ir.nodes import (
     Atomic,
     Buffer,
@@ -24,14 +25,19 @@ from evokernel_core.ascendc.ir.nodes import (
 )
 from evokernel_core.twin.api import api_row
 
+_OPEN = (CoreCount, Param, Size, Var)
+"""What only the call knows."""
+
 
 @frozen
 class Span:
-    """The places of a loop's or a choice's nodes, the end not among them."""
+    """The places of a loop's or a choice's nodes, the end not among them. ``is_certain``: a loop that has a
+    turn in every call."""
 
     start: int
     end: int
     is_loop: bool
+    is_certain: bool
 
     def has(self, place: int) -> bool:
         return self.start <= place < self.end
@@ -59,7 +65,13 @@ class _Order:
         for body in node.bodies:
             self.add(body)
         if isinstance(node, (For, If)):
-            self.blocks.append(Span(place, self.count, isinstance(node, For)))
+            self.blocks.append(Span(place, self.count, isinstance(node, For), _has_a_turn(node)))
+
+
+def _has_a_turn(node: For | If) -> bool:
+    if not isinstance(node, For) or any(isinstance(item, _OPEN) for item in node.end.walk()):
+        return False
+    return node.end.evaluate({}) >= 1
 
 
 def _touched(node: Node) -> Iterator[tuple[Buffer, bool]]:
@@ -91,5 +103,6 @@ def _life(found: Sequence[tuple[int, bool]], blocks: Sequence[Span]) -> tuple[in
 def _is_made_in_turn(found: Sequence[tuple[int, bool]], loop: Span, blocks: Sequence[Span]) -> bool:
     """Whether every turn of a loop writes the buffer before it reads it."""
     place, fills = found[0]
-    around = (item for item in blocks if item.has(place) and loop.has(item.start) and item != loop)
+    inner = (item for item in blocks if item.has(place) and loop.has(item.start) and item != loop)
+    around = (item for item in inner if not item.is_certain)
     return fills and all(item.has(other) for item in around for other, _ in found)

@@ -205,6 +205,23 @@ def _pipelines(
                 yield from _pipelines(body, used, inner)
 
 
+def hand_overs(kernel: Kernel) -> tuple[Node, ...]:
+    """The nodes that begin to fill a queue's buffer, which is handed over each time that they run."""
+    return tuple(_hand_overs(body_parts(kernel), allocation.uses(kernel)))
+
+
+def _hand_overs(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[Node]:
+    for item in rounds(parts, used):
+        if item.is_whole:
+            first = parts[item.fills[0]]
+            assert isinstance(first, (Step, Block))
+            yield first.nodes[0] if isinstance(first, Step) else first.node
+    for part in parts:
+        if isinstance(part, Block):
+            for body in part.bodies:
+                yield from _hand_overs(body, used)
+
+
 def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     """The place of the load among the parts of a loop's body that may begin while the turn before is
     computed: the only one, of buffers with a stage for both turns, which it hands over by itself."""

@@ -157,6 +157,9 @@ class Weights:
         return self.antialiased(lambda apart: self.keys(apart, _CUBIC_ANTIALIASED))
 
 
+_PLANE_COST = 4
+"""About how many times a depth's."""
+
 _MATRICES: Mapping[str, Callable[[Weights], ValueRef]] = {
     "linear": Weights.linear,
     "cubic": Weights.cubic,
@@ -174,11 +177,11 @@ def _resized(kind: str, dims: int) -> Rewrite:
         aligned = bool(argument(node, 2, "align_corners", False))
         first = len(spec.shape) - dims
         steps = _known_steps(node, writer, dims, aligned, argument_of_first_scale=3)
-        sources = writer.shape(x)[first:]
+        sides = tuple(zip(writer.shape(x)[first:], spec.shape[first:], strict=True))
         if (
             steps is not None
             and _fits(kind, steps, spec, writer)
-            and not _multiplied(kind, aligned, steps, sources)
+            and not _multiplied(kind, aligned, steps, sides)
         ):
             return (_in_planes(writer, x, spec, kind, aligned, steps),)
         x = cast(writer, x, "float32")
@@ -219,11 +222,18 @@ def _fits(kind: str, steps: Sequence[float], spec: TensorSpec, writer: GraphWrit
     return is_small and max(steps) <= limits.MOST_RESIZED_STEP[kind] and spec.dtype in FLOATS
 
 
-def _multiplied(kind: str, aligned: bool, steps: Sequence[float], sources: Sequence[Dim]) -> bool:
-    """Whether products are faster: of many taps, where no results of one period are weighted alike."""
-    regular = kind == "cubic" and not aligned and all(_is_regular(step) for step in steps)
-    known = [size for size in sources if isinstance(size, int)]
-    return kind not in (*NEAREST, "linear") and not regular and max(known) <= limits.MOST_MULTIPLIED
+def _multiplied(kind: str, aligned: bool, steps: Sequence[float], sides: Sequence[tuple[Dim, Dim]]) -> bool:
+    """Whether products are faster: of many taps, where no results of one period are weighted alike.
+    ``sides``: sources and results of each dimension."""
+    if kind in (*NEAREST, "linear"):
+        return False
+    regular = not aligned and all(_is_regular(step) for step in steps)
+    if kind != "cubic":
+        known = zip(sides, steps, strict=True)
+        regular = regular and all(
+            made * step == have for (have, made), step in known if isinstance(made, int)
+        )
+    return not regular and max(have for have, _ in sides if isinstance(have, int)) <= limits.MOST_MULTIPLIED
 
 
 def _is_regular(step: float) -> bool:
@@ -246,8 +256,9 @@ def _in_planes(
         planes = view(writer, x, (outer, *shape[-2:]))
         return view(writer, _planes(writer, planes, (height, width), kind, aligned, steps), made)
     (before, after), across, final = (shape[-3], made[-3]), shape[-2:], (height, width)
-    deep_first = times((after, *across)), times((before, *final))
-    is_first = extent(deep_first[0]).evaluate(writer.sizes) <= extent(deep_first[1]).evaluate(writer.sizes)
+    is_first = depth_is_first(
+        *(extent(times(d)).evaluate(writer.sizes) for d in ((before,), (after,), across, final))
+    )
     for is_depth in (is_first, not is_first):
         area = times(across if is_first == is_depth else final)
         if is_depth:
@@ -257,6 +268,13 @@ def _in_planes(
             planes = view(writer, x, (times((outer, after if is_first else before)), *across))
             x = _planes(writer, planes, final, kind, aligned, steps[1:])
     return view(writer, x, made)
+
+
+def depth_is_first(before: int, after: int, across: int, final: int) -> bool:
+    """Whether to resize ``before`` planes to ``after`` in front of each from so many elements to others. A
+    result of a plane takes several times what one of a depth does, whose rows are as they lie in memory."""
+    deep = after * (across + _PLANE_COST * final)
+    return deep <= final * (_PLANE_COST * before + after)
 
 
 def _planes(

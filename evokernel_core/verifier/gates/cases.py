@@ -271,6 +271,24 @@ def bytes_between(task: KernelTask, sizes: Mapping[str, int]) -> int:
     return sum(spec.nbytes(sizes) for node in task.graph.nodes for spec in node.outputs)
 
 
+_PUTS = ("aten.index_put.", "aten.scatter")
+"""Operations that copy a tensor, into which they put values where indices say so."""
+
+
+def bytes_put(task: KernelTask, sizes: Mapping[str, int]) -> int:
+    """The same where what is put into a copy counts, and not the copy: a kernel that looks at all indices
+    has as much to do however large the tensor is; 0 where nothing is put."""
+    total, puts = 0, False
+    for node in task.graph.nodes:
+        if node.op.startswith(_PUTS):
+            puts = True
+            first = next(node.operands(), None)
+            total += sum(task.graph.spec(ref).nbytes(sizes) for ref in node.operands() if ref != first)
+        else:
+            total += sum(spec.nbytes(sizes) for spec in node.outputs)
+    return total if puts else 0
+
+
 def total_products(task: KernelTask, sizes: Mapping[str, int]) -> int:
     """Multiply-adds of all matrix products and convolutions of a run."""
     return sum(multiply_adds(node, task.graph, sizes) for node in task.graph.nodes)

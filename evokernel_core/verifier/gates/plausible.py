@@ -15,7 +15,7 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.roofline import moved_us, traffic
 from evokernel_core.twin.run import Work
 from evokernel_core.verifier.base import Timing
-from evokernel_core.verifier.gates.cases import bytes_between, total_products
+from evokernel_core.verifier.gates.cases import bytes_between, bytes_put, total_products
 
 SLACK = 0.98
 """A time below this share of a bound is no speed but work that was left out."""
@@ -33,6 +33,10 @@ PRESENT = 0.02
 """The same where the two sizes differ in short dimensions, whose vectors and tiles are mostly empty: with
 fewer elements than ``LONG_SIDE`` as much less as they are fewer, for a row of few takes about the
 instructions of a longer one."""
+COSTLY = 8
+"""How many times as much vector work for each byte values may take that do not grow with the sizes as values
+that do: of a grid's two numbers for a place, thirty instructions make addresses and weights, of which each
+channel takes nine."""
 LONG_ROW, LONG_SIDE = 2048, 256
 """Sizes from which a dimension fills vectors (a row of 64 has four times the instructions for each element of
 one of 4096), and the tiles of products."""
@@ -65,10 +69,13 @@ def unsteady(task: KernelTask, full: Timing, seen: Timing, sizes: Mapping[str, i
     ``sizes``; empty where it does not."""
     before = dict(shares(task, seen, sizes))
     least = _least_share(task, sizes)
-    for what, share in shares(task, full, task.sizes):
-        if share < least * before.get(what, 0.0):
+    for what, found in shares(task, full, task.sizes):
+        if what not in before:
+            continue
+        left = max(now / then if then else 1.0 for now, then in zip(found, before[what], strict=True))
+        if left < least * (_growing(task, sizes) if what == "vector work" else 1.0):
             return (
-                f"For each element of the task the kernel has {100 * share / before[what]:.0f} % of the "
+                f"For each element of the task the kernel has {100 * left:.0f} % of the "
                 f"{what} at full size that it has with {dict(sizes)}: work is skipped beyond the size that "
                 "is compared."
             )
@@ -81,6 +88,19 @@ def _least_share(task: KernelTask, sizes: Mapping[str, int]) -> float:
         return STEADY_PRODUCTS if total_products(task, sizes) else STEADY
     others = (sizes.get(symbol.name, symbol.size) for symbol in _differing(task, sizes))
     return PRESENT * min(1.0, *(size / LONG_SIDE for size in others))
+
+
+def _growing(task: KernelTask, sizes: Mapping[str, int]) -> float:
+    """How much less vector work for each byte an honest kernel may have at full size, since what was as large
+    at ``sizes`` is there shared by more: a grid by more channels that are sampled by it."""
+    specs = [spec for node in task.graph.nodes for spec in node.outputs]
+    pairs = [(spec.nbytes(sizes), spec.nbytes(task.sizes)) for spec in specs]
+    fixed = sum(now for then, now in pairs if now == then)
+    then, now = (sum(pair[i] for pair in pairs if pair[0] != pair[1]) for i in (0, 1))
+    if not then or not now:
+        return 1.0
+    most = COSTLY * fixed / (COSTLY * fixed + then)
+    return (most + (1 - most) * now / then) * (fixed + then) / (fixed + now)
 
 
 def _differing(task: KernelTask, sizes: Mapping[str, int]) -> list[Symbol]:
@@ -97,21 +117,25 @@ def _is_alike(task: KernelTask, sizes: Mapping[str, int]) -> bool:
     return all(sizes.get(symbol.name, 0) >= (LONG_SIDE if products else LONG_ROW) for symbol in others)
 
 
-def shares(task: KernelTask, timing: Timing, sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
-    """Counted work by what of the task it grows with."""
+def shares(
+    task: KernelTask, timing: Timing, sizes: Mapping[str, int]
+) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Counted work by what of the task it grows with, by each of several where it may be any of them."""
     if not timing.work:
         return
     work = dict(timing.work)
     read, written = traffic(task, sizes)
     products = total_products(task, sizes)
     if products:
-        yield "products", work.get("M", Work()).us / products
+        yield "products", (work.get("M", Work()).us / products,)
     elif between := bytes_between(task, sizes):
-        yield "vector work", work.get("V", Work()).us / between
+        us = work.get("V", Work()).us
+        put = bytes_put(task, sizes)
+        yield "vector work", (us / between, us / put) if put else (us / between,)
     if read:
-        yield "loads", min(_bytes(timing, _LOADS) / read, 1.0)
+        yield "loads", (min(_bytes(timing, _LOADS) / read, 1.0),)
     if written:
-        yield "stores", min(_bytes(timing, _STORES) / written, 1.0)
+        yield "stores", (min(_bytes(timing, _STORES) / written, 1.0),)
 
 
 def _least_us(pipe: str, work: Work, chip: Chip) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.builder import Builder
-from evokernel_core.ascendc.ir.expr import Constant, Int, Size
+from evokernel_core.ascendc.ir.expr import Constant, Index, Int, Size, ceil_div
 from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel
 from evokernel_core.ascendc.shapes.sizes import extent
 
@@ -97,6 +97,25 @@ def sometimes() -> Kernel:
         t.add(t.result, t.b)
 
     return t.kernel(compute)
+
+
+def in_pieces(number: Index) -> Kernel:
+    """A is written in pieces, by a loop that may be known to have a turn."""
+    t = Tiles()
+
+    def compute() -> None:
+        with t.k.loop("piece", number):
+            t.add(t.a, t.source)
+        for to, taken in ((t.b, t.a), (t.c, t.b), (t.result, t.c)):
+            t.add(to, taken)
+
+    return t.kernel(compute)
+
+
+def test_a_loop_that_has_a_turn_makes_what_it_writes() -> None:
+    for number, home in ((ceil_div(LARGE, TILE), "a"), (Size(extent("n")), "c")):
+        found = {buffer.name: home.name for buffer, home in allocation.homes(in_pieces(number)).items()}
+        assert found["c"] == home
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from evokernel_core.ascendc.ir.cost import estimate_us
 from evokernel_core.ascendc.ir.expr import U64, Choice, Constant, CoreCount, Int, Size, ceil_div, least
 from evokernel_core.ascendc.ir.handing import with_waits
 from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
-from evokernel_core.ascendc.ir.steps import Block, Part, parts_of, pipelines
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel
+from evokernel_core.ascendc.ir.steps import Block, Part, hand_overs, parts_of, pipelines
 from evokernel_core.ascendc.ir.tile import known_values, walk
 from evokernel_core.ascendc.print import vector_kernel
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -123,6 +123,29 @@ def test_numbers_and_waits_for_them_take_time(chip: Any) -> None:
     assert often - once >= 9 * cycles / chip.mhz
     fenced, free = (estimate_us(chosen_tiles(fences), {"n": 40}, chip) for fences in (True, False))
     assert fenced > free
+
+
+def stored_rows(rows: int) -> Kernel:
+    """y = x + 1 of tiles of 64 KB, which are loaded at once, and computed and stored in so many parts."""
+    k = Builder("Tiles in parts.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    tile, part = Constant("ALL", 16384), Constant("PART", 16384 // rows)
+    taken, made = Buffer("taken", "float", 4, tile, 2), Buffer("made", "float", 4, part, 2)
+    with k.cores("tile", k.param("tiles", Size(extent("n")))) as number:
+        k.load(taken, x, number * tile, tile)
+        with k.loop("row", rows) as row:
+            one = Converted(Int(1), "float")
+            k.call("Adds", made, at(taken, row * part), one, part, repeats=ceil_div(part, 64))
+            k.store(y, number * tile + row * part, made, part)
+    return k.kernel()
+
+
+def test_buffers_that_are_handed_over_take_calls_on_queues(chip: Any) -> None:
+    """Four calls for each part, and its instructions: parts of 16 elements wait for the scalar unit."""
+    assert len(hand_overs(stored_rows(4))) == 2
+    one, many = (estimate_us(stored_rows(1024), {"n": number * chip.aiv}, chip) for number in (1, 11))
+    each = 4 * chip.scalar.queue_cycles + 2 * chip.scalar.issue_cycles
+    assert many - one >= 10 * 1024 * each / chip.mhz
 
 
 def test_what_happens_once_in_many_times_is_met_as_often_as_on_the_unluckiest_core(chip: Any) -> None:

@@ -7,19 +7,32 @@ from collections.abc import Iterator
 
 from attrs import evolve
 
+from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.grid_sample.kernel import SamplingSchedule, build
+from evokernel_core.ascendc.kernels.grid_sample.bordered import Bordered, elements_of, why_unbordered
+from evokernel_core.ascendc.kernels.grid_sample.kernel import Sampler, SamplingSchedule
 from evokernel_core.ascendc.kernels.grid_sample.places import LANES
 from evokernel_core.ascendc.kernels.grid_sample.problem import Sampling, read_sampling
+from evokernel_core.ascendc.kernels.reloads import with_hits
 from evokernel_core.ascendc.ops import GRID_SAMPLE, categories
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 _BAND_BYTES = (32768, 65536, 98304, 131072)
 _PLACES = (2048, 1536, 1024, 896, 768, 640, 512, 384, 256, 128, 64)
 _PIECES = (256, 512)
+_BANDS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+_RUNS = (1, 2, 3, 4)
+"""Runs in which places are gathered."""
+_LOCATED = (128, 256, 512)
+_LOCATING = 48
+"""Bytes for each place that is located, beside its pair of numbers."""
+_INSTRUCTIONS_LOCATING = 30
+_MOST_BORDERED = 10
+_TURN = 128
 _MOST_TRIED = 3
 """Numbers of places that are tried beside the least: the largest that fit."""
 
@@ -29,7 +42,17 @@ def _why_illegal(found: Sampling, item: SamplingSchedule) -> str | None:
         return "Places are taken in whole repeats, and pieces of them are no larger."
     if min(item.elements, item.channels) < 1:
         return "A band has at least one element, and a core a channel."
-    return None
+    if not item.run:
+        return None
+    if item.run < LANES or item.run % LANES:
+        return "Places are gathered in whole repeats."
+    block = BLOCK_BYTES // ITEM_SIZE[found.dtype]
+    return why_unbordered(found, item.elements, block, whole=item.whole)
+
+
+def build(found: Sampling, schedule: SamplingSchedule) -> Kernel:
+    """The kernel of a legal schedule."""
+    return (Bordered if schedule.run else Sampler)(found, schedule).build()
 
 
 _FORM = form_of(build, _why_illegal)
@@ -45,24 +68,65 @@ def _with_hits(found: Sampling, item: SamplingSchedule, sizes: Sizes, chip: Chip
     images, channels, count = (part.evaluate(sizes) for part in (found.images, found.channels, found.count))
     area = found.rows.evaluate(sizes) * found.columns.evaluate(sizes)
     once = images * channels * area * ITEM_SIZE[found.dtype]
-    runs = -(-count // item.places)
-    if once > chip.l2_bytes // 2 or runs < 2:
-        return chip
-
-    def mean(miss: float, hit: float) -> float:
-        return runs / (1 / miss + (runs - 1) / hit)
-
-    mte, gm = chip.mte, chip.gm
-    loads = mean(mte.load_bytes_per_cycle, mte.load_hit_bytes_per_cycle)
-    memory = mean(gm.hbm_achieved_gbps, gm.l2_gbps)
-    return evolve(
-        chip,
-        mte=evolve(mte, load_bytes_per_cycle=loads),
-        gm=evolve(gm, hbm_achieved_gbps=memory),
-    )
+    return with_hits(chip, once, -(-count // item.places))
 
 
 def _starts(found: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
+    bordered = list(_bordered_starts(found, sizes, chip))
+    yield from bordered or _plain_starts(found, sizes, chip)
+
+
+def _bordered_starts(found: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
+    """Bands of all rows, and of parts of them, with as many places as fit beside: those that seem fast."""
+    rows, columns, width = found.rows.constant, found.columns.constant, ITEM_SIZE[found.dtype]
+    if found.mode != "bilinear" or rows is None or columns is None:
+        return
+    block, count = BLOCK_BYTES // width, found.count.evaluate(sizes)
+    images, channels = found.images.evaluate(sizes), found.channels.evaluate(sizes)
+    shares = sorted({channels, -(-channels // 2), -(-channels // 4)})
+    known: dict[SamplingSchedule, float] = {}
+    for bands, buffers, share, piece in itertools.product(_BANDS, (1, 2), shares, _LOCATED):
+        elements = elements_of(columns, -(-(rows + 1) // bands), block)
+        left = chip.ub_bytes - buffers * elements * width - piece * (_LOCATING + 8 * buffers)
+        others = images * -(-channels // share)
+        for runs in _RUNS if bands <= rows + 1 else ():
+            # Each place has an address and four weights, and sums if bands add up; each of a run what is
+            # gathered, what is stored, an address if bands differ, and float32 forms of the half types.
+            each = (24 if bands > 1 else 20) + (
+                3 * width + (4 if bands > 1 else 0) + (8 if width < 4 else 0)
+            ) / runs
+            places = _even(int((left - _TURN * 8) / each) // LANES * LANES, count, others, chip)
+            run = min(-(-places // runs // _TURN) * _TURN, places)
+            if run >= LANES:
+                item = SamplingSchedule(places, share, elements, bands == 1, buffers, min(piece, places), run)
+                known[item] = _rough_cycles(item, bands, -(-count // places) * others, chip)
+    yield from sorted(known, key=known.__getitem__)[:_MOST_BORDERED]
+
+
+def _rough_cycles(item: SamplingSchedule, bands: int, units: int, chip: Chip) -> float:
+    """About what the busiest core takes for its share of so many runs of places."""
+    vector, startup = chip.vector, chip.vector.startup("simple")
+    instructions = _INSTRUCTIONS_LOCATING * (-(-item.places // item.piece) * startup + item.places / LANES)
+    gathers = 4 * bands * item.places / vector.elements_per_cycle.gather
+    starts = 8 * bands * -(-item.places // item.run) * startup
+    loads = bands * item.elements * 4 / chip.mte.load_hit_bytes_per_cycle
+    sampled = gathers + starts
+    plane = max(loads, sampled) if item.buffers > 1 else loads + sampled
+    return -(-units // chip.aiv) * (instructions + item.channels * plane)
+
+
+def _even(most: int, count: int, others: int, chip: Chip) -> int:
+    """At most so many places at a time, so that cores have equal numbers of such tiles for each of ``others``
+    images and parts of channels."""
+    if most < LANES:
+        return 0
+    least = -(-count // most)
+    tiles = min(range(least, 2 * least + chip.aiv), key=lambda n: (-(-n * others // chip.aiv) / n, n))
+    each = -(-count // tiles)
+    return min(most, -(-each // LANES) * LANES)
+
+
+def _plain_starts(found: Sampling, sizes: Sizes, chip: Chip) -> Iterator[SamplingSchedule]:
     channels, width = found.channels.evaluate(sizes), ITEM_SIZE[found.dtype]
     is_open = found.rows.constant is None or found.columns.constant is None
     area = found.rows.evaluate(sizes) * found.columns.evaluate(sizes)
@@ -103,6 +167,9 @@ def _steps(
     if not here.whole:
         yield "larger bands", evolve(here, elements=here.elements * 2)
         yield "smaller bands", evolve(here, elements=here.elements // 2)
+    if here.run:
+        yield "more places gathered at a time", evolve(here, run=here.run * 2)
+        yield "fewer places gathered at a time", evolve(here, run=here.run // 2 // LANES * LANES or LANES)
     yield "more channels", evolve(here, channels=here.channels * 2)
     yield "fewer channels", evolve(here, channels=max(1, here.channels // 2))
     yield "one more band under way", evolve(here, buffers=here.buffers + 1)

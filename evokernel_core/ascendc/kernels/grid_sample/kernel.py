@@ -24,7 +24,7 @@ from evokernel_core.twin.isa import BLOCK_BYTES
 _NOTE = """\
 Samples images at the places of a grid. Of so many places the elements and weights are computed once; each
 channel is loaded as a whole or in bands, from which elements are gathered."""
-_INT = "int32_t"
+INT = "int32_t"
 _PAIR_BYTES = 8
 _FAR = Number("FAR", float(1 << 28), "bytes: behind every plane, also when two are added")
 
@@ -33,7 +33,8 @@ _FAR = Number("FAR", float(1 << 28), "bytes: behind every plane, also when two a
 class SamplingSchedule(Settings):
     """``places`` of an image at a time, for ``channels`` of it one after another, each in bands of
     ``elements``, of which ``buffers`` are under way; ``whole``: all of a plane is one band. ``piece``: places
-    whose elements and weights are computed at a time."""
+    whose elements and weights are computed at a time. ``run``, unless 0: rows have zeros around them, so that
+    one address says all elements around a place, which are gathered of so many places at a time."""
 
     places: int
     channels: int
@@ -41,9 +42,10 @@ class SamplingSchedule(Settings):
     whole: bool
     buffers: int
     piece: int
+    run: int = 0
 
 
-class _Kernel:
+class Sampler:
     """Buffers of one number for each place: their names say what they hold."""
 
     def __init__(self, found: Sampling, schedule: SamplingSchedule) -> None:
@@ -56,27 +58,35 @@ class _Kernel:
         self.most = Constant("PLACES", schedule.places, "that are sampled at a time")
         self.piece = Constant("PIECE", schedule.piece, "places that are located at a time")
         self.block = BLOCK_BYTES // width
-        self.high = Constant("BAND", -(-schedule.elements // self.block) * self.block, "elements of a plane")
-        self.front = 0 if schedule.whole else self.block
-        self.behind = Constant("BEHIND", self.front + self.high.value, "where a zero lies behind a band")
+        self._measure_bands()
         self.rows = k.param("rows", Size(found.rows), ctype=U32)
         self.columns = k.param("columns", Size(found.columns), ctype=U32)
         for size in (self.rows, self.columns):
             k.require(size, ">=", 1)
-        corners = Constant("CORNERS", found.taps**2, "elements around a place")
+        self.corners = Constant("CORNERS", found.taps**2, "elements around a place")
         self.pairs = Buffer("pairs", "float", 4, self.piece * 2, schedule.buffers)
-        self.evens = Buffer("evens", _INT, 4, self.piece)
+        self.evens = Buffer("evens", INT, 4, self.piece)
+        self.place = Buffer("place", "float", 4, self.piece)
+        self._make_buffers()
+
+    def _measure_bands(self) -> None:
+        elements = -(-self.item.elements // self.block) * self.block
+        self.high = Constant("BAND", elements, "elements of a plane")
+        self.front = 0 if self.item.whole else self.block
+        self.behind = Constant("BEHIND", self.front + self.high.value, "where a zero lies behind a band")
+
+    def _make_buffers(self) -> None:
+        schedule, ctype, width = self.item, self.ctype, self.width
+        self.weights = Buffer("weights", "float", 4, self.most * self.corners)
         self.band = Buffer("band", ctype, width, self.behind + self.block, schedule.buffers)
         self.made = Buffer("made", ctype, width, self.most, 2)
-        self.weights = Buffer("weights", "float", 4, self.most * corners)
-        self.addresses = Buffer("addresses", _INT, 4, self.most * corners)
-        self.address = Buffer("address", _INT, 4, self.most)
+        self.addresses = Buffer("addresses", INT, 4, self.most * self.corners)
+        self.address = Buffer("address", INT, 4, self.most)
         self.values = Buffer("values", ctype, width, self.most)
         self.widened = self.values if width == 4 else Buffer("widened", "float", 4, self.most)
         # In float32 a plane that is one band adds up where it is stored from.
         in_place = schedule.whole and width == 4
         self.sums = self.made if in_place else Buffer("sums", "float", 4, self.most)
-        self.place = Buffer("place", "float", 4, self.piece)
 
     def do(self, key: str, to: Place, *operands: Operand | Buffer | int, count: Expr) -> None:
         self.k.call(key, to, *operands, count, repeats=ceil_div(count, LANES))
@@ -84,9 +94,7 @@ class _Kernel:
     def build(self) -> Kernel:
         k, found = self.k, self.found
         self.area = k.param("area", Size(found.rows) * Size(found.columns), "elements of a plane")
-        if self.item.whole:
-            k.require(self.area, "<=", self.high, "a plane lies in the unified buffer as a whole")
-        self.bands = k.param("bands", ceil_div(self.area, self.high), "of a plane", U32)
+        self.bands = self._bands_of_plane()
         images = k.param("images", Size(found.images))
         channels = k.param("channels", Size(found.channels))
         count = k.param("count", Size(found.count), "places of each image")
@@ -97,8 +105,8 @@ class _Kernel:
         parts = k.param("parts", ceil_div(channels, share))
         tiles = k.param("tiles", ceil_div(count, self.most))
         with k.section("Prepare", "Where the first number of each pair lies, in bytes."):
-            self.do("CreateVecIndex", self.evens, Converted(Int(0), _INT), count=self.piece)
-            self.do("Muls", self.evens, self.evens, Converted(Int(_PAIR_BYTES), _INT), count=self.piece)
+            self.do("CreateVecIndex", self.evens, Converted(Int(0), INT), count=self.piece)
+            self.do("Muls", self.evens, self.evens, Converted(Int(_PAIR_BYTES), INT), count=self.piece)
         with k.cores("unit", k.param("units", images * tiles * parts)) as unit:
             # Cores have planes of their own at a time, as long as there are so many.
             first = k.let("first", unit // parts // images * self.most, U64)
@@ -117,37 +125,55 @@ class _Kernel:
             )
         return k.kernel()
 
+    def _bands_of_plane(self) -> Expr:
+        if self.item.whole:
+            self.k.require(self.area, "<=", self.high, "a plane lies in the unified buffer as a whole")
+        return self.k.param("bands", ceil_div(self.area, self.high), "of a plane", U32)
+
     # -- places -----------------------------------------------------------------------------------
 
     def _locate(self, start: Expr, length: Expr) -> None:
         """The elements around some of the places, and what they weigh."""
-        k, found = self.k, self.found
+        k = self.k
         lanes = k.let("lanes", ceil_div(length, LANES) * LANES)
-        evens, taps = read_as("uint32_t", self.evens), []
-        bits = 8 * BLOCK_BYTES
-        mask = Buffer("mask", "uint8_t", 1, ceil_div(self.piece, bits) * BLOCK_BYTES)
         with k.section("Locate", "Where the elements around places lie, and what they weigh."):
-            for name, size, base in (("row", self.rows, 4), ("column", self.columns, 0)):
-                along = Along(k, name, size, self.piece, lanes)
-                place = along.buffer("Number")
-                # Masks are made of whole repeats, which must hold numbers.
-                self.do("Duplicate", place, ZERO, count=lanes)
-                self.do("Gather", place, self.pairs, evens, base, count=length)
-                taps.append(along.taps(place, found.mode, found.padding, aligned=found.aligned))
-            rows, columns = taps
+            rows, columns = self._taps(length, lanes)
             for corner, (row, column) in enumerate((y, x) for y in rows for x in columns):
                 if row.weight is not None and column.weight is not None:
-                    weight = at(self.weights, self.most * corner + start)
+                    weight = at(self.weights, self._weights_of(corner) + start)
                     self.do("Mul", weight, row.weight, column.weight, count=lanes)
-            for items, size, bytes_apart in (
-                (rows, self.rows, self.columns * self.width),
-                (columns, self.columns, Int(self.width)),
-            ):
-                for tap in items:
-                    self._measure(tap.place, mask, size, bytes_apart, lanes)
-            for corner, (row, column) in enumerate((y, x) for y in rows for x in columns):
-                address = at(self.addresses, self.most * corner + start)
-                self._address(address, row, column, lanes)
+            self._place_elements(start, rows, columns, lanes)
+
+    def _weights_of(self, corner: int) -> Expr:
+        """Where the weights of a corner begin."""
+        return self.most * corner
+
+    def _taps(self, length: Expr, lanes: Expr) -> tuple[list[Tap], list[Tap]]:
+        """Those of places along rows and along columns."""
+        evens, found = read_as("uint32_t", self.evens), self.found
+
+        def along(name: str, size: Expr, base: int) -> list[Tap]:
+            axis = Along(self.k, name, size, self.piece, lanes, beside=bool(self.item.run))
+            place = axis.buffer("Number")
+            # Masks are made of whole repeats, which must hold numbers.
+            self.do("Duplicate", place, ZERO, count=lanes)
+            self.do("Gather", place, self.pairs, evens, base, count=length)
+            return axis.taps(place, found.mode, found.padding, aligned=found.aligned)
+
+        return along("row", self.rows, 4), along("column", self.columns, 0)
+
+    def _place_elements(self, start: Expr, rows: list[Tap], columns: list[Tap], lanes: Expr) -> None:
+        bits = 8 * BLOCK_BYTES
+        mask = Buffer("mask", "uint8_t", 1, ceil_div(self.piece, bits) * BLOCK_BYTES)
+        for items, size, bytes_apart in (
+            (rows, self.rows, self.columns * self.width),
+            (columns, self.columns, Int(self.width)),
+        ):
+            for tap in items:
+                self._measure(tap.place, mask, size, bytes_apart, lanes)
+        for corner, (row, column) in enumerate((y, x) for y in rows for x in columns):
+            address = at(self.addresses, self.most * corner + start)
+            self._address(address, row, column, lanes)
 
     def _measure(self, place: Buffer, mask: Buffer, size: Expr, bytes_apart: Expr, lanes: Expr) -> None:
         """Numbers of elements along a dimension become the bytes in front of them; far away outside of it."""
@@ -194,13 +220,13 @@ class _Kernel:
             with k.section("Sample", "What a band adds to the weighted sums of the elements around places."):
                 self._zeros(Int(0))
                 self._zeros(self.behind)
-                less = k.let("less", begin * self.width, _INT)
+                less = k.let("less", begin * self.width, INT)
                 for corner in range(self.found.taps**2):
                     place = at(self.addresses, self.most * corner)
-                    ahead = Converted(Int(self.front * self.width) - less, _INT)
+                    ahead = Converted(Int(self.front * self.width) - less, INT)
                     self.do("Adds", self.address, place, ahead, count=number)
-                    self.do("Maxs", self.address, self.address, Converted(Int(0), _INT), count=number)
-                    last = Converted(self.behind * self.width, _INT)
+                    self.do("Maxs", self.address, self.address, Converted(Int(0), INT), count=number)
+                    last = Converted(self.behind * self.width, INT)
                     self.do("Mins", self.address, self.address, last, count=number)
                     self._add(corner, at(self.address, 0), number, is_first=False)
             with k.when(band, "==", self.bands - 1, share=self.bands):
@@ -218,7 +244,7 @@ class _Kernel:
             mode = Enumerator("RoundMode::CAST_NONE")
             self.do("Cast", self.widened, self.values, mode, count=number)
         if self.found.taps > 1:
-            weight = at(self.weights, self.most * corner)
+            weight = at(self.weights, self._weights_of(corner))
             self.do("Mul" if is_first else "MulAddDst", self.sums, self.widened, weight, count=number)
         elif is_first:
             self.do("Adds", self.sums, self.widened, ZERO, count=number)
@@ -230,8 +256,3 @@ class _Kernel:
             self.do("Cast", self.made, self.sums, Enumerator("RoundMode::CAST_RINT"), count=number)
         elif self.sums != self.made:
             self.do("Adds", self.made, self.sums, ZERO, count=number)
-
-
-def build(found: Sampling, schedule: SamplingSchedule) -> Kernel:
-    """The kernel of a legal schedule."""
-    return _Kernel(found, schedule).build()

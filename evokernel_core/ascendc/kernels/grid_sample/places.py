@@ -24,10 +24,14 @@ class Tap:
 
 
 class Along:
-    """The taps along one dimension of ``size`` elements, for ``lanes`` of at most ``most`` places."""
+    """The taps along one dimension of ``size`` elements, for ``lanes`` of at most ``most`` places.
+    ``beside``: whether the second of two elements is known by the first one, and has no place of its own."""
 
-    def __init__(self, k: Builder, name: str, size: Expr, most: Constant, lanes: Expr) -> None:
+    def __init__(
+        self, k: Builder, name: str, size: Expr, most: Constant, lanes: Expr, *, beside: bool = False
+    ) -> None:
         self._k, self._name, self._size, self._most, self._lanes = k, name, size, most, lanes
+        self._beside = beside
 
     def buffer(self, name: str) -> Buffer:
         """One number for each place."""
@@ -55,8 +59,9 @@ class Along:
         self.do("Cast", first, place, Enumerator("RoundMode::CAST_FLOOR"))
         self.do("Sub", share, place, first)
         if mode == "bilinear":
-            second, rest = self.buffer("Second"), self.buffer("Rest")
-            self.do("Adds", second, first, ONE)
+            second, rest = first if self._beside else self.buffer("Second"), self.buffer("Rest")
+            if not self._beside:
+                self.do("Adds", second, first, ONE)
             self.do("Muls", rest, share, MINUS_ONE)
             self.do("Adds", rest, rest, ONE)
             return [Tap(first, rest), Tap(second, share)]

@@ -8,6 +8,7 @@ tile's part of the source is known before anything runs.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -126,11 +127,41 @@ class Phases:
     offsets: tuple[int, ...]
     weights: tuple[tuple[float, ...], ...]
 
+    @property
+    def taps(self) -> int:
+        """Sources that make a result."""
+        return len(self.weights[0])
+
     def overhang(self, axis: Axis) -> tuple[int, int]:
         """How many sources the taps reach beyond both ends."""
         phase = (axis.results - 1) % self.p
-        last = (axis.results - 1) // self.p * self.q + max(self.offsets[: phase + 1]) + axis.taps - 1
+        last = (axis.results - 1) // self.p * self.q + max(self.offsets[: phase + 1]) + self.taps - 1
         return max(0, -min(self.offsets)), max(0, last - axis.sources + 1)
+
+
+@frozen
+class End:
+    """A result some of whose taps lie beyond the ends: which sources weigh how much instead."""
+
+    result: int
+    weights: tuple[tuple[int, float], ...]
+
+
+def ends_of(axis: Axis, phases: Phases) -> Iterator[End]:
+    """The results whose taps lie beyond the ends: the outermost sources stand for what is there, or nothing
+    does, and all others weigh more."""
+    for result in range(axis.results):
+        period, phase = divmod(result, phases.p)
+        first = period * phases.q + phases.offsets[phase]
+        if first >= 0 and first + phases.taps <= axis.sources:
+            continue
+        weights: dict[int, float] = {}
+        for place, weight in enumerate(phases.weights[phase], first):
+            source = min(max(place, 0), axis.sources - 1)
+            if source == place or axis.kind not in SMOOTH:
+                weights[source] = weights.get(source, 0.0) + weight
+        total = sum(weights.values()) if axis.kind in SMOOTH else 1.0
+        yield End(result, tuple((source, weight / total) for source, weight in weights.items()))
 
 
 def most_ahead(axis: Axis, phases: Phases, window: Window) -> int:
@@ -144,7 +175,7 @@ def most_ahead(axis: Axis, phases: Phases, window: Window) -> int:
 def phases_of(axis: Axis) -> Phases | None:
     """The phases of a regular ratio; None where every result has weights of its own, or none are weighted
     alike."""
-    if axis.aligned or axis.kind in SMOOTH or axis.kind == IDENTITY:
+    if axis.kind == IDENTITY or axis.aligned:
         return None
     p = next((p for p in range(1, _MOST_PHASES + 1) if _is_whole(axis.step * p)), None)
     if p is None or axis.results < p:
@@ -152,12 +183,41 @@ def phases_of(axis: Axis) -> Phases | None:
     q = round(axis.step * p)
     if q > _MOST_STEPS:
         return None
+    if axis.kind in SMOOTH:
+        return _smooth_phases(axis, p, q) if axis.results * q == axis.sources * p else None
     places = [_place(axis, phase, q / p) for phase in range(p)]
     ahead = 1 if axis.kind == "cubic" else 0
     offsets = tuple(math.floor(place) - ahead for place in places)
     weights = tuple(_weights(axis.kind, place - math.floor(place)) for place in places)
     found = Phases(p, q, offsets, weights)
     return found if _agrees(axis, found) else None
+
+
+def _smooth_phases(axis: Axis, p: int, q: int) -> Phases | None:
+    """The same of results that weigh all sources within the support: those on which the profile is positive
+    or negative, and as many for each phase."""
+    profile = _triangle if axis.kind == "smooth_linear" else _antialiased_keys
+    offsets, found = [], []
+    for phase in range(p):
+        middle = (phase + 0.5) * q / p
+        first = math.floor(middle - axis.support + 0.5)
+        offsets.append(first)
+        found.append([profile(abs(first + tap + 0.5 - middle) / axis.width) for tap in range(axis.taps)])
+    while all(abs(row[-1]) < _EXACT for row in found):
+        found = [row[:-1] for row in found]
+    weights = tuple(tuple(weight / sum(row) for weight in row) for row in found)
+    phases = Phases(p, q, tuple(offsets), weights)
+    first, _ = _reaches(axis)
+    exact = np.arange(axis.results) // p * q + np.array(offsets)[np.arange(axis.results) % p]
+    return phases if bool((np.clip(exact, 0, axis.sources - 1) == first).all()) else None
+
+
+def _triangle(d: float) -> float:
+    return max(0.0, 1 - d)
+
+
+def _antialiased_keys(d: float) -> float:
+    return _keys(d, -0.5) if d < 2 else 0.0
 
 
 def _is_whole(value: float) -> bool:

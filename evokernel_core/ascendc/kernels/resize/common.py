@@ -22,12 +22,15 @@ REPEAT = Constant("REPEAT", LANES, "float32 elements")
 @frozen
 class ResizeSchedule(Settings):
     """A tile has ``columns`` columns and ``rows`` rows of results, of which ``joined`` rows are stored at a
-    time; ``buffers`` tiles are under way."""
+    time; ``buffers`` tiles are under way. ``phased``: all rows of a phase are weighed together; then so many
+    rows of a phase are stored at a time, ``woven`` with those of the others or one phase after another."""
 
     columns: int
     rows: int
     joined: int
     buffers: int
+    phased: bool = False
+    woven: bool = False
 
 
 def start_of(axis: Axis, window: Window, run: Expr) -> Expr:

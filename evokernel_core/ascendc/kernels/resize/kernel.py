@@ -1,10 +1,12 @@
-"""The kernel of a resizing: rows as they lie in memory where columns stay, else eight planes at a time."""
+"""The kernel of a resizing: rows as they lie in memory where columns stay, else eight planes at a time, whose
+rows are weighed one by one or phase by phase."""
 
 from __future__ import annotations
 
 from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.resize.axis import IDENTITY
 from evokernel_core.ascendc.kernels.resize.common import ResizeSchedule
+from evokernel_core.ascendc.kernels.resize.phased import Phased
 from evokernel_core.ascendc.kernels.resize.planes import Planes
 from evokernel_core.ascendc.kernels.resize.problem import Resize
 from evokernel_core.ascendc.kernels.resize.rows import Rows
@@ -16,7 +18,9 @@ def is_rows_only(found: Resize) -> bool:
 
 
 def _form(found: Resize, schedule: ResizeSchedule) -> Rows | Planes:
-    return (Rows if is_rows_only(found) else Planes)(found, schedule)
+    if is_rows_only(found):
+        return Rows(found, schedule)
+    return (Phased if schedule.phased else Planes)(found, schedule)
 
 
 def least_bytes(found: Resize, schedule: ResizeSchedule) -> int:

@@ -14,6 +14,15 @@ CONVOLUTION = "aten.convolution.default"
 ATTENTION = "aten.scaled_dot_product_attention.default"
 SUMS = _PRODUCTS | {CONVOLUTION, ATTENTION}
 """Sums so long that float32 rounds their terms by more than differences behind them keep."""
+RESIZED = frozenset(
+    f"aten.{name}.default"
+    for name in (
+        "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+        "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
+    )
+)  # fmt: skip
+"""Weighted sums whose weights are rounded far more than their terms: they are differences of places, which
+float32 rounds by as much as these are large. Where terms cancel, that is what is left."""
 _ROUNDING = 2.0**-24
 _SIGMAS = 2.0
 

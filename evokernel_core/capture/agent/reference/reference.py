@@ -37,6 +37,8 @@ _LONGEST_SIZE, _MOST_OPERATORS = 4000, 512
 """Characters, and operators and brackets, of a size expression."""
 _MOST_WIDENED = 1 << 21
 """Elements of all values of a graph without long sums that is computed in float64 too."""
+_MOST_RESIZED = 1 << 26
+"""The same of a graph that resizes by weights."""
 _FAINT = 2.0**-9
 """The share of an output's magnitude below which a row is judged by itself."""
 _ROUNDINGS = 4
@@ -178,8 +180,8 @@ def run_widened(
     sums: LongSums,
 ) -> list[torch.Tensor]:
     """The same graph in wider types, rounded once at the end: float32 wherever it has a half type, float64
-    where the rounding of long sums of float32 may weigh in the results, or where the graph has none and is so
-    small that it costs nothing. Empty otherwise."""
+    where the rounding of long sums of float32, or of weights, may weigh in the results, or where the graph
+    has none and is so small that it costs nothing. Empty otherwise."""
     types = precision.wider(graph)
     if not types and _is_small(graph, sizes):
         types = precision.SINGLE
@@ -199,7 +201,9 @@ def _has_faint_rows(results: list[torch.Tensor]) -> bool:
 
 
 def _is_small(graph: dict[str, Any], sizes: dict[str, int]) -> bool:
-    return sum(math.prod(shape) for shape in _shapes(graph, sizes).values()) <= _MOST_WIDENED
+    is_resized = any(node["op"] in precision.RESIZED for node in graph["nodes"])
+    most = _MOST_RESIZED if is_resized else _MOST_WIDENED
+    return sum(math.prod(shape) for shape in _shapes(graph, sizes).values()) <= most
 
 
 def _run_as(
