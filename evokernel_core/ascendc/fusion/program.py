@@ -294,8 +294,9 @@ def program_of(task: KernelTask, strategy: Strategy, chip: Chip) -> Program:
 
 
 def is_cut_alike(one: Strategy, other: Strategy) -> bool:
-    """Whether two strategies have the same kernels, with their images in the same chunks."""
-    return all(one.setting(name, 0) == other.setting(name, 0) for name in (GROUPS, CHUNKS, CUT))
+    """Whether two strategies have the same kernels, both with images in chunks or both with all at once."""
+    same = one.setting(GROUPS, "") == other.setting(GROUPS, "")
+    return same and bool(one.setting(CHUNKS, 0)) == bool(other.setting(CHUNKS, 0))
 
 
 def _groups(task: KernelTask, strategy: Strategy) -> tuple[Group, ...]:
