@@ -1,0 +1,90 @@
+"""The search that leaves out groups finds what looking at every schedule finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evokernel_core.ascendc.kernels.epilogue.cost import Cost
+from evokernel_core.ascendc.kernels.lowest import lowest
+from evokernel_core.ascendc.kernels.matmul.problem import Loop, Product, Side, Triangle
+from evokernel_core.ascendc.kernels.matmul.schedule import (
+    at_least_us,
+    best,
+    estimate_us,
+    of_shape,
+    refusal,
+    shapes,
+)
+from evokernel_core.ascendc.shapes.sizes import ONE, Extent
+from evokernel_core.domain.errors import PlanError
+from evokernel_core.twin.chip import Chip, load_chip
+
+CHIP = load_chip("ascend910b1")
+Groups = list[list[tuple[int, str]]]
+
+
+def _lowest(groups: Groups, looked_at: list[int] | None = None) -> tuple[int, str]:
+    def items(place: int) -> list[tuple[int, str]]:
+        if looked_at is not None:
+            looked_at.append(place)
+        return groups[place]
+
+    def least(place: int) -> float:
+        return min((cost for cost, _ in groups[place]), default=0)
+
+    return lowest(range(len(groups)), least, items, lambda item: item[0])
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=2)), max_size=3), max_size=5))
+def test_the_first_of_the_cheapest_is_found(groups: Groups) -> None:
+    flat = [item for group in groups for item in group]
+    if flat:
+        assert _lowest(groups) == min(flat, key=lambda item: item[0])
+    else:
+        with pytest.raises(PlanError, match="No schedule fits"):
+            _lowest(groups)
+
+
+def test_groups_that_cannot_hold_it_are_not_looked_at() -> None:
+    looked_at: list[int] = []
+    assert _lowest([[(5, "a")], [(2, "b"), (3, "c")], [(2, "d")], [(9, "e")]], looked_at) == (2, "b")
+    assert looked_at == [1, 2]
+
+
+_LENGTHS = st.one_of(st.sampled_from([1, 16, 100, 512, 1000, 2048, 4096]), st.integers(1, 20_000))
+
+
+@st.composite
+def products(draw: st.DrawFn) -> Product:
+    def side(name: str) -> Side:
+        loops = (Loop(Extent(4), Extent(5), ONE, False),) if draw(st.booleans()) else ()
+        return Side(name, draw(st.booleans()), Extent(draw(st.one_of(_LENGTHS, st.just(70_000)))), loops)
+
+    batch, m, n, k = (Extent(draw(lengths)) for lengths in (st.sampled_from([1, 8]), *[_LENGTHS] * 3))
+    dtype = draw(st.sampled_from(["float16", "float32"]))
+    kept = draw(st.sampled_from([None, Triangle(True, 3), Triangle(False, -40)]))
+    splits = draw(st.sampled_from([0, 4]))
+    return Product(side("x"), side("y"), batch, m, n, k, dtype, "float32", splits, kept)
+
+
+def _behind(each: float, chip: Chip) -> Cost:
+    return Cost(each, 60, 30, (2,), 4, (4,), (), 8192, chip.gm.requests_per_cycle, chip.mte)
+
+
+@settings(max_examples=6, deadline=None)
+@given(products(), st.sampled_from([None, 0.01, 0.2]))
+def test_a_product_gets_the_schedule_of_the_lowest_estimate(found: Product, each: float | None) -> None:
+    behind: Any = None if each is None else _behind(each, CHIP)
+    legal = []
+    for shape in shapes(found, CHIP):
+        bound = at_least_us(found, shape, {}, CHIP, behind)
+        for item in of_shape(found, shape, CHIP):
+            us = estimate_us(found, item, {}, CHIP, behind)
+            assert bound <= us * (1 + 1e-9)
+            if refusal(found, item, CHIP, behind) is None:
+                legal.append((us, item))
+    assert best(found, {}, CHIP, behind) == min(legal, key=lambda pair: pair[0])[1]
