@@ -13,9 +13,12 @@ from functools import cache
 from pathlib import Path
 
 _SERVER = """
-import json, os, sys, types
+import gc, json, os, sys, types
+gc.disable()  # nothing of what is imported becomes garbage
 import torch
 import torch.distributed.tensor  # which the first torch.testing.assert_close imports
+gc.freeze()
+gc.enable()
 
 answers = os.fdopen(os.dup(1), "w")
 while line := sys.stdin.readline():
