@@ -64,8 +64,12 @@ def run(
 
 
 def pytest_of(place: Path) -> str:
-    """A script that runs the tests of a file or folder."""
-    return f"import pytest; raise SystemExit(pytest.main(['-q', '-p', 'no:cacheprovider', {str(place)!r}]))"
+    """A script that runs the tests of a file or folder, without the plugins of this environment."""
+    options = ["-q", "-p", "no:cacheprovider", str(place)]
+    return (
+        "import os, pytest; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; "
+        f"raise SystemExit(pytest.main({options!r}))"
+    )
 
 
 @cache
