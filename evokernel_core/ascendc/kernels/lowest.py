@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from evokernel_core.domain.errors import PlanError
-
 G = TypeVar("G")
 T = TypeVar("T")
 
@@ -19,10 +17,10 @@ def lowest(
     at_least: Callable[[G], float],
     items: Callable[[G], Iterable[T]],
     cost: Callable[[T], float],
-) -> T:
+) -> T | None:
     """The item of the lowest cost, the first of several: what ``min`` over the items of all groups gives.
 
-    ``at_least`` is what no item of a group costs less than. Raises PlanError where there is no item.
+    ``at_least`` is what no item of a group costs less than. None where there is no item.
     """
     bounds = [(at_least(group), place, group) for place, group in enumerate(groups)]
     found: list[tuple[float, int, T]] = []
@@ -32,6 +30,4 @@ def lowest(
         best = min(((cost(item), item) for item in items(group)), key=lambda pair: pair[0], default=None)
         if best is not None:
             found = [min([*found, (best[0], place, best[1])], key=lambda entry: entry[:2])]
-    if not found:
-        raise PlanError("No schedule fits the memories of the chip.")
-    return found[0][2]
+    return found[0][2] if found else None

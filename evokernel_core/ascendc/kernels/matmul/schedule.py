@@ -13,6 +13,7 @@ from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.ascendc.kernels.lowest import lowest
 from evokernel_core.ascendc.kernels.matmul.problem import Product, Side, Triangle
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
@@ -93,7 +94,7 @@ def _best(
 ) -> MatmulSchedule:
     given = dict(sizes)
     fixed = found.at(given)
-    return lowest(
+    cheapest = lowest(
         shapes(found, chip),
         at_least=lambda shape: at_least_us(fixed, shape, given, chip, behind),
         items=lambda shape: (
@@ -101,6 +102,9 @@ def _best(
         ),
         cost=lambda item: estimate_us(fixed, item, given, chip, behind),
     )
+    if cheapest is None:
+        raise PlanError("No schedule of the product fits the memories of a cube core.")
+    return cheapest
 
 
 def shapes(found: Product, chip: Chip) -> Iterator[MatmulSchedule]:
