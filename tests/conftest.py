@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import platformdirs
@@ -9,3 +10,11 @@ import platformdirs
 os.environ.setdefault("EVOKERNEL_TWIN_DIR", f"{platformdirs.user_cache_dir('evokernel')}/twin")
 # NumPy's threads wait for each other in loops: on few cores they take more time than they save.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def pytest_collection_finish() -> None:
+    """What the modules of all tests made stays to the end: to look through it takes the collector a third of
+    a second each time, and a fifth of the tests' own processor time in all."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)

@@ -13,9 +13,12 @@ from functools import cache
 from pathlib import Path
 
 _SERVER = """
-import json, os, sys, types
+import gc, json, os, sys, types
+gc.disable()  # nothing of what is imported becomes garbage
 import torch
 import torch.distributed.tensor  # which the first torch.testing.assert_close imports
+gc.freeze()
+gc.enable()
 
 answers = os.fdopen(os.dup(1), "w")
 while line := sys.stdin.readline():
@@ -61,8 +64,12 @@ def run(
 
 
 def pytest_of(place: Path) -> str:
-    """A script that runs the tests of a file or folder."""
-    return f"import pytest; raise SystemExit(pytest.main(['-q', '-p', 'no:cacheprovider', {str(place)!r}]))"
+    """A script that runs the tests of a file or folder, without the plugins of this environment."""
+    options = ["-q", "-p", "no:cacheprovider", str(place)]
+    return (
+        "import os, pytest; os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'; "
+        f"raise SystemExit(pytest.main({options!r}))"
+    )
 
 
 @cache

@@ -439,7 +439,7 @@ def _evict(cache: Path) -> None:
     total = sum(sizes.values())
     if len(sizes) <= MAX_KERNELS and total <= MAX_CACHE_BYTES:
         return
-    for path in sorted(map(Path, sizes), key=lambda path: path.stat().st_mtime):
+    for path in sorted(map(Path, sizes), key=_last_used):
         if len(sizes) <= MAX_KERNELS * 3 // 4 and total <= MAX_CACHE_BYTES * 3 // 4:
             return
         total -= sizes.pop(str(path))
@@ -447,9 +447,22 @@ def _evict(cache: Path) -> None:
         path.with_suffix(".lock").unlink(missing_ok=True)
 
 
+@lru_cache(maxsize=4 * MAX_KERNELS)  # what is published does not change
 def _bytes_in(folder: str) -> int:
-    with os.scandir(folder) as files:
-        return sum(file.stat().st_size for file in files)
+    """0 where another process has evicted the folder."""
+    try:
+        with os.scandir(folder) as files:
+            return sum(file.stat().st_size for file in files)
+    except FileNotFoundError:
+        return 0
+
+
+def _last_used(folder: Path) -> float:
+    """A time stamp; 0 where another process has evicted the folder."""
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _as_unit(name: str, text: str, label: str, kernels: Mapping[str, Kernel]) -> str:

@@ -184,13 +184,13 @@ def _calls(body: Sequence[Token], name: str) -> Iterator[list[tuple[Token, ...]]
 
 
 class _Uses:
-    """What a kernel reaches: for each function, class, alias and macro the names that it mentions."""
+    """What a kernel reaches: for each function, class, alias and macro the names that it mentions. Read when
+    it is first asked for: most kernels say their type."""
 
     def __init__(self, files: Iterable[Sequence[Token]]) -> None:
         self.mentions: dict[str, set[str]] = {}
         self.macros: set[str] = set()
-        for tokens in files:
-            self._read(tokens)
+        self._unread = list(files)
 
     def _read(self, tokens: Sequence[Token]) -> None:
         for index, token in enumerate(tokens):
@@ -215,6 +215,8 @@ class _Uses:
 
     def ratio(self, body: Sequence[Token]) -> CoreRatio:
         """What the compiler infers where nothing is declared: the cores whose instructions are used."""
+        while self._unread:
+            self._read(self._unread.pop(0))
         reached = self._reached({token.text for token in body if token.kind is Kind.NAME})
         waits = bool(reached & _WAITS)
         if reached & _MATMUL_OBJECTS and "ASCENDC_CUBE_ONLY" not in self.macros:

@@ -6,6 +6,7 @@ import re
 import sys
 
 from .errors import AgentError, describe
+from .importing import importing
 
 OLDEST = (2, 5)
 
@@ -13,7 +14,8 @@ OLDEST = (2, 5)
 def require_torch() -> str:
     """The version of torch. Raises AgentError, with one sentence, where it is too old, broken or missing."""
     try:
-        import torch
+        with importing("torch"):
+            import torch
     except Exception as error:  # a broken installation raises what it likes
         if isinstance(error, ModuleNotFoundError) and error.name == "torch":
             raise _refused("has no torch: install torch in it or set another interpreter") from error

@@ -8,6 +8,7 @@ from typing import Any
 
 from .errors import AgentError, describe
 from .floor import require_torch
+from .importing import importing
 from .protocol import Handler, serve, take_channel
 
 
@@ -16,8 +17,9 @@ def _ping(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _capture(params: dict[str, Any]) -> Any:
-    from .inputs.trials import Known
-    from .regions.capture import Asked, capture
+    with importing(f"{__package__}.regions.capture"):
+        from .inputs.trials import Known
+        from .regions.capture import Asked, capture
 
     asked = Asked(
         params.get("symbol"),
@@ -30,13 +32,15 @@ def _capture(params: dict[str, Any]) -> Any:
 
 
 def _calls(params: dict[str, Any]) -> Any:
-    from .inputs.calls import calls
+    with importing(f"{__package__}.inputs.calls"):
+        from .inputs.calls import calls
 
     return calls(params["path"], params["text"])
 
 
 def _reference(params: dict[str, Any]) -> Any:
-    from .reference.reference import reference
+    with importing(f"{__package__}.reference.reference"):
+        from .reference.reference import reference
 
     return reference(
         params["graph"], params["sizes"], params["seed"], params["distribution"], params["folder"]

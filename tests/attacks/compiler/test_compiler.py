@@ -183,7 +183,7 @@ GROWING = [
 def test_a_text_that_wants_disk_memory_or_time(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "TOOL_LIMITS", ToolLimits(cpu_s=15))
+    monkeypatch.setattr(build, "TOOL_LIMITS", ToolLimits(address_space=1024**3, cpu_s=15))
     started = time.monotonic()
     with pytest.raises(CandidateError):
         build_kernel(with_text(text))

@@ -24,6 +24,7 @@ from tests.attacks.correctness.test_learned import (
     task_of,
     verdict_of,
 )
+from tests.homes import home_with_kernels
 from tests.verifier.conftest import FUNCTIONS, NumpyReference, make_task, read_source
 
 ELEMENTS = {"s0": 1_200_000_000}
@@ -48,8 +49,7 @@ def _where(condition: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
+    with home_with_kernels(tmp_path_factory.mktemp("home")):
         yield
 
 

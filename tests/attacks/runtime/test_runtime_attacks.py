@@ -18,6 +18,7 @@ from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.judge import Sandboxes, judge_kernel
 from evokernel_core.twin.run import Limits, Mode, RunRequest, RunResult, Status, TensorFile
 from evokernel_core.verifier.sandbox import sandbox_prefix
+from tests.homes import home_with_kernels
 
 TILING = """#pragma once
 #include <cstdint>
@@ -106,6 +107,7 @@ class Attack:
     says: str = "unwritten"
     status: Status | None = None
     wall_s: float = 20.0
+    cpu_s: float = 4.0
 
 
 ATTACKS = {
@@ -158,10 +160,13 @@ ATTACKS = {
         body="for (;;) { usleep(1000); }", says="did not finish", status=Status.TIMEOUT, wall_s=5.0
     ),
     "it computes for ever": Attack(
-        body="for (volatile int i = 0;; i = i + 1) { }", says="did not finish", status=Status.TIMEOUT
+        body="for (volatile int i = 0;; i = i + 1) { }",
+        says="did not finish",
+        status=Status.TIMEOUT,
+        cpu_s=1.0,
     ),
     "it floods with instructions": Attack(
-        body="for (;;) { Adds(local, local, 1.0f, 64); }", says="", status=Status.TIMEOUT
+        body="for (;;) { Adds(local, local, 1.0f, 64); }", says="", status=Status.TIMEOUT, cpu_s=1.0
     ),
     "it floods with text": Attack(
         body='for (;;) { AscendC::printf("%s", "0123456789012345678901234567890123456789"); }', says="16 MB"
@@ -298,15 +303,14 @@ def run(attack: Attack, folder: Path, limits: Limits) -> RunResult:
 
 @pytest.fixture(scope="module", autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
+    with home_with_kernels(tmp_path_factory.mktemp("home")):
         yield
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_the_run_fails_with_a_true_sentence(name: str, tmp_path: Path) -> None:
     attack = ATTACKS[name]
-    result = run(attack, tmp_path, Limits(wall_s=attack.wall_s, cpu_s=4.0))
+    result = run(attack, tmp_path, Limits(wall_s=attack.wall_s, cpu_s=attack.cpu_s))
     errors = [hazard.message for hazard in result.hazards if hazard.severity is Severity.ERROR]
     sentence = " ".join([result.message, *errors])
     assert result.status is not Status.OK or errors, name

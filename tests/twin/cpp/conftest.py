@@ -13,6 +13,7 @@ from attrs import frozen
 from evokernel_core.twin.build import BuiltKernel, build_files, prepare
 from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, TensorFile, run_kernel
+from tests.homes import home_with_kernels
 from tests.twin.both import run_both
 
 Array = npt.NDArray[np.generic]
@@ -155,10 +156,9 @@ def compile_kernel(tmp_path_factory: pytest.TempPathFactory) -> Compile:
     return build
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EVOKERNEL_HOME", str(tmp_path_factory.mktemp("home")))
+    with home_with_kernels(tmp_path_factory.mktemp("home")):
         yield
 
 

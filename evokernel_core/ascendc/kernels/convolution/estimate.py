@@ -10,7 +10,13 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.convolution.padding import framed_sizes, framing_of
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule, halo, tiles_of
-from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule, whole
+from evokernel_core.ascendc.kernels.convolution.schedule import (
+    MOST_SLOTS,
+    ConvolutionSchedule,
+    TileShape,
+    has_rows,
+    whole,
+)
 from evokernel_core.ascendc.kernels.epilogue.cost import Cost
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
@@ -60,7 +66,8 @@ def _sizes(found: Convolution, sizes: Mapping[str, int]) -> _Sizes:
 class _Tile:
     """Of one tile: output channels, columns of pixels and of its parts, rows and their width; steps in L0;
     cycles of copies that find their data in L2, and requests of theirs; the share of its work that is
-    fetched ahead, and the part of the input that is read anew for other output channels."""
+    fetched ahead, and before the first tile begins; the part of the input that is read anew for other output
+    channels."""
 
     count: int
     outputs: int
@@ -73,6 +80,7 @@ class _Tile:
     copied: float
     asked: float
     ahead: float
+    before: float
     again: int
 
 
@@ -92,13 +100,40 @@ def estimator(
     found: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
 ) -> Callable[[ConvolutionSchedule | RowsSchedule], float]:
     """``estimate_us`` of any schedule, for thousands of which the sizes are read once."""
-    known = _sizes(found, sizes)
-    if behind is not None:
-        elements = known.y_bytes // known.size
-        known = evolve(
-            known, y_bytes=int(elements * behind.written), beside_bytes=int(elements * behind.read)
-        )
+    known = _sizes_with(found, sizes, behind)
     return lambda item: _estimate_us(found, item, known, chip, behind)
+
+
+def bounder(
+    found: Convolution, sizes: Mapping[str, int], chip: Chip, behind: Cost | None = None
+) -> Callable[[TileShape], float]:
+    """Modelled microseconds that no schedule with tiles of a shape goes below: weights stay, panels hold the
+    whole depth, steps are as deep as two of them fit L0, and framing takes no time."""
+    known = _sizes_with(found, sizes, behind)
+
+    def at_least_us(shape: TileShape) -> float:
+        base_m, part_n, parts = shape.base_m, shape.part_n, shape.parts
+        base_k = whole(max(1, chip.memory.l0_bytes // 2 // known.size // max(base_m, part_n)))
+        depth = whole(known.depth)
+        least = []
+        for flat in (False, True)[: 1 + has_rows(found)]:
+            item = ConvolutionSchedule(
+                base_m, part_n, parts, base_k, depth, MOST_SLOTS, stay=True, flat=flat, outputs_first=True
+            )
+            tile = evolve(_tile_of_panels(found, item, known, chip), before=0.0)
+            least.append(max(_products_us(found, tile, parts, known, chip, behind)))
+        return float(launch_us(chip, chip.aic) + min(least))
+
+    return at_least_us
+
+
+def _sizes_with(found: Convolution, sizes: Mapping[str, int], behind: Cost | None) -> _Sizes:
+    """With vector cores ``behind``, what is written is theirs, and they read more."""
+    known = _sizes(found, sizes)
+    if behind is None:
+        return known
+    elements = known.y_bytes // known.size
+    return evolve(known, y_bytes=int(elements * behind.written), beside_bytes=int(elements * behind.read))
 
 
 def _estimate_us(
@@ -110,6 +145,21 @@ def _estimate_us(
 ) -> float:
     make = _tile_of_rows if isinstance(item, RowsSchedule) else _tile_of_panels
     tile = make(found, item, known, chip)  # type: ignore[arg-type]
+    products_us, memory = _products_us(found, tile, item.parts, known, chip, behind)
+    if found.frame is None or isinstance(item, RowsSchedule):
+        return float(launch_us(chip, chip.aic) + max(products_us, memory))
+    framing = framing_of(
+        found, known.batch, found.groups * known.channels, known.made, known.size, item.chunk_kib * 1024, chip
+    )
+    taken_us = max(products_us, memory + framing.between_us, framing.busy_us) + _FRICTION * products_us
+    return float(launch_us(chip, chip.aic) + taken_us + framing.busy_us / framing.chunks)
+
+
+def _products_us(
+    found: Convolution, tile: _Tile, tile_parts: int, known: _Sizes, chip: Chip, behind: Cost | None
+) -> tuple[float, float]:
+    """Microseconds of the busiest core, and of the device's memory; a tile is for ``tile_parts`` results in
+    L0C."""
     mine = math.ceil(tile.count / chip.aic)
     multiplied = tile.outputs * tile.columns / FRACTAL**2 * tile.depth / chip.cube.depth_a_cycle(known.size)
     multiplied += chip.cube.mmad_overhead_cycles * tile.steps
@@ -138,28 +188,21 @@ def _estimate_us(
 
     # What is fetched ahead hides that copies wait behind results on their way to memory.
     waits = max(0.0, pushed - multiplied * tile.ahead)
-    if item.parts == 1:
+    if tile_parts == 1:
         waits = max(waits, stored)
     else:  # the other part's work hides that a part waits for its last result
         waits = max(waits, stored / tile.parts - multiplied * min(1.0, tile.ahead) / tile.parts)
     taken = 0.0
     if behind is not None:  # vector cores load the results and store them
-        waits = stored if item.parts == 1 else 0.0
+        waits = stored if tile_parts == 1 else 0.0
         taken = behind.cycles(tile.outputs, math.ceil(tile.columns / tile.parts)) * tile.parts
     busy = max(taken, multiplied + waits, copied, loaded, stored, missed / device + pushed, asked)
     busy += _FRICTION * (multiplied + copied + loaded + stored + asked)
     read = known.x_bytes * tile.again + known.beside_bytes + known.weight_bytes
     memory = (read + back) / chip.gm.memory_bytes_us
-    first = copied * min(1.0, tile.ahead) + stored + taken / tile.parts
+    first = copied * tile.before + stored + taken / tile.parts
     first += known.weight_bytes / found.groups / chip.mte.load_bytes_per_cycle
-    if found.frame is None or isinstance(item, RowsSchedule):
-        return float(launch_us(chip, chip.aic) + max((mine * busy + first) / chip.mhz, memory))
-    framing = framing_of(
-        found, known.batch, found.groups * known.channels, known.made, known.size, item.chunk_kib * 1024, chip
-    )
-    products_us = (mine * busy + first) / chip.mhz
-    taken_us = max(products_us, memory + framing.between_us, framing.busy_us) + _FRICTION * products_us
-    return float(launch_us(chip, chip.aic) + taken_us + framing.busy_us / framing.chunks)
+    return (mine * busy + first) / chip.mhz, memory
 
 
 def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes, chip: Chip) -> _Tile:
@@ -188,6 +231,7 @@ def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes
         nbytes, aligned = item.panel_k * known.size, known.depth * known.size % chip.mte.aligned_bytes == 0
         copied += outputs * panels * max(burst, _moved(nbytes, aligned) / hit)
         asked += outputs * panels * _requests(nbytes, aligned)
+    ahead = min(1.0, (item.slots - 1) * item.panel_k / known.depth)
     return _Tile(
         count=known.batch * known.made[0] * of_plane * of_outputs * found.groups,
         outputs=outputs,
@@ -199,7 +243,8 @@ def _tile_of_panels(found: Convolution, item: ConvolutionSchedule, known: _Sizes
         depth=whole(known.depth, int(chip.cube.depth_a_cycle(known.size))),
         copied=copied,
         asked=asked,
-        ahead=min(1.0, (item.slots - 1) * item.panel_k / known.depth),
+        ahead=ahead,
+        before=ahead,
         again=of_outputs
         if not item.outputs_first and known.x_bytes > chip.l2_bytes and found.frame is None
         else 1,
@@ -228,6 +273,7 @@ def _tile_of_rows(found: Convolution, item: RowsSchedule, known: _Sizes, chip: C
         copied=a_tap * inner * more,
         asked=asked * inner * more,
         ahead=1.0,
+        before=1.0,
         again=tiles.of_outputs if known.x_bytes > chip.l2_bytes else 1,
     )
 

@@ -7,7 +7,7 @@ and the result lands where it belongs: nothing is transposed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from attrs import field, frozen
 
@@ -20,12 +20,13 @@ from evokernel_core.ascendc.kernels.convolution.epilogue import (
     epilogue_text,
     read_layer,
 )
-from evokernel_core.ascendc.kernels.convolution.estimate import estimate_us, estimator
+from evokernel_core.ascendc.kernels.convolution.estimate import bounder, estimate_us, estimator
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import RING, ConvolutionSchedule, depth_of, whole
 from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
+from evokernel_core.ascendc.kernels.lowest import lowest
 from evokernel_core.ascendc.kernels.rendering import render, sized
 from evokernel_core.ascendc.kernels.space_to_depth.family import BITS, FIXED_PATTERNS
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -60,7 +61,7 @@ class ConvolutionFamily:
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
         layer = read_layer(task, chip)
-        kinds = [_best(layer, starts, task, chip) for starts in (conv_schedule.starts, conv_rows.starts)]
+        kinds = (best_of_panels(layer, task, chip), _best_of_rows(layer, task, chip))
         legal = [item for item in kinds if item is not None]
         return _strategy(min(legal, key=lambda item: _cost(layer, item, task, chip)), "")
 
@@ -69,11 +70,11 @@ class ConvolutionFamily:
         return tuple(
             Move(name, _strategy(item, name), self.name)
             for name, item in _steps(layer, here, task, chip)
-            if item != here and _refusal(layer, item, chip) is None
+            if item != here and refusal(layer, item, chip) is None
         )
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        return _refusal(read_layer(task, chip), _schedule(strategy), chip)
+        return refusal(read_layer(task, chip), _schedule(strategy), chip)
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         legal = self.why_illegal(task, strategy, chip) is None
@@ -105,7 +106,7 @@ def _schedule(strategy: Strategy) -> _Schedule:
     return (RowsSchedule if strategy.family == _ROWS else ConvolutionSchedule).of(strategy)
 
 
-def _refusal(layer: Layer, item: _Schedule, chip: Chip) -> str | None:
+def refusal(layer: Layer, item: _Schedule, chip: Chip) -> str | None:
     if layer.epilogue is not None and (item.base_m > MOST_OUTPUTS or item.part_n > MOST_PIXELS):
         return "The vector cores take smaller results."
     if isinstance(item, RowsSchedule):
@@ -117,22 +118,34 @@ def _cost(layer: Layer, item: _Schedule, task: KernelTask, chip: Chip) -> float:
     return estimate_us(layer.convolution, item, task.sizes, chip, layer.cost)
 
 
-def _best(
-    layer: Layer, starts: Callable[[Convolution, Chip], Iterator[_Schedule]], task: KernelTask, chip: Chip
-) -> _Schedule | None:
-    legal = (item for item in starts(layer.convolution, chip) if _refusal(layer, item, chip) is None)
-    return min(legal, key=estimator(layer.convolution, task.sizes, chip, layer.cost), default=None)
+def best_of_panels(layer: Layer, task: KernelTask, chip: Chip) -> ConvolutionSchedule | None:
+    found = layer.convolution
+    return lowest(
+        conv_schedule.shapes(found),
+        at_least=bounder(found, task.sizes, chip, layer.cost),
+        items=lambda shape: (
+            item for item in conv_schedule.of_shape(found, shape, chip) if refusal(layer, item, chip) is None
+        ),
+        cost=estimator(found, task.sizes, chip, layer.cost),
+    )
+
+
+def _best_of_rows(layer: Layer, task: KernelTask, chip: Chip) -> RowsSchedule | None:
+    found = layer.convolution
+    legal = (item for item in conv_rows.starts(found, chip) if refusal(layer, item, chip) is None)
+    return min(legal, key=estimator(found, task.sizes, chip, layer.cost), default=None)
 
 
 def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Iterator[tuple[str, _Schedule]]:
     """Steps from a schedule, and the best one of the other kind."""
     found = layer.convolution
+    other: _Schedule | None
     if isinstance(here, RowsSchedule):
         yield from conv_rows.steps(found, here)
-        name, other = "rows come anew for each tap", _best(layer, conv_schedule.starts, task, chip)
+        name, other = "rows come anew for each tap", best_of_panels(layer, task, chip)
     else:
         yield from conv_schedule.steps(found, here, chip)
-        name, other = "rows stay in L1", _best(layer, conv_rows.starts, task, chip)
+        name, other = "rows stay in L1", _best_of_rows(layer, task, chip)
     if other is not None:
         yield name, other
 

@@ -51,24 +51,37 @@ class ConvolutionSchedule(Settings):
         return self.parts * self.part_n
 
 
-def starts(found: Convolution, chip: Chip) -> Iterator[ConvolutionSchedule]:
-    """Schedules among which a draft chooses."""
-    outputs, depth = found.outputs.constant, depth_of(found)
+@frozen
+class TileShape:
+    """The size of a tile of the result: ``base_m`` output channels by ``parts`` times ``part_n`` pixels."""
+
+    base_m: int
+    part_n: int
+    parts: int
+
+
+def shapes(found: Convolution) -> Iterator[TileShape]:
+    """The tiles among which a draft chooses."""
+    outputs = found.outputs.constant
     widest = whole(min(outputs, 128)) if outputs else 128
+    for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
+        for part_n, parts in ((512, 1), (256, 2), (256, 1), (128, 2), (128, 1), (64, 2), (32, 2)):
+            yield TileShape(base_m, part_n, parts)
+
+
+def of_shape(found: Convolution, shape: TileShape, chip: Chip) -> Iterator[ConvolutionSchedule]:
+    """The schedules with tiles of a shape."""
+    outputs, depth = found.outputs.constant, depth_of(found)
     panels = {32, 64, 96, 128, 192, 256}
     chunks = (0,) if found.frame is None else (_most_chunk_kib(chip) // 4, _most_chunk_kib(chip))
     panels |= {whole(math.ceil(depth / count)) for count in (1, 2, 3, 4)} if depth else set()
-    for base_m in sorted({widest, *(rows for rows in (16, 32, 64) if rows < widest)}):
-        orders = (False, True) if outputs is None or outputs > base_m else (False,)
-        for part_n, parts in ((512, 1), (256, 2), (256, 1), (128, 2), (128, 1), (64, 2), (32, 2)):
-            for panel_k, slots in product(sorted(panels), (2, 3, 4)):
-                base_k = step_depth(found, base_m, part_n, panel_k, chip)
-                for stay, order, flat, chunk in product(
-                    (False, True), orders, (False, True)[: 1 + _has_rows(found)], chunks
-                ):
-                    yield ConvolutionSchedule(
-                        base_m, part_n, parts, base_k, panel_k, slots, stay, flat, order, chunk
-                    )
+    base_m, part_n, parts = shape.base_m, shape.part_n, shape.parts
+    orders = (False, True) if outputs is None or outputs > base_m else (False,)
+    flats = (False, True)[: 1 + has_rows(found)]
+    for panel_k, slots in product(sorted(panels), (2, 3, 4)):
+        base_k = step_depth(found, base_m, part_n, panel_k, chip)
+        for stay, order, flat, chunk in product((False, True), orders, flats, chunks):
+            yield ConvolutionSchedule(base_m, part_n, parts, base_k, panel_k, slots, stay, flat, order, chunk)
 
 
 def step_depth(found: Convolution, base_m: int, part_n: int, panel_k: int, chip: Chip) -> int:
@@ -77,7 +90,7 @@ def step_depth(found: Convolution, base_m: int, part_n: int, panel_k: int, chip:
     return whole(math.ceil(panel_k / math.ceil(panel_k / deepest)))
 
 
-def _has_rows(found: Convolution) -> bool:
+def has_rows(found: Convolution) -> bool:
     """Whether neighbouring rows of the result can lie in one run of the input."""
     return found.phases == 1 and found.stride[1] == 1 and not found.made[1].is_one
 
@@ -123,7 +136,7 @@ def refusal(found: Convolution, item: ConvolutionSchedule, chip: Chip) -> str | 
         return "Tiles are whole fractals."
     if item.panel_k < item.base_k or item.panel_k % FRACTAL or not 2 <= item.slots <= MOST_SLOTS:
         return "Panels hold a step, and there are two to four of them."
-    if item.flat and not _has_rows(found):
+    if item.flat and not has_rows(found):
         return "Rows of the result do not follow each other in the input."
     if (item.chunk_kib > 0) != (found.frame is not None) or item.chunk_kib > _most_chunk_kib(chip):
         return "Chunks are for images that the kernel frames, and L2 holds several."

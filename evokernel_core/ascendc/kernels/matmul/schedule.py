@@ -10,8 +10,10 @@ from itertools import product
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.epilogue.cost import Cost
+from evokernel_core.ascendc.kernels.lowest import lowest
 from evokernel_core.ascendc.kernels.matmul.problem import Product, Side, Triangle
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
@@ -92,24 +94,45 @@ def _best(
 ) -> MatmulSchedule:
     given = dict(sizes)
     fixed = found.at(given)
-    legal = [item for item in starts(found, chip) if refusal(found, item, chip, behind) is None]
-    return min(legal, key=lambda item: estimate_us(fixed, item, given, chip, behind))
+    cheapest = lowest(
+        shapes(found, chip),
+        at_least=lambda shape: at_least_us(fixed, shape, given, chip, behind),
+        items=lambda shape: (
+            item for item in of_shape(found, shape, chip) if refusal(found, item, chip, behind) is None
+        ),
+        cost=lambda item: estimate_us(fixed, item, given, chip, behind),
+    )
+    if cheapest is None:
+        raise PlanError("No schedule of the product fits the memories of a cube core.")
+    return cheapest
 
 
-def starts(found: Product, chip: Chip) -> Iterator[MatmulSchedule]:
-    """Legal schedules of every shape of tile."""
+def shapes(found: Product, chip: Chip) -> Iterator[MatmulSchedule]:
+    """Every shape of tile, in the deepest steps that L0 holds."""
     size, memory = ITEM_SIZE[found.dtype], chip.memory
     ways = ((1, 1), (1, 2), (2, 2))
     for base_m, base_n, (parts, results) in product(_BASES, _BASES, ways):
-        if results * base_m * base_n * 4 > memory.l0c_bytes:
-            continue
         deepest = memory.l0_bytes // 2 // size // max(base_m, base_n) // FRACTAL * FRACTAL
         deepest = min(512 // size, deepest)
-        for base_k in {deepest, deepest // 2 // FRACTAL * FRACTAL} - {0}:
-            most = memory.l1_bytes // 2 // size // (base_m + parts * base_n) // base_k
-            panels = {most, min(most, 1024 // size // base_k), min(most, 2)} - {0}
-            for count, strip in product(panels, _STRIPS):
-                yield MatmulSchedule(base_m, base_n, base_k, count * base_k, parts, results, strip)
+        if deepest and results * base_m * base_n * 4 <= memory.l0c_bytes:
+            yield MatmulSchedule(base_m, base_n, deepest, deepest, parts, results)
+
+
+def _half(depth: int) -> int:
+    """Whole fractals."""
+    return max(depth // 2 // FRACTAL, 1) * FRACTAL
+
+
+def of_shape(found: Product, shape: MatmulSchedule, chip: Chip) -> Iterator[MatmulSchedule]:
+    """The schedules of a shape of tile: they differ in depths and strips."""
+    size, deepest = ITEM_SIZE[found.dtype], shape.base_k
+    for base_k in {deepest, _half(deepest)}:
+        most = chip.memory.l1_bytes // 2 // size // (shape.base_m + shape.parts * shape.base_n) // base_k
+        panels = {most, min(most, 1024 // size // base_k), min(most, 2)} - {0}
+        for count, strip in product(panels, _STRIPS):
+            yield MatmulSchedule(
+                shape.base_m, shape.base_n, base_k, count * base_k, shape.parts, shape.results, strip
+            )
 
 
 def steps(here: MatmulSchedule) -> Iterator[tuple[str, MatmulSchedule]]:
@@ -221,11 +244,49 @@ def estimate_us(
 ) -> float:
     """Modelled microseconds: the slowest pipe of the busiest core, or the device's memory."""
     cut = _cut(found, item, sizes, chip)
-    moved = _memory_bytes(found, item, cut, sizes, chip)
+    moved = _memory_bytes(found, item.strip, cut, sizes, chip)
     missed = min(1.0, moved / (cut.tiles * _tile_bytes(found, cut)))
-    sides = (found.a, found.b)
-    loads = sum(_load_cycles(found, side, item, cut, sizes, missed, chip) for side in sides)
-    loads *= 1 + _SPREAD * _spread(item, cut)
+    sides, panel = (found.a, found.b), _Panel(item.panel_k)
+    loads = sum(_load_cycles(found, side, panel, cut, sizes, missed, chip) for side in sides)
+    loads *= 1 + _SPREAD * _spread(item.strip, cut)
+    return _taken_us(found, item, cut, (moved, loads), sizes, chip, behind)
+
+
+def at_least_us(
+    found: Product,
+    shape: MatmulSchedule,
+    sizes: Mapping[str, int],
+    chip: Chip,
+    behind: Cost | None = None,
+) -> float:
+    """Modelled microseconds that no schedule of a shape of tile goes below: its strips move the fewest
+    bytes, and its panels are as deep as two of each operand fit L1."""
+    cut = _cut(found, shape, sizes, chip)
+    moved = min(_memory_bytes(found, strip, cut, sizes, chip) for strip in _STRIPS)
+    missed = min(1.0, moved / (cut.tiles * _tile_bytes(found, cut)))
+    if chip.mte.cube_load_hit_bytes_per_cycle < chip.mte.load_bytes_per_cycle:
+        missed = 1.0  # what is not in L2 comes sooner
+    depth = chip.memory.l1_bytes // 2 // ITEM_SIZE[found.dtype] // (shape.base_m + shape.parts * shape.base_n)
+    panel = _Panel(depth, at_most=True)
+    loads = sum(_load_cycles(found, side, panel, cut, sizes, missed, chip) for side in (found.a, found.b))
+    loads *= 1 + _SPREAD * min(_spread(strip, cut) for strip in _STRIPS)
+    return _taken_us(
+        found, evolve(shape, panel_k=_half(shape.base_k)), cut, (moved, loads), sizes, chip, behind
+    )
+
+
+def _taken_us(
+    found: Product,
+    item: MatmulSchedule,
+    cut: _Cut,
+    reads: tuple[float, float],
+    sizes: Mapping[str, int],
+    chip: Chip,
+    behind: Cost | None,
+) -> float:
+    """``reads``: bytes that operands take from device memory, and cycles in which those of a tile are
+    loaded."""
+    moved, loads = reads
     store = _store_cycles(found, cut, chip)
     pipes = (_matrix_cycles(found, item, cut, chip), _step_cycles(found, item, cut, chip), loads, store)
     vector = 0.0
@@ -243,9 +304,9 @@ def estimate_us(
     return _together(cycles / chip.mhz, memory) + launch_us(chip, cut.cores)
 
 
-def _spread(item: MatmulSchedule, cut: _Cut) -> float:
+def _spread(strip: int, cut: _Cut) -> float:
     """The share of what the cores read at a time that no two of them share."""
-    down = min(item.strip, cut.tiles_m, cut.cores)
+    down = min(strip, cut.tiles_m, cut.cores)
     right = min(math.ceil(cut.cores / down), cut.tiles_n)
     return (down * cut.tile_m + right * cut.tile_n) / (down * right) / (cut.tile_m + cut.tile_n)
 
@@ -276,10 +337,18 @@ def _step_cycles(found: Product, item: MatmulSchedule, cut: _Cut, chip: Chip) ->
     return cut.parts * (left + right + 2 * count * chip.cube.load_overhead_cycles)
 
 
+@frozen
+class _Panel:
+    """How deep panels are; ``at_most``: or less, in whichever depth suits the operand's place in memory."""
+
+    depth: int
+    at_most: bool = False
+
+
 def _load_cycles(
     found: Product,
     side: Side,
-    item: MatmulSchedule,
+    panel: _Panel,
     cut: _Cut,
     sizes: Mapping[str, int],
     missed: float,
@@ -287,13 +356,15 @@ def _load_cycles(
 ) -> float:
     """From device memory or L2 to L1, for one tile."""
     size = ITEM_SIZE[found.dtype]
-    length, depth = cut.tile_m if side is found.a else cut.tile_n, min(item.panel_k, cut.depth)
+    length, depth = cut.tile_m if side is found.a else cut.tile_n, min(panel.depth, cut.depth)
     along_k = side.transposed is (side is found.b)
     bursts, run = (length, depth * size) if along_k else (depth, length * size)
     pitch = side.pitch.evaluate(sizes)
-    steps_by = (pitch * size, (item.panel_k if along_k else length) * size)
-    aligned = all(step % chip.mte.aligned_bytes == 0 for step in steps_by)
-    cut_short = 0.0 if run % REQUEST_BYTES == 0 else 0.75
+    any_run = panel.at_most and along_k
+    step = (panel.depth if along_k else length) * size
+    aligned = pitch * size % chip.mte.aligned_bytes == 0
+    aligned = aligned and (any_run or step % chip.mte.aligned_bytes == 0)
+    cut_short = 0.0 if any_run or run % REQUEST_BYTES == 0 else 0.75
     requests = bursts * (run / REQUEST_BYTES + (cut_short if aligned else 1.0))
     wire = bursts * run if aligned else max(bursts * run, requests * REQUEST_BYTES)
     hit, miss = chip.mte.cube_load_hit_bytes_per_cycle, chip.mte.load_bytes_per_cycle
@@ -312,29 +383,32 @@ def _store_cycles(found: Product, cut: _Cut, chip: Chip) -> float:
     return float(max(elements / rate, elements * size / chip.cube.fixpipe_gm_bytes_per_cycle))
 
 
-def _memory_bytes(
-    found: Product, item: MatmulSchedule, cut: _Cut, sizes: Mapping[str, int], chip: Chip
-) -> float:
+def _memory_bytes(found: Product, strip: int, cut: _Cut, sizes: Mapping[str, int], chip: Chip) -> float:
     """Bytes that the operands take from device memory: what is read again is in L2 or not."""
-    batch, m, n, k = found.evaluate(sizes)
+    _, m, n, k = found.evaluate(sizes)
     size = ITEM_SIZE[found.dtype]
     left, right = m * k * size, k * n * size
-    height = min(item.strip, cut.tiles_m)
+    height = min(strip, cut.tiles_m)
     strips = math.ceil(cut.tiles_m / height)
     again = strips if right + height * cut.tile_m * k * size > chip.l2_bytes else 1
     columns_at_once = max(1, cut.cores // height)
     rows = math.ceil(cut.tiles_n / columns_at_once) if left / strips > chip.l2_bytes // 2 else 1
-    each = (left * (batch if found.a.loops else 1), right * (batch if found.b.loops else 1))
+    each = _operand_bytes(found, sizes)
     return each[0] * rows + each[1] * again
+
+
+def _operand_bytes(found: Product, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Of all matrices of both operands."""
+    batch, m, n, k = found.evaluate(sizes)
+    size = ITEM_SIZE[found.dtype]
+    return m * k * size * (batch if found.a.loops else 1), k * n * size * (batch if found.b.loops else 1)
 
 
 def _written_bytes(found: Product, behind: float, sizes: Mapping[str, int], chip: Chip) -> float:
     """What falls out of L2 unwritten, in bytes that take as long to read; ``behind``: bytes an element
     that vector cores write instead of the product."""
-    batch, m, n, k = found.evaluate(sizes)
+    batch, m, n, _ = found.evaluate(sizes)
     out = batch * max(found.splits, 1) * m * n * (behind or ITEM_SIZE[found.out_dtype])
-    inputs = (m * k * (batch if found.a.loops else 1) + k * n * (batch if found.b.loops else 1)) * ITEM_SIZE[
-        found.dtype
-    ]
+    inputs = sum(_operand_bytes(found, sizes))
     spilled = max(0.0, out + inputs - chip.l2_bytes) * out / (out + inputs)
     return spilled * chip.gm.write_back_cost
