@@ -20,6 +20,7 @@ from evokernel_core.ascendc.fusion.micro_batches import (
 from evokernel_core.ascendc.fusion.program import CHUNKS, CUT, Program, Stage, draft, joined
 from evokernel_core.ascendc.kernels.family import Cores, Family, KernelFacts, facts_of
 from evokernel_core.domain.errors import PlanError, StrategyError
+from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
@@ -118,10 +119,22 @@ def alike(task: KernelTask, program: Program, facts: Facts, chip: Chip, cut: Cut
 
 def _in_chunks(task: KernelTask, program: Program, facts: Facts, chip: Chip, cut: Cut) -> Iterator[Strategy]:
     """The program with each kernel drafted for the chunks that it takes, where it may be cut so."""
-    drafts = zip(tasks_of(task, program, cut), program.kinds, strict=True)
-    chosen = tuple(draft_apart(ById(part), family, chip) for part, (_, family) in drafts)
+    batch = batch_of(task, program, cut.stages)
+    made = left_by_chunks(program, batch.kinds) if batch is not None else frozenset()
+    near = {stage.kind for stage in program.stages if made & set(stage.piece.inputs)}
+    chosen = tuple(
+        draft_apart(ById(part), family, memory_in_l2(chip) if kind in near else chip)
+        for kind, (part, (_, family)) in enumerate(
+            zip(tasks_of(task, program, cut), program.kinds, strict=True)
+        )
+    )
     if is_legal(task, program, facts(program, chosen), cut):
         yield joined(task, program, chosen, "", chunks=cut.chunks, cut=cut.stages)
+
+
+def left_by_chunks(program: Program, kinds: frozenset[int]) -> frozenset[ValueRef]:
+    """The values that kernels of these kinds make of a chunk, which L2 holds when the next ones read them."""
+    return frozenset(ref for stage in program.stages if stage.kind in kinds for ref in stage.piece.outputs)
 
 
 def estimate_us(found: Chunked, chosen: Sequence[Strategy], chip: Chip) -> float:
@@ -165,15 +178,12 @@ def _alone_us(found: Chunked, stage: Stage, chosen: Strategy, chip: Chip) -> flo
     if stage.kind not in found.batch.kinds:
         return max(0.0, family.estimate_us(part, chosen, chip) - launch_us(chip))
     part = of_chunk(part, found.batch, found.chunks)
-    chunk, cut = of_chunk(found.task, found.batch, found.chunks).sizes, found.cut_slots()
-    read = [
-        (found.task.graph.spec(ref).nbytes(chunk), place.in_workspace and place.index in cut)
-        for ref, place in zip(stage.piece.inputs, stage.inputs, strict=True)
-    ]
-    if not any(is_near for _, is_near in read):
+    chunk = of_chunk(found.task, found.batch, found.chunks).sizes
+    made = left_by_chunks(found.planned, found.batch.kinds)
+    if not made & set(stage.piece.inputs):
         return max(0.0, family.estimate_us(part, chosen, chip) - launch_us(chip))
     near = memory_in_l2(chip)
-    far = sum(nbytes for nbytes, is_near in read if not is_near)
+    far = sum(found.task.graph.spec(ref).nbytes(chunk) for ref in stage.piece.inputs if ref not in made)
     slower = far / chip.gm.memory_bytes_us - far / near.gm.memory_bytes_us
     return max(0.0, family.estimate_us(part, chosen, near) - launch_us(chip)) + slower
 
