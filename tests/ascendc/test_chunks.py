@@ -11,7 +11,7 @@ from evokernel_core.ascendc.author import estimate_us, initial, moves, write
 from evokernel_core.ascendc.fusion.micro_batches import batch_of, chunks_worth
 from evokernel_core.ascendc.fusion.program import plan_program
 from evokernel_core.ascendc.kernels.registry import legalised
-from evokernel_core.domain.graph import ValueRef
+from evokernel_core.domain.graph import SymbolicInt, ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.twin.chip import load_chip
@@ -202,6 +202,25 @@ def test_other_chunks_are_moves(builder: Any, on_twin: Any, chip: Any) -> None:
     for strategy in (found["more images in a chunk"], back[0].strategy):
         (result,) = on_twin(task, inputs, strategy, {"n": 7, "h": 6, "w": 9})
         np.testing.assert_allclose(result, expected(inputs), rtol=1e-4, atol=1e-4)
+
+
+def test_the_number_of_images_is_that_of_all(builder: Any, on_twin: Any, chip: Any) -> None:
+    """A kernel that divides a value without images by their number does not get them in chunks: there it
+    would divide by those of a chunk."""
+    graph = builder()
+    value = pooled(graph, convolved(graph))
+    scale = graph.input("scale", (OUTPUTS, 1, 1), parameter=True)
+    share = graph.call("div.Tensor", scale, SymbolicInt("n"), shape=(OUTPUTS, 1, 1))
+    shape = ("n", OUTPUTS, "(h - 2) // 2", "(w - 2) // 2")
+    task = graph.task(graph.call("mul.Tensor", value, share, shape=shape), symbols=LARGE)
+    rng = np.random.default_rng(0)
+    inputs = {
+        "x": rng.normal(size=(11, CHANNELS, 6, 9)).astype("f4"),
+        "weight": rng.normal(size=(OUTPUTS, CHANNELS, 3, 3)).astype("f4"),
+        "scale": rng.normal(size=(OUTPUTS, 1, 1)).astype("f4"),
+    }
+    (found,) = on_twin(task, inputs, initial(task, chip), {"n": 11, "h": 6, "w": 9})
+    np.testing.assert_allclose(found, expected(inputs) * inputs["scale"] / 11, rtol=1e-4, atol=1e-4)
 
 
 def test_images_that_meet_are_not_cut(builder: Any, chip: Any) -> None:

@@ -93,7 +93,7 @@ def _keeps_apart(node: Node, graph: Graph, name: str) -> bool:
     read = [graph.spec(ref).shape for ref in node.operands()]
     made = [spec.shape for spec in node.outputs]
     if not any(_mentions(shape, name) for shape in (*read, *made)):
-        return True
+        return not _counts(node, name)
     fits = bool(made) and all(_leads(shape, name) for shape in made)
     return fits and all(_agrees(shape, name) for shape in read) and _maps_images(node, read, name)
 
@@ -102,7 +102,7 @@ def _maps_images(node: Node, read: list[tuple[Dim, ...]], name: str) -> bool:
     """Whether a node whose results have images first computes each from the same image of its operands."""
     if node.op in SAME_ORDER or node.op in BROADCASTS:
         return True
-    if _counts(node.args, name) or _counts(tuple(value for _, value in node.kwargs), name):
+    if _counts(node, name):
         return False
     if node.op in _SOFTMAXES:
         return literal(node.args[1]) % len(read[0]) != 0
@@ -114,11 +114,15 @@ def _maps_images(node: Node, read: list[tuple[Dim, ...]], name: str) -> bool:
     return node.op in POINTWISE or (node.op in _REDUCES and all(_leads(shape, name) for shape in read))
 
 
-def _counts(args: Iterable[Arg], name: str) -> bool:
-    """Whether a node computes with the number of images itself."""
+def _counts(node: Node, name: str) -> bool:
+    """Whether a node computes with the number of images itself, which is another one in a chunk."""
+    return _holds((*node.args, *(value for _, value in node.kwargs)), name)
+
+
+def _holds(args: Iterable[Arg], name: str) -> bool:
     return any(
         (isinstance(arg, SymbolicInt) and name in names_in(arg.expression))
-        or (isinstance(arg, tuple) and _counts(arg, name))
+        or (isinstance(arg, tuple) and _holds(arg, name))
         for arg in args
     )
 
