@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -12,7 +13,7 @@ from evokernel_core.ascendc.bounds import KernelBound, bound_us
 from evokernel_core.ascendc.fusion import micro_batch_choice as chunking
 from evokernel_core.ascendc.fusion.cuts import recuts, with_moments_apart
 from evokernel_core.ascendc.fusion.later_epilogues import with_later_epilogues
-from evokernel_core.ascendc.fusion.launches import saved_us
+from evokernel_core.ascendc.fusion.launches import together_us
 from evokernel_core.ascendc.fusion.micro_batch_choice import Cut
 from evokernel_core.ascendc.fusion.program import (
     ONE_LAUNCH,
@@ -199,11 +200,12 @@ def _program_us(task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         chosen = parted(strategy)
         found = chunking.chunked(task, program, _facts(task, chip)(program, chosen), cut)
         return chunking.estimate_us(found, chosen, chip)
-    kernels = sum(
-        program.launches(kind) * family.estimate_us(part, chosen, chip)
-        for kind, ((part, family), chosen) in enumerate(zip(program.kinds, parted(strategy), strict=True))
-    )
-    return kernels - (saved_us(program, chip) if strategy.setting(ONE_LAUNCH, False) else 0.0)
+    kinds = [
+        family.estimate_us(part, chosen, chip)
+        for (part, family), chosen in zip(program.kinds, parted(strategy), strict=True)
+    ]
+    stages = [kinds[stage.kind] for stage in program.stages]
+    return together_us(stages, chip) if strategy.setting(ONE_LAUNCH, False) else math.fsum(stages)
 
 
 def kernels(task: KernelTask, strategy: Strategy, chip: Chip) -> tuple[KernelBound, ...]:

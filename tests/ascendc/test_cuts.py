@@ -11,6 +11,7 @@ from attrs import evolve
 
 from evokernel_core.ascendc.author import estimate_us, initial, moves
 from evokernel_core.ascendc.fusion.cuts import recuts, with_moments_apart
+from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER, together_us
 from evokernel_core.ascendc.fusion.micro_batch_choice import Cut, memory_in_l2, steps
 from evokernel_core.ascendc.fusion.micro_batches import Batch
 from evokernel_core.ascendc.fusion.partition import in_order
@@ -147,3 +148,27 @@ def test_other_chunks_hold_other_numbers_of_images(images: int, chunks: int) -> 
         assert 1 < other.chunks <= images
         assert other.stages == 2
         assert held < now if name.startswith("fewer") else held > now
+
+
+@pytest.mark.parametrize("number", [1, 2, 12, 13, 40])
+def test_kernels_of_a_launch_take_time(number: int, chip: Chip) -> None:
+    """However small they are a barrier each, and no more than launches of their own that cost more."""
+    rng = np.random.default_rng(number)
+    for estimates in (rng.uniform(3, 7, number).tolist(), rng.uniform(10, 99, number).tolist()):
+        found = together_us(estimates, chip)
+        barriers = number - -(-number // MOST_TOGETHER)
+        assert found >= estimates[0] + barriers * 2 * chip.sync.sync_all_cycles / chip.mhz - 1e-9
+        assert found <= sum(estimates) + 1e-9 or min(estimates) < 10
+
+
+def test_long_chains_have_few_neighbours(builder: Any, chip: Chip) -> None:
+    """A norm of rows with many steps behind it in one kernel, after a product: not each is a place to cut."""
+    graph = builder()
+    value = graph.call("mm.default", graph.input("x", ("n", 64)), graph.input("w", (64, 96)), shape=("n", 96))
+    value = graph.call("_softmax.default", value, 1, False, shape=("n", 96))
+    for op in ("sin.default", "exp.default", "neg.default", "tanh.default") * 6:
+        value = graph.call(op, value, shape=("n", 96))
+    plain = legalised(graph.task(value, symbols={"n": 4096}), chip)
+    program = plan_program(plain, chip)
+    assert max(map(len, program.groups)) > 24
+    assert 1 < len(list(recuts(plain, program, chip))) <= 64

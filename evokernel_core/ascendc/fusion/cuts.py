@@ -8,12 +8,14 @@ kernel that reads it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, zip_longest
 
 from attrs import frozen
 
 from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER
-from evokernel_core.ascendc.fusion.partition import Group, in_order, pieces
+from evokernel_core.ascendc.fusion.partition import Group, Piece, in_order, pieces
 from evokernel_core.ascendc.fusion.program import Program, assemble, has_schedules
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, Node, ValueRef
@@ -22,6 +24,10 @@ from evokernel_core.twin.chip import Chip
 
 _LARGE = 16
 """Values of at least this part of the largest one: by where these are made and read, cuts differ."""
+_MOST_PLACES = 8
+"""Places of a kernel at which it is cut: of a long chain of steps, some of which lie as well as others."""
+_MOST_RECUTS = 64
+"""Programs that are looked at, of all kernels in turn: each takes some ten milliseconds to plan."""
 _MOMENTS = "aten.var_mean.correction"
 
 
@@ -38,7 +44,7 @@ def recuts(task: KernelTask, program: Program, chip: Chip) -> Iterator[Recut]:
     if len(program.stages) > MOST_TOGETHER:
         return
     seen = {frozenset(program.groups)}
-    for name, groups in _neighbours(task, program.groups):
+    for name, groups in islice(_neighbours(task, program.groups), _MOST_RECUTS):
         if frozenset(groups) not in seen:
             seen.add(frozenset(groups))
             found = covered(task, groups, chip)
@@ -108,25 +114,32 @@ def _reached(names: Iterable[str], steps: Mapping[str, frozenset[str]]) -> froze
 
 
 def _neighbours(task: KernelTask, groups: tuple[Group, ...]) -> Iterator[tuple[str, tuple[Group, ...]]]:
-    graph = _Graph.of(task.graph)
+    """Of each group in turn one neighbour, then another one."""
+    graph, large = _Graph.of(task.graph), _large(task)
     made = dict(zip(groups, pieces(task, groups), strict=True))
-    large = _large(task)
-    for group in groups:
-        others = tuple(other for other in groups if other != group)
-        readers = [other for other in others if set(made[group].outputs) & set(made[other].inputs)]
-        makers = [other for other in others if set(made[other].outputs) & set(made[group].inputs)]
+    of_groups = [_of_group(graph, large, made, group) for group in groups]
+    for found in zip_longest(*of_groups):
+        yield from (item for item in found if item is not None)
+
+
+def _of_group(
+    graph: _Graph, large: frozenset[str], made: Mapping[Group, Piece], group: Group
+) -> Iterator[tuple[str, tuple[Group, ...]]]:
+    others = tuple(other for other in made if other != group)
+    readers = [other for other in others if set(made[group].outputs) & set(made[other].inputs)]
+    makers = [other for other in others if set(made[other].outputs) & set(made[group].inputs)]
+    for reader in readers:
+        rest = tuple(other for other in others if other != reader)
+        yield "one kernel instead of two", (*rest, group | reader)
+    for op, suffix in _suffixes(graph, group, large):
+        prefix = group - suffix
+        yield f"a kernel of its own from {op} on", (*others, prefix, suffix)
         for reader in readers:
             rest = tuple(other for other in others if other != reader)
-            yield "one kernel instead of two", (*rest, group | reader)
-        for op, suffix in _suffixes(graph, group, large):
-            prefix = group - suffix
-            yield f"a kernel of its own from {op} on", (*others, prefix, suffix)
-            for reader in readers:
-                rest = tuple(other for other in others if other != reader)
-                yield f"{op} and what follows in the kernel behind", (*rest, prefix, suffix | reader)
-            for maker in makers:
-                rest = tuple(other for other in others if other != maker)
-                yield f"what comes before {op} in the kernel before", (*rest, prefix | maker, suffix)
+            yield f"{op} and what follows in the kernel behind", (*rest, prefix, suffix | reader)
+        for maker in makers:
+            rest = tuple(other for other in others if other != maker)
+            yield f"what comes before {op} in the kernel before", (*rest, prefix | maker, suffix)
 
 
 def _suffixes(graph: _Graph, group: Group, large: frozenset[str]) -> Iterator[tuple[str, Group]]:
@@ -135,8 +148,9 @@ def _suffixes(graph: _Graph, group: Group, large: frozenset[str]) -> Iterator[tu
     heavy = [name for name in graph.nodes if name in group and name in large]
     seen: set[Group] = {frozenset(), frozenset(heavy)}
     # What is small goes with what it is made of, where there is a choice.
-    found = [graph.behind([name]) & group for name in heavy]
-    found += [group - graph.below([name]) for name in heavy]
+    tried = heavy[:: math.ceil(len(heavy) / _MOST_PLACES)] if heavy else []
+    found = [graph.behind([name]) & group for name in tried]
+    found += [group - graph.below([name]) for name in tried]
     for suffix in found:
         share = suffix & frozenset(heavy)
         if share not in seen:

@@ -42,11 +42,16 @@ def is_mixed(facts: Sequence[KernelFacts]) -> bool:
     return any(item.on_cube and not item.waits_for_all for item in facts)
 
 
-def saved_us(planned: Program, chip: Chip) -> float:
-    """Modelled microseconds by which barriers are shorter than launches."""
+def together_us(estimates: Sequence[float], chip: Chip) -> float:
+    """Modelled microseconds of kernels that share launches, from those of each in a launch of its own: a
+    barrier takes the place of each launch but the first of ``MOST_TOGETHER``."""
     barrier = 2 * chip.sync.sync_all_cycles / chip.mhz
-    joints = len(planned.stages) - math.ceil(len(planned.stages) / MOST_TOGETHER)
-    return joints * max(0.0, launch_us(chip) - barrier)
+    launch = max(launch_us(chip), barrier)
+    return math.fsum(
+        # One of few cores was charged less for its launch, and is left with nothing then.
+        us if index % MOST_TOGETHER == 0 else max(0.0, us - launch) + barrier
+        for index, us in enumerate(estimates)
+    )
 
 
 class Barrier(Enum):
