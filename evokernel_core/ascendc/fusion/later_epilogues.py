@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evokernel_core.ascendc.fusion.launches import MOST_TOGETHER
+from evokernel_core.ascendc.fusion.cuts import covered
 from evokernel_core.ascendc.fusion.micro_batches import LEAST_SHARE
-from evokernel_core.ascendc.fusion.partition import Group, in_order, pieces
-from evokernel_core.ascendc.fusion.program import Program, assemble, has_schedules
+from evokernel_core.ascendc.fusion.partition import Group, pieces
+from evokernel_core.ascendc.fusion.program import Program
 from evokernel_core.ascendc.ops import CONVOLUTION
-from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
 
@@ -27,9 +26,7 @@ def with_later_epilogues(task: KernelTask, program: Program, chip: Chip) -> Prog
     for group in program.groups:
         if group in groups:  # else it has taken in the steps of one before it
             groups = next(_parted(task, groups, group, chip), groups)
-    if groups == program.groups or len(groups) > MOST_TOGETHER:
-        return None
-    return assemble(task, in_order(task, groups), chip)
+    return None if groups == program.groups else covered(task, groups, chip)
 
 
 def _parted(
@@ -48,9 +45,9 @@ def _parted(
     others = tuple(other for other in groups if other != group)
     if reader is not None:
         apart = tuple(other for other in others if other != reader)
-        if _is_covered(task, found := (*apart, root, behind | reader), chip):
+        if covered(task, found := (*apart, root, behind | reader), chip):
             yield found
-    if _is_covered(task, found := (*others, root, behind), chip):
+    if covered(task, found := (*others, root, behind), chip):
         yield found
 
 
@@ -62,10 +59,3 @@ def _only_reader(task: KernelTask, groups: tuple[Group, ...], group: Group) -> G
         return None
     readers = [other for other, piece in made.items() if outputs & set(piece.inputs)]
     return readers[0] if len(readers) == 1 else None
-
-
-def _is_covered(task: KernelTask, groups: tuple[Group, ...], chip: Chip) -> bool:
-    try:
-        return has_schedules(task, in_order(task, groups), chip)
-    except PlanError:
-        return False
