@@ -129,7 +129,14 @@ class AgentClient:
         return from_data(answer, Calls)
 
     def reference(
-        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+        self,
+        task: KernelTask,
+        sizes: Mapping[str, int],
+        seed: int,
+        distribution: str,
+        folder: Path,
+        *,
+        rounded: bool = False,
     ) -> ReferenceCase:
         """Write inputs and PyTorch's outputs for one case into ``folder``. Raises AgentFailed, and
         TaskRefused before anything of the task runs."""
@@ -137,7 +144,7 @@ class AgentClient:
         folder.mkdir(parents=True, exist_ok=True)
         params = {
             "graph": to_data(task.graph), "sizes": dict(sizes), "seed": seed,
-            "distribution": distribution, "folder": str(folder.absolute()),
+            "distribution": distribution, "folder": str(folder.absolute()), "rounded": rounded,
         }  # fmt: skip
         answer = self._call("reference", params, REFERENCE_S)
         return ReferenceCase(
@@ -146,6 +153,7 @@ class AgentClient:
             outputs=tuple(map(Path, answer["outputs"])),
             precise=tuple(map(Path, answer["precise"])),
             rounded=tuple(map(Path, answer["rounded"])),
+            rounds=bool(answer["rounds"]),
             beside=tuple(tuple(map(Path, side)) for side in answer["beside"]),
         )
 

@@ -30,10 +30,11 @@ class ReferenceCase:
     in order, ``outputs`` the graph's outputs. ``precise`` are the same outputs computed in wider
     types: with float32 between the ops where a tensor is of a half type (PyTorch rounds each intermediate to
     the half type, and may overflow there, where a fused kernel does not), in float64 where float32 is summed
-    over a long dimension; ``rounded`` are those with the sums moved as float32 may round them. Elsewhere
-    they are empty. ``beside`` are the outputs where values next to a step of rounding fall to its lower side,
-    and to its upper one; empty where the graph has no step. Files hold raw little-endian elements, row-major,
-    without a header; bool takes one byte and bfloat16 two.
+    over a long dimension; ``rounded`` are those with the sums moved as float32 may round them, which takes
+    several times as long, and are there where they were asked for and ``rounds`` says that there are any.
+    Elsewhere they are empty. ``beside`` are the outputs where values next to a step of rounding fall to its
+    lower side, and to its upper one; empty where the graph has no step. Files hold raw little-endian
+    elements, row-major, without a header; bool takes one byte and bfloat16 two.
     """
 
     inputs: tuple[Path, ...]
@@ -41,4 +42,5 @@ class ReferenceCase:
     outputs: tuple[Path, ...]
     precise: tuple[Path, ...] = ()
     rounded: tuple[Path, ...] = ()
+    rounds: bool = False
     beside: tuple[tuple[Path, ...], ...] = ()

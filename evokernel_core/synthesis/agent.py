@@ -57,11 +57,18 @@ class SharedAgent:
             return self._near(path).calls(path)
 
     def reference(
-        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+        self,
+        task: KernelTask,
+        sizes: Mapping[str, int],
+        seed: int,
+        distribution: str,
+        folder: Path,
+        *,
+        rounded: bool = False,
     ) -> ReferenceCase:
         """As AgentClient.reference."""
         with self._lock:
-            return self._any().reference(task, sizes, seed, distribution, folder)
+            return self._any().reference(task, sizes, seed, distribution, folder, rounded=rounded)
 
     def interpreter(self, path: Path) -> Interpreter:
         """The interpreter that a file's code runs in. Raises InterpreterUnavailable."""

@@ -44,11 +44,19 @@ class ReferenceRunner(Protocol):
     """Runs the task's graph with PyTorch, in the interpreter that has it."""
 
     def reference(
-        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+        self,
+        task: KernelTask,
+        sizes: Mapping[str, int],
+        seed: int,
+        distribution: str,
+        folder: Path,
+        *,
+        rounded: bool = False,
     ) -> ReferenceCase:
         """Draws inputs, runs the graph and leaves both as raw files in ``folder``.
 
-        ``distribution`` is one of ``capture.reference.DISTRIBUTIONS``. Raises CaptureError.
+        ``distribution`` is one of ``capture.reference.DISTRIBUTIONS``. With ``rounded`` the case has what its
+        ``rounds`` speaks of. Raises CaptureError.
         """
         ...
 

@@ -71,7 +71,14 @@ class ConfinedReferences:
         self.close()
 
     def reference(
-        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+        self,
+        task: KernelTask,
+        sizes: Mapping[str, int],
+        seed: int,
+        distribution: str,
+        folder: Path,
+        *,
+        rounded: bool = False,
     ) -> ReferenceCase:
         """As AgentClient's own. Raises CaptureError, TaskRefused, and VerifierError where this machine
         cannot confine a process."""
@@ -80,7 +87,7 @@ class ConfinedReferences:
         inside = scratch / str(self._cases)
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            case = client.reference(task, sizes, seed, distribution, inside)
+            case = client.reference(task, sizes, seed, distribution, inside, rounded=rounded)
             # what a confined process answers is text like any other: only its own files are taken
             if not all(_is_plain(path, inside) for path in _files(case)):
                 raise VerifierError("The confined reference names files that are not its own.")

@@ -36,7 +36,7 @@ def read(path: str) -> torch.Tensor:
 
 def test_a_clamp_behind_a_product_is_measured_again(tmp_path: Path) -> None:
     graph = product(("aten.clamp.default", [-1.0, 1.0]))
-    case = reference(graph, {}, 0, "normal", str(tmp_path))
+    case = reference(graph, {}, 0, "normal", str(tmp_path), rounded=True)
     precise, moved = read(case["precise"][0]), read(case["rounded"][0])
     torch.testing.assert_close(read(case["outputs"][0]), precise, rtol=1e-4, atol=1e-4)
     gap = (moved - precise).abs().max()
@@ -45,7 +45,7 @@ def test_a_clamp_behind_a_product_is_measured_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("behind", [(), (("aten.relu.default", []),)])
 def test_results_as_large_as_the_sum_are_not(behind: Any, tmp_path: Path) -> None:
-    case = reference(product(*behind), {}, 0, "normal", str(tmp_path))
+    case = reference(product(*behind), {}, 0, "normal", str(tmp_path), rounded=True)
     assert case["precise"] == case["rounded"] == []
 
 
@@ -124,7 +124,7 @@ def test_large_scores_show_how_far_their_rounding_moves_attention(tmp_path: Path
     node = {"name": "a", "op": ATTENTION, "args": args, "kwargs": [],
             "outputs": [{"shape": shape, **FLOAT}]}  # fmt: skip
     graph = {"inputs": inputs, "nodes": [node], "outputs": [{"ref": "a", "index": 0}]}
-    case = reference(graph, {}, 0, "wide", str(tmp_path))
+    case = reference(graph, {}, 0, "wide", str(tmp_path), rounded=True)
     moved = read(case["rounded"][0]) - read(case["precise"][0])
     assert moved.abs().max() > 1e-2
 
@@ -141,7 +141,7 @@ def resized(rows: int) -> dict[str, Any]:
 @pytest.mark.parametrize("rows", [16, 4096])
 def test_weights_of_resizing_are_computed_again_however_large_the_image(rows: int, tmp_path: Path) -> None:
     """PyTorch's float32 places are rounded by up to 2^-18, and so are weights, whatever is left of terms."""
-    case = reference(resized(rows), {}, 0, "normal", str(tmp_path))
+    case = reference(resized(rows), {}, 0, "normal", str(tmp_path), rounded=True)
     found, precise = read(case["outputs"][0]), read(case["precise"][0])
     gap = (found - precise).abs().max()
     assert 2.0**-22 < gap < 2.0**-14

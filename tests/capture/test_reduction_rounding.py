@@ -50,7 +50,7 @@ BRANCHES: list[Step] = [
 
 
 def computed(steps: list[Step], tmp_path: Path) -> dict[str, Any]:
-    return reference(chain(steps), {}, 0, "normal", str(tmp_path))
+    return reference(chain(steps), {}, 0, "normal", str(tmp_path), rounded=True)
 
 
 def test_a_factor_within_bounds_hides_a_sum_from_results_that_are_larger(tmp_path: Path) -> None:

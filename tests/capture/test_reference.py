@@ -140,7 +140,7 @@ def test_where_a_last_bit_chooses_the_result_is_computed_in_float64_too(
         "nodes": nodes,
         "outputs": [{"ref": "p", "index": 0}, {"ref": "c", "index": 0}],
     }
-    found = reference(graph, {}, 0, "normal", str(tmp_path))
+    found = reference(graph, {}, 0, "normal", str(tmp_path), rounded=True)
     assert bool(found["precise"]) == bool(found["rounded"]) == known
 
 
@@ -156,7 +156,7 @@ def test_of_several_values_for_one_place_the_last_one_is_expected(tmp_path: Path
     node = {"name": "put", "op": "aten.index_put.default", "args": [x, [i], v], "kwargs": [],
             "outputs": [inputs[0]["spec"]]}  # fmt: skip
     graph = {"inputs": inputs, "nodes": [node], "outputs": [{"ref": "put", "index": 0}]}
-    case = reference(graph, {}, 3, "normal", str(tmp_path))
+    case = reference(graph, {}, 3, "normal", str(tmp_path), rounded=False)
     values, places, written, found = (
         torch.frombuffer(bytearray(Path(path).read_bytes()), dtype=dtype).reshape(shape)
         for path, dtype, shape in (
@@ -185,7 +185,7 @@ def test_values_stay_in_range_through_many_layers(distribution: str, tmp_path: P
         for taken, weight, made in zip(chain, names, chain[1:], strict=False)
     ]  # fmt: skip
     graph = {"inputs": inputs, "nodes": nodes, "outputs": [{"ref": chain[-1], "index": 0}]}
-    case = reference(graph, {}, 3, distribution, str(tmp_path))
+    case = reference(graph, {}, 3, distribution, str(tmp_path), rounded=False)
     values = torch.frombuffer(bytearray(Path(case["outputs"][0]).read_bytes()), dtype=torch.float32)
     assert values.abs().max() < 1e4
 

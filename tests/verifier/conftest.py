@@ -27,7 +27,14 @@ class NumpyReference:
         self.calls: list[tuple[dict[str, int], int, str]] = []
 
     def reference(
-        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+        self,
+        task: KernelTask,
+        sizes: Mapping[str, int],
+        seed: int,
+        distribution: str,
+        folder: Path,
+        *,
+        rounded: bool = False,
     ) -> ReferenceCase:
         self.calls.append((dict(sizes), seed, distribution))
         rng = np.random.default_rng(seed)

@@ -25,8 +25,9 @@ from evokernel_core.twin.chip import Chip, load_chip
 from evokernel_core.verifier.base import Case, Execution, RunStatus, Timing, TimingRequest, never
 from evokernel_core.verifier.draw import Draw, fresh, replay
 from evokernel_core.verifier.gates import cases, compare, correctness, latency
-from evokernel_core.verifier.gates.cases import Unverifiable, plan_cases, shrink, total_bytes
+from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases, shrink, total_bytes
 from evokernel_core.verifier.gates.correctness import Witness
+from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
 
 DRAW = Draw("5" * 32)
 Tasks = Callable[[str], KernelTask]
@@ -343,10 +344,10 @@ class FailingReference:
     def __init__(self, inner: Any, error: Exception, refuse: Callable[[dict[str, int]], bool]) -> None:
         self._inner, self._error, self._refuse = inner, error, refuse
 
-    def reference(self, task: Any, sizes: Any, seed: int, distribution: str, folder: Path) -> Any:
+    def reference(self, task: Any, sizes: Any, seed: int, distribution: str, folder: Path, **how: Any) -> Any:
         if self._refuse(dict(sizes)):
             raise self._error
-        return self._inner.reference(task, sizes, seed, distribution, folder)
+        return self._inner.reference(task, sizes, seed, distribution, folder, **how)
 
 
 def test_sizes_that_pytorch_refuses_are_left_out(task_of: Tasks, numpy_reference: Any) -> None:
@@ -355,6 +356,52 @@ def test_sizes_that_pytorch_refuses_are_left_out(task_of: Tasks, numpy_reference
     checked = correctness.check(task_of("add"), None, FakeBackend(), runner, never, DRAW)
     assert checked.result.status is GateStatus.PASSED
     assert all(dict(shape)["s1"] % 2 == 0 for shape in checked.shapes)
+
+
+class MovedBackend(FakeBackend):
+    """Results that are a little beside the right ones."""
+
+    def __init__(self, moved: float) -> None:
+        super().__init__()
+        self._moved = moved
+
+    def execute(self, built: Any, case: Case) -> Execution:
+        done = super().execute(built, case)
+        for path in case.outputs:
+            path.write_bytes((np.fromfile(path, np.float32) + np.float32(self._moved)).tobytes())
+        return done
+
+
+class RoundingReference:
+    """As the agent for long sums: what their rounding moves by a thousandth comes when it is asked for."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.asked: list[bool] = []
+
+    def reference(
+        self, task: Any, sizes: Any, seed: int, distribution: str, folder: Path, *, rounded: bool = False
+    ) -> Any:
+        self.asked.append(rounded)
+        found = self._inner.reference(task, sizes, seed, distribution, folder)
+        moved = folder / "rounded_0.bin"
+        (np.fromfile(found.outputs[0], np.float32) + np.float32(1e-3)).tofile(moved)
+        return evolve(found, precise=found.outputs, rounded=(moved,) if rounded else (), rounds=True)
+
+
+@pytest.mark.parametrize(
+    ("moved", "passes", "is_asked"), [(0.0, True, False), (1e-3, True, True), (1.0, False, True)]
+)
+def test_the_rounding_of_long_sums_is_computed_where_results_differ(
+    moved: float, passes: bool, is_asked: bool, task_of: Tasks, numpy_reference: Any, tmp_path: Path
+) -> None:
+    runner = RoundingReference(numpy_reference)
+    judges = Judges(None, MovedBackend(moved), runner, DRAW)
+    task, plan = task_of("relu"), CasePlan((("s0", 100),), 3, "normal")
+    case = reference_of(task, plan, runner, tmp_path, True)
+    outcome, _ = run_case(task, plan, case, judges, tmp_path)
+    assert outcome is not None and (outcome.status is GateStatus.PASSED) is passes
+    assert runner.asked == [False, *[True] * is_asked]
 
 
 @pytest.mark.parametrize("error", [UnsupportedRegion("no"), AgentFailed("The agent died.")])

@@ -43,7 +43,12 @@ def _reference(params: dict[str, Any]) -> Any:
         from .reference.reference import reference
 
     return reference(
-        params["graph"], params["sizes"], params["seed"], params["distribution"], params["folder"]
+        params["graph"],
+        params["sizes"],
+        params["seed"],
+        params["distribution"],
+        params["folder"],
+        rounded=params["rounded"],
     )
 
 

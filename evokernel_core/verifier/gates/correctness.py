@@ -14,9 +14,9 @@ from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Haza
 from evokernel_core.verifier.base import Backend, Cancelled, ReferenceRunner, Timing
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import CasePlan, Unverifiable, plan_cases
-from evokernel_core.verifier.gates.full_size import Judges, Shapes, at_full_size, far_beyond
+from evokernel_core.verifier.gates.full_size import Shapes, at_full_size, far_beyond
 from evokernel_core.verifier.gates.indices import Indices, index_inputs
-from evokernel_core.verifier.gates.one_case import reference_of, run_case
+from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
 
 if TYPE_CHECKING:
     from evokernel_core.capture.reference import ReferenceCase
@@ -69,6 +69,7 @@ def check(
         return Checked(error.result)
     ran: list[tuple[tuple[str, int], ...]] = []
     witness = Witness()
+    judges = Judges(built, backend, reference, draw)
     warnings: dict[tuple[str, int], Hazard] = {}
     for plan in plans:
         if cancelled():
@@ -77,7 +78,7 @@ def check(
             case_reference = reference_of(task, plan, reference, Path(folder), plan is plans[-1] and not ran)
             if case_reference is None:
                 continue
-            outcome, execution = run_case(task, plan, case_reference, backend, built, Path(folder))
+            outcome, execution = run_case(task, plan, case_reference, judges, Path(folder))
             indices = _indices(task, plan, case_reference)
         if outcome is None:
             continue
@@ -87,7 +88,6 @@ def check(
         if outcome.status is GateStatus.FAILED:
             return Checked(outcome, tuple(dict.fromkeys(ran)), witness)
     shapes = tuple(dict.fromkeys(ran))
-    judges = Judges(built, backend, reference, draw)
     full = at_full_size(task, judges, shapes, thorough=thorough)
     failed = full.failed or far_beyond(task, judges)
     passed = GateResult(GateName.CORRECTNESS, GateStatus.PASSED, hazards=tuple(warnings.values()))

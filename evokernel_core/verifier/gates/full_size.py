@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from attrs import evolve, frozen
 
 from evokernel_core import temporary
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import GateResult, GateStatus
-from evokernel_core.verifier.base import Backend, ReferenceRunner, Timing
+from evokernel_core.verifier.base import Timing
 from evokernel_core.verifier.draw import Draw
 from evokernel_core.verifier.gates.cases import (
     FULL_LIMIT,
@@ -24,7 +23,7 @@ from evokernel_core.verifier.gates.cases import (
     total_bytes,
     total_products,
 )
-from evokernel_core.verifier.gates.one_case import reference_of, run_case
+from evokernel_core.verifier.gates.one_case import Judges, reference_of, run_case
 from evokernel_core.verifier.gates.slices.choice import Choice, choose
 from evokernel_core.verifier.gates.slices.independence import independent_symbols
 from evokernel_core.verifier.gates.special_values import distributions_for
@@ -50,16 +49,6 @@ class FullSize:
     words: str
     failed: GateResult | None = None
     timing: Timing | None = None
-
-
-@frozen
-class Judges:
-    """Who runs the candidate, who PyTorch, and the secret of it."""
-
-    built: Any
-    backend: Backend
-    reference: ReferenceRunner
-    draw: Draw
 
 
 def at_full_size(task: KernelTask, judges: Judges, shapes: Shapes, *, thorough: bool) -> FullSize:
@@ -145,9 +134,7 @@ def _compared(task: KernelTask, plan: CasePlan, choice: Choice, judges: Judges) 
         reference = reference_of(task, drawn, judges.reference, Path(folder), False)
         if reference is None:
             return FullSize(f"not compared: PyTorch does not run the task at {dict(choice.sizes)}")
-        outcome, execution = run_case(
-            task, plan, reference, judges.backend, judges.built, Path(folder), choice
-        )
+        outcome, execution = run_case(task, plan, reference, judges, Path(folder), choice)
     words = choice.words(task)
     if outcome is None or outcome.status is GateStatus.PASSED:
         return FullSize(words, timing=execution.timing)

@@ -150,9 +150,16 @@ class WideReference(NumpyReference):
     """With the same in wider types beside each result, as the agent has for half types."""
 
     def reference(
-        self, task: KernelTask, sizes: Mapping[str, int], seed: int, distribution: str, folder: Path
+        self,
+        task: KernelTask,
+        sizes: Mapping[str, int],
+        seed: int,
+        distribution: str,
+        folder: Path,
+        *,
+        rounded: bool = False,
     ) -> ReferenceCase:
-        found = super().reference(task, sizes, seed, distribution, folder)
+        found = super().reference(task, sizes, seed, distribution, folder, rounded=rounded)
         return evolve(found, precise=found.outputs)
 
 

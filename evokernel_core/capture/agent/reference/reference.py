@@ -56,17 +56,20 @@ _MANY_ROWS = 12
 
 
 def reference(
-    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, folder: str
+    graph: dict[str, Any], sizes: dict[str, int], seed: int, distribution: str, folder: str, *, rounded: bool
 ) -> dict[str, Any]:
-    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files. Raises
-    AgentError before anything runs where the graph names what is no operation of the table."""
+    """Draw the inputs, run the graph on the CPU in its own dtypes, and write raw .bin files; with ``rounded``
+    also the results with long sums as float32 may round them, where there are any, which takes several times
+    as long as the rest. Raises AgentError before anything runs where the graph names what is no operation of
+    the table."""
     for node in graph["nodes"]:
         _operator(node["op"])
     with torch.no_grad(), _in_order():
         sums = LongSums(graph)
         values, results = _first_run(graph, sizes, seed, distribution, sums)
         precise = run_widened(graph, values, sizes, results, sums)
-        rounded = run_rounded(graph, values, sizes, results, precise) if sums and precise else []
+        rounds = bool(sums and precise) and "float32" in precision.wider(graph)
+        farthest = run_rounded(graph, values, sizes, results, precise) if rounds and rounded else []
         sides = steps.SIDES if steps.has_steps(graph) else ()
         beside = [run(graph, values, sizes, steps.Beside(side)) for side in sides]
     kinds = {item["name"]: item["kind"] for item in graph["inputs"]}
@@ -75,14 +78,14 @@ def reference(
     inputs = [_write(value, Path(folder) / f"input_{index}.bin") for index, value in enumerate(tensors)]
     outputs = [_write(value, Path(folder) / f"expected_{index}.bin") for index, value in enumerate(results)]
     widened = [_write(value, Path(folder) / f"precise_{index}.bin") for index, value in enumerate(precise)]
-    moved = [_write(value, Path(folder) / f"rounded_{index}.bin") for index, value in enumerate(rounded)]
+    moved = [_write(value, Path(folder) / f"rounded_{index}.bin") for index, value in enumerate(farthest)]
     others = [
         [_write(value, Path(folder) / f"beside_{side}_{index}.bin") for index, value in enumerate(made)]
         for side, made in enumerate(beside)
     ]
     return {
         "inputs": inputs, "scalars": scalars, "outputs": outputs, "precise": widened, "rounded": moved,
-        "beside": others,
+        "rounds": rounds, "beside": others,
     }  # fmt: skip
 
 
@@ -230,17 +233,14 @@ def run_rounded(
     results: list[torch.Tensor],
     precise: list[torch.Tensor],
 ) -> list[torch.Tensor]:
-    """The graph in float64 with long sums as float32 may round them; empty where it has half types.
+    """The graph in float64 with long sums as float32 may round them.
 
     Of several ways to round, each element is the one farthest from ``precise``:
     neighbouring sums that happen to move together would hide what their difference loses.
     """
-    types = precision.wider(graph)
-    if "float32" not in types:
-        return []
     farthest = precise
     for seed in range(_ROUNDINGS):
-        moved = _run_as(types, graph, values, sizes, results, _rounding(seed))
+        moved = _run_as(precision.SINGLE, graph, values, sizes, results, _rounding(seed))
         farthest = [_farther(*item) for item in zip(farthest, moved, precise)]  # noqa: B905
     return farthest
 
