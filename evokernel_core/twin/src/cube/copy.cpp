@@ -77,19 +77,21 @@ void PlaceRow(const uint8_t *row, const uint8_t *shadow, const Nd2Nz &geometry, 
 // What the copy writes: whole columns where rows lie one after the other, else block by block.
 void TouchTarget(const Nd2Nz &geometry, const Cells &to)
 {
+    Touches writes(to.space, true);
     const uint32_t blocks = CeilDiv(geometry.row_bytes, kC0Bytes);
     for (uint32_t matrix = 0; matrix < geometry.matrices; ++matrix) {
         for (uint32_t block = 0; block < blocks; ++block) {
             const uint64_t start = matrix * geometry.dst_matrix + block * geometry.dst_block;
             if (geometry.dst_row == kC0Bytes) {
-                to.Touched(start, uint64_t{geometry.rows} * kC0Bytes, true);
+                writes.Add(to.address + start, uint64_t{geometry.rows} * kC0Bytes);
                 continue;
             }
             for (uint32_t row = 0; row < geometry.rows; ++row) {
-                to.Touched(start + row * geometry.dst_row, kC0Bytes, true);
+                writes.Add(to.address + start + row * geometry.dst_row, kC0Bytes);
             }
         }
     }
+    writes.Tell();
 }
 
 void AccountRows(const GlobalRef &src, const Nd2Nz &geometry, const char *api, At at)

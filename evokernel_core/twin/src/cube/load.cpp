@@ -40,8 +40,6 @@ void MoveFractal(const Cells &from, int64_t source, const Cells &to, uint64_t ta
         std::memcpy(to.data + target, from.data + source, kFractalBytes);
         std::memcpy(to.undefined + target, from.undefined + source, kFractalBytes);
     }
-    from.Touched(static_cast<uint64_t>(source), kFractalBytes, false);
-    to.Touched(target, kFractalBytes, true);
 }
 
 bool CheckLoad2D(const LocalRef &dst, DType src, const AscendC::LoadData2DParams &params, bool global, At at)
@@ -90,10 +88,16 @@ void Load2D(const LocalRef &dst, const LocalRef &src, const AscendC::LoadData2DP
         }
         return;
     }
+    Touches reads(from.space, false);
+    Touches writes(to.space, true);
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
-        MoveFractal(from, SourceAt(params.startIndex, params.srcStride, i, false, kFractalBytes), to, i * step,
-                    params.ifTranspose);
+        const int64_t source = SourceAt(params.startIndex, params.srcStride, i, false, kFractalBytes);
+        MoveFractal(from, source, to, i * step, params.ifTranspose);
+        reads.Add(from.address + source, kFractalBytes);
+        writes.Add(to.address + i * step, kFractalBytes);
     }
+    reads.Tell();
+    writes.Tell();
 }
 
 void Load2DGlobal(const LocalRef &dst, const GlobalRef &src, const AscendC::LoadData2DParams &params, At at)
@@ -197,14 +201,18 @@ void LoadTransposed(const LocalRef &dst, const LocalRef &src, const AscendC::Loa
         !OpenCells(dst, extent, kFractalBytes, true, api, "dst", at, kL0, &to)) {
         return;
     }
+    Touches reads(from.space, false);
+    Touches writes(to.space, true);
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
         const int64_t source = SourceAt(params.startIndex, params.srcStride, i, params.addrMode, square);
         TransposeBlock(src.dtype, from, source, to, i * step, inner);
-        from.Touched(static_cast<uint64_t>(source), square, false);
+        reads.Add(from.address + source, square);
         for (uint32_t f = 0; f < fractals; ++f) {
-            to.Touched(i * step + f * inner, kFractalBytes, true);
+            writes.Add(to.address + i * step + f * inner, kFractalBytes);
         }
     }
+    reads.Tell();
+    writes.Tell();
 }
 
 void LoadSparse(const LocalRef &dst, const LocalRef &src, const LocalRef &index,

@@ -65,7 +65,10 @@ struct Piece {
 
 class Gatherer {
 public:
-    Gatherer(const Unrolled &matrix, const Cells &from, uint64_t limit) : matrix_(matrix), from_(from), limit_(limit) {}
+    Gatherer(const Unrolled &matrix, const Cells &from, uint64_t limit, Touches *reads)
+        : matrix_(matrix), from_(from), limit_(limit), reads_(reads)
+    {
+    }
 
     // Gathers rows from `row` on and columns from `column` on; what lies outside the matrix stays undefined.
     void Gather(uint32_t row, uint32_t rows, uint32_t column, uint32_t columns, Piece *piece)
@@ -121,12 +124,13 @@ private:
         }
         std::memcpy(data, l1.data + address, bytes);
         std::memcpy(shadow, l1.undefined + address, bytes);
-        Touch(Space::L1, static_cast<uint32_t>(address), bytes, false);
+        reads_->Add(address, bytes);
     }
 
     const Unrolled &matrix_;
     const Cells &from_;
     uint64_t limit_;
+    Touches *reads_;
 };
 
 // The block that goes to L0, all repeats together.
@@ -138,12 +142,12 @@ struct Block {
 };
 
 // Where row `r` of a piece (16 x C0) goes when the piece is not transposed: Zz.
-void StorePlain(const Piece &piece, const Block &block, uint32_t m1, uint32_t k1, const Cells &to)
+void StorePlain(const Piece &piece, const Block &block, uint32_t m1, uint32_t k1, const Cells &to, Touches *writes)
 {
     const uint64_t target = (uint64_t{m1} * block.k1 + k1) * kFractalBytes;
     std::memcpy(to.data + target, piece.data, kFractalBytes);
     std::memcpy(to.undefined + target, piece.undefined, kFractalBytes);
-    to.Touched(target, kFractalBytes, true);
+    writes->Add(to.address + target, kFractalBytes);
 }
 
 // The byte of transposed element (k, m): fractals of 16 k by 8 or 16 m, in rows of fractals along m for L0A (Zz of
@@ -159,7 +163,8 @@ uint64_t TransposedPlace(const Block &block, bool left, uint32_t width, uint32_t
     return fractal * kFractalBytes + (k % kRows) * kC0Bytes + m % c0 * width;
 }
 
-void StoreTransposed(const Piece &piece, const Block &block, uint32_t m1, uint32_t k1, uint32_t width, const Cells &to)
+void StoreTransposed(const Piece &piece, const Block &block, uint32_t m1, uint32_t k1, uint32_t width, const Cells &to,
+                     Touches *writes)
 {
     const uint32_t c0 = kC0Bytes / width;
     const bool left = to.space == Space::L0A;
@@ -171,7 +176,7 @@ void StoreTransposed(const Piece &piece, const Block &block, uint32_t m1, uint32
                 std::memcpy(to.data + target + i * width, piece.data + source, width);
                 std::memcpy(to.undefined + target + i * width, piece.undefined + source, width);
             }
-            to.Touched(target, kC0Bytes, true);
+            writes->Add(to.address + target, kC0Bytes);
         }
     }
 }
@@ -353,7 +358,9 @@ void LoadImageToColumn(const LocalRef &dst, const LocalRef &src, const Load3D &g
         return sampled::Clear(to.space, to.address, TargetBytes(block, matrix.width_bytes, transpose, left));
     }
     sampled::Open(Space::L1, 0, core.In(Space::L1).capacity);
-    Gatherer gatherer(matrix, from, state.boundary);
+    Touches reads(Space::L1, false);
+    Touches writes(to.space, true);
+    Gatherer gatherer(matrix, from, state.boundary, &reads);
     Piece piece;
     const uint32_t c0 = matrix.c0;
     Load3D bytes = load;
@@ -366,12 +373,14 @@ void LoadImageToColumn(const LocalRef &dst, const LocalRef &src, const Load3D &g
             const Origin origin = PieceOrigin(bytes, state, c0, m1, k1);
             gatherer.Gather(origin.row, origin.rows, origin.column, origin.columns, &piece);
             if (transpose) {
-                StoreTransposed(piece, block, m1, k1, matrix.width_bytes, to);
+                StoreTransposed(piece, block, m1, k1, matrix.width_bytes, to, &writes);
             } else {
-                StorePlain(piece, block, m1, k1, to);
+                StorePlain(piece, block, m1, k1, to, &writes);
             }
         }
     }
+    reads.Tell();
+    writes.Tell();
 }
 
 void SetFmatrix(uint16_t height, uint16_t width, const uint8_t *pad, At at)

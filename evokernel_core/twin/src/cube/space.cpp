@@ -1,8 +1,34 @@
 #include "cube/space.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace evokernel::twin {
+
+void Touches::Add(uint64_t address, uint64_t bytes)
+{
+    if (!race::installed) {
+        return;
+    }
+    if (!ranges_.empty() && ranges_.back().end == address) {
+        ranges_.back().end += bytes;
+    } else {
+        ranges_.push_back(Range{address, address + bytes});
+    }
+}
+
+void Touches::Tell()
+{
+    std::sort(ranges_.begin(), ranges_.end(), [](const Range &a, const Range &b) { return a.start < b.start; });
+    for (size_t i = 0; i < ranges_.size();) {
+        Range whole = ranges_[i];
+        for (++i; i < ranges_.size() && ranges_[i].start <= whole.end; ++i) {
+            whole.end = std::max(whole.end, ranges_[i].end);
+        }
+        Touch(space_, static_cast<uint32_t>(whole.start), whole.end - whole.start, write_);
+    }
+    ranges_.clear();
+}
 
 bool OpenCells(const LocalRef &tensor, uint64_t bytes, uint32_t alignment, bool write, const char *api,
                const char *operand, At at, uint32_t spaces, Cells *cells)

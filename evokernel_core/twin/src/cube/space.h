@@ -1,6 +1,7 @@
 // Operands of the matrix instructions: their bytes, their shadow, and the checks they share.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "checks.h"
 #include "core.h"
@@ -20,6 +21,26 @@ struct Cells {
     {
         Touch(space, address + static_cast<uint32_t>(offset), bytes, write);
     }
+};
+
+// What one instruction reads or writes of a memory, told to the race detector in as few ranges as it makes: it
+// moves pieces of 32 bytes, of which many lie side by side and some are read again and again.
+class Touches {
+public:
+    Touches(Space space, bool write) : space_(space), write_(write) {}
+
+    void Add(uint64_t address, uint64_t bytes);
+    void Tell();
+
+private:
+    struct Range {
+        uint64_t start;
+        uint64_t end;
+    };
+
+    Space space_;
+    bool write_;
+    std::vector<Range> ranges_;
 };
 
 // Checks that an operand reaches `bytes` far; false where it cannot be used. A tensor at a fixed address may
