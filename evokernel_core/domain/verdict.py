@@ -40,6 +40,10 @@ class Hazard:
     line: int = 0
 
 
+SLOWER = "slower"
+"""The code of a kernel that was timed first, and not compared with PyTorch, since it gains nothing."""
+
+
 @frozen
 class GateResult:
     """One gate. ``code`` classifies a failure (e.g. ``numeric``, ``timeout``); ``feedback`` says it
@@ -101,3 +105,13 @@ class Verdict:
     @property
     def failed_gate(self) -> GateResult | None:
         return next((g for g in self.gates if g.status is GateStatus.FAILED), None)
+
+    @property
+    def is_slower(self) -> bool:
+        """Nothing is wrong that is known: its ``latency`` was no gain, and so it was not compared."""
+        failed = self.failed_gate
+        return failed is not None and (failed.gate, failed.code) == (GateName.LATENCY, SLOWER)
+
+    def is_open(self, below_us: float) -> bool:
+        """Whether the kernel was timed only, and would be compared where ``below_us`` are to be beaten."""
+        return self.is_slower and self.latency is not None and self.latency.us < below_us

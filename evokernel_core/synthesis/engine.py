@@ -7,6 +7,7 @@ attempt is announced. A job that was interrupted goes on after the attempts that
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
 from collections.abc import Callable, Mapping
@@ -245,8 +246,10 @@ class _Run:
             proposal = self._propose(start)
         except ProposerError as error:
             return self._no_kernel(error, start, stage)
+        below_us = self.search.best_us if start and proposal.timed_first else math.inf
         known = self.search.known(proposal.source.source_id)
-        verdict = known.verdict if known else self._verify(proposal.source)
+        is_judged = known is not None and not known.verdict.is_open(below_us)
+        verdict = known.verdict if known and is_judged else self._verify(proposal.source, below_us)
         candidate = Candidate(proposal.source, verdict, start.source.source_id if start else "")
         self._recorder().attempt(self.search.spent + 1, candidate, proposal, start, self.search)
         self.search.add(candidate)
@@ -273,9 +276,9 @@ class _Run:
         except InternalError as error:
             raise ProposerError(str(error)) from error
 
-    def _verify(self, source: KernelSource) -> Verdict:
+    def _verify(self, source: KernelSource, below_us: float = math.inf) -> Verdict:
         verifier = self.engine.verifier
-        verdict = verifier.verify(self.search.task, source, cancelled=self.cancelled)
+        verdict = verifier.verify(self.search.task, source, cancelled=self.cancelled, below_us=below_us)
         # kept under the name by which this verifier is asked for again
         return evolve(verdict, verifier=verifier.name)
 

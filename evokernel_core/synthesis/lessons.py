@@ -89,7 +89,7 @@ def lessons(trial: Trial) -> tuple[Experience, ...]:
     if trial.verdict.feasible:
         if trial.verdict.latency and trial.verdict.latency.us * NOTABLE_GAIN <= trial.best_us:
             found.append(_success(trial))
-    elif error_class(trial.verdict) not in trial.seen_errors:
+    elif not trial.verdict.is_slower and error_class(trial.verdict) not in trial.seen_errors:
         found.append(_failure(trial))
     return tuple(found)
 
@@ -182,4 +182,6 @@ def summary(verdict: Verdict) -> str:
     failed = verdict.failed_gate
     if failed is None:
         return "Not verified: no latency is known."
+    if verdict.is_slower:
+        return f"Timed only: {failed.feedback}"
     return f"Failed at {failed.gate.value} ({failed.code}): {failed.feedback}"

@@ -13,12 +13,12 @@ def draft_reward(verdict: Verdict) -> float:
 
 
 def refine_reward(verdict: Verdict, best_us: float) -> float:
-    """Stage 2: -1 where infeasible, else tanh(log b - log l), in (-1, 1).
+    """Stage 2: -1 where infeasible, else tanh(log b - log l), in (-1, 1), as of a kernel that was timed only.
 
     ``best_us`` is the best latency *before* this attempt, from the same chip and source: with the
     value after it, no new best could ever be rewarded.
     """
-    if not verdict.feasible or verdict.latency is None:
+    if not (verdict.feasible or verdict.is_slower) or verdict.latency is None:
         return -1.0
     return math.tanh(math.log(best_us) - math.log(verdict.latency.us))
 

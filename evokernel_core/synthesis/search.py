@@ -38,8 +38,9 @@ class Search:
         known = self._candidates.get(id)
         parent = known.parent if known else candidate.parent
         self._candidates[id] = Candidate(candidate.source, candidate.verdict, parent)
-        failed = candidate.verdict.failed_gate
-        self.feedback = "" if candidate.verdict.feasible else summary(candidate.verdict)
+        verdict = candidate.verdict
+        failed = verdict.failed_gate
+        self.feedback = "" if verdict.feasible or verdict.is_slower else summary(verdict)
         self.failed_gate = failed.gate.value if failed else ""
 
     def known(self, source_id: str) -> Candidate | None:
@@ -79,7 +80,8 @@ class Search:
 
     @property
     def tried(self) -> frozenset[str]:
-        return frozenset(self._candidates)
+        best_us = self.best_us
+        return frozenset(id for id, item in self._candidates.items() if not item.verdict.is_open(best_us))
 
     @property
     def starts(self) -> tuple[Candidate, ...]:

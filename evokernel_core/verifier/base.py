@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -35,8 +36,17 @@ class Verifier(Protocol):
         """Who speaks, e.g. ``twin 0.1.0`` or ``cann@host (remote)``."""
         ...
 
-    def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
-        """The verdict. Raises VerifierError when it cannot judge, VerifierUnavailable when away."""
+    def verify(
+        self,
+        task: KernelTask,
+        source: KernelSource,
+        *,
+        cancelled: Cancelled = never,
+        below_us: float = math.inf,
+    ) -> Verdict:
+        """The verdict. A verifier that models time may time the kernel first and compare nothing where a
+        launch takes ``below_us`` microseconds or longer: the verdict then ``is_slower``. Raises VerifierError
+        when it cannot judge, VerifierUnavailable when away."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from functools import partial
 from typing import Any, TypeVar
@@ -100,8 +101,15 @@ class RemoteVerifier:
         self._spoken = status.name
         return status
 
-    def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
-        """The service's verdict, signed with where it came from.
+    def verify(
+        self,
+        task: KernelTask,
+        source: KernelSource,
+        *,
+        cancelled: Cancelled = never,
+        below_us: float = math.inf,
+    ) -> Verdict:
+        """The service's verdict, whole, signed with where it came from.
 
         Raises VerifierUnavailable while the service is away, VerifierError when it cannot judge or
         ``cancelled`` said so.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from evokernel_core.domain.admission import admit
 from evokernel_core.domain.errors import VerifierError
@@ -40,13 +41,29 @@ class LocalVerifier:
     def name(self) -> str:
         return self._backend.name
 
-    def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
-        """The verdict up to the first gate that failed. Raises TaskRefused, VerifierError, BuildError."""
+    def verify(
+        self,
+        task: KernelTask,
+        source: KernelSource,
+        *,
+        cancelled: Cancelled = never,
+        below_us: float = math.inf,
+    ) -> Verdict:
+        """The verdict up to the first gate that failed; as Verifier says of ``below_us``. Raises TaskRefused,
+        VerifierError, BuildError."""
         admit(task)
-        judgement = _Judgement(
-            task, source, self._reference, self._backend, cancelled, self._draw(), self._thorough
-        )
-        return judgement.verdict()
+        how = _How(cancelled, self._draw(), self._thorough, below_us)
+        return _Judgement(task, source, self._reference, self._backend, how).verdict()
+
+
+@frozen
+class _How:
+    """What one verification is asked for."""
+
+    cancelled: Cancelled
+    draw: Draw
+    thorough: bool
+    below_us: float
 
 
 class _Judgement:
@@ -58,14 +75,10 @@ class _Judgement:
         source: KernelSource,
         reference: ReferenceRunner,
         backend: Backend,
-        cancelled: Cancelled,
-        draw: Draw,
-        thorough: bool,
+        how: _How,
     ) -> None:
-        self._draw, self._thorough = draw, thorough
-        self._task, self._source = task, source
+        self._task, self._source, self._how = task, source, how
         self._reference, self._backend = reference, backend
-        self._cancelled = cancelled
         self._gates: list[GateResult] = []
         self._shapes: Shapes = ()
         self._full_size = ""
@@ -80,8 +93,8 @@ class _Judgement:
             gates=tuple(self._gates),
             latency=self._latency,
             shapes=self._shapes,
-            draw=self._draw.secret,
-            replayed=self._draw.replayed,
+            draw=self._how.draw.secret,
+            replayed=self._how.draw.replayed,
             confinement=str(self._backend.confinement),
             full_size=self._full_size,
         )
@@ -95,28 +108,35 @@ class _Judgement:
         if not self._passes(result, started):
             return
         started = time.monotonic()
+        early = latency.timed_first(self._task, built, self._backend, self._how.below_us)
+        if early.result is not None:
+            self._latency = early.latency
+            self._passes(early.result, started)
+            return
+        started = time.monotonic()
         checked = correctness.check(
             self._task,
             built,
             self._backend,
             self._reference,
-            self._cancelled,
-            self._draw,
-            thorough=self._thorough,
+            self._how.cancelled,
+            self._how.draw,
+            thorough=self._how.thorough,
         )
         self._shapes, self._full_size = checked.shapes, checked.full_size
         if not self._passes(checked.result, started):
             return
         started = time.monotonic()
         merging = latency.merges(self._source)
+        known = checked.timing or early.timing
         result, self._latency = latency.measure(
-            self._task, built, self._backend, checked.witness, merging=merging, sampled=checked.timing
+            self._task, built, self._backend, checked.witness, merging=merging, known=known
         )
         self._passes(result, started)
 
     def _passes(self, result: GateResult, started: float) -> bool:
         """Records a gate's result; True where the next gate may follow."""
-        if self._cancelled():
+        if self._how.cancelled():
             raise VerifierError("The verification was cancelled.")
         self._gates.append(evolve(result, seconds=time.monotonic() - started))
         return result.status is GateStatus.PASSED

@@ -21,6 +21,7 @@ from evokernel_core.domain.settings import Settings
 from evokernel_core.domain.task import TOLERANCES, KernelTask
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import (
+    SLOWER,
     GateName,
     GateResult,
     GateStatus,
@@ -85,7 +86,14 @@ class ToyVerifier:
     seen: list[tuple[str, str]] = field(factory=list)
     fail_after: int = 10**9
 
-    def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
+    def verify(
+        self,
+        task: KernelTask,
+        source: KernelSource,
+        *,
+        cancelled: Cancelled = never,
+        below_us: float = math.inf,
+    ) -> Verdict:
         if cancelled():
             raise VerifierError("Cancelled.")
         if len(self.seen) >= self.fail_after:
@@ -109,6 +117,9 @@ class ToyVerifier:
             self.roofline_us,
             2 * BASE_US,
         )
+        if us >= below_us:
+            failed = GateResult(GateName.LATENCY, GateStatus.FAILED, SLOWER, "It gains nothing.")
+            return Verdict(task.task_id, source.source_id, self.name, (*passed[:2], failed), latency)
         return Verdict(task.task_id, source.source_id, self.name, tuple(passed), latency)
 
 
@@ -118,6 +129,7 @@ class ToyProposer:
 
     name: str = "toy"
     start: frozenset[str] = frozenset()
+    timed_first: bool = False
 
     def draft(self, task: KernelTask, context: Context) -> Proposal:
         source = source_of(self.start)
@@ -145,7 +157,7 @@ class ToyProposer:
         if not moves:
             raise ProposalsExhausted("Every switch was tried.")
         item, source = min(moves, key=lambda move: order.get(move[0].id, len(order)))
-        return Proposal(source, (item.id,))
+        return Proposal(source, (item.id,), timed_first=self.timed_first)
 
 
 @pytest.fixture
@@ -183,10 +195,10 @@ def toy_engine(memory: Memory, settings: Settings) -> Callable[..., Engine]:
         start: frozenset[str] = frozenset(),
         policy: Policy | None = None,
         given: Settings = settings,
+        timed_first: bool = False,
     ) -> Engine:
-        return Engine(
-            store, verifier or ToyVerifier(), ToyProposer("toy", start), policy or QValuePolicy(), given
-        )
+        proposer = ToyProposer("toy", start, timed_first)
+        return Engine(store, verifier or ToyVerifier(), proposer, policy or QValuePolicy(), given)
 
     return make
 

@@ -221,6 +221,25 @@ def test_values_shorten_the_search(
     assert statistics.mean(learned) < 0.6 * statistics.mean(blind)
 
 
+def test_refinements_that_gain_nothing_are_timed_only(
+    toy_engine: MakeEngine, toy_task: MakeTask, tmp_path: Path
+) -> None:
+    """The best kernel is none the worse for it; what is slower teaches no
+    failure, is nothing to start from, and its feedback is no model's to mend."""
+    task = toy_task(1)
+    whole = toy_engine().run(task, 40)
+    with Memory(tmp_path / "timed.db") as store:
+        result = toy_engine(store=store, timed_first=True).run(task, 40, job_id="timed")
+        assert result.best and whole.best and result.best.latency_us <= whole.best.latency_us
+        verdicts = [item.verdict for item in store.candidates(task.task_id, "toy 1", "toychip")]
+        slower = [verdict for verdict in verdicts if verdict.is_slower]
+        assert slower and not any(verdict.feasible for verdict in slower)
+        failures = store.experiences([ExperienceKind.FAILURE])
+        assert not any("slower" in item.title for item in failures)
+        rewards = {row.source_id: row.reward for row in store.attempts(job_id="timed")}
+        assert all(-1.0 < rewards[verdict.source_id] <= 0.0 for verdict in slower)
+
+
 def test_a_proposer_without_a_single_draft_says_why(engine: Engine, toy_task: MakeTask) -> None:
     proposer = Failing(ProposalsExhausted("The rows are too wide."))
     result = evolve(engine, proposer=proposer).run(toy_task(1), 30)

@@ -85,7 +85,7 @@ class ScheduleProposer:
             options,
             key=lambda option: (min(option.share, _PROMISE), place.get(option.item.id, len(place))),
         )
-        return Proposal(chosen.source, (chosen.item.id,), learned=(chosen.item,))
+        return Proposal(chosen.source, (chosen.item.id,), learned=(chosen.item,), timed_first=True)
 
     def practices(self, task: KernelTask, context: Context) -> tuple[Experience, ...]:
         """The open moves from the start point as memory items."""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.bounds import least_us
+from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, Severity
+from evokernel_core.domain.verdict import (
+    SLOWER,
+    GateName,
+    GateResult,
+    GateStatus,
+    Latency,
+    LatencySource,
+    Severity,
+)
 from evokernel_core.twin.build import CandidateError
 from evokernel_core.twin.lexer import Kind, tokenize
 from evokernel_core.twin.roofline import eager_us
@@ -33,6 +43,38 @@ def merges(source: KernelSource) -> bool:
     return any(word.kind is Kind.NAME and word.text == "GetMrgSortResult" for word in words)
 
 
+@frozen
+class Early:
+    """What a kernel's time says before it is compared: the launch, and where that ends the verification the
+    result, with the latency where it is known."""
+
+    timing: Timing | None = None
+    result: GateResult | None = None
+    latency: Latency | None = None
+
+
+def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float) -> Early:
+    """One launch at full size before any comparison, where it is modelled, needs no numbers that only a
+    comparison draws, and is asked to take less than ``below_us``."""
+    has_scalars = any(item.kind is InputKind.SCALAR for item in task.graph.inputs)
+    total = total_bytes(task, task.sizes)
+    is_modelled = backend.latency_source is LatencySource.MODELLED
+    if math.isinf(below_us) or has_scalars or not is_modelled or total > backend.chip.hbm_bytes:
+        return Early()
+    try:
+        indices = drawn_indices(task, task.sizes)
+        timing = backend.measure(built, _request(task, task.sizes, Witness(), indices))
+    except CandidateError as error:
+        return Early(result=_failed(error.code, f"{error.feedback} (at full size)"))
+    if timing.us < below_us:
+        return Early(timing)
+    result, latency = judge(task, backend, timing)
+    if latency is None:
+        return Early(timing, result)
+    words = f"A launch takes {timing.us:.4g} us, and {below_us:.4g} us are reached: nothing was compared."
+    return Early(timing, _failed(SLOWER, words), latency)
+
+
 def measure(
     task: KernelTask,
     built: Any,
@@ -40,16 +82,16 @@ def measure(
     witness: Witness,
     *,
     merging: bool = False,
-    sampled: Timing | None = None,
+    known: Timing | None = None,
 ) -> tuple[GateResult, Latency | None]:
-    """The gate's result and the latency, None where it failed. ``sampled``: the figures of a launch at full
-    size that had data in parts of its tensors, which need no second one without."""
+    """The gate's result and the latency, None where it failed. ``known``: the figures of a launch at full
+    size that was timed already, or had data in parts of its tensors, which needs no second one."""
     total = total_bytes(task, task.sizes)
     if total > backend.chip.hbm_bytes:
         feedback = f"The tensors take {total / 1024**3:.1f} GiB, more than {backend.chip.name} has."
         return _failed("device-memory", feedback), None
     try:
-        timing = sampled or backend.measure(
+        timing = known or backend.measure(
             built, _request(task, task.sizes, witness, drawn_indices(task, task.sizes))
         )
         timed = _timed_as_witnessed(task, built, backend, witness, timing)

@@ -9,6 +9,7 @@ Each start and each end of a judgement is a line ``NAME PID`` in ``journal``.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import signal
@@ -31,7 +32,14 @@ class Scripted:
     journal: str
     name: str = "scripted 1"
 
-    def verify(self, task: KernelTask, source: KernelSource, *, cancelled: Cancelled = never) -> Verdict:
+    def verify(
+        self,
+        task: KernelTask,
+        source: KernelSource,
+        *,
+        cancelled: Cancelled = never,
+        below_us: float = math.inf,
+    ) -> Verdict:
         self._note("start", task)
         for line in source.op_kernel_cpp.splitlines():
             self._act(line.split())
