@@ -99,22 +99,17 @@ private:
         Turn turn;
         turn.index = index;
         if (index < tiling_.tiles) {
-            const uint64_t place = index % (tiling_.tilesM * tiling_.tilesN);
+            const uint64_t place = turn.index % (tiling_.tilesM * tiling_.tilesN);
             const uint64_t top = place / (tiling_.strip * tiling_.tilesN) * tiling_.strip;
             const uint64_t inside = place - top * tiling_.tilesN;
             const uint64_t height = tiling_.tilesM - top < tiling_.strip ? tiling_.tilesM - top : tiling_.strip;
-            const uint64_t row = (top + inside % height) * tiling_.tileM;
-            const uint64_t column = inside / height * tiling_.tileN;
-            const uint32_t rows = static_cast<uint32_t>(tiling_.m - row < tiling_.tileM ? tiling_.m - row :
+            turn.row = (top + inside % height) * tiling_.tileM;
+            turn.column = inside / height * tiling_.tileN;
+            turn.rows = static_cast<uint32_t>(tiling_.m - turn.row < tiling_.tileM ? tiling_.m - turn.row :
                 tiling_.tileM);
-            const uint32_t columns = static_cast<uint32_t>(tiling_.n - column < tiling_.tileN ? tiling_.n - column :
+            turn.columns = static_cast<uint32_t>(tiling_.n - turn.column < tiling_.tileN ? tiling_.n - turn.column :
                 tiling_.tileN);
-            const uint64_t panels = (tiling_.k + PANEL_K - 1) / PANEL_K;
-            turn.row = row;
-            turn.column = column;
-            turn.rows = rows;
-            turn.columns = columns;
-            turn.panels = panels;
+            turn.panels = (tiling_.k + PANEL_K - 1) / PANEL_K;
             Enter(turn, 0);
         }
         return turn;

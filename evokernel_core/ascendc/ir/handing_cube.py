@@ -81,11 +81,6 @@ def does(node: Node, memories: Iterable[Memory], *, fills: bool) -> bool:
     return any(writes is fills and item.buffer.memory in memories for writes, item in found)
 
 
-def stages(kernel: Kernel, memories: Iterable[Memory]) -> int:
-    """How many turns the buffers of some memories are there for."""
-    return min((buffer.stages for buffer in of_memories(kernel, memories)), default=1)
-
-
 def of_memories(kernel: Kernel, memories: Iterable[Memory]) -> tuple[Buffer, ...]:
     """The buffers that lie in some memories."""
     return tuple(buffer for buffer in kernel.buffers if buffer.memory in memories)

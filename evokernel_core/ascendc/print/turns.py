@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.ir.expr import Expr, Side, Var
 from evokernel_core.ascendc.ir.handing_cube import Stream
@@ -115,8 +115,7 @@ class Turns:
             "Turn turn;",
             f"turn.{index} = {index};",
             f"if ({index} < {self.last_index}) {{",
-            *indented(_constants(constants)),
-            *(f"{STEP}turn.{it.var.name} = {it.var.name};" for it in constants if it.var in self._names),
+            *indented(self._known(constants)),
             f"{STEP}Enter(turn, 0);",
             "}",
             "return turn;",
@@ -138,12 +137,18 @@ class Turns:
 
     def _enter(self) -> str:
         panel = self.stream.panels.var
-        lines = [f"turn.{panel.name} = {panel.name};"]
-        for item in self._own:
-            value = converted(renamed(item.value, self._names), item.var.ctype)
-            lines.append(f"turn.{item.var.name} = {value};")
-        lines.append("turn.slot = turnCount++ % PANELS;")
+        begin, end = f"turn.{panel.name} = {panel.name};", "turn.slot = turnCount++ % PANELS;"
+        lines = [begin, *self._known(self._own), end]
         return method("void", "Enter", f"Turn &turn, {panel.ctype} {panel.name}", lines)
+
+    def _known(self, items: Sequence[Let]) -> list[str]:
+        """Local constants, of which a turn keeps some."""
+        lines: list[str] = []
+        for item in items:
+            inside = evolve(item, value=renamed(item.value, self._names))
+            value = converted(inside.value, item.var.ctype)
+            lines += [f"turn.{item.var.name} = {value};"] if item.var in self._names else let(inside)
+        return lines
 
 
 def _variables_in(value: Expr) -> set[Var]:
