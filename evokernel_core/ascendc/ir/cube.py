@@ -154,10 +154,6 @@ class Sum(Work):
         return (self.body, self.stores)
 
     @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ()
-
-    @property
     def expressions(self) -> tuple[Expr, ...]:
         return (self.lane,) if self.over is None else (self.lane, self.over)
 
@@ -171,10 +167,6 @@ class Take(Work):
     column: Expr
     rows: Expr
     columns: Expr
-
-    @property
-    def slices(self) -> tuple[tuple[bool, Slice], ...]:
-        return ()
 
     @property
     def expressions(self) -> tuple[Expr, ...]:

@@ -8,7 +8,6 @@ cube.py.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cached_property
@@ -342,7 +341,7 @@ class Atomic:
         return (self.body,)
 
 
-class Work(ABC):
+class Work:
     """What other units than the vector unit do; one that has ``bodies`` is a block."""
 
     @property
@@ -350,14 +349,14 @@ class Work(ABC):
         return ()
 
     @property
-    @abstractmethod
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
         """Every slice of its own with whether it is written."""
+        return ()
 
     @property
-    @abstractmethod
     def expressions(self) -> tuple[Expr, ...]:
         """Those that stand in the node itself."""
+        return ()
 
 
 Node = Let | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic | Work
@@ -417,17 +416,23 @@ class Kernel:
         """Loop variables and local constants in the order of their definition."""
         return tuple(node.var for node in self.nodes if isinstance(node, (For, Let, Get)))
 
-    def expressions(self) -> Iterator[Expr]:
+    def expressions(self) -> tuple[Expr, ...]:
         """Every expression of the kernel and of its tiling, with what it is made of."""
+        return self._expressions
+
+    @cached_property
+    def _expressions(self) -> tuple[Expr, ...]:
+        return tuple(part for one in self._written() for part in one.walk())
+
+    def _written(self) -> Iterator[Expr]:
         for item in self.params:
-            whole = (item.value,) if isinstance(item, Param) else (item.left, item.right)
-            yield from (part for one in whole for part in one.walk())
+            yield from (item.value,) if isinstance(item, Param) else (item.left, item.right)
         for node in self.nodes:
-            yield from (part for one in expressions_of(node) for part in one.walk())
+            yield from expressions_of(node)
         for buffer in self.buffers:
-            yield from buffer.elements.walk()
+            yield buffer.elements
         for ring in self.rings:
-            yield from (ring.places, *ring.elements.walk())
+            yield from (ring.places, ring.elements)
 
 
 def flat(nodes: Iterable[Node]) -> Iterator[Node]:
