@@ -118,7 +118,8 @@ class Body:
         stored = [full(verb, Memory.L0C, "sum") for verb in ("SetFlag", "WaitFlag")]
         stored += [*self.lines(node.stores), free("SetFlag", Memory.L0C, "sum")]
         self._first = around
-        if any(isinstance(item, Fixpipe) and isinstance(item.target.tensor, Ring) for item in node.stores):
+        stores = (item for item in flat(node.stores) if isinstance(item, Fixpipe))
+        if any(isinstance(item.target.tensor, Ring) for item in stores):
             stored.append("CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);")
         place = binary("+", Var("sumCount"), node.lane).cpp(Side.DEVICE, 2)
         return [

@@ -17,9 +17,10 @@ from evokernel_core.ascendc.ir.handing_cube import Handing, handing_of, stream_o
 from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Region, flat
 from evokernel_core.ascendc.ir.renaming import renamed
 from evokernel_core.ascendc.kernels.cube import CubeKernel
+from evokernel_core.ascendc.kernels.matmul.family import MatmulFamily
 from evokernel_core.ascendc.kernels.matmul.kernel import build
 from evokernel_core.ascendc.kernels.matmul.problem import read_product
-from evokernel_core.ascendc.kernels.matmul.schedule import MatmulSchedule, refusal, steps
+from evokernel_core.ascendc.kernels.matmul.schedule import MatmulSchedule, refusal, steps, strategy_of
 from evokernel_core.ascendc.print import files
 from evokernel_core.ascendc.print.cube_kernel import cube_text
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -131,6 +132,28 @@ def test_every_event_between_units_is_there_and_needed(builder: Any, on_cube: An
     for event in EVENTS:
         result, _ = on_cube(made, task, x, y, without(event))
         assert result.hazards, event
+
+
+def test_flags_between_cores_are_there_and_needed(builder: Any, chip: Any, on_cube: Any) -> None:
+    graph = builder()
+    x, y = graph.input("x", ("m", "k"), "float16"), graph.input("y", ("k", "n"), "float16")
+    made = graph.call("mm.default", x, y, shape=("m", "n"), dtype="float16")
+    doubled = graph.call("mul.Tensor", made, 2.0, shape=("m", "n"), dtype="float16")
+    task = graph.task(doubled, symbols=SIZES)
+    kernel = MatmulFamily().text(task, strategy_of(SCHEDULE, ""), chip, "built")
+    a, b = matrices()
+    result, values = on_cube(kernel, task, a, b)
+    assert result.status is Status.OK, result.message
+    assert not result.hazards
+    np.testing.assert_array_equal(values, (2 * (a.astype("f4") @ b.astype("f4")).astype("f2")))
+    for flag in ("RESULT_READY", "RESULT_TAKEN"):
+        result, _ = on_cube(kernel, task, a, b, lambda text, flag=flag: _without_flag(text, flag))
+        assert result.hazards, flag
+
+
+def _without_flag(text: str, flag: str) -> str:
+    lines = text.splitlines()
+    return "\n".join(line for line in lines if "CrossCore" not in line or f"({flag})" not in line)
 
 
 def test_another_kernel_of_the_same_nodes(builder: Any, on_cube: Any) -> None:

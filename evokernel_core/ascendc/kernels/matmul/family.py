@@ -129,11 +129,11 @@ def _behind(epilogue: Epilogue | None, schedule: MatmulSchedule, chip: Chip) -> 
     """What the vector cores do."""
     if epilogue is None:
         return None
-    kernel = epilogue.kernel(schedule.base_m, schedule.base_n, chip)
-    if kernel is None:
-        raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
 
     def written(class_name: str, process: Sequence[str]) -> EpilogueText:
+        kernel = epilogue.kernel(schedule.base_m, schedule.base_n, chip)
+        if kernel is None:
+            raise PlanError("What follows the product takes more than the unified buffer of a vector core.")
         lines = [*process, *(["Finish();"] if kernel.schedule.ahead else [])]
         memory = "workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES"
         return write(epilogue, kernel, class_name, lines, "tiling_.n", memory)
