@@ -3,46 +3,23 @@
 
 using namespace AscendC;
 
-constexpr uint32_t SLOTS = 2; // one is filled while the other is used
-constexpr uint32_t RESULTS = 2; // in L0C: one is stored while the other is computed
+constexpr uint32_t PANELS = 2; // in L1: one is loaded while the other is multiplied
+constexpr uint32_t STEPS = 2; // in L0A and L0B, likewise
+constexpr uint32_t SUMS = 2; // in L0C: one is stored while the other is computed
 constexpr uint32_t BLOCK_BYTES = 32;
 constexpr uint32_t C0 = BLOCK_BYTES / sizeof(float); // columns of a fractal
 constexpr uint32_t MOST_PITCH = 65535; // elements from row to row that one copy can step over
-constexpr uint32_t MOST_REPEATS = 255;
 constexpr uint32_t FEW_FRACTALS = 10; // products this small must be told apart on the same result
+constexpr uint32_t MOST_REPEATS = 255;
 constexpr uint16_t RESULT_READY = 0; // from the cube core to its vector cores
 constexpr uint16_t RESULT_TAKEN = 1; // from both vector cores to the cube core
 
-// One tile of the result.
-struct Tile {
-    uint64_t matrix;
-    uint64_t row;
-    uint64_t column;
-    uint32_t rows;
-    uint32_t columns;
+// Some rows or columns, of all that there are.
+struct Span {
+    uint32_t start;
+    uint32_t count;
+    uint32_t of;
 };
-
-__aicore__ inline uint32_t Part(uint64_t left, uint32_t most)
-{
-    return left < most ? left : most;
-}
-
-// Tiles run down a strip and then to the right, so that those at work at a time share rows and columns.
-__aicore__ inline Tile TileAt(const OpTiling &tiling, uint64_t index)
-{
-    const uint64_t perMatrix = static_cast<uint64_t>(tiling.tilesM) * tiling.tilesN;
-    const uint64_t place = index % perMatrix;
-    const uint64_t top = place / (tiling.strip * tiling.tilesN) * tiling.strip;
-    const uint64_t inside = place - top * tiling.tilesN;
-    const uint32_t height = Part(tiling.tilesM - top, tiling.strip);
-    Tile tile;
-    tile.matrix = index / perMatrix;
-    tile.row = (top + inside % height) * tiling.tileM;
-    tile.column = inside / height * tiling.tileN;
-    tile.rows = Part(tiling.m - tile.row, tiling.tileM);
-    tile.columns = Part(tiling.n - tile.column, tiling.tileN);
-    return tile;
-}
 
 // The cube core: products, handed over to the vector cores result by result.
 class LinearProduct {
@@ -58,146 +35,174 @@ public:
         LocalMemAllocator<Hardware::L0A> inL0A;
         LocalMemAllocator<Hardware::L0B> inL0B;
         LocalMemAllocator<Hardware::L0C> inL0C;
-        aPanel = inL1.Alloc<TPosition::A1, float, SLOTS * BASE_M * PANEL_K>();
-        bPanel = inL1.Alloc<TPosition::B1, float, SLOTS * PARTS * BASE_N * PANEL_K>();
-        aStep = inL0A.Alloc<TPosition::A2, float, SLOTS * BASE_M * BASE_K>();
-        bStep = inL0B.Alloc<TPosition::B2, float, SLOTS * BASE_N * BASE_K>();
-        result = inL0C.Alloc<TPosition::CO1, float, RESULTS * BASE_M * BASE_N>();
+        aPanel = inL1.Alloc<TPosition::A1, float, PANELS * BASE_M * PANEL_K>();
+        bPanel = inL1.Alloc<TPosition::B1, float, PANELS * PARTS * BASE_N * PANEL_K>();
+        aStep = inL0A.Alloc<TPosition::A2, float, STEPS * BASE_M * BASE_K>();
+        bStep = inL0B.Alloc<TPosition::B2, float, STEPS * BASE_N * BASE_K>();
+        result = inL0C.Alloc<TPosition::CO1, float, SUMS * BASE_M * BASE_N>();
     }
 
     __aicore__ inline void Process()
     {
-        for (uint32_t slot = 0; slot < SLOTS; ++slot) {
+        for (uint32_t slot = 0; slot < PANELS; ++slot) {
             SetFlag<HardEvent::MTE1_MTE2>(slot);
+        }
+        for (uint32_t slot = 0; slot < STEPS; ++slot) {
             SetFlag<HardEvent::M_MTE1>(slot);
         }
-        for (uint32_t slot = 0; slot < RESULTS; ++slot) {
+        for (uint32_t slot = 0; slot < SUMS; ++slot) {
             SetFlag<HardEvent::FIX_M>(slot);
         }
-        Panel panel = FirstPanel(GetBlockIdx());
-        bool goesOn = panel.index < tiling_.tiles;
-        if (goesOn) {
-            Load(panel);
+        Turn turn = First(GetBlockIdx());
+        if (turn.index < tiling_.tiles) {
+            Load(turn);
         }
-        while (goesOn) {
-            const Panel next = NextPanel(panel);
-            goesOn = next.index < tiling_.tiles;
-            if (goesOn) { // travels while this panel is multiplied
+        while (turn.index < tiling_.tiles) {
+            const Turn next = Next(turn);
+            if (next.index < tiling_.tiles) { // travels while this turn is multiplied
                 Load(next);
             }
-            Multiply(panel);
-            panel = next;
+            Use(turn);
+            turn = next;
         }
-        for (uint32_t slot = 0; slot < SLOTS; ++slot) {
+        for (uint32_t slot = 0; slot < PANELS; ++slot) {
             WaitFlag<HardEvent::MTE1_MTE2>(slot);
+        }
+        for (uint32_t slot = 0; slot < STEPS; ++slot) {
             WaitFlag<HardEvent::M_MTE1>(slot);
         }
-        for (uint32_t slot = 0; slot < RESULTS; ++slot) {
+        for (uint32_t slot = 0; slot < SUMS; ++slot) {
             WaitFlag<HardEvent::FIX_M>(slot);
         }
-        for (uint32_t left = Part(storeCount, HANDED); left > 0; --left) {
+        for (uint32_t left = storeCount < HANDED ? storeCount : HANDED; left > 0; --left) {
             CrossCoreWaitFlag(RESULT_TAKEN);
         }
     }
 
 private:
-    // One step along k in L1, for the tile with number `index`.
-    struct Panel {
-        Tile tile;
+    // One turn of the loops: what is in L1 at a time.
+    struct Turn {
         uint64_t index;
+        uint64_t panel;
+        uint64_t row;
+        uint64_t column;
+        uint32_t rows;
+        uint32_t columns;
+        uint64_t panels;
         uint64_t start;
-        uint64_t end; // of the sum that the panel is part of
         uint32_t depth;
         uint32_t slot;
-        bool isFirst;
-        bool isLast;
     };
 
-    __aicore__ inline Panel FirstPanel(uint64_t index)
+    __aicore__ inline Turn First(uint64_t index)
     {
-        Panel panel;
-        panel.index = index;
-        if (panel.index < tiling_.tiles) {
-            panel.tile = TileAt(tiling_, panel.index);
-            panel.start = 0;
-            panel.end = tiling_.k;
-            Place(panel, true);
+        Turn turn;
+        turn.index = index;
+        if (index < tiling_.tiles) {
+            const uint64_t place = turn.index % (tiling_.tilesM * tiling_.tilesN);
+            const uint64_t top = place / (tiling_.strip * tiling_.tilesN) * tiling_.strip;
+            const uint64_t inside = place - top * tiling_.tilesN;
+            const uint64_t height = tiling_.tilesM - top < tiling_.strip ? tiling_.tilesM - top : tiling_.strip;
+            turn.row = (top + inside % height) * tiling_.tileM;
+            turn.column = inside / height * tiling_.tileN;
+            turn.rows = static_cast<uint32_t>(tiling_.m - turn.row < tiling_.tileM ? tiling_.m - turn.row :
+                tiling_.tileM);
+            turn.columns = static_cast<uint32_t>(tiling_.n - turn.column < tiling_.tileN ? tiling_.n - turn.column :
+                tiling_.tileN);
+            turn.panels = (tiling_.k + PANEL_K - 1) / PANEL_K;
+            Enter(turn, 0);
         }
-        return panel;
+        return turn;
     }
 
     // The next one of the same tile, or the first one of the core's next tile.
-    __aicore__ inline Panel NextPanel(const Panel &panel)
+    __aicore__ inline Turn Next(const Turn &turn)
     {
-        if (panel.isLast) {
-            return FirstPanel(panel.index + tiling_.blockDim);
+        if (turn.panel + 1 == turn.panels) {
+            return First(turn.index + tiling_.blockDim);
         }
-        Panel next = panel;
-        next.start += panel.depth;
-        Place(next, false);
+        Turn next = turn;
+        Enter(next, turn.panel + 1);
         return next;
     }
 
-    __aicore__ inline void Place(Panel &panel, bool isFirst)
+    __aicore__ inline void Enter(Turn &turn, uint64_t panel)
     {
-        panel.slot = panelCount++ % SLOTS;
-        panel.depth = Part(panel.end - panel.start, PANEL_K);
-        panel.isLast = panel.start + panel.depth == panel.end;
-        panel.isFirst = isFirst;
+        turn.panel = panel;
+        turn.start = turn.panel * PANEL_K;
+        turn.depth = static_cast<uint32_t>(tiling_.k - turn.start < PANEL_K ? tiling_.k - turn.start : PANEL_K);
+        turn.slot = turnCount++ % PANELS;
     }
 
-    __aicore__ inline void Load(const Panel &panel)
+    __aicore__ inline void Load(const Turn &turn)
     {
-        WaitFlag<HardEvent::MTE1_MTE2>(panel.slot);
-        LoadPanels(panel);
-        SetFlag<HardEvent::MTE2_MTE1>(panel.slot);
+        WaitFlag<HardEvent::MTE1_MTE2>(turn.slot);
+        CopyRows(aPanel[turn.slot * (BASE_M * PANEL_K)], aGlobal[turn.row * tiling_.aPitch + turn.start], turn.rows,
+            turn.depth, tiling_.aPitch);
+        for (uint32_t firstPiece = 0; firstPiece < (turn.columns + tiling_.partN - 1) / tiling_.partN; ++firstPiece) {
+            const uint32_t first = firstPiece * tiling_.partN;
+            const uint32_t firstLeft = turn.columns - first;
+            const uint32_t firstCount = firstLeft < tiling_.partN ? firstLeft : tiling_.partN;
+            CopyRows(bPanel[turn.slot * (PARTS * BASE_N * PANEL_K) + first * PANEL_K],
+                bGlobal[(turn.column + first) * tiling_.bPitch + turn.start], firstCount, turn.depth, tiling_.bPitch);
+        }
+        SetFlag<HardEvent::MTE2_MTE1>(turn.slot);
     }
 
-    // The results of a tile are computed one after the other, so that one is stored while the next is computed.
-    __aicore__ inline void Multiply(const Panel &panel)
+    __aicore__ inline void Use(const Turn &turn)
     {
-        WaitFlag<HardEvent::MTE2_MTE1>(panel.slot);
-        for (uint32_t column = 0; column < panel.tile.columns; column += tiling_.partN) {
-            const uint32_t columns = Part(panel.tile.columns - column, tiling_.partN);
-            const uint32_t slot = (resultCount + column / tiling_.partN) % RESULTS;
-            if (panel.isFirst) {
-                WaitFlag<HardEvent::FIX_M>(slot);
+        WaitFlag<HardEvent::MTE2_MTE1>(turn.slot);
+        for (uint32_t firstPiece = 0; firstPiece < (turn.columns + tiling_.partN - 1) / tiling_.partN; ++firstPiece) {
+            const uint32_t first = firstPiece * tiling_.partN;
+            const uint32_t firstLeft = turn.columns - first;
+            const uint32_t firstCount = firstLeft < tiling_.partN ? firstLeft : tiling_.partN;
+            const uint32_t sum = (sumCount + firstPiece) % SUMS;
+            if (turn.panel == 0) {
+                WaitFlag<HardEvent::FIX_M>(sum);
             }
-            for (uint32_t step = 0; step < panel.depth; step += BASE_K) {
-                const uint32_t part = Part(panel.depth - step, BASE_K);
-                const uint32_t buffer = stepCount++ % SLOTS;
-                WaitFlag<HardEvent::M_MTE1>(buffer);
-                LoadLeft(aStep[buffer * BASE_M * BASE_K], panel, step, part);
-                LoadRight(bStep[buffer * BASE_N * BASE_K], panel, column, columns, step, part);
-                MultiplyStep(buffer, slot, panel.tile.rows, columns, part, panel.isFirst && step == 0);
-            }
-            if (panel.isLast) {
-                Store(slot, panel.tile, column, columns);
+            AddSteps(turn, first, firstCount, sum);
+            if (turn.panel + 1 == turn.panels) {
+                SetFlag<HardEvent::M_FIX>(sum);
+                WaitFlag<HardEvent::M_FIX>(sum);
+                if (storeCount >= HANDED) { // its place in the workspace is taken until then
+                    CrossCoreWaitFlag(RESULT_TAKEN);
+                }
+                const uint64_t place = storeCount++ % HANDED * BASE_M * BASE_N;
+                Store(cGlobal[place], result[sum * (BASE_M * BASE_N)], turn.rows, firstCount, turn.rows, firstCount);
+                SetFlag<HardEvent::FIX_M>(sum);
+                CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);
             }
         }
-        if (panel.isLast) {
-            resultCount += Whole(panel.tile.columns, tiling_.partN) / tiling_.partN;
+        if (turn.panel + 1 == turn.panels) {
+            sumCount += (turn.columns + tiling_.partN - 1) / tiling_.partN;
         }
-        SetFlag<HardEvent::MTE1_MTE2>(panel.slot);
+        SetFlag<HardEvent::MTE1_MTE2>(turn.slot);
     }
 
-    __aicore__ inline void LoadPanels(const Panel &panel)
+    // The panels of a turn, step by step, into one of the sums.
+    __aicore__ inline void AddSteps(const Turn &turn, uint32_t first, uint32_t firstCount, uint32_t sum)
     {
-        const Tile &tile = panel.tile;
-        LocalTensor<float> left = aPanel[panel.slot * BASE_M * PANEL_K];
-        LocalTensor<float> right = bPanel[panel.slot * PARTS * BASE_N * PANEL_K];
-        CopyPanel(left, aGlobal[tile.row * tiling_.aPitch + panel.start], tile.rows,
-                  panel.depth, tiling_.aPitch);
-        for (uint32_t column = 0; column < tile.columns; column += tiling_.partN) {
-            CopyPanel(right[column * PANEL_K],
-                      bGlobal[(tile.column + column) * tiling_.bPitch + panel.start],
-                      Part(tile.columns - column, tiling_.partN), panel.depth, tiling_.bPitch);
+        for (uint32_t placePiece = 0; placePiece < (turn.depth + BASE_K - 1) / BASE_K; ++placePiece) {
+            const uint32_t place = placePiece * BASE_K;
+            const uint32_t placeLeft = turn.depth - place;
+            const uint32_t placeCount = placeLeft < BASE_K ? placeLeft : BASE_K;
+            const uint32_t step = stepCount++ % STEPS;
+            WaitFlag<HardEvent::M_MTE1>(step);
+            LoadLeft(aStep[step * (BASE_M * BASE_K)], aPanel[turn.slot * (BASE_M * PANEL_K)], Span{0, turn.rows,
+                turn.rows}, Span{place, placeCount, turn.depth});
+            LoadRun(bStep[step * (BASE_N * BASE_K)],
+                bPanel[turn.slot * (PARTS * BASE_N * PANEL_K) + first * PANEL_K], firstCount, place, placeCount);
+            SetFlag<HardEvent::MTE1_M>(step);
+            WaitFlag<HardEvent::MTE1_M>(step);
+            Multiply(result[sum * (BASE_M * BASE_N)], aStep[step * (BASE_M * BASE_K)],
+                bStep[step * (BASE_N * BASE_K)], turn.rows, firstCount, placeCount, turn.panel == 0 && placePiece == 0);
+            SetFlag<HardEvent::M_MTE1>(step);
         }
     }
 
     // Rows of memory into fractals, the columns of fractals one after the other.
-    __aicore__ inline void CopyPanel(LocalTensor<float> panel, GlobalTensor<float> matrix, uint32_t rows,
-                                     uint32_t columns, uint64_t pitch)
+    __aicore__ inline void CopyRows(LocalTensor<float> panel, GlobalTensor<float> matrix, uint32_t rows,
+                                    uint32_t columns, uint64_t pitch)
     {
         Nd2NzParams params;
         params.ndNum = 1;
@@ -217,78 +222,62 @@ private:
         }
     }
 
-    __aicore__ inline void MultiplyStep(uint32_t buffer, uint32_t slot, uint32_t rows, uint32_t columns,
-                                        uint32_t depth, bool isFirst)
-    {
-        SetFlag<HardEvent::MTE1_M>(buffer);
-        WaitFlag<HardEvent::MTE1_M>(buffer);
-        MmadParams params;
-        params.m = Whole(rows, FRACTAL); // a single row would be taken for a vector without fractals
-        params.n = columns;
-        params.k = depth;
-        params.cmatrixInitVal = isFirst;
-        Mmad(result[slot * BASE_M * BASE_N], aStep[buffer * BASE_M * BASE_K], bStep[buffer * BASE_N * BASE_K],
-             params);
-        if (params.m / FRACTAL * (Whole(columns, FRACTAL) / FRACTAL) < FEW_FRACTALS) {
-            PipeBarrier<PIPE_M>();
-        }
-        SetFlag<HardEvent::M_MTE1>(buffer);
-    }
-
-    __aicore__ inline void LoadLeft(LocalTensor<float> target, const Panel &panel, uint32_t step,
-                                    uint32_t part)
+    // Rows and columns of a panel that is as high and wide as `of`, as they lie.
+    __aicore__ inline void LoadLeft(LocalTensor<float> target, LocalTensor<float> panel, Span rows, Span columns)
     {
         LoadData3DParamsV2<float> params;
         params.l1H = 1;
-        params.l1W = Whole(panel.tile.rows, FRACTAL);
-        params.channelSize = Whole(panel.depth, C0);
-        params.kExtension = Whole(part, C0);
-        params.mExtension = Whole(panel.tile.rows, FRACTAL);
-        params.kStartPt = step;
-        LoadData(target, aPanel[panel.slot * BASE_M * PANEL_K], params);
+        params.l1W = Whole(rows.of, FRACTAL);
+        params.channelSize = Whole(columns.of, C0);
+        params.mExtension = Whole(rows.count, FRACTAL);
+        params.mStartPt = rows.start;
+        params.kExtension = Whole(columns.count, C0);
+        params.kStartPt = columns.start;
+        LoadData(target, panel, params);
     }
 
-    __aicore__ inline void LoadRight(LocalTensor<float> target, const Panel &panel, uint32_t column,
-                                     uint32_t columns, uint32_t step, uint32_t part)
+    // All rows of columns of a panel: their fractals lie in a row.
+    __aicore__ inline void LoadRun(LocalTensor<float> target, LocalTensor<float> panel, uint32_t rows,
+                                   uint32_t start, uint32_t columns)
     {
-        LocalTensor<float> source = bPanel[panel.slot * PARTS * BASE_N * PANEL_K];
-        // The fractals of a step lie in a row.
-        uint32_t left = Whole(part, C0) / C0 * (Whole(columns, FRACTAL) / FRACTAL);
-        uint32_t place = column * PANEL_K + step * Whole(columns, FRACTAL);
+        uint32_t left = Whole(columns, C0) / C0 * (Whole(rows, FRACTAL) / FRACTAL);
+        const uint32_t place = start * Whole(rows, FRACTAL);
         uint32_t done = 0;
         while (left > 0) {
             LoadData2DParams params;
-            params.repeatTimes = Part(left, MOST_REPEATS);
+            params.repeatTimes = left < MOST_REPEATS ? left : MOST_REPEATS;
             params.srcStride = 1;
-            LoadData(target[done], source[place + done], params);
+            LoadData(target[done], panel[place + done], params);
             done += params.repeatTimes * FRACTAL * C0;
             left -= params.repeatTimes;
         }
     }
 
-    __aicore__ inline FixpipeParamsV220 Rows(const Tile &tile, uint32_t rows, uint32_t columns)
+    __aicore__ inline void Multiply(LocalTensor<float> sum, LocalTensor<float> left, LocalTensor<float> right,
+                                    uint32_t rows, uint32_t columns, uint32_t depth, bool isFirst)
+    {
+        MmadParams params;
+        params.m = Whole(rows, FRACTAL); // a single row would be taken for a vector without fractals
+        params.n = columns;
+        params.k = depth;
+        params.cmatrixInitVal = isFirst;
+        Mmad(sum, left, right, params);
+        if (params.m / FRACTAL * (Whole(columns, FRACTAL) / FRACTAL) < FEW_FRACTALS) {
+            PipeBarrier<PIPE_M>();
+        }
+    }
+
+    // Part of a sum that is `height` rows high, into rows of memory.
+    __aicore__ inline void Store(GlobalTensor<float> target, LocalTensor<float> sum, uint32_t rows,
+                                 uint32_t columns, uint32_t height, uint32_t pitch)
     {
         FixpipeParamsV220 params;
         params.nSize = columns;
         params.mSize = rows;
-        params.srcStride = Whole(tile.rows, FRACTAL);
-        params.dstStride = columns;
+        params.srcStride = Whole(height, FRACTAL);
+        params.dstStride = pitch;
         params.ndNum = 1;
-        return params;
-    }
-
-    __aicore__ inline void Store(uint32_t slot, const Tile &tile, uint32_t column, uint32_t columns)
-    {
-        SetFlag<HardEvent::M_FIX>(slot);
-        WaitFlag<HardEvent::M_FIX>(slot);
-        const FixpipeParamsV220 params = Rows(tile, tile.rows, columns);
-        if (storeCount >= HANDED) { // its place in the workspace is taken until then
-            CrossCoreWaitFlag(RESULT_TAKEN);
-        }
-        const uint64_t offset = storeCount++ % HANDED * BASE_M * BASE_N;
-        Fixpipe<float, float, CFG_ROW_MAJOR>(cGlobal[offset], result[slot * BASE_M * BASE_N], params);
-        SetFlag<HardEvent::FIX_M>(slot);
-        CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);
+        Fixpipe<float, float, CFG_ROW_MAJOR>(target, sum, params);
     }
 
     __aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
@@ -305,9 +294,9 @@ private:
     LocalTensor<float> aStep;
     LocalTensor<float> bStep;
     LocalTensor<float> result;
-    uint32_t resultCount = 0;
-    uint32_t panelCount = 0;
+    uint32_t turnCount = 0;
     uint32_t stepCount = 0;
+    uint32_t sumCount = 0;
     uint32_t storeCount = 0;
 };
 
@@ -341,13 +330,24 @@ public:
         const uint64_t core = GetBlockIdx() / GetTaskRatio();
         uint32_t count = 0;
         for (uint64_t index = core; index < tiling_.tiles; index += tiling_.blockDim) {
-            const Tile tile = TileAt(tiling_, index);
-            const uint64_t row = tile.matrix * tiling_.m + tile.row;
-            for (uint32_t column = 0; column < tile.columns; column += tiling_.partN) {
-                const uint32_t columns = Part(tile.columns - column, tiling_.partN);
-                const uint64_t place = count++ % HANDED * BASE_M * BASE_N;
+            const uint64_t matrix = index / (tiling_.tilesM * tiling_.tilesN);
+            const uint64_t place = index % (tiling_.tilesM * tiling_.tilesN);
+            const uint64_t top = place / (tiling_.strip * tiling_.tilesN) * tiling_.strip;
+            const uint64_t inside = place - top * tiling_.tilesN;
+            const uint64_t height = tiling_.tilesM - top < tiling_.strip ? tiling_.tilesM - top : tiling_.strip;
+            const uint64_t row = (top + inside % height) * tiling_.tileM;
+            const uint64_t column = inside / height * tiling_.tileN;
+            const uint32_t rows = static_cast<uint32_t>(tiling_.m - row < tiling_.tileM ? tiling_.m - row :
+                tiling_.tileM);
+            const uint32_t columns = static_cast<uint32_t>(tiling_.n - column < tiling_.tileN ? tiling_.n - column :
+                tiling_.tileN);
+            for (uint32_t firstPiece = 0; firstPiece < (columns + tiling_.partN - 1) / tiling_.partN; ++firstPiece) {
+                const uint32_t first = firstPiece * tiling_.partN;
+                const uint32_t firstLeft = columns - first;
+                const uint32_t firstCount = firstLeft < tiling_.partN ? firstLeft : tiling_.partN;
+                const uint64_t spot = count++ % HANDED * BASE_M * BASE_N;
                 CrossCoreWaitFlag(RESULT_READY);
-                Take(Region{row, tile.column + column, place, tile.rows, columns});
+                Take(Region{matrix * tiling_.m + row, column + first, spot, rows, firstCount});
                 CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);
             }
         }
@@ -478,7 +478,8 @@ private:
     GlobalTensor<float> outputGlobal;
 };
 
-extern "C" __global__ __mix__(1, 2) void linear_kernel(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR output, GM_ADDR workspace, OpTiling tiling)
+extern "C" __global__ __mix__(1, 2) void linear_kernel(GM_ADDR x, GM_ADDR weight, GM_ADDR bias, GM_ADDR output,
+    GM_ADDR workspace, OpTiling tiling)
 {
     // What a cube core hands over lies in its own part of the workspace.
     if ASCEND_IS_AIC { // without a TPipe, which on cube cores sets events of its own

@@ -21,9 +21,11 @@ from contextlib import contextmanager
 
 from attrs import evolve
 
+from evokernel_core.ascendc.ir.cube import Sum
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
+    Condition,
     Constant,
     Expr,
     Index,
@@ -53,11 +55,13 @@ from evokernel_core.ascendc.ir.nodes import (
     Put,
     Region,
     Require,
+    Ring,
     Role,
     Section,
     Slice,
     Tensor,
     TensorList,
+    Work,
 )
 
 Place = Buffer | Slice
@@ -71,6 +75,7 @@ class Builder:
     def __init__(self, note: str) -> None:
         self._note = note
         self._tensors: list[Tensor | TensorList] = []
+        self._rings: list[Ring] = []
         self._params: list[Param | Require] = []
         self._blocks: list[list[Node]] = [[]]
 
@@ -95,6 +100,12 @@ class Builder:
     def output(self, name: str, address: str, ctype: str, item_bytes: int) -> Tensor:
         """A tensor that is written in full."""
         return self._tensor(Tensor(name, address, ctype, item_bytes, Role.OUTPUT))
+
+    def ring(self, name: str, ctype: str, item_bytes: int, places: Constant, elements: Expr) -> Ring:
+        """Places through which a cube core hands results to its vector cores."""
+        found = Ring(name, ctype, item_bytes, places, elements)
+        self._rings.append(found)
+        return found
 
     def _tensor(self, tensor: Tensor) -> Tensor:
         self._tensors.append(tensor)
@@ -183,11 +194,22 @@ class Builder:
         given = tuple(map(_operand, operands))
         self._add(Instruction(key, given, expr(repeats), template, former))
 
+    def do(self, node: Work) -> None:
+        """What another unit than the vector unit does."""
+        self._add(node)
+
     @contextmanager
     def cores(self, name: str, end: Index) -> Iterator[Var]:
         """A loop whose values are dealt to cores in turn."""
         with self._loop(Var(name, U64), end, cores=True) as var:
             yield var
+
+    def deal_apart(self, condition: Condition) -> None:
+        """Values of the last loop for which the condition holds are dealt to cores by themselves."""
+        last = self._blocks[-1].pop()
+        if not isinstance(last, For) or not last.cores:
+            raise TypeError("What is dealt apart is said right behind a loop that cores share.")
+        self._add(evolve(last, apart=condition))
 
     @contextmanager
     def loop(self, name: str, end: Index, ctype: str = U32) -> Iterator[Var]:
@@ -235,6 +257,12 @@ class Builder:
         self._add(If(expr(left), sign, expr(right), tuple(body), share=expr(share)))
 
     @contextmanager
+    def where(self, condition: Condition) -> Iterator[None]:
+        """Nodes where a condition holds."""
+        with self.when(condition.left, condition.sign, condition.right):
+            yield
+
+    @contextmanager
     def otherwise(self) -> Iterator[None]:
         """Nodes where what the last ``when`` asks does not hold."""
         last = self._blocks[-1].pop()
@@ -243,6 +271,23 @@ class Builder:
         with self._block() as body:
             yield
         self._add(evolve(last, otherwise=tuple(body)))
+
+    @contextmanager
+    def sum(self, over: Var | None = None, lane: Index = 0) -> Iterator[None]:
+        """What adds to a sum in L0C (see Sum)."""
+        with self._block() as body:
+            yield
+        self._add(Sum(tuple(body), (), over, expr(lane)))
+
+    @contextmanager
+    def stored(self) -> Iterator[None]:
+        """What is stored of the last ``sum``."""
+        last = self._blocks[-1].pop()
+        if not isinstance(last, Sum) or last.stores:
+            raise TypeError("Stores stand right behind their sum.")
+        with self._block() as body:
+            yield
+        self._add(evolve(last, stores=tuple(body)))
 
     @contextmanager
     def _block(self) -> Iterator[list[Node]]:
@@ -255,7 +300,8 @@ class Builder:
 
     def kernel(self) -> Kernel:
         """The kernel of all nodes so far."""
-        return Kernel(self._note, tuple(self._tensors), tuple(self._params), tuple(self._blocks[0]))
+        body = tuple(self._blocks[0])
+        return Kernel(self._note, tuple(self._tensors), tuple(self._params), body, tuple(self._rings))
 
 
 def whole(item: Place) -> Slice:

@@ -222,6 +222,18 @@ class Binary(Expr):
         return (self.left, self.right)
 
 
+@frozen
+class Condition:
+    """``left sign right``, ``sign`` being one of C++'s comparisons."""
+
+    left: Expr
+    sign: str
+    right: Expr
+
+    def cpp(self, side: Side = Side.DEVICE) -> str:
+        return f"{self.left.cpp(side, 1)} {self.sign} {self.right.cpp(side, 1)}"
+
+
 def compared(left: Expr, sign: str, right: Expr, values: Mapping[str, int]) -> bool:
     """Whether ``left sign right`` holds. Raises KeyError for a variable not given."""
     return _COMPARED[sign](left.evaluate(values), right.evaluate(values))
@@ -334,3 +346,8 @@ def greatest(left: Index, right: Index) -> Expr:
 def ceil_div(value: Index, divisor: Index) -> Expr:
     """The quotient, rounded up."""
     return (expr(value) + divisor - 1) // divisor
+
+
+def round_up(value: Index, unit: Index) -> Expr:
+    """The next multiple of a unit."""
+    return binary("*", ceil_div(value, unit), unit)

@@ -172,12 +172,12 @@ def _parameters(node: Instruction, values: Mapping[str, int]) -> Iterator[Broken
 
 def _types(node: Instruction) -> Iterator[Broken]:
     """Types of the operands against those that the API table lets go together."""
-    broken = _wrong_types(node.key, tuple(item.ctype for _, item in node.slices))
+    broken = wrong_types(node.key, tuple(item.ctype for _, item in node.slices))
     return (Broken("type", node.key, reason) for reason in broken)
 
 
 @lru_cache(maxsize=1024)
-def _wrong_types(key: str, given: tuple[str, ...]) -> tuple[str, ...]:
+def wrong_types(key: str, given: tuple[str, ...]) -> tuple[str, ...]:
     """What is wrong with the types of an instruction's operands, the first of which is written."""
     row = api_row(key)
     rules, fixed = row.types, _fixed_types(row)

@@ -1,8 +1,9 @@
-"""The nodes of the kernel IR: tensors, buffers, copies, instructions and loops of one vector kernel.
+"""The nodes of the kernel IR: tensors, buffers, copies, instructions and loops of one kernel.
 
 A kernel is what one core does: ``setup`` once, then ``body`` for each tile. Memories are said by where a
 buffer stands; queues, events, the unified buffer's size, ComputeTiling and the modelled cost are derived
-from the nodes (allocation.py, cost.py, and the printer), never said twice.
+from the nodes (allocation.py, cost.py, and the printer), never said twice. What only cube cores do is in
+cube.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.ir.expr import Constant, Expr, Int, Param, Var, ceil_div, compared
+from evokernel_core.ascendc.ir.expr import Condition, Constant, Expr, Int, Param, Var, ceil_div, compared
 from evokernel_core.twin.isa import BLOCK_BYTES
 
 
@@ -63,21 +64,45 @@ class TensorList:
 
 
 @frozen
+class Ring:
+    """``places`` of ``elements`` each in a cube core's own workspace, through which results go to its vector
+    cores one after the other."""
+
+    name: str
+    ctype: str
+    item_bytes: int
+    places: Constant
+    elements: Expr
+    bypass_l2: bool = False
+    role: Role = Role.OUTPUT
+
+
+@frozen
 class Region:
     """The place in device memory that is ``offset`` elements into a tensor, or into the one that ``index``
-    chooses from a list."""
+    chooses from a list; in a ring, into its next place."""
 
-    tensor: Tensor | TensorList
+    tensor: Tensor | TensorList | Ring
     offset: Expr
     index: Expr | None = None
 
 
+class Memory(Enum):
+    """Where a buffer lies: the unified buffer of a vector core, or a memory of a cube core."""
+
+    UB = "UB"
+    L1 = "L1"
+    L0A = "L0A"
+    L0B = "L0B"
+    L0C = "L0C"
+
+
 @frozen(cache_hash=True)
 class Buffer:
-    """Memory of the unified buffer, of which ``stages`` copies let as many tiles be under way. Whether it is
-    a queue follows from who writes and reads it. ``cleared``: zeros before anything else, since instructions
-    read whole blocks or repeats behind what was written; a queue's buffers hold nothing to rely on when they
-    come round again, so only what no copy fills or empties may be."""
+    """Memory of a core, the unified buffer if nothing else is said, of which ``stages`` copies let as many
+    tiles be under way. Whether it is a queue follows from who writes and reads it. ``cleared``: zeros before
+    anything else, since instructions read whole blocks or repeats behind what was written; a queue's buffers
+    hold nothing to rely on when they come round again, so only what no copy fills or empties may be."""
 
     name: str
     ctype: str
@@ -85,6 +110,7 @@ class Buffer:
     elements: Expr
     stages: int = 1
     cleared: bool = False
+    memory: Memory = Memory.UB
 
     @property
     def bytes(self) -> int:
@@ -254,12 +280,14 @@ class Instruction:
 
 @frozen
 class For:
-    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores in turn."""
+    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores in turn;
+    ``apart``: those for which it holds, and the others, each by themselves."""
 
     var: Var
     end: Expr
     body: tuple[Node, ...]
     cores: bool = False
+    apart: Condition | None = None
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:
@@ -313,7 +341,25 @@ class Atomic:
         return (self.body,)
 
 
-Node = Let | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic
+class Work:
+    """What other units than the vector unit do; one that has ``bodies`` is a block."""
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return ()
+
+    @property
+    def slices(self) -> tuple[tuple[bool, Slice], ...]:
+        """Every slice of its own with whether it is written."""
+        return ()
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """Those that stand in the node itself."""
+        return ()
+
+
+Node = Let | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic | Work
 
 
 @frozen
@@ -329,13 +375,14 @@ class Require:
 
 @frozen(eq=False)
 class Kernel:
-    """A kernel of vector cores, compared by identity. ``note`` says what it computes and why so;
-    ComputeTiling has ``params`` in their order."""
+    """A kernel of vector cores or of cube cores, compared by identity. ``note`` says what it computes and
+    why so; ComputeTiling has ``params`` in their order; ``rings`` lie in the workspace."""
 
     note: str
     tensors: tuple[Tensor | TensorList, ...]
     params: tuple[Param | Require, ...]
     body: tuple[Node, ...]
+    rings: tuple[Ring, ...] = ()
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -369,22 +416,30 @@ class Kernel:
         """Loop variables and local constants in the order of their definition."""
         return tuple(node.var for node in self.nodes if isinstance(node, (For, Let, Get)))
 
-    def expressions(self) -> Iterator[Expr]:
+    def expressions(self) -> tuple[Expr, ...]:
         """Every expression of the kernel and of its tiling, with what it is made of."""
+        return self._expressions
+
+    @cached_property
+    def _expressions(self) -> tuple[Expr, ...]:
+        return tuple(part for one in self._written() for part in one.walk())
+
+    def _written(self) -> Iterator[Expr]:
         for item in self.params:
-            whole = (item.value,) if isinstance(item, Param) else (item.left, item.right)
-            yield from (part for one in whole for part in one.walk())
+            yield from (item.value,) if isinstance(item, Param) else (item.left, item.right)
         for node in self.nodes:
-            yield from (part for one in expressions_of(node) for part in one.walk())
+            yield from expressions_of(node)
         for buffer in self.buffers:
-            yield from buffer.elements.walk()
+            yield buffer.elements
+        for ring in self.rings:
+            yield from (ring.places, ring.elements)
 
 
 def flat(nodes: Iterable[Node]) -> Iterator[Node]:
     """Every node with all that are in it."""
     for node in nodes:
         yield node
-        if isinstance(node, (For, If, Section, Atomic)):
+        if isinstance(node, (For, If, Section, Atomic, Work)):
             for body in node.bodies:
                 yield from flat(body)
 
@@ -393,7 +448,7 @@ def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
     """The slices that a node itself writes (True) and reads (False)."""
     if isinstance(node, Copy):
         yield node.is_load, node.slice
-    elif isinstance(node, Instruction):
+    elif isinstance(node, (Instruction, Work)):
         yield from node.slices
     elif isinstance(node, Get):
         yield False, node.source
@@ -408,6 +463,8 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield node.value
         case For():
             yield node.end
+            if node.apart is not None:
+                yield from (node.apart.left, node.apart.right)
         case Get():
             yield from (node.source.offset, node.likely)
         case Put():
@@ -419,6 +476,8 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield from (node.region.offset, node.slice.offset)
             if node.region.index is not None:
                 yield node.region.index
+        case Work():
+            yield from node.expressions
         case Instruction():
             yield node.repeats
             for operand in node.operands:

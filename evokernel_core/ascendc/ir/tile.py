@@ -23,6 +23,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Node,
     Require,
     Section,
+    Work,
     expressions_of,
     flat,
 )
@@ -97,8 +98,9 @@ class _Walk:
                 self._turns(node, times, inside)
             elif isinstance(node, Get):
                 values[node.var.name] = node.likely.evaluate(values)
-            elif isinstance(node, (Section, Atomic)):
-                self.go(node.body, times, inside)
+            elif isinstance(node, (Section, Atomic, Work)):
+                for body in node.bodies:
+                    self.go(body, times, inside)
             elif isinstance(node, If) and node.share != Int(1):
                 then = _most_often(times, times / node.share.evaluate(values))
                 self.go(node.then, then, inside)

@@ -9,6 +9,7 @@ from typing import Protocol
 from attrs import frozen
 
 from evokernel_core.ascendc.ir.nodes import Kernel
+from evokernel_core.ascendc.kernels.cube import CubeKernel
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.chip import Chip
@@ -82,9 +83,19 @@ class StageText:
         return f"{self.settings.rstrip()}\n\n{self.compute}"
 
 
-def facts_of(made: StageText | Kernel) -> KernelFacts:
+Made = StageText | Kernel | CubeKernel
+"""What a family makes: a kernel in the IR, or its text."""
+
+
+def facts_of(made: Made) -> KernelFacts:
     """What a family declares of its text, or what the nodes of the IR are."""
-    return made.facts if isinstance(made, StageText) else VECTORS_ALONE
+    if isinstance(made, StageText):
+        return made.facts
+    if isinstance(made, Kernel):
+        return VECTORS_ALONE
+    if made.behind is None:
+        return KernelFacts(Cores.CUBE)
+    return KernelFacts(Cores.BOTH, uses_workspace=True, reads_numbers=made.behind.reads_numbers)
 
 
 class Family(Protocol):
@@ -125,5 +136,7 @@ class Family(Protocol):
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         """Modelled microseconds of the schedule, its launch included."""
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText | Kernel:
+    def text(
+        self, task: KernelTask, strategy: Strategy, chip: Chip, name: str
+    ) -> StageText | Kernel | CubeKernel:
         """The kernel, in the IR or as text; ``name`` is a C++ identifier in snake case."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from evokernel_core.ascendc.ir.nodes import Kernel
+from evokernel_core.ascendc.kernels.cube import CubeKernel
 from evokernel_core.ascendc.kernels.family import Family, StageText
+from evokernel_core.ascendc.print.cube_kernel import cube_text
 from evokernel_core.ascendc.print.vector_kernel import stage_text
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -13,4 +15,9 @@ from evokernel_core.twin.chip import Chip
 def text_of(family: Family, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
     """The kernel under a name in snake case: printed from the IR, or what the family's templates give."""
     made = family.text(task, strategy, chip, name)
-    return stage_text(made, task, name) if isinstance(made, Kernel) else made
+    match made:
+        case Kernel():
+            return stage_text(made, task, name)
+        case CubeKernel():
+            return cube_text(made, task, name)
+    return made

@@ -7,11 +7,10 @@ methods, whose parameters are what they use and do not define.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from textwrap import indent, wrap
+from textwrap import indent
 from types import MappingProxyType
 
 from attrs import frozen
@@ -20,17 +19,13 @@ from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.expr import (
     U32,
-    U64,
     Call,
-    Constant,
     Expr,
     Function,
     Int,
     Param,
     Side,
-    Size,
     Var,
-    is_narrow,
 )
 from evokernel_core.ascendc.ir.handing import with_waits
 from evokernel_core.ascendc.ir.nodes import (
@@ -52,14 +47,12 @@ from evokernel_core.ascendc.ir.nodes import (
     Operand,
     Put,
     Region,
-    Require,
     Section,
     Slice,
     SliceList,
     Tensor,
     TensorList,
     accesses,
-    expressions_of,
     flat,
 )
 from evokernel_core.ascendc.ir.steps import (
@@ -74,16 +67,25 @@ from evokernel_core.ascendc.ir.steps import (
     rounds,
 )
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
-from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of, symbols_of
+from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of
+from evokernel_core.ascendc.print.statements import (
+    STEP,
+    call_lines,
+    comment,
+    converted,
+    framed,
+    free_variables,
+    function,
+    in_lines,
+    let,
+    method,
+    needed,
+    wrapped,
+)
+from evokernel_core.ascendc.print.tiling import compute, refusal, settings
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import api_row
 
-_STEP = "    "
-_WIDTH = 96
-"""Characters of a statement, indented by up to 24."""
-_LONGEST = 120
-"""Characters of a line."""
-_KEPT_SPACE = "\0"
 _IN_SETUP = {
     Kind.LOAD: "Fetch",
     Kind.COMPUTE: "Prepare",
@@ -107,126 +109,19 @@ _CLASSES = {
 
 def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    tiling, compute, text = (
-        _in_lines(part)
-        for part in (_settings(kernel), _compute(kernel, task), _Printer(kernel, name).text(task))
-    )
-    return StageText(tiling, compute, text, f"{name}_kernel", facts_of(kernel))
-
-
-def _in_lines(text: str) -> str:
-    """The text with statements that are too long on several lines."""
-    return "".join(f"{part}\n" for line in text.splitlines() for part in _broken(line))
-
-
-def _broken(line: str) -> list[str]:
-    """Lines break between arguments, and within them only where one is too long itself."""
-    if len(line) <= _LONGEST or "//" in line:
-        return [line]
-    start = " " * (len(line) - len(line.lstrip()))
-    kept = re.sub("(?<!,) ", _KEPT_SPACE, line.strip())
-    between = wrap(kept, _LONGEST - len(start) - len(_STEP), break_long_words=False)
-    inner = [
-        part
-        for item in between
-        for part in wrap(item.replace(_KEPT_SPACE, " "), _LONGEST - len(start) - len(_STEP))
-    ]
-    return [f"{start}{_STEP if place else ''}{part}" for place, part in enumerate(inner)]
-
-
-# -- tiling.h -----------------------------------------------------------------------------------
-
-
-def _settings(kernel: Kernel) -> str:
-    """The constants, and the struct of the tiling."""
-    constants = [
-        f"constexpr {item.ctype} {item.name} = {_number(item)};{_comment(item.note)}"
-        for item in dict.fromkeys(part for part in kernel.expressions() if isinstance(part, Constant))
-    ]
-    needed = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
-    fields = [
-        f"{_STEP}{item.ctype} {item.name};{_comment(item.note)}"
-        for item in kernel.params
-        if isinstance(item, Param)
-    ]
-    struct = [
-        "struct OpTiling {",
-        f"{_STEP}uint32_t blockDim;",
-        f"{_STEP}uint64_t workspaceBytes;",
-        *fields,
-        "};",
-    ]
-    return "\n".join([*constants, needed, "", *struct, ""])
-
-
-def _compute(kernel: Kernel, task: KernelTask) -> str:
-    """The host function that fills the struct."""
-    body = [*_symbols(kernel.expressions(), task), "tiling = {};", *_refusal("ubBytes < UB_BYTES_NEEDED", "")]
-    for group in _groups(kernel.params):
-        body += [_field(group[0])] if isinstance(group[0], Param) else _requirement(group)
     tiles = kernel.tiles.end.cpp(Side.HOST)
-    body += [
-        f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);",
-        "return true;",
-    ]
-    return "\n".join(
-        [
-            "inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum,",
-            "                          uint64_t ubBytes, OpTiling &tiling)",
-            "{",
-            *(f"{_STEP}{line}" for line in body),
-            "}",
-            "",
-        ]
+    blocks = [f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);"]
+    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
+    checks = refusal("ubBytes < UB_BYTES_NEEDED")
+    tiling, computing, text = (
+        in_lines(part)
+        for part in (
+            settings(kernel, [taken]),
+            compute(kernel, task, checks=checks, blocks=blocks),
+            _Printer(kernel, name).text(task),
+        )
     )
-
-
-def _number(item: Constant) -> str:
-    return str(item.value) if item.ctype == "uint32_t" else f"{item.value:#x}"
-
-
-def _symbols(expressions: Iterable[Expr], task: KernelTask) -> list[str]:
-    """The symbols that sizes mention, from their places among the task's."""
-    written = [item.extent for item in expressions if isinstance(item, Size)]
-    return [f"const int64_t {name} = sizes[{place}];" for place, name in symbols_of(task, written)]
-
-
-def _field(item: Param) -> str:
-    text = item.value.cpp(Side.HOST)
-    converted = text if item.ctype == "uint64_t" else f"static_cast<{item.ctype}>({text})"
-    return f"tiling.{item.name} = {converted};"
-
-
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-
-
-def _groups(items: Sequence[Param | Require]) -> Iterator[list[Param | Require]]:
-    """Fields one by one, and requirements that stand together and have one note."""
-    for key, run in groupby(items, lambda item: item.note if isinstance(item, Require) else None):
-        if key is None:
-            yield from ([item] for item in run)
-        else:
-            yield list(run)
-
-
-def _requirement(items: Sequence[Param | Require]) -> list[str]:
-    conditions = (
-        f"{item.left.cpp(Side.HOST, 1)} {_OPPOSITE[item.sign]} {item.right.cpp(Side.HOST, 1)}"
-        for item in items
-        if isinstance(item, Require)
-    )
-    return _refusal(" || ".join(conditions), items[0].note)
-
-
-def _refusal(condition: str, note: str) -> list[str]:
-    return [f"if ({condition}) {{{_comment(note)}", f"{_STEP}return false;", "}"]
-
-
-def _comment(note: str) -> str:
-    return f" // {note}" if note else ""
-
-
-# -- op_kernel.cpp ------------------------------------------------------------------------------
+    return StageText(tiling, computing, text, f"{name}_kernel", facts_of(kernel))
 
 
 @frozen
@@ -258,20 +153,20 @@ class _Printer:
     def text(self, task: KernelTask) -> str:
         """The class and the global function."""
         process = self._process()
-        functions = [_function(item) for item in self._functions()]
+        functions = [function(item) for item in self._functions()]
         name = class_name(self._name)
         arguments = ", ".join(address for _, address in self._addresses())
         parameters = parameters_of(task, self._kernel.results)
         return f"""\
-{self._numbers()}// {_wrapped(self._kernel.note, "// ")}
+{self._numbers()}// {wrapped(self._kernel.note, "// ")}
 class {name} {{
 public:
     __aicore__ inline {name}() {{}}
-{indent(self._init(), _STEP)}
-{indent(process, _STEP)}
+{indent(self._init(), STEP)}
+{indent(process, STEP)}
 private:
-{indent(chr(10).join([*self._methods, *functions]), _STEP)}
-{indent(self._members(), _STEP)}}};
+{indent(chr(10).join([*self._methods, *functions]), STEP)}
+{indent(self._members(), STEP)}}};
 
 extern "C" __global__ __vector__ void {self._name}_kernel(
     {parameters}, GM_ADDR workspace, OpTiling tiling)
@@ -285,7 +180,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
 
     def _numbers(self) -> str:
         lines = [
-            f"constexpr float {item.name} = {_float(item.value)};{_comment(item.note)}\n"
+            f"constexpr float {item.name} = {_float(item.value)};{comment(item.note)}\n"
             for item in self._kernel.numbers()
         ]
         return "".join([*lines, "\n"] if lines else [])
@@ -324,14 +219,14 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         for buffer, use in self._uses.items():
             if not use.is_queue:
                 home = self._homes[buffer]
-                note = "" if home == buffer else _comment("while nothing else lies there")
+                note = "" if home == buffer else comment("while nothing else lies there")
                 lines.append(f"{buffer.name} = {home.name}Buffer.Get<{buffer.ctype}>();{note}")
         for buffer in self._uses:
             if buffer.cleared:
                 words = buffer.bytes // 4
                 lines.append(f"Duplicate({buffer.name}.ReinterpretCast<int32_t>(), 0, {words});")
         parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in self._addresses())
-        return _method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
+        return method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
 
     def _members(self) -> str:
         lines = ["OpTiling tiling_;"]
@@ -360,7 +255,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
     def _process(self) -> str:
         """Process: the setup, and the tiles of a core."""
         parts = with_waits(body_parts(self._kernel), self._uses)
-        return _method("void", "Process", "", self._body(parts, _IN_SETUP))
+        return method("void", "Process", "", self._body(parts, _IN_SETUP))
 
     def _body(
         self,
@@ -409,7 +304,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         if isinstance(part.node, Section):
             phase = _Phase(part.node.name, part.node.body, part.node.note)
             return [self._method_call(phase, [], inner[0], place)]
-        return _framed(part.node, inner)
+        return framed(part.node, inner)
 
     def _fetching_loop(self, node: For, parts: Sequence[Part], load: int) -> list[str]:
         """A loop that loads for its next turn before it computes: a core issues instructions in order, and a
@@ -417,24 +312,24 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         step = parts[load]
         assert isinstance(step, Step)
         lets = [item for item in parts[:load] if isinstance(item, Let)]
-        phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*_needed(lets, step.nodes), *step.nodes))
+        phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*needed(lets, step.nodes), *step.nodes))
         call = self._called(phase, frozenset())
         self._fetched.update(_buffers_of(step.nodes))
         name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
         following = f"{name} + {'GetBlockNum()' if node.cores else 1}"
         first = "GetBlockIdx()" if node.cores else "0"
-        begin = [f"if ({first} < {end}) {{", f"{_STEP}{_called_with(call, name, first)}", "}"]
+        begin = [f"if ({first} < {end}) {{", f"{STEP}{_called_with(call, name, first)}", "}"]
         fetch = [
             f"if ({following} < {end}) {{ // travels while this turn is computed",
-            f"{_STEP}{_called_with(call, name, following)}",
+            f"{STEP}{_called_with(call, name, following)}",
             "}",
         ]
         others = [item for part in parts if part is not step for item in _nodes_of(part)]
-        kept = _needed([item for item in parts if isinstance(item, Let)], others)
+        kept = needed([item for item in parts if isinstance(item, Let)], others)
         unused: dict[int, list[str]] = {
             place: [] for place, part in enumerate(parts) if isinstance(part, Let) and part not in kept
         }
-        return [*begin, *_framed(node, [self._body(parts, _IN_TILES, {**unused, load: fetch})])]
+        return [*begin, *framed(node, [self._body(parts, _IN_TILES, {**unused, load: fetch})])]
 
     def _numbered(self, name: str) -> str:
         self._used[name] += 1
@@ -468,12 +363,12 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
 
     def _method_call(self, phase: _Phase, queued: Sequence[Buffer], lines: Sequence[str], place: int) -> str:
         """The call of a method, which is kept at its place: it is given buffers and variables."""
-        free = sorted(_free_variables(phase.body), key=self._order.__getitem__)
+        free = sorted(free_variables(phase.body), key=self._order.__getitem__)
         given = [(f"LocalTensor<{item.ctype}>", item.name) for item in queued]
         given += [(var.ctype, var.name) for var in free]
         parameters = ", ".join(f"{ctype} {name}" for ctype, name in given)
-        note = f"// {_wrapped(phase.note, '// ')}\n" if phase.note else ""
-        self._methods.insert(place, note + _method("void", phase.name, parameters, lines))
+        note = f"// {wrapped(phase.note, '// ')}\n" if phase.note else ""
+        self._methods.insert(place, note + method("void", phase.name, parameters, lines))
         return f"{phase.name}({', '.join(name for _, name in given)});"
 
     def _fills(self, body: Sequence[Node], buffer: Buffer) -> bool:
@@ -492,14 +387,15 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             case Let() if node.var.ctype == LANES:
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
             case Let():
-                return [f"const {node.var.ctype} {node.var.name} = {_as(node.value, node.var.ctype)};"]
+                return let(node)
             case Get() | Put() | Fence():
                 return [_scalar(node)]
             case For() | If() | Atomic():
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
-                return _framed(node, bodies)
+                return framed(node, bodies)
             case Section():
                 return [self._called(_Phase(node.name, node.body, node.note, transfers=False), self._held)]
+        assert isinstance(node, (Copy, Instruction))
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
@@ -525,24 +421,6 @@ def _waits(part: Step | Block) -> list[str]:
         number = "0" if is_own else f"GetTPipePtr()->FetchEventID(HardEvent::{event})"
         found += [f"{verb}Flag<HardEvent::{event}>({number});" for verb in ("Set", "Wait")]
     return found
-
-
-def _framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str]:
-    """A loop, a choice or atomic stores around the lines of its bodies."""
-    if isinstance(node, Atomic):
-        return [f"SetAtomic{node.kind}<{node.ctype}>();", *bodies[0], "SetAtomicNone();"]
-    if isinstance(node, If):
-        condition = f"{node.left.cpp(Side.DEVICE, 1)} {node.sign} {node.right.cpp(Side.DEVICE, 1)}"
-        then, otherwise = (_indented(body) for body in bodies)
-        return [f"if ({condition}) {{", *then, *(["} else {", *otherwise] if otherwise else []), "}"]
-    name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
-    first, step = ("GetBlockIdx()", f"{name} += GetBlockNum()") if node.cores else ("0", f"++{name}")
-    head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"
-    return [head, *_indented(bodies[0]), "}"]
-
-
-def _indented(lines: Iterable[str]) -> list[str]:
-    return [f"{_STEP}{line}" for line in lines]
 
 
 def _taken_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
@@ -576,17 +454,6 @@ def _nodes_of(part: Part) -> tuple[Node, ...]:
     return ()
 
 
-def _needed(lets: Sequence[Let], nodes: Sequence[Node]) -> tuple[Let, ...]:
-    """The local constants that nodes use, and those that these are made of."""
-    found: list[Let] = []
-    used = set(_free_variables(nodes))
-    for item in reversed(lets):
-        if item.var in used:
-            found.insert(0, item)
-            used |= set(_free_variables((item,)))
-    return tuple(found)
-
-
 def _called_with(call: str, name: str, value: str) -> str:
     """A call whose argument of a name is another value."""
     function, _, arguments = call.removesuffix(");").partition("(")
@@ -599,31 +466,6 @@ def _buffers_of(nodes: Iterable[Node]) -> list[Buffer]:
     return list(dict.fromkeys(found))
 
 
-def _free_variables(nodes: Sequence[Node]) -> list[Var]:
-    """What nodes use and do not define."""
-    used: dict[Var, None] = {}
-    defined: set[Var] = set()
-    for node in flat(nodes):
-        for item in expressions_of(node):
-            used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
-        if isinstance(node, (Let, For, Get)):
-            defined.add(node.var)
-        elif isinstance(node, Instruction):
-            defined.update(item.var for item in node.operands if isinstance(item, SliceList))
-    return [var for var in used if var not in defined]
-
-
-def _method(result: str, name: str, parameters: str, lines: Iterable[str]) -> str:
-    body = "".join(f"{_STEP}{line}\n" for line in lines)
-    return f"__aicore__ inline {result} {name}({parameters})\n{{\n{body}}}\n"
-
-
-def _function(item: Function) -> str:
-    parameters = ", ".join(f"{var.ctype} {var.name}" for var in item.parameters)
-    note = f"// {_wrapped(item.note, '// ')}\n" if item.note else ""
-    return note + _method(item.ctype, item.name, parameters, [f"return {item.result.cpp()};"])
-
-
 def _copy(node: Copy) -> list[str]:
     """DataCopyPad takes any length; lines of several rows are gaps apart."""
     ctype = node.slice.ctype
@@ -632,25 +474,16 @@ def _copy(node: Copy) -> list[str]:
     if node.rows != Int(1):
         rows = f"static_cast<uint16_t>({node.rows.cpp()})"
         gap = f"static_cast<uint32_t>({(node.apart - node.count).cpp(Side.DEVICE, 2)} * sizeof({ctype}))"
-        blocks = _as(node.skipped_blocks, U32)
+        blocks = converted(node.skipped_blocks, U32)
     region, place = _region(node.region), _slice(node.slice)
     if not node.is_load:
         run = f"DataCopyExtParams{{{rows}, {length}, {blocks}, {gap}, 0}}"
-        return _call_lines("DataCopyPad", [f"{region}, {place}", run])
+        return call_lines("DataCopyPad", [f"{region}, {place}", run])
     run = f"DataCopyExtParams{{{rows}, {length}, {gap}, {blocks}, 0}}"
     padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
     if node.zeros != Int(0):
-        padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {_as(node.zeros, 'uint8_t')}, 0}}"
-    return _call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
-
-
-def _call_lines(name: str, arguments: Sequence[str]) -> list[str]:
-    """A call, on as many lines as it has groups of arguments where one line is too short."""
-    call = f"{name}({', '.join(arguments)});"
-    if len(call) <= _WIDTH:
-        return [call]
-    *first, last = arguments
-    return [f"{name}({first[0]},", *(f"{_STEP}{item}," for item in first[1:]), f"{_STEP}{last});"]
+        padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {converted(node.zeros, 'uint8_t')}, 0}}"
+    return call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
 
 
 def _instruction(node: Instruction) -> list[str]:
@@ -666,7 +499,7 @@ def _lists(lists: Sequence[SliceList]) -> list[str]:
     """Arrays of slices; those over the same numbers are filled together."""
     lines = [f"LocalTensor<{item.slice.buffer.ctype}> {item.name}[{item.count.cpp()}];" for item in lists]
     for (var, count), run in groupby(lists, lambda item: (item.var, item.count)):
-        filled = [f"{_STEP}{item.name}[{var.name}] = {_slice(item.slice)};" for item in run]
+        filled = [f"{STEP}{item.name}[{var.name}] = {_slice(item.slice)};" for item in run]
         head = f"for ({var.ctype} {var.name} = 0; {var.name} < {count.cpp()}; ++{var.name}) {{"
         lines += [head, *filled, "}"]
     return lines
@@ -675,7 +508,7 @@ def _lists(lists: Sequence[SliceList]) -> list[str]:
 def _fields(item: Fields) -> list[str]:
     name = _structure(item)
     assigned = [
-        f"{name}.{key} = {_as(value, item.types[key])};"
+        f"{name}.{key} = {converted(value, item.types[key])};"
         if key in item.types
         else f"{name}.{key} = {value.cpp()};"
         for key, value in item.values.items()
@@ -685,7 +518,7 @@ def _fields(item: Fields) -> list[str]:
 
 def _short(item: Fields) -> str:
     values = (
-        value.cpp() if _is_constant(value) else _as(value, item.types[name])
+        value.cpp() if _is_constant(value) else converted(value, item.types[name])
         for name, value in item.values.items()
     )
     return f"{item.struct}{{{', '.join(values)}}}"
@@ -707,20 +540,11 @@ def _operand(item: Operand) -> str:
             return _structure(item)
         case Expr():
             return item.cpp()
-    return _as(item.value, item.ctype)
+    return converted(item.value, item.ctype)
 
 
 def _is_constant(value: Expr) -> bool:
     return not any(isinstance(item, (Var, Param)) for item in value.walk())
-
-
-def _as(value: Expr, ctype: str) -> str:
-    """The value in a type; 64 bits need no conversion, nor does what has the type."""
-    if isinstance(value, Int) and ctype in ("float", "int32_t"):
-        return f"{value.value}.0f" if ctype == "float" else str(value.value)
-    if ctype == U64 or (ctype == U32 and is_narrow(value)):
-        return value.cpp()
-    return f"static_cast<{ctype}>({value.cpp()})"
 
 
 def _float(value: float) -> str:
@@ -739,12 +563,9 @@ def _region(item: Region) -> str:
     if isinstance(tensor, TensorList):
         assert item.index is not None
         return f"{tensor.name}[{item.index.cpp()}][{item.offset.cpp()}]"
+    assert isinstance(tensor, Tensor)
     return f"{_global(tensor)}[{item.offset.cpp()}]"
 
 
 def _global(tensor: Tensor) -> str:
     return f"{tensor.name}Global"
-
-
-def _wrapped(note: str, prefix: str) -> str:
-    return note.replace("\n", f"\n{prefix}")

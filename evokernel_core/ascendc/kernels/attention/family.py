@@ -16,13 +16,13 @@ from attrs import evolve, frozen
 from evokernel_core.ascendc.aten import ATTENTION, attention_arguments
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, StageText
-from evokernel_core.ascendc.kernels.matmul.family import side_context
 from evokernel_core.ascendc.kernels.matmul.problem import QUANT, Side, loops_of
 from evokernel_core.ascendc.kernels.reading import below_views
 from evokernel_core.ascendc.kernels.rendering import class_name, kernel_text, parameters_of, sized
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.kernels.strided import NOWHERE, behind_views, expanded
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
+from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
@@ -103,8 +103,35 @@ def _sizes(found: Attention, task: KernelTask) -> dict[str, Any]:
     }
     operands = {"query": found.query, "key": found.key, "value": found.value, "mask": found.mask}
     given = {name: side for name, side in operands.items() if side is not None}
-    sides = {name: side_context(side, name) for name, side in given.items()}
+    sides = {name: _side_context(side, name) for name, side in given.items()}
     return {**sized(task, extents, given.values()), "mask": None, **sides, "sides": list(sides.values())}
+
+
+def _side_context(side: Side, letter: str) -> dict[str, Any]:
+    """What templates write of one operand; ``letter`` begins the names of its numbers in the tiling."""
+    loops = [
+        {
+            "index": index,
+            "stride": loop.stride.cpp(),
+            "size": loop.size.cpp(),
+            "within": "" if loop.within.is_one else loop.within.cpp(),
+            "wraps": loop.wraps,
+        }
+        for index, loop in enumerate(side.loops)
+    ]
+    terms = []
+    for loop in loops:
+        index = loop["index"]
+        within = f" / tiling_.{letter}Within{index}" if loop["within"] else ""
+        wraps = f" % tiling_.{letter}Count{index}" if loop["wraps"] else ""
+        terms.append(f"matrix{within}{wraps} * tiling_.{letter}Stride{index}")
+    return {
+        "name": camel(side.name),
+        "letter": letter,
+        "pitch": side.pitch.cpp(),
+        "loops": loops,
+        "start": " + ".join(terms),
+    }
 
 
 def _scale(found: Attention) -> str:

@@ -1,0 +1,136 @@
+"""Why a kernel of cube cores is illegal on a chip, by name of the rule and the place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from evokernel_core.ascendc.ir import allocation
+from evokernel_core.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Sum
+from evokernel_core.ascendc.ir.expr import Expr
+from evokernel_core.ascendc.ir.handing_cube import L0, of_memories, stream_of
+from evokernel_core.ascendc.ir.legality import Broken, wrong_types
+from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Memory, Node, accesses, flat
+from evokernel_core.ascendc.ir.tile import known_values, walk
+from evokernel_core.twin.api import api_row
+from evokernel_core.twin.chip import Chip
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL
+
+_MOST_EVENTS = 8
+"""Events of one kind, one for each stage of a buffer."""
+_FRACTAL_BYTES = FRACTAL * BLOCK_BYTES
+
+
+def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
+    """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols: ``capacity``,
+    ``stages``, ``alignment``, ``unwritten-buffer``, ``unread-buffer``, ``no-stream``, ``no-sum``, ``type``,
+    ``overflow``, ``parameter-limit`` or ``tiling``."""
+    yield from _memories(kernel, chip)
+    yield from _buffers(kernel)
+    yield from _structure(kernel)
+    known, unmet = known_values(kernel, sizes, max(1, chip.aic))
+    if unmet is not None:
+        reason = f"ComputeTiling refuses the sizes{unmet.note and ': '}{unmet.note}."
+        yield Broken("tiling", "ComputeTiling", reason)
+        return
+    broken: dict[Broken, None] = {}
+
+    def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
+        broken.update(dict.fromkeys(_figures(node, values)))
+
+    for tile in dict.fromkeys((0, kernel.tiles.end.evaluate(known) - 1)):
+        walk(kernel, known, visit, tile)
+    yield from broken
+
+
+def _memories(kernel: Kernel, chip: Chip) -> Iterator[Broken]:
+    sizes = chip.memory
+    room = {Memory.L1: sizes.l1_bytes, Memory.L0A: sizes.l0a_bytes, Memory.L0B: sizes.l0b_bytes,
+            Memory.L0C: sizes.l0c_bytes}  # fmt: skip
+    for memory, most in room.items():
+        taken = sum(item.stages * item.bytes for item in of_memories(kernel, {memory}))
+        if taken > most:
+            yield Broken("capacity", memory.value, f"The buffers take {taken} bytes of {most}.")
+    for memories in ({Memory.L1}, L0):
+        if len({item.stages for item in of_memories(kernel, memories)}) > 1:
+            names = " and ".join(sorted(item.value for item in memories))
+            yield Broken("stages", names, "Buffers that are handed over together have as many stages.")
+
+
+def _buffers(kernel: Kernel) -> Iterator[Broken]:
+    written = allocation.written(kernel)
+    read = {item.buffer for node in kernel.nodes for writes, item in accesses(node) if not writes}
+    for buffer in kernel.buffers:
+        unit = BLOCK_BYTES if buffer.memory is Memory.L1 else _FRACTAL_BYTES
+        if not 1 <= buffer.stages <= _MOST_EVENTS:
+            yield Broken("stages", buffer.name, f"{buffer.stages} stages are not from 1 to {_MOST_EVENTS}.")
+        if buffer.bytes % unit or buffer.bytes < unit:
+            yield Broken("alignment", buffer.name, f"{buffer.bytes} bytes are no multiple of {unit}.")
+        if buffer not in written:
+            yield Broken("unwritten-buffer", buffer.name, "Nothing writes what is read.")
+        if buffer not in read:
+            yield Broken("unread-buffer", buffer.name, "Nothing reads what is written.")
+
+
+def _structure(kernel: Kernel) -> Iterator[Broken]:
+    if stream_of(kernel) is None:
+        yield Broken("no-stream", "kernel", "The loops are no run of panels for each of a core's tiles.")
+    summed = [id(item) for node in kernel.nodes if isinstance(node, Sum) for item in flat((node,))]
+    for node in kernel.nodes:
+        if isinstance(node, (Mmad, Fixpipe)) and id(node) not in summed:
+            yield Broken("no-sum", type(node).__name__, "It stands outside of a sum.")
+        if isinstance(node, Mmad):
+            types = tuple(item.ctype for _, item in node.slices)
+            yield from (Broken("type", "Mmad", reason) for reason in wrong_types("Mmad", types))
+
+
+def _figures(node: Node, values: Mapping[str, int]) -> Iterator[Broken]:
+    """What an instruction is given against the limits of the API table and the size of its buffers."""
+
+    def of(value: Expr) -> int:
+        return value.evaluate(values)
+
+    match node:
+        case Nd2Nz():
+            rows, columns = of(node.rows), of(node.columns)
+            height = _whole(rows, FRACTAL)
+            yield from _limits("DataCopyNd2Nz", {"nValue": rows, "dValue": columns, "dstNzC0Stride": height})
+            width = _whole(columns, _block(node.target.buffer))
+            yield from _fits(node.target.buffer, of(node.target.offset) + height * width)
+        case LoadData():
+            rows, columns = of(node.rows.count), of(node.columns.count)
+            taken = _whole(rows, FRACTAL) * _whole(columns, _block(node.target.buffer))
+            yield from _fits(node.target.buffer, of(node.target.offset) + taken)
+            if not node.is_run:
+                figures = {"l1W": _whole(of(node.rows.of), FRACTAL), "mStartPt": of(node.rows.start),
+                           "kStartPt": of(node.columns.start), "mExtension": _whole(rows, FRACTAL),
+                           "channelSize": of(node.columns.of), "kExtension": columns}  # fmt: skip
+                yield from _limits("LoadData3D", figures)
+        case Mmad():
+            rows, columns = _whole(of(node.rows), FRACTAL), of(node.columns)
+            yield from _limits("Mmad", {"m": rows, "n": columns, "k": of(node.depth)})
+            yield from _fits(node.target.buffer, of(node.target.offset) + rows * _whole(columns, FRACTAL))
+        case Fixpipe():
+            yield from _limits("Fixpipe", {"nSize": of(node.columns), "mSize of ND": of(node.rows)})
+
+
+def _limits(key: str, figures: Mapping[str, int]) -> Iterator[Broken]:
+    for name, given in figures.items():
+        limit = api_row(key).limit(name)
+        if not limit.low <= given <= limit.high:
+            reason = f"{name} is {given}, and takes {limit.low} to {limit.high}."
+            yield Broken("parameter-limit", key, reason)
+
+
+def _fits(buffer: Buffer, elements: int) -> Iterator[Broken]:
+    room = buffer.elements.evaluate({})
+    if elements > room:
+        yield Broken("overflow", buffer.name, f"{elements} elements are more than {room}.")
+
+
+def _block(buffer: Buffer) -> int:
+    """Elements of a block, which are the columns of a fractal."""
+    return BLOCK_BYTES // buffer.item_bytes
+
+
+def _whole(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

@@ -1,0 +1,86 @@
+"""How the units of a cube core hand buffers to each other: where each is filled and where it is used.
+
+Panels in L1 are loaded for the next turn of the loops around them while those of this turn are multiplied;
+steps in L0A and L0B are loaded and multiplied in one body; a sum in L0C is handed to Fixpipe by its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import frozen
+
+from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Let, Memory, Node, accesses, flat
+
+L0 = frozenset({Memory.L0A, Memory.L0B})
+UNITS = {Memory.L1: ("MTE2", "MTE1"), Memory.L0A: ("MTE1", "M"), Memory.L0B: ("MTE1", "M"),
+         Memory.L0C: ("M", "FIX")}  # fmt: skip
+"""For each memory the unit that fills it and the one that empties it."""
+
+
+@frozen
+class Stream:
+    """The turns of a cube core's loops, as one run: those of ``panels`` for each of ``tiles``, every one of
+    which has one at least. ``shared`` and ``own`` are their local constants, ``loads`` fill L1, ``uses`` take
+    what it holds."""
+
+    tiles: For
+    shared: tuple[Let, ...]
+    panels: For
+    own: tuple[Let, ...]
+    loads: tuple[Node, ...]
+    uses: tuple[Node, ...]
+
+
+def stream_of(kernel: Kernel) -> Stream | None:
+    """The run of a kernel's turns; None where its loops are no such run."""
+    tiles = kernel.tiles
+    shared, inner = _behind_constants(tiles.body)
+    if len(inner) != 1 or not isinstance(inner[0], For):
+        return None
+    panels = inner[0]
+    own, nodes = _behind_constants(panels.body)
+    filling = [does(node, {Memory.L1}, fills=True) for node in nodes]
+    count = filling.count(True)
+    if not count or not all(filling[:count]) or any(does(node, L0, fills=True) for node in nodes[:count]):
+        return None
+    return Stream(tiles, shared, panels, own, nodes[:count], nodes[count:])
+
+
+def _behind_constants(nodes: Sequence[Node]) -> tuple[tuple[Let, ...], tuple[Node, ...]]:
+    lets: list[Let] = []
+    for node in nodes:
+        if not isinstance(node, Let):
+            break
+        lets.append(node)
+    return tuple(lets), tuple(nodes[len(lets) :])
+
+
+@frozen
+class Handing:
+    """The places in a body at which buffers are filled first and last, and used first and last."""
+
+    first_fill: int
+    last_fill: int
+    first_use: int
+    last_use: int
+
+
+def handing_of(body: Sequence[Node]) -> Handing | None:
+    """Where the units hand L0A and L0B over in a body; None where they do not, or deeper in it alone."""
+    fills = [place for place, node in enumerate(body) if does(node, L0, fills=True)]
+    takes = [place for place, node in enumerate(body) if does(node, L0, fills=False)]
+    if not fills or not takes or set(fills) & set(takes):
+        return None
+    return Handing(fills[0], fills[-1], takes[0], takes[-1])
+
+
+def does(node: Node, memories: Iterable[Memory], *, fills: bool) -> bool:
+    """Whether a node, with all that is in it, writes buffers of some memories, or reads them."""
+    found = (item for each in flat((node,)) for item in accesses(each))
+    return any(writes is fills and item.buffer.memory in memories for writes, item in found)
+
+
+def of_memories(kernel: Kernel, memories: Iterable[Memory]) -> tuple[Buffer, ...]:
+    """The buffers that lie in some memories."""
+    return tuple(buffer for buffer in kernel.buffers if buffer.memory in memories)

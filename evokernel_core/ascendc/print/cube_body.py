@@ -1,0 +1,186 @@
+"""What a turn of a cube core does in C++: its nodes, with the events between the units that they follow
+from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evokernel_core.ascendc.ir.cube import Fixpipe, InitConst, LoadData, Mmad, Nd2Nz, Sum
+from evokernel_core.ascendc.ir.expr import Side, Var, binary
+from evokernel_core.ascendc.ir.handing_cube import L0, UNITS, does, handing_of
+from evokernel_core.ascendc.ir.nodes import (
+    Fence,
+    For,
+    If,
+    Let,
+    Memory,
+    Node,
+    Region,
+    Ring,
+    Section,
+    Slice,
+    Tensor,
+    flat,
+)
+from evokernel_core.ascendc.print import cube_methods
+from evokernel_core.ascendc.print.statements import (
+    STEP,
+    framed,
+    free_variables,
+    indented,
+    let,
+    method,
+    wrapped,
+)
+
+SLOTS = {Memory.L1: "PANELS", Memory.L0A: "STEPS", Memory.L0B: "STEPS", Memory.L0C: "SUMS"}
+"""How many turns the buffers of a memory are there for."""
+_SLOT = {Memory.L1: "turn.slot", Memory.L0A: "step", Memory.L0B: "step", Memory.L0C: "sum"}
+"""Which of them a turn takes."""
+
+
+def free(verb: str, memory: Memory, slot: str) -> str:
+    """The event from the unit that empties a memory to the one that fills it: ``SetFlag`` or ``WaitFlag``."""
+    filling, emptying = UNITS[memory]
+    return f"{verb}<HardEvent::{emptying}_{filling}>({slot});"
+
+
+def full(verb: str, memory: Memory, slot: str) -> str:
+    """The event the other way."""
+    filling, emptying = UNITS[memory]
+    return f"{verb}<HardEvent::{filling}_{emptying}>({slot});"
+
+
+class Body:
+    """Writes the nodes of a turn; sections become ``methods``. ``is_last``: the condition of a tile's last
+    turn."""
+
+    def __init__(self, is_last: str) -> None:
+        self._is_last = is_last
+        self._first: list[Var] = []  # the loops in whose first turns a sum begins
+        self.methods: list[str] = []
+
+    def lines(self, nodes: Sequence[Node]) -> list[str]:
+        """The statements of nodes; between them the units hand over steps in L0A and L0B."""
+        handing = handing_of(nodes)
+        lines: list[str] = []
+        for place, node in enumerate(nodes):
+            if handing is not None and place == handing.first_fill:
+                lines += ["const uint32_t step = stepCount++ % STEPS;", free("WaitFlag", Memory.L0A, "step")]
+            if handing is not None and place == handing.first_use:
+                lines += [full(verb, Memory.L0A, "step") for verb in ("SetFlag", "WaitFlag")]
+            lines += self._node(node)
+            if handing is not None and place == handing.last_use:
+                lines.append(free("SetFlag", Memory.L0A, "step"))
+        return lines
+
+    def _node(self, node: Node) -> list[str]:
+        match node:
+            case Let():
+                found = let(node)
+            case For():
+                self._first.append(node.var)
+                found = framed(node, [self.lines(node.body)])
+                self._first.pop()
+            case If():
+                found = framed(node, [self.lines(body) for body in node.bodies])
+            case Section():
+                found = [self._section(node)]
+            case Fence():
+                found = ["PipeBarrier<PIPE_FIX>();"]
+            case Sum():
+                found = self._sum(node)
+            case _:
+                found = self._instruction(node)
+        return found
+
+    def _instruction(self, node: Node) -> list[str]:
+        assert isinstance(node, (Nd2Nz, LoadData, InitConst, Mmad, Fixpipe))
+        places = {item: _place(item) for _, item in node.slices}
+        match node:
+            case Fixpipe(target=Region(tensor=Ring() as ring)):
+                return [*_next_place(ring), cube_methods.call(node, places, f"{ring.name}Global[place]")]
+            case Fixpipe():
+                target = _region(node.target)
+            case Nd2Nz():
+                target = _region(node.source)
+            case Mmad():
+                target = " && ".join(f"{var.name} == 0" for var in self._first) or "true"
+            case _:
+                target = ""
+        return [cube_methods.call(node, places, target)]
+
+    def _sum(self, node: Sum) -> list[str]:
+        """A sum begins when its place is free, and is stored when it is whole."""
+        around, self._first = self._first, [] if node.over is None else [node.over]
+        begins, ends = ("", "") if node.over is None else (f"{node.over.name} == 0", self._is_last)
+        body = self.lines(node.body)
+        stored = [full(verb, Memory.L0C, "sum") for verb in ("SetFlag", "WaitFlag")]
+        stored += [*self.lines(node.stores), free("SetFlag", Memory.L0C, "sum")]
+        self._first = around
+        stores = (item for item in flat(node.stores) if isinstance(item, Fixpipe))
+        if any(isinstance(item.target.tensor, Ring) for item in stores):
+            stored.append("CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);")
+        place = binary("+", Var("sumCount"), node.lane).cpp(Side.DEVICE, 2)
+        return [
+            f"const uint32_t sum = {place} % SUMS;",
+            *_where(begins, [free("WaitFlag", Memory.L0C, "sum")]),
+            *body,
+            *_where(ends, stored),
+        ]
+
+    def _section(self, node: Section) -> str:
+        """The call of nodes that are a method: it is given what they use and do not define."""
+        place = len(self.methods)
+        lines = self.lines(node.body)
+        outside = [] if _has(node, Sum) or not _has(node, Mmad) else self._first
+        given = [("const Turn &", "turn")]
+        given += [
+            (f"{var.ctype} ", var.name)
+            for var in dict.fromkeys([*free_variables(node.body), *outside])
+            if not var.name.startswith("turn.")
+        ]
+        given += [("uint32_t ", name) for name in _slots_from_outside(node)]
+        parameters = ", ".join(f"{ctype}{name}" for ctype, name in given)
+        note = f"// {wrapped(node.note, '// ')}\n" if node.note else ""
+        text = note + method("void", node.name, parameters, lines)
+        if text not in self.methods:
+            self.methods.insert(place, text)
+        return f"{node.name}({', '.join(name for _, name in given)});"
+
+
+def _has(node: Node, kind: type) -> bool:
+    return any(isinstance(item, kind) for item in flat((node,)))
+
+
+def _slots_from_outside(node: Node) -> list[str]:
+    """The places of L0 and L0C that a section works on and does not take itself."""
+    fills, takes = (does(node, L0, fills=fills) for fills in (True, False))
+    found = ["step"] if fills != takes else []
+    touches = any(does(node, {Memory.L0C}, fills=fills) for fills in (True, False))
+    return [*found, *(["sum"] if touches and not _has(node, Sum) else [])]
+
+
+def _next_place(ring: Ring) -> list[str]:
+    """The next place of a ring, when its vector cores have taken what was there."""
+    most = ring.places.name
+    return [
+        f"if (storeCount >= {most}) {{ // its place in the workspace is taken until then",
+        f"{STEP}CrossCoreWaitFlag(RESULT_TAKEN);",
+        "}",
+        f"const uint64_t place = storeCount++ % {most} * {ring.elements.cpp(Side.DEVICE, 2)};",
+    ]
+
+
+def _region(item: Region) -> str:
+    assert isinstance(item.tensor, Tensor)
+    return f"{item.tensor.name}Global[{item.offset.cpp()}]"
+
+
+def _place(item: Slice) -> str:
+    stage = binary("*", Var(_SLOT[item.buffer.memory]), item.buffer.elements)
+    return f"{item.buffer.name}[{binary('+', stage, item.offset).cpp()}]"
+
+
+def _where(condition: str, lines: Sequence[str]) -> list[str]:
+    return [f"if ({condition}) {{", *indented(lines), "}"] if condition else [*lines]

@@ -1,0 +1,211 @@
+"""What cube nodes become in C++: methods that fill in the parameters of an instruction, one for each kind."""
+
+from __future__ import annotations
+
+from evokernel_core.ascendc.ir.cube import Fixpipe, InitConst, LoadData, Mmad, Nd2Nz
+from evokernel_core.ascendc.ir.expr import Constant, Expr
+from evokernel_core.ascendc.ir.nodes import Kernel, Slice
+from evokernel_core.twin.api import most_of
+from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL
+
+_COPY_ROWS = """\
+// Rows of memory into fractals, the columns of fractals one after the other.
+__aicore__ inline void CopyRows(LocalTensor<$T> panel, GlobalTensor<$T> matrix, uint32_t rows,
+                                uint32_t columns, uint64_t pitch)
+{
+    Nd2NzParams params;
+    params.ndNum = 1;
+    params.nValue = rows;
+    params.dValue = columns;
+    params.srcDValue = pitch < columns ? columns : pitch;
+    params.dstNzC0Stride = Whole(rows, FRACTAL);
+    params.dstNzNStride = 1;
+    if (pitch <= MOST_PITCH) {
+        DataCopy(panel, matrix, params);
+        return;
+    }
+    params.nValue = 1;
+    params.srcDValue = columns;
+    for (uint32_t row = 0; row < rows; ++row) { // too far apart for one copy
+        DataCopy(panel[row * C0], matrix[row * pitch], params);
+    }
+}
+"""
+_LOAD = """\
+// Rows and columns of a panel that is as high and wide as `of`, $NOTE.
+__aicore__ inline void $NAME(LocalTensor<$T> target, LocalTensor<$T> panel, Span rows, Span columns)
+{
+    LoadData3DParamsV2<$T> params;
+    params.l1H = 1;
+    params.l1W = Whole(rows.of, FRACTAL);
+    params.channelSize = Whole(columns.of, C0);
+    params.mExtension = Whole(rows.count, FRACTAL);
+    params.mStartPt = rows.start;
+    params.kExtension = Whole(columns.count, C0);
+    params.kStartPt = columns.start;
+$TURN    LoadData(target, panel, params);
+}
+"""
+_LOAD_RUN = """\
+// All rows of columns of a panel: their fractals lie in a row.
+__aicore__ inline void LoadRun(LocalTensor<$T> target, LocalTensor<$T> panel, uint32_t rows,
+                               uint32_t start, uint32_t columns)
+{
+    uint32_t left = Whole(columns, C0) / C0 * (Whole(rows, FRACTAL) / FRACTAL);
+    const uint32_t place = start * Whole(rows, FRACTAL);
+    uint32_t done = 0;
+    while (left > 0) {
+        LoadData2DParams params;
+        params.repeatTimes = left < MOST_REPEATS ? left : MOST_REPEATS;
+        params.srcStride = 1;
+        LoadData(target[done], panel[place + done], params);
+        done += params.repeatTimes * FRACTAL * C0;
+        left -= params.repeatTimes;
+    }
+}
+"""
+_ZEROS = """\
+__aicore__ inline void Clear(LocalTensor<$T> target, uint16_t fractals)
+{
+    InitConstValue(target, InitConstValueParams<$T>{fractals, 1, 0, 0});
+}
+"""
+_MULTIPLY = """\
+__aicore__ inline void Multiply(LocalTensor<float> sum, LocalTensor<$T> left, LocalTensor<$T> right,
+                                uint32_t rows, uint32_t columns, uint32_t depth, bool isFirst)
+{
+    MmadParams params;
+    params.m = Whole(rows, FRACTAL); // a single row would be taken for a vector without fractals
+    params.n = columns;
+    params.k = depth;
+    params.cmatrixInitVal = isFirst;
+$TURN    Mmad(sum, left, right, params);
+    if (params.m / FRACTAL * (Whole(columns, FRACTAL) / FRACTAL) < FEW_FRACTALS) {
+        PipeBarrier<PIPE_M>();
+    }
+}
+"""
+_STORE = """\
+// Part of a sum that is `height` rows high, into rows of memory.
+__aicore__ inline void Store(GlobalTensor<$O> target, LocalTensor<float> sum, uint32_t rows,
+                             uint32_t columns, uint32_t height, uint32_t pitch)
+{
+    FixpipeParamsV220 params;
+    params.nSize = columns;
+    params.mSize = rows;
+    params.srcStride = Whole(height, FRACTAL);
+    params.dstStride = pitch;
+    params.ndNum = 1;
+$MODE    Fixpipe<$O, float, CFG_ROW_MAJOR>(target, sum, params);
+}
+"""
+_WHOLE = """\
+__aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+"""
+SPAN = """\
+// Some rows or columns, of all that there are.
+struct Span {
+    uint32_t start;
+    uint32_t count;
+    uint32_t of;
+};
+"""
+
+
+def constants(kernel: Kernel) -> list[str]:
+    """What the methods take: figures of the hardware."""
+    ctype = _operand_type(kernel)
+    lines = [
+        f"constexpr uint32_t BLOCK_BYTES = {BLOCK_BYTES};",
+        f"constexpr uint32_t C0 = BLOCK_BYTES / sizeof({ctype}); // columns of a fractal",
+        f"constexpr uint32_t MOST_PITCH = {most_of('DataCopyNd2Nz', 'srcDValue')}; "
+        "// elements from row to row that one copy can step over",
+        "constexpr uint32_t FEW_FRACTALS = 10; // products this small must be told apart on the same result",
+    ]
+    if not any(isinstance(item, Constant) and item.name == "FRACTAL" for item in kernel.expressions()):
+        lines.append(f"constexpr uint32_t FRACTAL = {FRACTAL};")
+    if any(isinstance(node, LoadData) and node.is_run for node in kernel.nodes):
+        lines.append(f"constexpr uint32_t MOST_REPEATS = {most_of('LoadData2D', 'repeatTimes')};")
+    return lines
+
+
+def methods(kernel: Kernel) -> list[str]:
+    """One method for each kind of node that the kernel has."""
+    made = [_method_of(node) for node in kernel.nodes]
+    types = {"$T": _operand_type(kernel), "$O": _result_type(kernel)}
+    found = [*dict.fromkeys(text for text in made if text), _WHOLE]
+    for name, ctype in types.items():
+        found = [text.replace(name, ctype) for text in found]
+    return found
+
+
+def _method_of(node: object) -> str:
+    match node:
+        case Nd2Nz():
+            found = _COPY_ROWS
+        case LoadData(is_run=True):
+            found = _LOAD_RUN
+        case LoadData():
+            name, note, turn = _load(node)
+            found = _LOAD.replace("$NAME", name).replace("$NOTE", note).replace("$TURN", turn)
+        case InitConst():
+            found = _ZEROS
+        case Mmad():
+            turn = "    params.kDirectionAlign = true;\n" if node.turned else ""
+            found = _MULTIPLY.replace("$TURN", turn)
+        case Fixpipe():
+            quant = f"    params.quantPre = QuantMode_t::{node.quant};\n" if node.quant else ""
+            found = _STORE.replace("$MODE", quant + ("    params.reluEn = true;\n" if node.relu else ""))
+        case _:
+            found = ""
+    return found
+
+
+def _load(node: LoadData) -> tuple[str, str, str]:
+    """Name, note and further parameters of the method that loads."""
+    if not node.is_left:
+        return "LoadRight", "turned as L0B always is: rows of memory run along k", ""
+    if node.turned:
+        return "LoadLeft", "turned: rows of memory run along k", "    params.enTranspose = true;\n"
+    return "LoadLeft", "as they lie", ""
+
+
+def call(node: Nd2Nz | LoadData | InitConst | Mmad | Fixpipe, place: dict[Slice, str], target: str) -> str:
+    """The call of a node's method. ``place``: how its slices are written; ``target``: what is between cores,
+    the place in device memory, or for a product whether its sum begins."""
+    match node:
+        case Nd2Nz():
+            given = [place[node.target], target, *_texts(node.rows, node.columns, node.pitch)]
+            return f"CopyRows({', '.join(given)});"
+        case LoadData(is_run=True):
+            columns = _texts(node.rows.of, node.columns.start, node.columns.count)
+            return f"LoadRun({', '.join([place[node.target], place[node.source], *columns])});"
+        case LoadData():
+            spans = [
+                f"Span{{{', '.join(_texts(span.start, span.count, span.of))}}}"
+                for span in (node.rows, node.columns)
+            ]
+            return f"{_load(node)[0]}({', '.join([place[node.target], place[node.source], *spans])});"
+        case InitConst():
+            return f"Clear({place[node.target]}, {node.fractals.cpp()});"
+        case Mmad():
+            operands = [place[item] for item in (node.target, node.left, node.right)]
+            sizes = _texts(node.rows, node.columns, node.depth)
+            return f"Multiply({', '.join([*operands, *sizes, target])});"
+    shape = _texts(node.rows, node.columns, node.height, node.pitch)
+    return f"Store({', '.join([target, place[node.source], *shape])});"
+
+
+def _texts(*items: Expr) -> list[str]:
+    return [item.cpp() for item in items]
+
+
+def _operand_type(kernel: Kernel) -> str:
+    return next(node.target.ctype for node in kernel.nodes if isinstance(node, Nd2Nz))
+
+
+def _result_type(kernel: Kernel) -> str:
+    return next(node.target.tensor.ctype for node in kernel.nodes if isinstance(node, Fixpipe))

@@ -1,0 +1,138 @@
+"""Statements of C++ from the kernel IR, for every unit: lines, methods, loops and choices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+
+from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow
+from evokernel_core.ascendc.ir.nodes import (
+    Atomic,
+    For,
+    Get,
+    If,
+    Instruction,
+    Let,
+    Node,
+    SliceList,
+    expressions_of,
+    flat,
+)
+
+STEP = "    "
+_WIDTH = 96
+"""Characters of a statement, indented by up to 24."""
+_LONGEST = 120
+"""Characters of a line."""
+_KEPT_SPACE = "\0"
+
+
+def in_lines(text: str) -> str:
+    """The text with statements that are too long on several lines."""
+    return "".join(f"{part}\n" for line in text.splitlines() for part in _broken(line))
+
+
+def _broken(line: str) -> list[str]:
+    """Lines break between arguments, and within them only where one is too long itself."""
+    if len(line) <= _LONGEST or "//" in line:
+        return [line]
+    start = " " * (len(line) - len(line.lstrip()))
+    kept = re.sub("(?<!,) ", _KEPT_SPACE, line.strip())
+    between = wrap(kept, _LONGEST - len(start) - len(STEP), break_long_words=False)
+    inner = [
+        part
+        for item in between
+        for part in wrap(item.replace(_KEPT_SPACE, " "), _LONGEST - len(start) - len(STEP))
+    ]
+    return [f"{start}{STEP if place else ''}{part}" for place, part in enumerate(inner)]
+
+
+def comment(note: str) -> str:
+    """A note behind a statement."""
+    return f" // {note}" if note else ""
+
+
+def framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str]:
+    """A loop, a choice or atomic stores around the lines of its bodies."""
+    if isinstance(node, Atomic):
+        return [f"SetAtomic{node.kind}<{node.ctype}>();", *bodies[0], "SetAtomicNone();"]
+    if isinstance(node, If):
+        condition = f"{node.left.cpp(Side.DEVICE, 1)} {node.sign} {node.right.cpp(Side.DEVICE, 1)}"
+        then, otherwise = (indented(body) for body in bodies)
+        return [f"if ({condition}) {{", *then, *(["} else {", *otherwise] if otherwise else []), "}"]
+    name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
+    first, step = ("GetBlockIdx()", f"{name} += GetBlockNum()") if node.cores else ("0", f"++{name}")
+    head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"
+    return [head, *indented(bodies[0]), "}"]
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Lines one step further in."""
+    return [f"{STEP}{line}" for line in lines]
+
+
+def let(node: Let) -> list[str]:
+    """A local constant."""
+    return [f"const {node.var.ctype} {node.var.name} = {converted(node.value, node.var.ctype)};"]
+
+
+def needed(lets: Sequence[Let], nodes: Sequence[Node]) -> tuple[Let, ...]:
+    """The local constants that nodes use, and those that these are made of."""
+    found: list[Let] = []
+    used = set(free_variables(nodes))
+    for item in reversed(lets):
+        if item.var in used:
+            found.insert(0, item)
+            used |= set(free_variables((item,)))
+    return tuple(found)
+
+
+def free_variables(nodes: Sequence[Node]) -> list[Var]:
+    """What nodes use and do not define."""
+    used: dict[Var, None] = {}
+    defined: set[Var] = set()
+    for node in flat(nodes):
+        for item in expressions_of(node):
+            used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
+        if isinstance(node, (Let, For, Get)):
+            defined.add(node.var)
+        elif isinstance(node, Instruction):
+            defined.update(item.var for item in node.operands if isinstance(item, SliceList))
+    return [var for var in used if var not in defined]
+
+
+def method(result: str, name: str, parameters: str, lines: Iterable[str]) -> str:
+    """A method of a kernel's class."""
+    body = "".join(f"{STEP}{line}\n" for line in lines)
+    return f"__aicore__ inline {result} {name}({parameters})\n{{\n{body}}}\n"
+
+
+def function(item: Function) -> str:
+    """An integer function as a method."""
+    parameters = ", ".join(f"{var.ctype} {var.name}" for var in item.parameters)
+    note = f"// {wrapped(item.note, '// ')}\n" if item.note else ""
+    return note + method(item.ctype, item.name, parameters, [f"return {item.result.cpp()};"])
+
+
+def call_lines(name: str, arguments: Sequence[str]) -> list[str]:
+    """A call, on as many lines as it has groups of arguments where one line is too short."""
+    call = f"{name}({', '.join(arguments)});"
+    if len(call) <= _WIDTH:
+        return [call]
+    *first, last = arguments
+    return [f"{name}({first[0]},", *(f"{STEP}{item}," for item in first[1:]), f"{STEP}{last});"]
+
+
+def converted(value: Expr, ctype: str) -> str:
+    """The value in a type; 64 bits need no conversion, nor does what has the type."""
+    if isinstance(value, Int) and ctype in ("float", "int32_t"):
+        return f"{value.value}.0f" if ctype == "float" else str(value.value)
+    if ctype == U64 or (ctype == U32 and is_narrow(value)):
+        return value.cpp()
+    return f"static_cast<{ctype}>({value.cpp()})"
+
+
+def wrapped(note: str, prefix: str) -> str:
+    """A note over several lines, each behind the prefix."""
+    return note.replace("\n", f"\n{prefix}")

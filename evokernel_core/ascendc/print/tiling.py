@@ -1,0 +1,100 @@
+"""tiling.h of a kernel in the IR: its constants, OpTiling, and ComputeTiling with its refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from evokernel_core.ascendc.ir.expr import Constant, Param, Side, Size
+from evokernel_core.ascendc.ir.nodes import Kernel, Require
+from evokernel_core.ascendc.kernels.rendering import Symbolic, symbols_of
+from evokernel_core.ascendc.print.statements import STEP, comment
+from evokernel_core.domain.task import KernelTask
+
+
+def settings(kernel: Kernel, also: Sequence[str], more: Sequence[str] = ()) -> str:
+    """The constants, those of ``also`` behind them, and the struct of the tiling, with ``more`` fields."""
+    constants = [
+        f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
+        for item in dict.fromkeys(part for part in kernel.expressions() if isinstance(part, Constant))
+    ]
+    fields = [
+        f"{STEP}{item.ctype} {item.name};{comment(item.note)}"
+        for item in kernel.params
+        if isinstance(item, Param)
+    ]
+    struct = [
+        "struct OpTiling {",
+        f"{STEP}uint32_t blockDim;",
+        f"{STEP}uint64_t workspaceBytes;",
+        *fields,
+        *(f"{STEP}{item};" for item in more),
+        "};",
+    ]
+    return "\n".join([*constants, *also, "", *struct, ""])
+
+
+def compute(
+    kernel: Kernel,
+    task: KernelTask,
+    *,
+    checks: Sequence[str],
+    blocks: Sequence[str],
+    also: Sequence[str] = (),
+    symbolic: Iterable[Symbolic] = (),
+) -> str:
+    """The host function that fills the struct. ``checks`` come first; ``blocks`` set how many cores take
+    part, ``also`` further fields, which mention the symbols of what is ``symbolic``."""
+    written: list[Symbolic] = [item.extent for item in kernel.expressions() if isinstance(item, Size)]
+    known = symbols_of(task, [*written, *symbolic])
+    body = [f"const int64_t {name} = sizes[{place}];" for place, name in known]
+    body += ["tiling = {};", *checks]
+    for group in _groups(kernel.params):
+        body += [_field(group[0])] if isinstance(group[0], Param) else _requirement(group)
+    body += [*also, *blocks, "return true;"]
+    return "\n".join(
+        [
+            "inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t coreNum,",
+            "                          uint64_t ubBytes, OpTiling &tiling)",
+            "{",
+            *(f"{STEP}{line}" for line in body),
+            "}",
+            "",
+        ]
+    )
+
+
+def _number(item: Constant) -> str:
+    return str(item.value) if item.ctype == "uint32_t" else f"{item.value:#x}"
+
+
+def _field(item: Param) -> str:
+    text = item.value.cpp(Side.HOST)
+    given = text if item.ctype == "uint64_t" else f"static_cast<{item.ctype}>({text})"
+    return f"tiling.{item.name} = {given};"
+
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def _groups(items: Sequence[Param | Require]) -> Iterator[list[Param | Require]]:
+    """Fields one by one, and requirements that stand together and have one note."""
+    for key, run in groupby(items, lambda item: item.note if isinstance(item, Require) else None):
+        if key is None:
+            yield from ([item] for item in run)
+        else:
+            yield list(run)
+
+
+def _requirement(items: Sequence[Param | Require]) -> list[str]:
+    conditions = (
+        f"{item.left.cpp(Side.HOST, 1)} {_OPPOSITE[item.sign]} {item.right.cpp(Side.HOST, 1)}"
+        for item in items
+        if isinstance(item, Require)
+    )
+    return refusal(" || ".join(conditions), items[0].note)
+
+
+def refusal(condition: str, note: str = "") -> list[str]:
+    """Statements that refuse a call."""
+    return [f"if ({condition}) {{{comment(note)}", f"{STEP}return false;", "}"]
