@@ -35,7 +35,7 @@ class LayoutFamily:
         read_layout(task)
 
     def initial(self, task: KernelTask, chip: Chip) -> Strategy:
-        found = [(self.estimate_us(task, item, chip), item) for item in _starts(task, chip)]
+        found = list(_starts(read_layout(task), task.sizes, chip))
         if not found:
             raise PlanError("The parts of the result are filled with more numbers than fit on a core.")
         return min(found, key=lambda pair: pair[0])[1]
@@ -86,15 +86,16 @@ def _turned(turn: turning.Turn, item: TurnSchedule, move: str, chip: Chip) -> St
     return turning.strategy_of(item, move) if turning.refusal(turn, item, chip) is None else None
 
 
-def _starts(task: KernelTask, chip: Chip) -> Iterator[Strategy]:
-    layout = read_layout(task)
-    for item in copying.starts():
-        strategy = _copied(layout, item, "", chip)
+def _starts(layout: Layout, sizes: Mapping[str, int], chip: Chip) -> Iterator[tuple[float, Strategy]]:
+    """The schedules to choose the first one from, each behind its modelled microseconds."""
+    for copy in copying.starts():
+        strategy = _copied(layout, copy, "", chip)
         if strategy is not None:
-            yield strategy
-    turn = turning.turn_of(layout, task.sizes)
+            yield copying.estimate_us(layout, copy, sizes, chip), strategy
+    turn = turning.turn_of(layout, sizes)
     if turn is not None:
-        yield from (turning.strategy_of(item, "") for item in turning.starts(turn, chip))
+        for item in turning.starts(turn, chip):
+            yield turning.estimate_us(turn, item, chip), turning.strategy_of(item, "")
 
 
 def _steps(task: KernelTask, strategy: Strategy, chip: Chip) -> Iterator[Strategy]:
