@@ -85,7 +85,7 @@ def _attempted(
     while waiting and (not most or len(solved) < most) and not (solved and cancelled()):
         number = waiting[0]
         try:
-            region, reason = _whole_forward(session, file, calls.symbol, number)
+            region, reason = whole_forward(session, file, calls.symbol, number)
         except CaptureError as error:
             region, reason = None, str(error)
         if region is None:
@@ -142,7 +142,7 @@ def _solve_region(
     return evolve(found, category=region.op_category, written_bound_us=bound)
 
 
-def _whole_forward(session: Session, file: Path, symbol: str, group: int) -> tuple[Region | None, str]:
+def whole_forward(session: Session, file: Path, symbol: str, group: int) -> tuple[Region | None, str]:
     """The region that is all of the function's work, or why there is none."""
     text = read_python(file)
     found = session.regions(file, symbol=symbol, programs=True, group=group)
