@@ -24,9 +24,11 @@ from attrs import evolve
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
+    Choice,
     Constant,
     Expr,
     Index,
+    Int,
     Param,
     Var,
     ceil_div,
@@ -56,6 +58,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Role,
     Section,
     Slice,
+    SliceList,
     Tensor,
     TensorList,
 )
@@ -73,6 +76,7 @@ class Builder:
         self._tensors: list[Tensor | TensorList] = []
         self._params: list[Param | Require] = []
         self._blocks: list[list[Node]] = [[]]
+        self._layout: tuple[Buffer, ...] = ()
 
     # -- what a kernel works on -----------------------------------------------------------------
 
@@ -109,6 +113,10 @@ class Builder:
     def require(self, left: Index, sign: str, right: Index, note: str = "") -> None:
         """A call is refused where this does not hold."""
         self._params.append(Require(expr(left), sign, expr(right), note))
+
+    def lay_out(self, *buffers: Buffer) -> None:
+        """These buffers lie first in the unified buffer, in this order."""
+        self._layout = buffers
 
     # -- what it does ---------------------------------------------------------------------------
 
@@ -184,9 +192,9 @@ class Builder:
         self._add(Instruction(key, given, expr(repeats), template, former))
 
     @contextmanager
-    def cores(self, name: str, end: Index) -> Iterator[Var]:
-        """A loop whose values are dealt to cores in turn."""
-        with self._loop(Var(name, U64), end, cores=True) as var:
+    def cores(self, name: str, end: Index, *, run: Expr | None = None) -> Iterator[Var]:
+        """A loop whose values are dealt to cores, in turn or in runs of so many."""
+        with self._loop(Var(name, U64), end, cores=True, run=run) as var:
             yield var
 
     @contextmanager
@@ -208,10 +216,10 @@ class Builder:
             yield start, self.let(f"{name}Count", least(left, most))
 
     @contextmanager
-    def _loop(self, var: Var, end: Index, *, cores: bool) -> Iterator[Var]:
+    def _loop(self, var: Var, end: Index, *, cores: bool, run: Expr | None = None) -> Iterator[Var]:
         with self._block() as body:
             yield var
-        self._add(For(var, expr(end), tuple(body), cores))
+        self._add(For(var, expr(end), tuple(body), cores, run))
 
     @contextmanager
     def section(self, name: str, note: str = "") -> Iterator[None]:
@@ -255,7 +263,9 @@ class Builder:
 
     def kernel(self) -> Kernel:
         """The kernel of all nodes so far."""
-        return Kernel(self._note, tuple(self._tensors), tuple(self._params), tuple(self._blocks[0]))
+        return Kernel(
+            self._note, tuple(self._tensors), tuple(self._params), tuple(self._blocks[0]), self._layout
+        )
 
 
 def whole(item: Place) -> Slice:
@@ -279,6 +289,26 @@ def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr
         times = Converted(rows, "uint8_t")
         step = Converted(pitch // _BLOCK, "uint8_t")
         k.call("Duplicate", place, Converted(expr(0), "float"), behind, times, 1, step, repeats=rows)
+
+
+def transpose(
+    k: Builder,
+    to: SliceList,
+    source: SliceList,
+    steps: tuple[Index, Index],
+    repeats: Expr,
+    ctype: str = "float",
+) -> None:
+    """Squares of blocks are transposed, as many as there are repeats; ``steps``: blocks from one to the next,
+    of the result and of the source. One repeat alone has none, which would shift it."""
+    names = ("dstRepStride", "srcRepStride")
+    given = {
+        name: Choice(repeats, ">", Int(1), expr(step), Int(0))
+        for name, step in zip(names, steps, strict=True)
+    }
+    types = {"repeatTimes": "uint8_t", **dict.fromkeys(names, "uint16_t")}
+    fields = Fields("TransDataTo5HDParams", {"repeatTimes": repeats, **given}, types)
+    k.call("TransDataTo5HD", to, source, fields, repeats=repeats, template=ctype)
 
 
 _STRIDES = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.domain.kernel import Strategy
@@ -84,7 +84,9 @@ class StageText:
 
 def facts_of(made: StageText | Kernel) -> KernelFacts:
     """What a family declares of its text, or what the nodes of the IR are."""
-    return made.facts if isinstance(made, StageText) else VECTORS_ALONE
+    if isinstance(made, StageText):
+        return made.facts
+    return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers)
 
 
 class Family(Protocol):

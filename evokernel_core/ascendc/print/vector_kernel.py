@@ -38,6 +38,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Atomic,
     Buffer,
     Copy,
+    Element,
     Enumerator,
     Fence,
     Fields,
@@ -51,6 +52,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Number,
     Operand,
     Put,
+    Ratio,
     Region,
     Require,
     Section,
@@ -164,7 +166,7 @@ def _compute(kernel: Kernel, task: KernelTask) -> str:
     body = [*_symbols(kernel.expressions(), task), "tiling = {};", *_refusal("ubBytes < UB_BYTES_NEEDED", "")]
     for group in _groups(kernel.params):
         body += [_field(group[0])] if isinstance(group[0], Param) else _requirement(group)
-    tiles = kernel.tiles.end.cpp(Side.HOST)
+    tiles = kernel.tiles.most_cores.cpp(Side.HOST, 1)
     body += [
         f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);",
         "return true;",
@@ -420,9 +422,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*_needed(lets, step.nodes), *step.nodes))
         call = self._called(phase, frozenset())
         self._fetched.update(_buffers_of(step.nodes))
-        name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
-        following = f"{name} + {'GetBlockNum()' if node.cores else 1}"
-        first = "GetBlockIdx()" if node.cores else "0"
+        name, (first, end, step_over) = node.var.name, _turns(node)
+        following = f"{name} + {step_over}"
         begin = [f"if ({first} < {end}) {{", f"{_STEP}{_called_with(call, name, first)}", "}"]
         fetch = [
             f"if ({following} < {end}) {{ // travels while this turn is computed",
@@ -535,10 +536,22 @@ def _framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[st
         condition = f"{node.left.cpp(Side.DEVICE, 1)} {node.sign} {node.right.cpp(Side.DEVICE, 1)}"
         then, otherwise = (_indented(body) for body in bodies)
         return [f"if ({condition}) {{", *then, *(["} else {", *otherwise] if otherwise else []), "}"]
-    name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
-    first, step = ("GetBlockIdx()", f"{name} += GetBlockNum()") if node.cores else ("0", f"++{name}")
+    name, (first, end, step) = node.var.name, _turns(node)
+    step = f"++{name}" if step == "1" else f"{name} += {step}"
     head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"
     return [head, *_indented(bodies[0]), "}"]
+
+
+def _turns(node: For) -> tuple[str, str, str]:
+    """A loop's first value, the end of its values, and how far the next is."""
+    end = node.end.cpp(Side.DEVICE, 1)
+    if not node.cores:
+        return "0", end, "1"
+    if node.run is None:
+        return "GetBlockIdx()", end, "GetBlockNum()"
+    run = node.run.cpp(Side.DEVICE, 2)
+    behind = f"(GetBlockIdx() + 1) * {run}"
+    return f"GetBlockIdx() * {run}", f"({behind} < {end} ? {behind} : {end})", "1"
 
 
 def _indented(lines: Iterable[str]) -> list[str]:
@@ -707,7 +720,11 @@ def _operand(item: Operand) -> str:
             return _structure(item)
         case Expr():
             return item.cpp()
-    return _as(item.value, item.ctype)
+    return _quotient(item) if isinstance(item, Ratio) else _as(item.value, item.ctype)
+
+
+def _quotient(item: Ratio) -> str:
+    return f"{_as(item.over, 'float')} / {_as(item.under, 'float')}"
 
 
 def _is_constant(value: Expr) -> bool:
@@ -718,7 +735,7 @@ def _as(value: Expr, ctype: str) -> str:
     """The value in a type; 64 bits need no conversion, nor does what has the type."""
     if isinstance(value, Int) and ctype in ("float", "int32_t"):
         return f"{value.value}.0f" if ctype == "float" else str(value.value)
-    if ctype == U64 or (ctype == U32 and is_narrow(value)):
+    if ctype == U64 or isinstance(value, Element) or (ctype == U32 and is_narrow(value)):
         return value.cpp()
     return f"static_cast<{ctype}>({value.cpp()})"
 
@@ -743,7 +760,7 @@ def _region(item: Region) -> str:
 
 
 def _global(tensor: Tensor) -> str:
-    return f"{tensor.name}Global"
+    return tensor.handle
 
 
 def _wrapped(note: str, prefix: str) -> str:
