@@ -17,6 +17,8 @@ _COLUMNS = (1, 8, 16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536,
 _PLAIN_COLUMNS = (*_COLUMNS, 4096, 8192)
 _TOGETHER = 16
 """Rows that are turned together."""
+_HIGHEST = 64
+"""Rows of a tile beyond which nothing is gained that steps do not find."""
 _LOW, _HIGH = 3, 2
 """Widths that are looked at, of tiles of no more rows than that and of higher ones."""
 
@@ -38,7 +40,7 @@ def starts(window: Window, sizes: Sizes, fits: Callable[[WindowSchedule], bool])
     """Of each height the widest tiles that fit; those of fewer rows than are turned together where no others
     do. Of tiles that are cut alike the narrowest stands for all."""
     rows, columns = (axis.result.evaluate(sizes) for axis in (window.rows, window.columns))
-    heights = [height for height in _ROWS if height < 2 * rows]
+    heights = [height for height in _ROWS if height < 2 * rows and height <= _HIGHEST]
     cuts = {-(-columns // width): width for width in reversed(columns_of(window))}
     found = {
         height: list(
@@ -46,9 +48,11 @@ def starts(window: Window, sizes: Sizes, fits: Callable[[WindowSchedule], bool])
         )
         for height in heights
     }
-    high = [item for height in heights if height >= _TOGETHER for item in found[height]]
-    enough = any(item.columns >= min(32, columns) for item in high)
-    yield from high if enough else (item for items in found.values() for item in items)
+    low, high = (
+        [item for height in heights if (height >= _TOGETHER) is is_high for item in found[height]]
+        for is_high in (False, True)
+    )
+    yield from high if any(item.columns >= min(32, columns) for item in high) else low
 
 
 def _widths(height: int, widths: Iterable[int]) -> Iterator[WindowSchedule]:
