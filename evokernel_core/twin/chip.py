@@ -52,12 +52,13 @@ class Memory:
 
 @frozen
 class Scalar:
-    """Cycles of the scalar unit: an instruction that it gives to another unit, a call on a queue, and an
-    element of the unified buffer that it reads or writes."""
+    """Cycles of the scalar unit: an instruction that it gives to another unit, a call on a queue, an element
+    of the unified buffer that it reads or writes, and one of device memory that its cache holds."""
 
     issue_cycles: float
     queue_cycles: float
     local_access_cycles: float
+    gm_hit_cycles: float
 
 
 @frozen

@@ -69,14 +69,15 @@ def homes(kernel: Kernel) -> dict[Buffer, Buffer]:
 
 
 def _on_vectors(kernel: Kernel) -> list[Buffer]:
-    """The buffers that only vector instructions work on, and nothing clears before."""
+    """The buffers that only vector instructions work on, that nothing clears before and no layout places."""
     elsewhere = {
         item.buffer
         for node in kernel.nodes
         if not isinstance(node, Instruction)
         for _, item in accesses(node)
     }
-    return [item for item in kernel.buffers if item not in elsewhere and not item.cleared]
+    fixed = elsewhere.union(kernel.layout)
+    return [item for item in kernel.buffers if item not in fixed and not item.cleared]
 
 
 def _meets(life: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:

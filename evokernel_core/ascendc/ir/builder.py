@@ -25,10 +25,12 @@ from evokernel_core.ascendc.ir.cube import Sum
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
+    Choice,
     Condition,
     Constant,
     Expr,
     Index,
+    Int,
     Param,
     Var,
     ceil_div,
@@ -59,6 +61,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Role,
     Section,
     Slice,
+    SliceList,
     Tensor,
     TensorList,
     Work,
@@ -78,6 +81,7 @@ class Builder:
         self._rings: list[Ring] = []
         self._params: list[Param | Require] = []
         self._blocks: list[list[Node]] = [[]]
+        self._layout: tuple[Buffer, ...] = ()
 
     # -- what a kernel works on -----------------------------------------------------------------
 
@@ -120,6 +124,10 @@ class Builder:
     def require(self, left: Index, sign: str, right: Index, note: str = "") -> None:
         """A call is refused where this does not hold."""
         self._params.append(Require(expr(left), sign, expr(right), note))
+
+    def lay_out(self, *buffers: Buffer) -> None:
+        """These buffers lie first in the unified buffer, in this order."""
+        self._layout = buffers
 
     # -- what it does ---------------------------------------------------------------------------
 
@@ -199,9 +207,9 @@ class Builder:
         self._add(node)
 
     @contextmanager
-    def cores(self, name: str, end: Index) -> Iterator[Var]:
-        """A loop whose values are dealt to cores in turn."""
-        with self._loop(Var(name, U64), end, cores=True) as var:
+    def cores(self, name: str, end: Index, *, run: Expr | None = None) -> Iterator[Var]:
+        """A loop whose values are dealt to cores, in turn or in runs of so many."""
+        with self._loop(Var(name, U64), end, cores=True, run=run) as var:
             yield var
 
     def deal_apart(self, condition: Condition) -> None:
@@ -230,10 +238,10 @@ class Builder:
             yield start, self.let(f"{name}Count", least(left, most))
 
     @contextmanager
-    def _loop(self, var: Var, end: Index, *, cores: bool) -> Iterator[Var]:
+    def _loop(self, var: Var, end: Index, *, cores: bool, run: Expr | None = None) -> Iterator[Var]:
         with self._block() as body:
             yield var
-        self._add(For(var, expr(end), tuple(body), cores))
+        self._add(For(var, expr(end), tuple(body), cores, run=run))
 
     @contextmanager
     def section(self, name: str, note: str = "") -> Iterator[None]:
@@ -301,7 +309,9 @@ class Builder:
     def kernel(self) -> Kernel:
         """The kernel of all nodes so far."""
         body = tuple(self._blocks[0])
-        return Kernel(self._note, tuple(self._tensors), tuple(self._params), body, tuple(self._rings))
+        return Kernel(
+            self._note, tuple(self._tensors), tuple(self._params), body, tuple(self._rings), self._layout
+        )
 
 
 def whole(item: Place) -> Slice:
@@ -325,6 +335,26 @@ def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr
         times = Converted(rows, "uint8_t")
         step = Converted(pitch // _BLOCK, "uint8_t")
         k.call("Duplicate", place, Converted(expr(0), "float"), behind, times, 1, step, repeats=rows)
+
+
+def transpose(
+    k: Builder,
+    to: SliceList,
+    source: SliceList,
+    steps: tuple[Index, Index],
+    repeats: Expr,
+    ctype: str = "float",
+) -> None:
+    """Squares of blocks are transposed, as many as there are repeats; ``steps``: blocks from one to the next,
+    of the result and of the source. One repeat alone has none, which would shift it."""
+    names = ("dstRepStride", "srcRepStride")
+    given = {
+        name: Choice(repeats, ">", Int(1), expr(step), Int(0))
+        for name, step in zip(names, steps, strict=True)
+    }
+    types = {"repeatTimes": "uint8_t", **dict.fromkeys(names, "uint16_t")}
+    fields = Fields("TransDataTo5HDParams", {"repeatTimes": repeats, **given}, types)
+    k.call("TransDataTo5HD", to, source, fields, repeats=repeats, template=ctype)
 
 
 _STRIDES = {

@@ -18,6 +18,7 @@ from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
     Buffer,
     Copy,
+    Element,
     Fence,
     Get,
     Instruction,
@@ -32,7 +33,7 @@ from evokernel_core.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.twin.api import api_row
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import REPEAT_BYTES
+from evokernel_core.twin.isa import BLOCK_BYTES, REPEAT_BYTES
 
 
 def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
@@ -55,11 +56,11 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
 
 @define
 class _Counted:
-    """What one tile does: its copies with how often, how many rows, how many bytes in each and from each to
-    the next; cycles of the vector unit, of the scalar unit, and of stores that wait for others; how often
-    buffers are handed over."""
+    """What one tile does: its copies with how often, how many rows, how many bytes in each, and whether these
+    are one run on both sides; cycles of the vector unit, of the scalar unit, and of stores that wait for
+    others; how often buffers are handed over."""
 
-    copies: list[tuple[Copy, float, int, int, int]] = field(factory=list)
+    copies: list[tuple[Copy, float, int, int, bool]] = field(factory=list)
     vector: float = 0.0
     scalar: float = 0.0
     fenced: float = 0.0
@@ -109,9 +110,10 @@ class _Ledger:
             elif isinstance(node, Copy):
                 width = self._placed(node, values)
                 rows, length = node.rows.evaluate(values), node.count.evaluate(values) * width
-                apart = node.apart.evaluate(values) * width
-                found.copies.append((node, times, rows, length, apart))
+                found.copies.append((node, times, rows, length, _is_one_run(node, values)))
                 found.scalar += times * self._scalar(node, rows * length)
+            elif isinstance(node, Let):
+                found.scalar += times * self._reads(node)
             elif isinstance(node, (Get, Put)):
                 found.scalar += times * self.chip.scalar.local_access_cycles
             elif isinstance(node, Fence):
@@ -119,6 +121,10 @@ class _Ledger:
 
         walk(kernel, known, visit, number)
         return found
+
+    def _reads(self, node: Let) -> float:
+        """Cycles of the scalar unit for the elements of device memory that a constant is made of."""
+        return self.chip.scalar.gm_hit_cycles if isinstance(node.value, Element) else 0.0
 
     def _scalar(self, node: Copy, length: int) -> float:
         """Cycles of the scalar unit for a copy: it waits for those of what it reads or has written."""
@@ -152,14 +158,22 @@ class _Ledger:
         bursts = [
             (
                 node.is_load,
-                Burst(times, rows, length, grain_of(self.places[id(node)]), dense=apart == length),
+                Burst(times, rows, length, grain_of(self.places[id(node)]), dense=dense),
             )
-            for node, times, rows, length, apart in item.copies
+            for node, times, rows, length, dense in item.copies
         ]
         loads = tuple(burst for is_load, burst in bursts if is_load)
         stores = tuple(burst for is_load, burst in bursts if not is_load)
         turns = max(1, item.turns)
         return Tile(loads, stores, item.vector, bound, turns, item.scalar, item.fenced)
+
+
+def _is_one_run(node: Copy, values: Mapping[str, int]) -> bool:
+    """Whether each row begins where the one before ends, in device memory and in the unified buffer."""
+    count = node.count.evaluate(values)
+    if node.apart.evaluate(values) != count or count * node.slice.buffer.item_bytes % BLOCK_BYTES:
+        return False
+    return node.pitch.evaluate(values) in (0, count)
 
 
 def _idle(kernel: Kernel) -> frozenset[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from attrs import frozen
@@ -11,12 +11,17 @@ from attrs import frozen
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
+    Atomic,
     Copy,
     Fields,
     For,
+    Get,
+    If,
     Instruction,
     Kernel,
+    Let,
     Node,
+    Section,
     Slice,
     SliceList,
     accesses,
@@ -39,7 +44,7 @@ _BITS = "selMask"
 @frozen
 class Broken:
     """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-stages``, ``unwritten-buffer``,
-    ``unread-buffer``, ``queue-order``, ``queue-direction``, ``queue-cleared``, ``type``,
+    ``unread-buffer``, ``hidden-name``, ``queue-order``, ``queue-direction``, ``queue-cleared``, ``type``,
     ``parameter-limit``, ``alignment``, ``no-tiles`` or ``tiling``."""
 
     rule: str
@@ -68,6 +73,7 @@ def _has_tiles(kernel: Kernel) -> bool:
 def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
     """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols."""
     yield from rough_rules(kernel, chip, sizes)
+    yield from _hidden_names(kernel.body, frozenset())
     yield from _buffers(kernel)
     yield from _queues(kernel)
     known, unmet = known_values(kernel, sizes, chip.aiv)
@@ -93,6 +99,19 @@ def _instruction(node: Instruction, values: Mapping[str, int]) -> Iterator[Broke
     if aligned > 1:
         for item, around in _places(node, values):
             yield from _alignment(node.key, item, aligned, around)
+
+
+def _hidden_names(nodes: Sequence[Node], around: frozenset[str]) -> Iterator[Broken]:
+    """Variables and constants that hide others of their name, which what is inside would mean."""
+    for node in nodes:
+        name = node.var.name if isinstance(node, (Let, Get, For)) else ""
+        if name in around:
+            yield Broken("hidden-name", name, "Another variable or constant around it has the name.")
+        if isinstance(node, (Let, Get)):
+            around |= {name}
+        elif isinstance(node, (For, If, Section, Atomic)):
+            for body in node.bodies:
+                yield from _hidden_names(body, around | {name} if name else around)
 
 
 def _buffers(kernel: Kernel) -> Iterator[Broken]:

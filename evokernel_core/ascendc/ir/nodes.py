@@ -14,7 +14,17 @@ from functools import cached_property
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.ir.expr import Condition, Constant, Expr, Int, Param, Var, ceil_div, compared
+from evokernel_core.ascendc.ir.expr import (
+    Condition,
+    Constant,
+    Expr,
+    Int,
+    Param,
+    Side,
+    Var,
+    ceil_div,
+    compared,
+)
 from evokernel_core.twin.isa import BLOCK_BYTES
 
 
@@ -37,6 +47,38 @@ class Tensor:
     item_bytes: int
     role: Role
     bypass_l2: bool = False
+
+    @property
+    def handle(self) -> str:
+        """The GlobalTensor's name."""
+        return f"{self.name}Global"
+
+
+_WORD = 4
+"""Bytes of the shortest numbers that the scalar unit computes with."""
+
+
+@frozen
+class Element(Expr):
+    """An element of a tensor in device memory that the scalar unit reads, ``offset`` elements into it; as
+    float, where types of fewer bits are read."""
+
+    tensor: Tensor
+    offset: Expr
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        text = f"{self.tensor.handle}.GetValue({self.offset.cpp(side)})"
+        if self.tensor.ctype == "bfloat16_t":
+            return f"ToFloat({text})"
+        return text if self.tensor.item_bytes >= _WORD else f"static_cast<float>({text})"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """Estimates do not know it."""
+        return 0
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.offset,)
 
 
 @frozen
@@ -176,7 +218,15 @@ class Fields:
     is_short: bool = False
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Expr
+@frozen
+class Ratio:
+    """The quotient of two integers as a float."""
+
+    over: Expr
+    under: Expr
+
+
+Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Expr
 
 
 LANES = "uint64_t[1]"
@@ -280,14 +330,21 @@ class Instruction:
 
 @frozen
 class For:
-    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores in turn;
-    ``apart``: those for which it holds, and the others, each by themselves."""
+    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores, in turn or,
+    where neighbours read the same, in runs of ``run`` each; ``apart``: those for which it holds, and the
+    others, each by themselves."""
 
     var: Var
     end: Expr
     body: tuple[Node, ...]
     cores: bool = False
     apart: Condition | None = None
+    run: Expr | None = None
+
+    @property
+    def most_cores(self) -> Expr:
+        """How many cores have something to do."""
+        return self.end if self.run is None else ceil_div(self.end, self.run)
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:
@@ -376,13 +433,16 @@ class Require:
 @frozen(eq=False)
 class Kernel:
     """A kernel of vector cores or of cube cores, compared by identity. ``note`` says what it computes and
-    why so; ComputeTiling has ``params`` in their order; ``rings`` lie in the workspace."""
+    why so; ComputeTiling has ``params`` in their order; ``rings`` lie in the workspace. ``layout``: the
+    buffers that lie first in the unified buffer, in their order, so that what instructions read and write
+    lies in banks apart."""
 
     note: str
     tensors: tuple[Tensor | TensorList, ...]
     params: tuple[Param | Require, ...]
     body: tuple[Node, ...]
     rings: tuple[Ring, ...] = ()
+    layout: tuple[Buffer, ...] = ()
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -408,9 +468,15 @@ class Kernel:
 
     @cached_property
     def buffers(self) -> tuple[Buffer, ...]:
-        """In the order of their first use."""
-        found = (item.buffer for node in self.nodes for _, item in accesses(node))
-        return tuple(dict.fromkeys(found))
+        """In the order in which they lie: those of the layout, others as they are used first."""
+        used = dict.fromkeys(item.buffer for node in self.nodes for _, item in accesses(node))
+        first = (item for item in self.layout if item in used)
+        return tuple(dict.fromkeys((*first, *used)))
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether the scalar unit reads device memory."""
+        return any(isinstance(item, Element) for item in self.expressions())
 
     def variables(self) -> tuple[Var, ...]:
         """Loop variables and local constants in the order of their definition."""
@@ -465,6 +531,8 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield node.end
             if node.apart is not None:
                 yield from (node.apart.left, node.apart.right)
+            if node.run is not None:
+                yield node.run
         case Get():
             yield from (node.source.offset, node.likely)
         case Put():
@@ -492,6 +560,8 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield from (operand.count, operand.slice.offset)
         case Converted():
             yield operand.value
+        case Ratio():
+            yield from (operand.over, operand.under)
         case Fields():
             yield from operand.values.values()
         case Enumerator() | Number():

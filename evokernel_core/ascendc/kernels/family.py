@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.cube import CubeKernel
@@ -92,7 +92,7 @@ def facts_of(made: Made) -> KernelFacts:
     if isinstance(made, StageText):
         return made.facts
     if isinstance(made, Kernel):
-        return VECTORS_ALONE
+        return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers)
     if made.behind is None:
         return KernelFacts(Cores.CUBE)
     return KernelFacts(Cores.BOTH, uses_workspace=True, reads_numbers=made.behind.reads_numbers)

@@ -9,6 +9,7 @@ from textwrap import wrap
 from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow
 from evokernel_core.ascendc.ir.nodes import (
     Atomic,
+    Element,
     For,
     Get,
     If,
@@ -61,10 +62,22 @@ def framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str
         condition = f"{node.left.cpp(Side.DEVICE, 1)} {node.sign} {node.right.cpp(Side.DEVICE, 1)}"
         then, otherwise = (indented(body) for body in bodies)
         return [f"if ({condition}) {{", *then, *(["} else {", *otherwise] if otherwise else []), "}"]
-    name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
-    first, step = ("GetBlockIdx()", f"{name} += GetBlockNum()") if node.cores else ("0", f"++{name}")
+    name, (first, end, step) = node.var.name, turns(node)
+    step = f"++{name}" if step == "1" else f"{name} += {step}"
     head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"
     return [head, *indented(bodies[0]), "}"]
+
+
+def turns(node: For) -> tuple[str, str, str]:
+    """A loop's first value, the end of its values, and how far the next is."""
+    end = node.end.cpp(Side.DEVICE, 1)
+    if not node.cores:
+        return "0", end, "1"
+    if node.run is None:
+        return "GetBlockIdx()", end, "GetBlockNum()"
+    run = node.run.cpp(Side.DEVICE, 2)
+    behind = f"(GetBlockIdx() + 1) * {run}"
+    return f"GetBlockIdx() * {run}", f"({behind} < {end} ? {behind} : {end})", "1"
 
 
 def indented(lines: Iterable[str]) -> list[str]:
@@ -128,7 +141,7 @@ def converted(value: Expr, ctype: str) -> str:
     """The value in a type; 64 bits need no conversion, nor does what has the type."""
     if isinstance(value, Int) and ctype in ("float", "int32_t"):
         return f"{value.value}.0f" if ctype == "float" else str(value.value)
-    if ctype == U64 or (ctype == U32 and is_narrow(value)):
+    if ctype == U64 or isinstance(value, Element) or (ctype == U32 and is_narrow(value)):
         return value.cpp()
     return f"static_cast<{ctype}>({value.cpp()})"
 

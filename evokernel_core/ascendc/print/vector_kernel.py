@@ -46,6 +46,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Number,
     Operand,
     Put,
+    Ratio,
     Region,
     Section,
     Slice,
@@ -80,6 +81,7 @@ from evokernel_core.ascendc.print.statements import (
     let,
     method,
     needed,
+    turns,
     wrapped,
 )
 from evokernel_core.ascendc.print.tiling import compute, refusal, settings
@@ -109,7 +111,7 @@ _CLASSES = {
 
 def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    tiles = kernel.tiles.end.cpp(Side.HOST)
+    tiles = kernel.tiles.most_cores.cpp(Side.HOST, 1)
     blocks = [f"tiling.blockDim = static_cast<uint32_t>({tiles} < coreNum ? {tiles} : coreNum);"]
     taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(kernel)};"
     checks = refusal("ubBytes < UB_BYTES_NEEDED")
@@ -315,9 +317,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         phase = _Phase(self._numbered(_IN_TILES[Kind.LOAD]), (*needed(lets, step.nodes), *step.nodes))
         call = self._called(phase, frozenset())
         self._fetched.update(_buffers_of(step.nodes))
-        name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
-        following = f"{name} + {'GetBlockNum()' if node.cores else 1}"
-        first = "GetBlockIdx()" if node.cores else "0"
+        name, (first, end, step_over) = node.var.name, turns(node)
+        following = f"{name} + {step_over}"
         begin = [f"if ({first} < {end}) {{", f"{STEP}{_called_with(call, name, first)}", "}"]
         fetch = [
             f"if ({following} < {end}) {{ // travels while this turn is computed",
@@ -540,7 +541,11 @@ def _operand(item: Operand) -> str:
             return _structure(item)
         case Expr():
             return item.cpp()
-    return converted(item.value, item.ctype)
+    return _quotient(item) if isinstance(item, Ratio) else converted(item.value, item.ctype)
+
+
+def _quotient(item: Ratio) -> str:
+    return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
 
 
 def _is_constant(value: Expr) -> bool:
@@ -568,4 +573,4 @@ def _region(item: Region) -> str:
 
 
 def _global(tensor: Tensor) -> str:
-    return f"{tensor.name}Global"
+    return tensor.handle

@@ -226,7 +226,7 @@ class _Search:
         with k.section("Update"):
             value = self._widened(count)
             if self._is_broad:
-                with k.loop("row", rows) as row:
+                with k.loop("line", rows) as row:
                     clear_behind(k, at(value, row * pitch), width, Int(1), _REPEAT)
             else:
                 clear_behind(k, value, width, rows, pitch)

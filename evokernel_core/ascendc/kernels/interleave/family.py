@@ -9,23 +9,20 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from evokernel_core.ascendc.ir.builder import Builder, at
+from evokernel_core.ascendc.ir.builder import Builder, at, transpose
 from evokernel_core.ascendc.ir.expr import (
     U64,
-    Choice,
     Constant,
     Expr,
     Function,
     Index,
-    Int,
     Size,
     Var,
     binary,
     ceil_div,
-    expr,
     least,
 )
-from evokernel_core.ascendc.ir.nodes import Buffer, Fields, Kernel, Slice, SliceList
+from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Slice, SliceList
 from evokernel_core.ascendc.kernels.built import Design, family_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
@@ -180,19 +177,9 @@ class _Squares:
         return k % 2 * self._side + k // 2 if self._pairs else k
 
     def _transpose(self, k: Var, made: Slice, taken: Slice, step: Index) -> None:
-        """Steps count blocks; one repeat alone has none."""
-        steps = {"dstRepStride": expr(step), "srcRepStride": _BLOCKS}
-        values: dict[str, Expr] = {"repeatTimes": self._repeats}
-        values |= {name: Choice(self._repeats, ">", Int(1), value, Int(0)) for name, value in steps.items()}
-        types = {"repeatTimes": "uint8_t", **dict.fromkeys(steps, "uint16_t")}
-        self._k.call(
-            "TransDataTo5HD",
-            SliceList("made", k, _BLOCKS, made),
-            SliceList("taken", k, _BLOCKS, taken),
-            Fields("TransDataTo5HDParams", values, types),
-            repeats=self._repeats,
-            template=self._ctype,
-        )
+        """Steps count blocks."""
+        made_list, taken_list = SliceList("made", k, _BLOCKS, made), SliceList("taken", k, _BLOCKS, taken)
+        transpose(self._k, made_list, taken_list, (step, _BLOCKS), self._repeats, self._ctype)
 
 
 def _row_of(problem: Interleave, tensors: Constant, tile_words: Constant, side: Constant) -> Function:

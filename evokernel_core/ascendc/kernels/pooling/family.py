@@ -13,14 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evokernel_core.ascendc.aten import AVERAGE_POOLS, MAX_POOLS
+from evokernel_core.ascendc.ir.nodes import Kernel
+from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, KernelFacts, StageText
+from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
 from evokernel_core.ascendc.kernels.pooling import rows_schedule as rows
 from evokernel_core.ascendc.kernels.pooling.planes_schedule import PlaneSchedule
-from evokernel_core.ascendc.kernels.pooling.problem import CONVOLUTIONS, Combine, Window, read_window
+from evokernel_core.ascendc.kernels.pooling.problem import CONVOLUTIONS, Window, read_window
+from evokernel_core.ascendc.kernels.pooling.rows import build, least_bytes
 from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
-from evokernel_core.ascendc.kernels.pooling.text import planes_context, rows_context
+from evokernel_core.ascendc.kernels.pooling.text import planes_context
 from evokernel_core.ascendc.kernels.rendering import kernel_text
 from evokernel_core.ascendc.kernels.settings import chosen
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -29,6 +32,7 @@ from evokernel_core.twin.chip import Chip
 
 _OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
 Schedule = WindowSchedule | PlaneSchedule
+_ROWS = form_of(build, rows.why_illegal)
 _KINDS: dict[str, type[Schedule]] = {"rows": WindowSchedule, "planes": PlaneSchedule}
 
 
@@ -61,16 +65,23 @@ def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
 
 def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
     if not window.finds:
-        yield from rows.starts(window)
+        yield from _rows_starts(window, sizes, chip)
     if planes.applies(window):
         yield from planes.starts()
+
+
+def _rows_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+    def fits(item: WindowSchedule) -> bool:
+        return rows.why_illegal(window, item) is None and least_bytes(window, item) <= chip.ub_bytes
+
+    return rows.starts(window, sizes, fits)
 
 
 def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, Schedule]]:
     """Named steps; a change of lanes goes to the best schedule of the others."""
     if isinstance(here, PlaneSchedule):
         yield from planes.steps(here)
-        others: Iterator[Schedule] = iter(()) if window.finds else rows.starts(window)
+        others: Iterator[Schedule] = iter(()) if window.finds else _rows_starts(window, sizes, chip)
         name = "rows in lanes"
     else:
         yield from rows.steps(here, window)
@@ -84,24 +95,30 @@ def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator
 def _refusal(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
     if isinstance(item, PlaneSchedule):
         is_legal = planes.applies(window) and planes.is_legal(planes.as_planes(window), item, sizes, chip)
-    else:
-        is_legal = not window.finds and rows.is_legal(window, item, chip)
-    return None if is_legal else "The lanes do not suit the window, or the tiles do not fit."
+        return None if is_legal else "The lanes do not suit the window, or the tiles do not fit."
+    if window.finds:
+        return "Places of maxima are found with planes in lanes."
+    return _ROWS.refusal(window, item, sizes, chip)
+
+
+def _rough(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
+    if isinstance(item, PlaneSchedule):
+        return _refusal(window, item, sizes, chip)
+    return _ROWS.rough(window, item, sizes, chip)
 
 
 def _cost_us(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> float:
     if isinstance(item, PlaneSchedule):
         return planes.estimate_us(planes.as_planes(window), item, sizes, chip)
-    return rows.estimate_us(window, item, sizes, chip)
+    return _ROWS.cost_us(window, item, sizes, chip)
 
 
-def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageText:
+def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageText | Kernel:
     if isinstance(item, PlaneSchedule):
         return kernel_text(
             "pooling/plane", name, VECTORS_ALONE, **planes_context(task, planes.as_planes(window), item)
         )
-    facts = KernelFacts(reads_numbers=window.combine is Combine.WEIGHTED)
-    return kernel_text("pooling/window", name, facts, **rows_context(task, window, item))
+    return _ROWS.build(window, item)
 
 
 FAMILY = SearchingFamily(
@@ -111,6 +128,7 @@ FAMILY = SearchingFamily(
     starts=_starts,
     steps=_steps,
     refusal=_refusal,
+    rough=_rough,
     cost_us=_cost_us,
     schedule_of=schedule_of,
     strategy_of=_strategy,

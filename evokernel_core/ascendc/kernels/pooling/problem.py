@@ -118,6 +118,16 @@ class Window:
         return self.depth, self.rows, self.columns
 
     @property
+    def taps(self) -> int:
+        """Of a window."""
+        return self.depth.taps * self.rows.taps * self.columns.taps
+
+    @property
+    def stays_inside(self) -> bool:
+        """Whether no window reaches past the input."""
+        return all(axis.stays_inside for axis in self.axes)
+
+    @property
     def is_across(self) -> bool:
         """Whether windows combine neighbours along the columns, or leave some out."""
         return not self.columns.is_plain

@@ -118,7 +118,7 @@ class Resizing:
         """The number of the first tap of a result."""
         axis = self.found.rows
         likely = row * axis.sources // axis.results + axis.shift
-        return self.k.get("first", at(self.table.first, row), likely, U32)
+        return self.k.get("firstTap", at(self.table.first, row), likely, U32)
 
     def weigh(
         self, to: Slice, i: Expr, tile: tuple[Expr, Expr], pitch: Index, source: Buffer, count: Expr

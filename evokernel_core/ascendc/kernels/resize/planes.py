@@ -12,11 +12,10 @@ from contextlib import contextmanager
 
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.builder import Place, at, read_as, strides
+from evokernel_core.ascendc.ir.builder import Place, at, read_as, strides, transpose
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
-    Choice,
     Constant,
     CoreCount,
     Expr,
@@ -426,9 +425,4 @@ class Planes(Resizing):
                 )
                 for name, (item, place, blocks) in (("targets", to), ("origins", source))
             ]
-            values: dict[str, Expr] = {"repeatTimes": expr(repeats)}
-            for name, (_, _, blocks) in (("dstRepStride", to), ("srcRepStride", source)):
-                values[name] = Choice(repeats, ">", Int(1), Int(blocks), Int(0))
-            types = {"repeatTimes": "uint8_t", "dstRepStride": "uint16_t", "srcRepStride": "uint16_t"}
-            fields = Fields("TransDataTo5HDParams", values, types)
-            k.call("TransDataTo5HD", *lists, fields, repeats=repeats, template="float")
+            transpose(k, lists[0], lists[1], (to[2], source[2]), repeats)
