@@ -24,9 +24,11 @@ from attrs import evolve
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
+    Choice,
     Constant,
     Expr,
     Index,
+    Int,
     Param,
     Var,
     ceil_div,
@@ -49,6 +51,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Kernel,
     Let,
     Node,
+    Number,
     Operand,
     Put,
     Region,
@@ -56,12 +59,15 @@ from evokernel_core.ascendc.ir.nodes import (
     Role,
     Section,
     Slice,
+    SliceList,
     Tensor,
     TensorList,
 )
 
 Place = Buffer | Slice
+_Blocks = tuple[Slice, Index]
 _LANES, _BLOCK = 64, 8
+_SQUARE = Constant("SQUARE", 16, "blocks that a transposition takes")
 _ALL = Constant("ALL_LANES", (1 << _LANES) - 1, "of a repeat of 32-bit elements")
 
 
@@ -148,11 +154,13 @@ class Builder:
         apart: Index = 0,
         zeros: Index = 0,
         pitch: Index = 0,
+        filler: Number | None = None,
     ) -> None:
         """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified
         buffer (see Copy)."""
-        region = Region(tensor, expr(offset), index)
-        self._add(Copy(region, whole(target), expr(count), expr(rows), expr(apart), expr(zeros), expr(pitch)))
+        source, target = Region(tensor, expr(offset), index), whole(target)
+        steps = expr(apart), expr(zeros), expr(pitch)
+        self._add(Copy(source, target, expr(count), expr(rows), *steps, filler=filler))
 
     def store(
         self,
@@ -279,6 +287,22 @@ def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr
         times = Converted(rows, "uint8_t")
         step = Converted(pitch // _BLOCK, "uint8_t")
         k.call("Duplicate", place, Converted(expr(0), "float"), behind, times, 1, step, repeats=rows)
+
+
+def transpose(k: Builder, made: _Blocks, taken: _Blocks, number: Var, repeats: Expr) -> None:
+    """Squares of 16 blocks, so many. Each operand is the block of a ``number`` from 0 to 15 in the first
+    square, and the blocks from one square to the next, which one alone has not. Of 32-bit elements a square
+    is two of 8 blocks, whose rows alternate in the result."""
+    sides = (("dstRepStride", made[1]), ("srcRepStride", taken[1]))
+    values: dict[str, Expr] = {"repeatTimes": repeats}
+    values |= {name: Choice(repeats, ">", Int(1), expr(step), Int(0)) for name, step in sides}
+    types = {"repeatTimes": "uint8_t", **{name: "uint16_t" for name, _ in sides}}
+    to, source = (
+        SliceList("targets", number, _SQUARE, made[0]),
+        SliceList("origins", number, _SQUARE, taken[0]),
+    )
+    fields = Fields("TransDataTo5HDParams", values, types)
+    k.call("TransDataTo5HD", to, source, fields, repeats=repeats, template=made[0].ctype)
 
 
 _STRIDES = {

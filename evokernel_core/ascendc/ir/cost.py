@@ -32,7 +32,7 @@ from evokernel_core.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
 from evokernel_core.twin.api import api_row
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import REPEAT_BYTES
+from evokernel_core.twin.isa import BLOCK_BYTES, REPEAT_BYTES
 
 
 def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
@@ -50,16 +50,16 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     share = tiles / max(1, len(each))
     held = share * math.fsum(map(_held, counted))
     stages = _stages(used, Use.INPUT), _stages(used, Use.OUTPUT)
-    return kernel_us([(share, tile) for tile in each], held, stages, chip)
+    return kernel_us([(share, tile) for tile in each], held, stages, chip, apart=False)
 
 
 @define
 class _Counted:
-    """What one tile does: its copies with how often, how many rows, how many bytes in each and from each to
-    the next; cycles of the vector unit, of the scalar unit, and of stores that wait for others; how often
-    buffers are handed over."""
+    """What one tile does: its copies with how often, how many rows, how many bytes in each and whether each
+    begins where the one before ends; cycles of the vector unit, of the scalar unit, and of stores that wait
+    for others; how often buffers are handed over."""
 
-    copies: list[tuple[Copy, float, int, int, int]] = field(factory=list)
+    copies: list[tuple[Copy, float, int, int, bool]] = field(factory=list)
     vector: float = 0.0
     scalar: float = 0.0
     fenced: float = 0.0
@@ -109,8 +109,7 @@ class _Ledger:
             elif isinstance(node, Copy):
                 width = self._placed(node, values)
                 rows, length = node.rows.evaluate(values), node.count.evaluate(values) * width
-                apart = node.apart.evaluate(values) * width
-                found.copies.append((node, times, rows, length, apart))
+                found.copies.append((node, times, rows, length, _is_dense(node, values)))
                 found.scalar += times * self._scalar(node, rows * length)
             elif isinstance(node, (Get, Put)):
                 found.scalar += times * self.chip.scalar.local_access_cycles
@@ -152,14 +151,22 @@ class _Ledger:
         bursts = [
             (
                 node.is_load,
-                Burst(times, rows, length, grain_of(self.places[id(node)]), dense=apart == length),
+                Burst(times, rows, length, grain_of(self.places[id(node)]), dense=dense),
             )
-            for node, times, rows, length, apart in item.copies
+            for node, times, rows, length, dense in item.copies
         ]
         loads = tuple(burst for is_load, burst in bursts if is_load)
         stores = tuple(burst for is_load, burst in bursts if not is_load)
         turns = max(1, item.turns)
         return Tile(loads, stores, item.vector, bound, turns, item.scalar, item.fenced)
+
+
+def _is_dense(node: Copy, values: Mapping[str, int]) -> bool:
+    """Whether rows lie one behind the other in both memories, so that they are one run."""
+    count, pitch = node.count.evaluate(values), node.pitch.evaluate(values)
+    if node.apart.evaluate(values) != count:
+        return False
+    return count == pitch if pitch else count * node.slice.buffer.item_bytes % BLOCK_BYTES == 0
 
 
 def _idle(kernel: Kernel) -> frozenset[int]:

@@ -116,14 +116,6 @@ class SliceList:
 
 
 @frozen
-class Converted:
-    """An integer passed to an instruction as another type, such as ``int32_t``."""
-
-    value: Expr
-    ctype: str
-
-
-@frozen
 class Enumerator:
     """A named constant of the interface, such as a rounding mode."""
 
@@ -137,6 +129,14 @@ class Number:
     name: str
     value: float
     note: str = ""
+
+
+@frozen
+class Converted:
+    """An integer or a named number passed to an instruction as another type, such as ``int32_t``."""
+
+    value: Expr | Number
+    ctype: str
 
 
 @frozen
@@ -191,8 +191,8 @@ class Fence:
 class Copy:
     """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
     from each other, and the unified buffer, where each begins ``pitch`` elements behind the one before, or at
-    the next whole block where that is 0. ``zeros`` of them follow each row, then anything up to the next
-    block."""
+    the next whole block where that is 0. ``zeros`` of them follow each row, or as many of ``filler``, then
+    anything up to the next block."""
 
     source: Region | Slice
     target: Region | Slice
@@ -201,6 +201,7 @@ class Copy:
     apart: Expr = field(factory=lambda: Int(0))
     zeros: Expr = field(factory=lambda: Int(0))
     pitch: Expr = field(factory=lambda: Int(0))
+    filler: Number | None = None
 
     @property
     def skipped_blocks(self) -> Expr:
@@ -345,9 +346,9 @@ class Kernel:
 
     def numbers(self) -> tuple[Number, ...]:
         """The named floating-point constants, in the order of their first use."""
-        calls = (node for node in self.nodes if isinstance(node, Instruction))
-        found = (item for node in calls for item in node.operands if isinstance(item, Number))
-        return tuple(dict.fromkeys(found))
+        given = (item for node in self.nodes for item in _given(node))
+        found = (item.value if isinstance(item, Converted) else item for item in given)
+        return tuple(dict.fromkeys(item for item in found if isinstance(item, Number)))
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -401,6 +402,13 @@ def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
         yield True, node.target
 
 
+def _given(node: Node) -> tuple[Operand | None, ...]:
+    """What a node is given besides places in device memory."""
+    if isinstance(node, Copy):
+        return (node.filler,)
+    return node.operands if isinstance(node, Instruction) else ()
+
+
 def expressions_of(node: Node) -> Iterator[Expr]:
     """The expressions that stand in a node itself."""
     match node:
@@ -431,11 +439,11 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield operand.offset
         case SliceList():
             yield from (operand.count, operand.slice.offset)
-        case Converted():
+        case Converted() if isinstance(operand.value, Expr):
             yield operand.value
         case Fields():
             yield from operand.values.values()
-        case Enumerator() | Number():
+        case Enumerator() | Number() | Converted():
             return
         case _:
             yield operand

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.builder import Place, at, read_as, strides
+from evokernel_core.ascendc.ir.builder import Place, at, read_as, strides, transpose
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
-    Choice,
     Constant,
     CoreCount,
     Expr,
@@ -27,7 +26,7 @@ from evokernel_core.ascendc.ir.expr import (
     expr,
     least,
 )
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Number, Slice, SliceList
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Number, Slice
 from evokernel_core.ascendc.kernels.resize.axis import (
     SMOOTH,
     Phases,
@@ -420,15 +419,8 @@ class Planes(Resizing):
         k, word = self.k, Var("k")
         squares = ceil_div(count, _SIDE)
         with self._repeated("square", squares, -(-most // SIDE)) as (square, repeats):
-            lists = [
-                SliceList(
-                    name, word, _SIDE, evolve(item, offset=item.offset + place + square * blocks * BLOCK)
-                )
-                for name, (item, place, blocks) in (("targets", to), ("origins", source))
-            ]
-            values: dict[str, Expr] = {"repeatTimes": expr(repeats)}
-            for name, (_, _, blocks) in (("dstRepStride", to), ("srcRepStride", source)):
-                values[name] = Choice(repeats, ">", Int(1), Int(blocks), Int(0))
-            types = {"repeatTimes": "uint8_t", "dstRepStride": "uint16_t", "srcRepStride": "uint16_t"}
-            fields = Fields("TransDataTo5HDParams", values, types)
-            k.call("TransDataTo5HD", *lists, fields, repeats=repeats, template="float")
+            made, taken = (
+                (evolve(item, offset=item.offset + place + square * blocks * BLOCK), blocks)
+                for item, place, blocks in (to, source)
+            )
+            transpose(k, made, taken, word, repeats)
