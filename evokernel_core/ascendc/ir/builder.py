@@ -192,9 +192,9 @@ class Builder:
         self._add(Instruction(key, given, expr(repeats), template, former))
 
     @contextmanager
-    def cores(self, name: str, end: Index) -> Iterator[Var]:
-        """A loop whose values are dealt to cores in turn."""
-        with self._loop(Var(name, U64), end, cores=True) as var:
+    def cores(self, name: str, end: Index, *, even: bool = False) -> Iterator[Var]:
+        """A loop whose values are dealt to cores in turn (see For)."""
+        with self._loop(Var(name, U64), end, cores=True, even=even) as var:
             yield var
 
     @contextmanager
@@ -216,10 +216,10 @@ class Builder:
             yield start, self.let(f"{name}Count", least(left, most))
 
     @contextmanager
-    def _loop(self, var: Var, end: Index, *, cores: bool) -> Iterator[Var]:
+    def _loop(self, var: Var, end: Index, *, cores: bool, even: bool = False) -> Iterator[Var]:
         with self._block() as body:
             yield var
-        self._add(For(var, expr(end), tuple(body), cores))
+        self._add(For(var, expr(end), tuple(body), cores, even))
 
     @contextmanager
     def section(self, name: str, note: str = "") -> Iterator[None]:

@@ -255,12 +255,14 @@ class Instruction:
 
 @frozen
 class For:
-    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores in turn."""
+    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores in turn.
+    ``even``: of such a loop estimates take all turns for the first one, of which the last may do less."""
 
     var: Var
     end: Expr
     body: tuple[Node, ...]
     cores: bool = False
+    even: bool = False
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:

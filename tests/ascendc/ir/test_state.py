@@ -14,6 +14,7 @@ from evokernel_core.ascendc.ir.cost import estimate_us
 from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Size, ceil_div, expr, least
 from evokernel_core.ascendc.ir.legality import broken_rules
 from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel, Number
+from evokernel_core.ascendc.ir.tile import known_values, samples
 from evokernel_core.ascendc.print.vector_kernel import stage_text
 from evokernel_core.ascendc.shapes.sizes import extent
 
@@ -21,7 +22,7 @@ TILE, TURNS = Constant("TILE", 64), Constant("TURNS", 5, "tiles of a core")
 ZERO, ONE, TWO = (Number(name, value) for name, value in (("ZERO", 0.0), ("ONE", 1.0), ("TWO", 2.0)))
 
 
-def carried() -> Kernel:
+def carried(even: bool = False) -> Kernel:
     """Each lane's running sum over the tiles of a core, of which each has five; the first turn begins it."""
     k = Builder("Running sums of lanes.")
     x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
@@ -29,7 +30,7 @@ def carried() -> Kernel:
     tiles = k.param("tiles", ceil_div(count, TILE))
     source, result = (Buffer(name, "float", 4, TILE, 2) for name in ("source", "result"))
     total, doubled = Buffer("total", "float", 4, TILE), Buffer("doubled", "float", 4, TILE)
-    with k.cores("core", k.param("cores", ceil_div(tiles, TURNS))) as core:
+    with k.cores("core", k.param("cores", ceil_div(tiles, TURNS)), even=even) as core:
         first = k.let("first", core * TURNS, U64)
         with k.loop("turn", least(tiles - first, TURNS), U64) as turn:
             start = k.let("start", (first + turn) * TILE, U64)
@@ -53,6 +54,15 @@ def test_a_turn_finds_what_the_one_before_left(count: int, on_kernel: Any, chip:
     padded.reshape(-1)[:count] = 2 * x
     expected = padded.cumsum(1, dtype="f4").reshape(-1)[:count]
     np.testing.assert_allclose(on_kernel(kernel, x), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_cores_that_do_as_much_are_met_once(chip: Any) -> None:
+    sizes = {"n": 64 * 5 * 40}
+    kernels = [carried(even) for even in (True, False)]
+    one, many = (samples(item, known_values(item, sizes, chip.aiv)[0]) for item in kernels)
+    assert one == (0,) and len(many) > 1
+    first, second = (estimate_us(item, sizes, chip) for item in kernels)
+    assert first == pytest.approx(second)
 
 
 def test_what_lasts_shares_no_memory() -> None:

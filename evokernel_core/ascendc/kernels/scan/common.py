@@ -59,7 +59,7 @@ class Scanning:
         its unit finds. The unit, its turn, and the number of the tile, from the end in reverse."""
         k = self.k
         share = k.param("unitsPerCore", ceil_div(units, CoreCount()))
-        with k.cores("core", k.param("coresUsed", ceil_div(units, share))) as core:
+        with k.cores("core", k.param("coresUsed", ceil_div(units, share)), even=True) as core:
             first = k.let("first", core * share, U64)
             left = k.let("left", units - first, U64)
             with k.loop("turn", k.let("turns", least(left, share) * each, U64), U64) as turn:
