@@ -53,6 +53,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Kernel,
     Let,
     Node,
+    Number,
     Operand,
     Put,
     Region,
@@ -68,7 +69,9 @@ from evokernel_core.ascendc.ir.nodes import (
 )
 
 Place = Buffer | Slice
+_Blocks = tuple[Slice, Index]
 _LANES, _BLOCK = 64, 8
+_SQUARE = Constant("SQUARE", 16, "blocks that a transposition takes")
 _ALL = Constant("ALL_LANES", (1 << _LANES) - 1, "of a repeat of 32-bit elements")
 
 
@@ -167,11 +170,13 @@ class Builder:
         apart: Index = 0,
         zeros: Index = 0,
         pitch: Index = 0,
+        filler: Number | None = None,
     ) -> None:
         """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified
         buffer (see Copy)."""
-        region = Region(tensor, expr(offset), index)
-        self._add(Copy(region, whole(target), expr(count), expr(rows), expr(apart), expr(zeros), expr(pitch)))
+        source, target = Region(tensor, expr(offset), index), whole(target)
+        steps = expr(apart), expr(zeros), expr(pitch)
+        self._add(Copy(source, target, expr(count), expr(rows), *steps, filler=filler))
 
     def store(
         self,
@@ -207,9 +212,9 @@ class Builder:
         self._add(node)
 
     @contextmanager
-    def cores(self, name: str, end: Index, *, run: Expr | None = None) -> Iterator[Var]:
-        """A loop whose values are dealt to cores, in turn or in runs of so many."""
-        with self._loop(Var(name, U64), end, cores=True, run=run) as var:
+    def cores(self, name: str, end: Index, *, run: Expr | None = None, even: bool = False) -> Iterator[Var]:
+        """A loop whose values are dealt to cores, in turn or in runs of so many (see For)."""
+        with self._loop(Var(name, U64), end, cores=True, run=run, even=even) as var:
             yield var
 
     def deal_apart(self, condition: Condition) -> None:
@@ -238,10 +243,12 @@ class Builder:
             yield start, self.let(f"{name}Count", least(left, most))
 
     @contextmanager
-    def _loop(self, var: Var, end: Index, *, cores: bool, run: Expr | None = None) -> Iterator[Var]:
+    def _loop(
+        self, var: Var, end: Index, *, cores: bool, run: Expr | None = None, even: bool = False
+    ) -> Iterator[Var]:
         with self._block() as body:
             yield var
-        self._add(For(var, expr(end), tuple(body), cores, run=run))
+        self._add(For(var, expr(end), tuple(body), cores, run=run, even=even))
 
     @contextmanager
     def section(self, name: str, note: str = "") -> Iterator[None]:
@@ -337,24 +344,20 @@ def clear_behind(k: Builder, target: Place, width: Expr, rows: Expr, pitch: Expr
         k.call("Duplicate", place, Converted(expr(0), "float"), behind, times, 1, step, repeats=rows)
 
 
-def transpose(
-    k: Builder,
-    to: SliceList,
-    source: SliceList,
-    steps: tuple[Index, Index],
-    repeats: Expr,
-    ctype: str = "float",
-) -> None:
-    """Squares of blocks are transposed, as many as there are repeats; ``steps``: blocks from one to the next,
-    of the result and of the source. One repeat alone has none, which would shift it."""
-    names = ("dstRepStride", "srcRepStride")
-    given = {
-        name: Choice(repeats, ">", Int(1), expr(step), Int(0))
-        for name, step in zip(names, steps, strict=True)
-    }
-    types = {"repeatTimes": "uint8_t", **dict.fromkeys(names, "uint16_t")}
-    fields = Fields("TransDataTo5HDParams", {"repeatTimes": repeats, **given}, types)
-    k.call("TransDataTo5HD", to, source, fields, repeats=repeats, template=ctype)
+def transpose(k: Builder, made: _Blocks, taken: _Blocks, number: Var, repeats: Expr) -> None:
+    """Squares of 16 blocks, so many. Each operand is the block of a ``number`` from 0 to 15 in the first
+    square, and the blocks from one square to the next, which one alone has not. Of 32-bit elements a square
+    is two of 8 blocks, whose rows alternate in the result."""
+    sides = (("dstRepStride", made[1]), ("srcRepStride", taken[1]))
+    values: dict[str, Expr] = {"repeatTimes": repeats}
+    values |= {name: Choice(repeats, ">", Int(1), expr(step), Int(0)) for name, step in sides}
+    types = {"repeatTimes": "uint8_t", **{name: "uint16_t" for name, _ in sides}}
+    to, source = (
+        SliceList("targets", number, _SQUARE, made[0]),
+        SliceList("origins", number, _SQUARE, taken[0]),
+    )
+    fields = Fields("TransDataTo5HDParams", values, types)
+    k.call("TransDataTo5HD", to, source, fields, repeats=repeats, template=made[0].ctype)
 
 
 _STRIDES = {

@@ -51,14 +51,14 @@ def estimate_us(kernel: Kernel, sizes: Mapping[str, int], chip: Chip) -> float:
     share = tiles / max(1, len(each))
     held = share * math.fsum(map(_held, counted))
     stages = _stages(used, Use.INPUT), _stages(used, Use.OUTPUT)
-    return kernel_us([(share, tile) for tile in each], held, stages, chip)
+    return kernel_us([(share, tile) for tile in each], held, stages, chip, apart=False)
 
 
 @define
 class _Counted:
-    """What one tile does: its copies with how often, how many rows, how many bytes in each, and whether these
-    are one run on both sides; cycles of the vector unit, of the scalar unit, and of stores that wait for
-    others; how often buffers are handed over."""
+    """What one tile does: its copies with how often, how many rows, how many bytes in each and whether each
+    begins where the one before ends; cycles of the vector unit, of the scalar unit, and of stores that wait
+    for others; how often buffers are handed over."""
 
     copies: list[tuple[Copy, float, int, int, bool]] = field(factory=list)
     vector: float = 0.0
@@ -110,7 +110,7 @@ class _Ledger:
             elif isinstance(node, Copy):
                 width = self._placed(node, values)
                 rows, length = node.rows.evaluate(values), node.count.evaluate(values) * width
-                found.copies.append((node, times, rows, length, _is_one_run(node, values)))
+                found.copies.append((node, times, rows, length, _is_dense(node, values)))
                 found.scalar += times * self._scalar(node, rows * length)
             elif isinstance(node, Let):
                 found.scalar += times * self._reads(node)
@@ -168,12 +168,12 @@ class _Ledger:
         return Tile(loads, stores, item.vector, bound, turns, item.scalar, item.fenced)
 
 
-def _is_one_run(node: Copy, values: Mapping[str, int]) -> bool:
-    """Whether each row begins where the one before ends, in device memory and in the unified buffer."""
-    count = node.count.evaluate(values)
-    if node.apart.evaluate(values) != count or count * node.slice.buffer.item_bytes % BLOCK_BYTES:
+def _is_dense(node: Copy, values: Mapping[str, int]) -> bool:
+    """Whether rows lie one behind the other in both memories, so that they are one run."""
+    count, pitch = node.count.evaluate(values), node.pitch.evaluate(values)
+    if node.apart.evaluate(values) != count:
         return False
-    return node.pitch.evaluate(values) in (0, count)
+    return count == pitch if pitch else count * node.slice.buffer.item_bytes % BLOCK_BYTES == 0
 
 
 def _idle(kernel: Kernel) -> frozenset[int]:

@@ -184,14 +184,6 @@ class SliceList:
 
 
 @frozen
-class Converted:
-    """An integer passed to an instruction as another type, such as ``int32_t``."""
-
-    value: Expr
-    ctype: str
-
-
-@frozen
 class Enumerator:
     """A named constant of the interface, such as a rounding mode."""
 
@@ -205,6 +197,14 @@ class Number:
     name: str
     value: float
     note: str = ""
+
+
+@frozen
+class Converted:
+    """An integer or a named number passed to an instruction as another type, such as ``int32_t``."""
+
+    value: Expr | Number
+    ctype: str
 
 
 @frozen
@@ -267,8 +267,8 @@ class Fence:
 class Copy:
     """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
     from each other, and the unified buffer, where each begins ``pitch`` elements behind the one before, or at
-    the next whole block where that is 0. ``zeros`` of them follow each row, then anything up to the next
-    block."""
+    the next whole block where that is 0. ``zeros`` of them follow each row, or as many of ``filler``, then
+    anything up to the next block."""
 
     source: Region | Slice
     target: Region | Slice
@@ -277,6 +277,7 @@ class Copy:
     apart: Expr = field(factory=lambda: Int(0))
     zeros: Expr = field(factory=lambda: Int(0))
     pitch: Expr = field(factory=lambda: Int(0))
+    filler: Number | None = None
 
     @property
     def skipped_blocks(self) -> Expr:
@@ -332,7 +333,8 @@ class Instruction:
 class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores, in turn or,
     where neighbours read the same, in runs of ``run`` each; ``apart``: those for which it holds, and the
-    others, each by themselves."""
+    others, each by themselves. ``even``: of such a loop estimates take all turns for the first one, of which
+    the last may do less."""
 
     var: Var
     end: Expr
@@ -340,6 +342,7 @@ class For:
     cores: bool = False
     apart: Condition | None = None
     run: Expr | None = None
+    even: bool = False
 
     @property
     def most_cores(self) -> Expr:
@@ -452,9 +455,9 @@ class Kernel:
 
     def numbers(self) -> tuple[Number, ...]:
         """The named floating-point constants, in the order of their first use."""
-        calls = (node for node in self.nodes if isinstance(node, Instruction))
-        found = (item for node in calls for item in node.operands if isinstance(item, Number))
-        return tuple(dict.fromkeys(found))
+        given = (item for node in self.nodes for item in _given(node))
+        found = (item.value if isinstance(item, Converted) else item for item in given)
+        return tuple(dict.fromkeys(item for item in found if isinstance(item, Number)))
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -522,6 +525,13 @@ def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
         yield True, node.target
 
 
+def _given(node: Node) -> tuple[Operand | None, ...]:
+    """What a node is given besides places in device memory."""
+    if isinstance(node, Copy):
+        return (node.filler,)
+    return node.operands if isinstance(node, Instruction) else ()
+
+
 def expressions_of(node: Node) -> Iterator[Expr]:
     """The expressions that stand in a node itself."""
     match node:
@@ -558,13 +568,13 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield operand.offset
         case SliceList():
             yield from (operand.count, operand.slice.offset)
-        case Converted():
+        case Converted() if isinstance(operand.value, Expr):
             yield operand.value
         case Ratio():
             yield from (operand.over, operand.under)
         case Fields():
             yield from operand.values.values()
-        case Enumerator() | Number():
+        case Enumerator() | Number() | Converted():
             return
         case _:
             yield operand

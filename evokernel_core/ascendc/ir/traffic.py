@@ -58,10 +58,17 @@ class Tile:
 
 
 def kernel_us(
-    tiles: Iterable[tuple[float, Tile]], held: float, buffers: tuple[int, int], chip: Chip
+    tiles: Iterable[tuple[float, Tile]],
+    held: float,
+    buffers: tuple[int, int],
+    chip: Chip,
+    *,
+    apart: bool = True,
 ) -> float:
     """Modelled microseconds of tiles (each with its number) dealt to all cores, ``held`` bytes being
-    read and written altogether, with so many tiles loaded and stored at a time."""
+    read and written altogether, with so many tiles loaded and stored at a time. ``apart``: the whole time of
+    a tile alone comes on top of all, as fits copies and transpositions; otherwise only what it takes longer
+    than a tile among others."""
     known = list(tiles)
     count = math.fsum(number for number, _ in known)
     cores = max(1, min(chip.aiv, math.ceil(count)))
@@ -70,7 +77,7 @@ def kernel_us(
     for number, tile in known:
         period, once = _cycles(tile, held, cores, buffers, chip)
         cycles += number / cores * period * rounds
-        alone = max(alone, once)
+        alone = max(alone, once if apart else max(0.0, once - period / tile.turns))
     return (cycles + alone) / chip.mhz + launch_us(chip, cores)
 
 

@@ -483,7 +483,8 @@ def _copy(node: Copy) -> list[str]:
     run = f"DataCopyExtParams{{{rows}, {length}, {gap}, {blocks}, 0}}"
     padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
     if node.zeros != Int(0):
-        padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {converted(node.zeros, 'uint8_t')}, 0}}"
+        value = _in_type(node.filler, ctype) if node.filler else "0"
+        padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {converted(node.zeros, 'uint8_t')}, {value}}}"
     return call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
 
 
@@ -498,7 +499,7 @@ def _instruction(node: Instruction) -> list[str]:
 
 def _lists(lists: Sequence[SliceList]) -> list[str]:
     """Arrays of slices; those over the same numbers are filled together."""
-    lines = [f"LocalTensor<{item.slice.buffer.ctype}> {item.name}[{item.count.cpp()}];" for item in lists]
+    lines = [f"LocalTensor<{item.slice.ctype}> {item.name}[{item.count.cpp()}];" for item in lists]
     for (var, count), run in groupby(lists, lambda item: (item.var, item.count)):
         filled = [f"{STEP}{item.name}[{var.name}] = {_slice(item.slice)};" for item in run]
         head = f"for ({var.ctype} {var.name} = 0; {var.name} < {count.cpp()}; ++{var.name}) {{"
@@ -535,13 +536,18 @@ def _operand(item: Operand) -> str:
             return _slice(item)
         case SliceList() | Enumerator() | Number():
             return item.name
-        case Fields(is_short=True):
-            return _short(item)
         case Fields():
-            return _structure(item)
+            return _short(item) if item.is_short else _structure(item)
+        case Ratio():
+            return _quotient(item)
         case Expr():
             return item.cpp()
-    return _quotient(item) if isinstance(item, Ratio) else converted(item.value, item.ctype)
+    value = item.value
+    return _in_type(value, item.ctype) if isinstance(value, Number) else converted(value, item.ctype)
+
+
+def _in_type(value: Number, ctype: str) -> str:
+    return value.name if ctype == "float" else f"static_cast<{ctype}>({value.name})"
 
 
 def _quotient(item: Ratio) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
-from evokernel_core.ascendc.ir.builder import Builder, Place, at, read_as, strides
+from evokernel_core.ascendc.ir.builder import Builder, Place, at, read_as, strides, transpose
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
@@ -23,7 +23,7 @@ from evokernel_core.ascendc.ir.expr import (
     ceil_div,
     least,
 )
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Slice, SliceList
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel
 from evokernel_core.ascendc.kernels.built import Design, family_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import parameter
@@ -202,23 +202,16 @@ class _Work:
         with k.when(squares, ">", 0):
             with k.section("ToRows", "Blocks to a row for each element of a block; two rows change places."):
                 swapped = at(self._products, (row + 1 - row % 2 * 2) * _SIDE + half)
-                self._transpose(word, swapped, at(self._numbers, word * _BLOCK), squares)
+                taken = at(self._numbers, word * _BLOCK)
+                transpose(k, (swapped, _SIDE), (taken, _SIDE), word, squares)
             with k.section("ToBlocks", "Such rows to blocks."):
                 taken = at(self._products, word % _BLOCK * _SIDE + word // _BLOCK * _BLOCK)
-                self._transpose(word, at(self._turned, (row + half) * _BLOCK), taken, squares)
+                made = at(self._turned, (row + half) * _BLOCK)
+                transpose(k, (made, _SIDE), (taken, _SIDE), word, squares)
         with k.when(rest, ">", 0):
             begin, places = k.let("begin", squares * square), read_as("uint32_t", self._table)
             to, taken = at(self._turned, begin), at(self._numbers, begin)
             k.call("Gather", to, taken, places, 0, rest, repeats=ceil_div(rest, _LANES))
-
-    def _transpose(self, word: Var, to: Slice, taken: Slice, squares: Expr) -> None:
-        """Steps count blocks; one square alone has none."""
-        step = Choice(squares, ">", Int(1), _SIDE, Int(0))
-        values = {"repeatTimes": squares, "dstRepStride": step, "srcRepStride": step}
-        types = {"repeatTimes": "uint8_t", "dstRepStride": "uint16_t", "srcRepStride": "uint16_t"}
-        lists = (SliceList(name, word, _SIDE, item) for name, item in (("made", to), ("taken", taken)))
-        fields = Fields("TransDataTo5HDParams", values, types)
-        self._k.call("TransDataTo5HD", *lists, fields, repeats=squares, template="float")
 
     def _spread(self, start: Expr, count: Expr) -> None:
         k = self._k

@@ -15,14 +15,13 @@ from evokernel_core.ascendc.ir.expr import (
     Constant,
     Expr,
     Function,
-    Index,
     Size,
     Var,
     binary,
     ceil_div,
     least,
 )
-from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Slice, SliceList
+from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
 from evokernel_core.ascendc.kernels.built import Design, family_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
@@ -163,23 +162,19 @@ class _Squares:
     def make_squares(self, source: Buffer, target: Buffer, start: Expr) -> None:
         k, side = Var("k"), self._side
         made = at(target, start + self._interleaved(k) * side)
-        self._transpose(k, made, at(source, start + k * side), _BLOCKS)
+        transpose(self._k, (made, _BLOCKS), (at(source, start + k * side), _BLOCKS), k, self._repeats)
 
     def make_blocks(self, source: Buffer, target: Buffer, block: Expr) -> None:
         k, side = Var("k"), self._side
         word = block * side + (k % side if self._pairs else k)
         row = self._row_of(word) + (k // side * side * side if self._pairs else 0)
         made = at(target, (self._interleaved(k) * self._tensors + block) * side)
-        self._transpose(k, made, at(source, row), _BLOCKS * self._tensors)
+        step = _BLOCKS * self._tensors
+        transpose(self._k, (made, step), (at(source, row), _BLOCKS), k, self._repeats)
 
     def _interleaved(self, k: Expr) -> Expr:
         """Where the k-th row of a transposition goes: of two squares they alternate."""
         return k % 2 * self._side + k // 2 if self._pairs else k
-
-    def _transpose(self, k: Var, made: Slice, taken: Slice, step: Index) -> None:
-        """Steps count blocks."""
-        made_list, taken_list = SliceList("made", k, _BLOCKS, made), SliceList("taken", k, _BLOCKS, taken)
-        transpose(self._k, made_list, taken_list, (step, _BLOCKS), self._repeats, self._ctype)
 
 
 def _row_of(problem: Interleave, tensors: Constant, tile_words: Constant, side: Constant) -> Function:

@@ -28,7 +28,6 @@ from evokernel_core.ascendc.ir.nodes import (
     Operand,
     Ratio,
     Slice,
-    SliceList,
     Tensor,
 )
 from evokernel_core.ascendc.kernels.pooling.problem import Axis, Combine, Window
@@ -49,7 +48,7 @@ from evokernel_core.twin.isa import LANES
 _BANK = 65536
 """Bytes of a bank of the unified buffer (README of bank_conflict_ub): in one an instruction may not read and
 write the same bank group at a time."""
-_WORD, _SIDE = Var("i"), Constant("GROUP", GROUP, "rows that are turned together")
+_WORD = Var("i")
 _MOST_REPEATS = most_of("TransDataTo5HD", "repeatTimes")
 MOST_REPEATED = MOST_STEPS // BLOCK
 """Blocks between columns up to which one instruction takes all columns: eight of them are a repeat stride."""
@@ -201,9 +200,10 @@ class Rows(Tile):
         """Transposes squares of 16 blocks, of which the next lies so many blocks further."""
         origin, behind = source
         with self.repeated(self.k.let("repeats", repeats), most) as (done, times):
-            pairs = (("to", to, done * step), ("from", origin, done * behind))
-            lists = [SliceList(name, _WORD, _SIDE, moved(item, by * BLOCK)) for name, item, by in pairs]
-            transpose(self.k, lists[0], lists[1], (step, behind), times)
+            made, taken = (
+                (moved(item, done * by * BLOCK), by) for item, by in ((to, step), (origin, behind))
+            )
+            transpose(self.k, made, taken, _WORD, times)
 
     @contextmanager
     def repeated(self, repeats: Expr, most: int) -> Iterator[tuple[Expr, Expr]]:

@@ -26,7 +26,7 @@ from evokernel_core.ascendc.ir.expr import (
     expr,
     least,
 )
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Number, Slice, SliceList
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Fields, Kernel, Number, Slice
 from evokernel_core.ascendc.kernels.resize.axis import (
     SMOOTH,
     Phases,
@@ -419,10 +419,8 @@ class Planes(Resizing):
         k, word = self.k, Var("k")
         squares = ceil_div(count, _SIDE)
         with self._repeated("square", squares, -(-most // SIDE)) as (square, repeats):
-            lists = [
-                SliceList(
-                    name, word, _SIDE, evolve(item, offset=item.offset + place + square * blocks * BLOCK)
-                )
-                for name, (item, place, blocks) in (("targets", to), ("origins", source))
-            ]
-            transpose(k, lists[0], lists[1], (to[2], source[2]), repeats)
+            made, taken = (
+                (evolve(item, offset=item.offset + place + square * blocks * BLOCK), blocks)
+                for item, place, blocks in (to, source)
+            )
+            transpose(k, made, taken, word, repeats)

@@ -10,6 +10,8 @@ from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.tensor import ITEM_SIZE
+from evokernel_core.twin.isa import BLOCK_BYTES
 
 OPERATIONS = frozenset({"sum", "prod", "max", "min", "logaddexp"})
 _DTYPES = frozenset({"float32", "float16", "bfloat16"})
@@ -33,6 +35,16 @@ class Scan:
     def in_rows(self) -> bool:
         """Whether the elements of a scan are neighbours in memory."""
         return self.inner.is_one
+
+
+def block_of(scan: Scan) -> int:
+    """Elements of 32 bytes."""
+    return BLOCK_BYTES // ITEM_SIZE[scan.dtype]
+
+
+def row_block_of(scan: Scan) -> int:
+    """Elements of which a row of a tile takes whole ones: truth values take whole blocks too."""
+    return BLOCK_BYTES if scan.mask else block_of(scan)
 
 
 def read_scan(task: KernelTask) -> Scan:

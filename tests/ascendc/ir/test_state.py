@@ -1,0 +1,128 @@
+"""What one turn of a loop leaves to the next, and numbers that stand behind rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evokernel_core.ascendc.ir import allocation
+from evokernel_core.ascendc.ir.builder import Builder, at
+from evokernel_core.ascendc.ir.cost import estimate_us
+from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Size, ceil_div, expr, least
+from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel, Number
+from evokernel_core.ascendc.ir.tile import known_values, samples
+from evokernel_core.ascendc.print.vector_kernel import stage_text
+from evokernel_core.ascendc.shapes.sizes import extent
+
+TILE, TURNS = Constant("TILE", 64), Constant("TURNS", 5, "tiles of a core")
+ZERO, ONE, TWO = (Number(name, value) for name, value in (("ZERO", 0.0), ("ONE", 1.0), ("TWO", 2.0)))
+
+
+def carried(even: bool = False) -> Kernel:
+    """Each lane's running sum over the tiles of a core, of which each has five; the first turn begins it."""
+    k = Builder("Running sums of lanes.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    count = k.param("count", Size(extent("n")))
+    tiles = k.param("tiles", ceil_div(count, TILE))
+    source, result = (Buffer(name, "float", 4, TILE, 2) for name in ("source", "result"))
+    total, doubled = Buffer("total", "float", 4, TILE), Buffer("doubled", "float", 4, TILE)
+    with k.cores("core", k.param("cores", ceil_div(tiles, TURNS)), even=even) as core:
+        first = k.let("first", core * TURNS, U64)
+        with k.loop("turn", least(tiles - first, TURNS), U64) as turn:
+            start = k.let("start", (first + turn) * TILE, U64)
+            length = k.let("length", least(k.let("left", count - start, U64), TILE))
+            k.load(source, x, start, length, zeros=(expr(8) - length % 8) % 8, filler=ONE)
+            with k.when(turn, "==", 0):
+                k.call("Duplicate", total, ZERO, TILE, repeats=1)
+            k.call("Muls", doubled, source, TWO, length, repeats=1)
+            k.call("Add", total, total, doubled, length, repeats=1)
+            k.call("Muls", result, total, ONE, length, repeats=1)
+            k.store(y, start, result, length)
+    return k.kernel()
+
+
+@pytest.mark.parametrize("count", [1, 64, 300, 64 * 13 + 9])
+def test_a_turn_finds_what_the_one_before_left(count: int, on_kernel: Any, chip: Any) -> None:
+    kernel = carried()
+    assert not list(broken_rules(kernel, chip, {"n": count}))
+    x = np.random.default_rng(count).normal(size=count).astype("f4")
+    padded = np.zeros((-(-count // 320), 5, 64), "f4")
+    padded.reshape(-1)[:count] = 2 * x
+    expected = padded.cumsum(1, dtype="f4").reshape(-1)[:count]
+    np.testing.assert_allclose(on_kernel(kernel, x), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_cores_that_do_as_much_are_met_once(chip: Any) -> None:
+    sizes = {"n": 64 * 5 * 40}
+    kernels = [carried(even) for even in (True, False)]
+    one, many = (samples(item, known_values(item, sizes, chip.aiv)[0]) for item in kernels)
+    assert one == (0,) and len(many) > 1
+    first, second = (estimate_us(item, sizes, chip) for item in kernels)
+    assert first == pytest.approx(second)
+
+
+def test_what_lasts_shares_no_memory() -> None:
+    homes = allocation.homes(carried())
+    assert [name.name for name, home in homes.items() if name != home] == []
+
+
+def filled(filler: Number | None) -> Kernel:
+    """The first five elements of every eight, and what is behind them."""
+    eight = Constant("EIGHT", 8)
+    k = Builder("Rows and fillers.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    rows = k.param("rows", Size(extent("n")))
+    run = Buffer("run", "float", 4, eight * 16, 2)
+    with k.cores("tile", k.param("tiles", ceil_div(rows, 16))) as tile:
+        first = k.let("first", tile * 16, U64)
+        high = k.let("high", least(k.let("left", rows - first, U64), 16))
+        k.load(run, x, first * 8, 5, rows=high, apart=eight, zeros=3, filler=filler)
+        k.store(y, first * 8, run, high * 8)
+    return k.kernel()
+
+
+@pytest.mark.parametrize("filler", [None, Number("LOWEST", -math.inf), Number("SEVEN", 7.0)])
+def test_rows_have_numbers_behind_them(filler: Number | None, on_kernel: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 8)).astype("f4")
+    expected = x.copy()
+    expected[:, 5:] = filler.value if filler else 0
+    np.testing.assert_array_equal(on_kernel(filled(filler), x), expected)
+
+
+def test_named_numbers_are_converted(builder: Any) -> None:
+    k = Builder("Halves.")
+    x, y = k.input("x", "x", "half", 2), k.output("y", "output", "half", 2)
+    lowest, tile = Number("LOWEST", -math.inf), Constant("TILE", 128)
+    run, made = Buffer("run", "half", 2, tile, 2), Buffer("made", "half", 2, tile, 2)
+    with k.cores("tile", k.param("tiles", Size(extent("n")))) as index:
+        k.load(run, x, index * tile, 100, zeros=12, filler=lowest)
+        k.call("Duplicate", at(made, 64), Converted(lowest, "half"), 64, repeats=1)
+        k.call("Maxs", made, run, Converted(lowest, "half"), 100, repeats=1)
+        k.store(y, index * tile, made, tile)
+    graph = builder()
+    node = graph.call("relu.default", graph.input("x", ("n",), "float16"), shape=("n",), dtype="float16")
+    text = stage_text(k.kernel(), graph.task(node, symbols={"n": 3}), "made").kernel
+    assert text.count("constexpr float LOWEST = -__builtin_inff();") == 1
+    assert "Duplicate(made[64], static_cast<half>(LOWEST), 64);" in text
+    assert "DataCopyPadExtParams<half>{true, 0, static_cast<uint8_t>(12), static_cast<half>(LOWEST)}" in text
+
+
+def copied(width: int, pitch: Expr | int) -> Kernel:
+    """Rows that lie one behind the other in device memory."""
+    k = Builder("Rows.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    run = Buffer("run", "float", 4, Constant("TILE", 8192), 2)
+    with k.cores("tile", k.param("tiles", Size(extent("n")))) as tile:
+        start = k.let("start", tile * (width * 256), U64)
+        k.load(run, x, start, width, rows=256, apart=width, pitch=pitch)
+        k.store(y, start, run, width, rows=256, apart=width, pitch=pitch)
+    return k.kernel()
+
+
+def test_rows_are_one_run_where_they_are_so_in_both_memories(chip: Any) -> None:
+    dense, apart, odd = (estimate_us(copied(*how), {"n": 480}, chip) for how in ((24, 0), (24, 32), (23, 0)))
+    assert dense < 0.9 * min(apart, odd)
