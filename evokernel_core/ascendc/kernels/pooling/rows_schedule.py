@@ -38,7 +38,7 @@ def columns_of(window: Window) -> tuple[int, ...]:
 
 def starts(window: Window, sizes: Sizes, fits: Callable[[WindowSchedule], bool]) -> Iterator[WindowSchedule]:
     """Of each height the widest tiles that fit; those of fewer rows than are turned together where no others
-    do. Of tiles that are cut alike the narrowest stands for all."""
+    do, or where half as many are whole. Of tiles that are cut alike the narrowest stands for all."""
     rows, columns = (axis.result.evaluate(sizes) for axis in (window.rows, window.columns))
     heights = [height for height in _ROWS if height < 2 * rows and height <= _HIGHEST]
     cuts = {-(-columns // width): width for width in reversed(columns_of(window))}
@@ -52,7 +52,10 @@ def starts(window: Window, sizes: Sizes, fits: Callable[[WindowSchedule], bool])
         [item for height in heights if (height >= _TOGETHER) is is_high for item in found[height]]
         for is_high in (False, True)
     )
-    yield from high if any(item.columns >= min(32, columns) for item in high) else low
+    if any(item.columns >= min(32, columns) for item in high):
+        yield from high
+        low = [item for item in low if item.rows >= _TOGETHER // 2 and item.columns >= columns]
+    yield from low
 
 
 def _widths(height: int, widths: Iterable[int]) -> Iterator[WindowSchedule]:
