@@ -54,16 +54,18 @@ class Early:
 
 
 def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float) -> Early:
-    """One launch at full size before any comparison, where it is modelled, needs no numbers that only a
-    comparison draws, and is asked to take less than ``below_us``."""
-    has_scalars = any(item.kind is InputKind.SCALAR for item in task.graph.inputs)
+    """One launch at full size before any comparison, where it is modelled, all its scalars are settings whose
+    values were captured, and it is asked to take less than ``below_us``."""
+    scalars = [item.value for item in task.graph.inputs if item.kind is InputKind.SCALAR]
+    known = tuple(value for value in scalars if value is not None)
+    is_known = len(known) == len(scalars)
     total = total_bytes(task, task.sizes)
     is_modelled = backend.latency_source is LatencySource.MODELLED
-    if math.isinf(below_us) or has_scalars or not is_modelled or total > backend.chip.hbm_bytes:
+    if math.isinf(below_us) or not is_known or not is_modelled or total > backend.chip.hbm_bytes:
         return Early()
     try:
         indices = drawn_indices(task, task.sizes)
-        timing = backend.measure(built, _request(task, task.sizes, Witness(), indices))
+        timing = backend.measure(built, _request(task, task.sizes, Witness(scalars=known), indices))
     except CandidateError as error:
         return Early(result=_failed(error.code, f"{error.feedback} (at full size)"))
     if timing.us < below_us:
