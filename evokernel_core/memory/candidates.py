@@ -22,7 +22,8 @@ from evokernel_core.memory.values import Values
 class Attempt:
     """One try of the budget: attempt ``n`` (from 1) of a job. ``source_id`` is empty where the
     proposer gave no kernel; ``parent`` is the start point, empty for a draft. ``reward`` is the
-    reward before standardising; ``feedback`` the failure in words, empty after a success."""
+    reward before standardising; ``feedback`` the failure in words, empty after a success and where a kernel
+    was timed only."""
 
     job_id: str
     n: int
