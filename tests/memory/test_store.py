@@ -105,7 +105,7 @@ def test_the_best_is_of_one_source(
 def test_a_kernel_that_was_compared_stays_so_where_another_search_only_times_it(
     filled: Memory, make_task: MakeTask, make_source: MakeSource, make_verdict: MakeVerdict
 ) -> None:
-    """Two searches of one task at a time: what one has verified, and offered, the other finds to be no gain."""
+    """Two searches of one task at a time: what one has verified, and offered, is no gain to the other."""
     task, slow = make_task(), make_source("slow")
     whole = filled.verdict(task.task_id, slow.source_id, "twin 1", "chip")
     assert whole is not None and whole.feasible

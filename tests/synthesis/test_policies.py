@@ -88,8 +88,8 @@ def timed_only(text: str, us: float, parent: Candidate) -> Candidate:
 
 
 def test_tree_values_kernels_that_were_timed_only_by_their_time() -> None:
-    start = candidate("start", 100.0)
-    assert node_reward(timed_only("slower", 125.0, start)) == pytest.approx(node_reward(candidate("k", 125.0)))
+    slower = timed_only("slower", 125.0, candidate("start", 100.0))
+    assert node_reward(slower) == pytest.approx(node_reward(candidate("verified", 125.0)))
 
 
 def test_tree_takes_large_steps_after_two_small_ones() -> None:
