@@ -26,9 +26,9 @@ tr:nth-child(even) { background: #8881 } .number { text-align: right; font-varia
 <h1>EvoKernel report</h1>
 <p>Version {{ version }}, memory {{ path }}. Every latency says whether it is modelled or measured.</p>
 <h2>Kernels</h2>
-<table><tr><th>task<th>op<th>kernels<th>feasible<th>best<th>eager<th>bound<th>evidence</tr>
+<table><tr><th>task<th>op<th>kernels<th>feasible<th>timed only<th>best<th>eager<th>bound<th>evidence</tr>
 {% for k in kernels %}<tr><td>{{ k.name }}<td>{{ k.op_category }}<td class="number">{{ k.tried }}
-<td class="number">{{ k.feasible }}
+<td class="number">{{ k.feasible }}<td class="number">{{ k.slower }}
 {% if k.latency %}<td class="number">{{ "%.1f"|format(k.latency.us) }} us
 <td class="number">{{ "%.1f"|format(k.latency.baseline_us) }} us
 <td class="number">{{ "%.1f"|format(k.latency.roofline_us) }} us
@@ -48,12 +48,13 @@ tr:nth-child(even) { background: #8881 } .number { text-align: right; font-varia
 
 @frozen
 class Kernels:
-    """The kernels of one task: how many were tried, and the best one's evidence."""
+    """The kernels of one task: how many were tried, verified, and timed only; the best one's evidence."""
 
     name: str
     op_category: str
     tried: int
     feasible: int
+    slower: int
     latency: Latency | None
     verifier: str
 
@@ -94,7 +95,8 @@ def _kernels(memory: Memory) -> list[Kernels]:
             key=lambda pair: (pair[0].source.value != "measured", pair[0].us) if pair[0] else (True, 0.0),
             default=(None, ""),
         )
-        found.append(Kernels(task.name, task.op_category, len(stored), len(feasible), *best))
+        slower = sum(item.verdict.is_slower for item in stored)
+        found.append(Kernels(task.name, task.op_category, len(stored), len(feasible), slower, *best))
     return found
 
 
@@ -109,13 +111,17 @@ def _worth(memory: Memory, number: int = 25) -> list[Worth]:
 
 def _print(kernels: list[Kernels], values: list[Worth]) -> None:
     for row in kernels:
-        counted = f"{row.feasible} of {row.tried} kernels verified"
-        say(f"{row.name} ({row.op_category}): {counted}, {_evidence(row.latency)}")
+        say(f"{row.name} ({row.op_category}): {_counted(row)}, {_evidence(row.latency)}")
     say("" if kernels else "The memory holds no kernels yet; run `evokernel synth FILE`.")
     for worth in values:
         value = worth.value
         where = f"{value.stage.value}, {value.op_category or 'all ops'}, {value.n} update(s)"
         say(f"Q {value.q:+.3f} ({where}): {worth.title}")
+
+
+def _counted(row: Kernels) -> str:
+    timed = f", {row.slower} timed only" if row.slower else ""
+    return f"{row.feasible} of {row.tried} kernels verified{timed}"
 
 
 def _evidence(latency: Latency | None) -> str:

@@ -22,7 +22,8 @@ from evokernel_core.memory.values import Values
 class Attempt:
     """One try of the budget: attempt ``n`` (from 1) of a job. ``source_id`` is empty where the
     proposer gave no kernel; ``parent`` is the start point, empty for a draft. ``reward`` is the
-    reward before standardising; ``feedback`` the failure in words, empty after a success."""
+    reward before standardising; ``feedback`` the failure in words, empty after a success and where a kernel
+    was timed only."""
 
     job_id: str
     n: int
@@ -94,7 +95,8 @@ class Candidates(Values):
         return self.readable_row(_source, "SELECT * FROM sources WHERE source_id = ?", (source_id,))
 
     def record_verdict(self, verdict: Verdict, chip: str) -> None:
-        """Keeps what a verifier found; a later word of the same verifier replaces it."""
+        """Keeps what a verifier found; a later word of the same verifier replaces it, unless that timed the
+        kernel only: another search may have compared it meanwhile, and somebody may have it in a file."""
         latency = verdict.latency
         row = {
             "task_id": verdict.task_id,
@@ -108,9 +110,8 @@ class Candidates(Values):
             "created": time.time(),
         }
         changes = ", ".join(f"{name} = excluded.{name}" for name in list(row)[4:])
-        self.insert(
-            "verdicts", row, f"ON CONFLICT (task_id, source_id, verifier, chip) DO UPDATE SET {changes}"
-        )
+        action = "DO NOTHING" if verdict.is_slower else f"DO UPDATE SET {changes}"
+        self.insert("verdicts", row, f"ON CONFLICT (task_id, source_id, verifier, chip) {action}")
 
     def verdict(self, task_id: str, source_id: str, verifier: str, chip: str) -> Verdict | None:
         """What this verifier (its name holds its version) has found about this kernel on this chip."""

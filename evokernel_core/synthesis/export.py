@@ -1,8 +1,8 @@
 """Step-centric training samples from the stored attempts (Kernel-Smith's filters).
 
 A first step (task to kernel) is kept if the kernel is feasible; a later step (kernel to kernel) only
-if it is feasible and faster than its parent by latencies of the same source and chip. Both are
-capped per task, best steps first, so that easy tasks do not crowd out the rest.
+if it is feasible and faster than its parent, a verified kernel too, by latencies of the same source and
+chip. Both are capped per task, best steps first, so that easy tasks do not crowd out the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _steps(memory: Memory, task: KernelTask) -> Iterator[dict[str, Any]]:
         parent = _parent(child, stored)
         gain = _gain(parent, child) if parent else None
         if child.parent and gain is None:
-            continue  # the parent was judged by another verifier: not comparable
+            continue  # the parent was judged by another verifier, or timed only: not comparable
         yield {
             "task": to_data(task),
             "parent": _kernel(parent) if parent else None,
@@ -49,7 +49,7 @@ def _steps(memory: Memory, task: KernelTask) -> Iterator[dict[str, Any]]:
 def _parent(child: Stored, stored: tuple[Stored, ...]) -> Stored | None:
     for item in stored:
         same = item.verdict.verifier == child.verdict.verifier
-        if item.source.source_id == child.parent and same:
+        if item.source.source_id == child.parent and same and item.verdict.feasible:
             return item
     return None
 

@@ -58,7 +58,7 @@ class Recorder:
         self, n: int, candidate: Candidate, stage: Stage, used: tuple[str, ...], raw: float, tokens: int
     ) -> None:
         verdict = candidate.verdict
-        feedback = "" if verdict.feasible else summary(verdict)
+        feedback = "" if verdict.feasible or verdict.is_slower else summary(verdict)
         self.memory.record_candidate(candidate.source)
         self.memory.record_verdict(verdict, self.chip)
         row = self._row(

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evokernel_core.cli.main import cli
+from evokernel_core.cli.report import Kernels, _counted
 from evokernel_core.domain.errors import UsageError
 from evokernel_core.domain.experience import ExperienceKind, Stage
 from evokernel_core.memory.experiences import make_experience
@@ -73,3 +74,10 @@ def test_report(tmp_path: Path) -> None:
     text = page.read_text()
     assert "double buffer" in text
     assert "http" not in text, "the page needs nothing else"
+
+
+@pytest.mark.parametrize(
+    ("slower", "words"), [(0, "2 of 15 kernels verified"), (9, "2 of 15 kernels verified, 9 timed only")]
+)
+def test_kernels_that_were_timed_only_are_no_failures_in_the_report(slower: int, words: str) -> None:
+    assert _counted(Kernels("task", "softmax", 15, 2, slower, None, "")) == words

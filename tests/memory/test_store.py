@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from evokernel_core.domain.errors import StoreError
 from evokernel_core.domain.experience import ExperienceKind, Stage
@@ -14,7 +15,14 @@ from evokernel_core.domain.job import Job, JobKind, JobState
 from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.outcome import Outcome, OutcomeKind
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.verdict import LatencySource, Verdict
+from evokernel_core.domain.verdict import (
+    SLOWER,
+    GateName,
+    GateResult,
+    GateStatus,
+    LatencySource,
+    Verdict,
+)
 from evokernel_core.memory.candidates import Attempt
 from evokernel_core.memory.experiences import make_experience
 from evokernel_core.memory.migrations import NAMES
@@ -92,6 +100,22 @@ def test_the_best_is_of_one_source(
     assert measured is not None
     assert measured.source == slow
     assert filled.best(task.task_id, "another chip", LatencySource.MODELLED) is None
+
+
+def test_a_kernel_that_was_compared_stays_so_where_another_search_only_times_it(
+    filled: Memory, make_task: MakeTask, make_source: MakeSource, make_verdict: MakeVerdict
+) -> None:
+    """Two searches of one task at a time: what one has verified, and offered, is no gain to the other."""
+    task, slow = make_task(), make_source("slow")
+    whole = filled.verdict(task.task_id, slow.source_id, "twin 1", "chip")
+    assert whole is not None and whole.feasible
+    gate = GateResult(GateName.LATENCY, GateStatus.FAILED, SLOWER)
+    timed = evolve(make_verdict(task, slow, 30.0), gates=(gate,))
+    filled.record_verdict(timed, "chip")
+    assert filled.verdict(task.task_id, slow.source_id, "twin 1", "chip") == whole
+    filled.record_verdict(evolve(timed, verifier="twin 2"), "chip")
+    filled.record_verdict(evolve(whole, verifier="twin 2"), "chip")
+    assert filled.verdict(task.task_id, slow.source_id, "twin 2", "chip") == evolve(whole, verifier="twin 2")
 
 
 def outcome(

@@ -24,6 +24,7 @@ from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.engine import AttemptEvent, Engine, Status
 from evokernel_core.synthesis.policies import open_policy
 from evokernel_core.synthesis.proposers.base import Context, Proposal
+from tests.synthesis.conftest import ToyProposer
 
 MakeTask = Callable[..., KernelTask]
 MakeEngine = Callable[..., Engine]
@@ -238,6 +239,28 @@ def test_refinements_that_gain_nothing_are_timed_only(
         assert not any("slower" in item.title for item in failures)
         rewards = {row.source_id: row.reward for row in store.attempts(job_id="timed")}
         assert all(-1.0 < rewards[verdict.source_id] <= 0.0 for verdict in slower)
+
+
+def test_a_job_that_goes_on_takes_nothing_that_was_timed_only_for_a_failure(
+    toy_engine: MakeEngine, toy_task: MakeTask
+) -> None:
+    """Neither of its own attempts nor of those that it takes up."""
+
+    class Listening(ToyProposer):
+        def refine(self, task: KernelTask, context: Context) -> Proposal:
+            heard.append(context.feedback)
+            return super().refine(task, context)
+
+    heard: list[str] = []
+    task = toy_task(1)
+    first = toy_engine(timed_first=True)
+    attempts = 0
+    while not attempts or not first.memory.candidates(task.task_id)[-1].verdict.is_slower:
+        attempts += 1
+        first.run(task, attempts, job_id="job")
+    again = evolve(first, proposer=Listening("toy", timed_first=True))
+    again.run(task, attempts + 1, job_id="job")
+    assert heard == [""]
 
 
 def test_a_proposer_without_a_single_draft_says_why(engine: Engine, toy_task: MakeTask) -> None:

@@ -20,7 +20,15 @@ from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
 from evokernel_core.domain.settings import ModelEndpoint
 from evokernel_core.domain.task import TOLERANCES, KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
-from evokernel_core.domain.verdict import GateName, GateResult, GateStatus, Latency, LatencySource, Verdict
+from evokernel_core.domain.verdict import (
+    SLOWER,
+    GateName,
+    GateResult,
+    GateStatus,
+    Latency,
+    LatencySource,
+    Verdict,
+)
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_endpoint import ChatModel
@@ -169,6 +177,19 @@ def test_a_refinement_shows_the_start_its_bottleneck_and_earlier_tries(serve: Se
         "13.00 us",
     ):
         assert words in question
+
+
+def test_a_kernel_that_was_timed_only_is_no_failure_to_take_into_account(serve: Serve) -> None:
+    endpoint, proposer = serve("faster")
+    start, timed = candidate("// the start\n", 12.5), candidate("// the slower one\n", 13.0)
+    gate = GateResult(GateName.LATENCY, GateStatus.FAILED, SLOWER, "A launch takes 13 us.")
+    slower = evolve(timed, verdict=evolve(timed.verdict, gates=(gate,)), parent=start.source.source_id)
+    proposer.refine(scale_add(), Context((), start, (slower,)))
+    question = endpoint.requests[0]["messages"][1]["content"]
+    assert "Timed only: A launch takes 13 us." in question
+    assert "// the slower one" not in question
+    assert "which failed" not in question
+    assert "Take the last failure into account" not in question
 
 
 def test_there_is_nothing_to_refine_without_a_start(serve: Serve) -> None:

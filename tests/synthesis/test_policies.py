@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
+from attrs import evolve
 
 from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
 from evokernel_core.domain.verdict import (
+    SLOWER,
     GateName,
     GateResult,
     GateStatus,
@@ -77,6 +79,17 @@ def test_qvalue_takes_the_most_valued_and_explores() -> None:
 )
 def test_tree_rewards(us: float | None, gate: str, reward: float) -> None:
     assert node_reward(candidate("k", us, gate=gate or "compile")) == pytest.approx(reward)
+
+
+def timed_only(text: str, us: float, parent: Candidate) -> Candidate:
+    item = candidate(text, us, parent)
+    gate = GateResult(GateName.LATENCY, GateStatus.FAILED, SLOWER)
+    return evolve(item, verdict=evolve(item.verdict, gates=(gate,)))
+
+
+def test_tree_values_kernels_that_were_timed_only_by_their_time() -> None:
+    slower = timed_only("slower", 125.0, candidate("start", 100.0))
+    assert node_reward(slower) == pytest.approx(node_reward(candidate("verified", 125.0)))
 
 
 def test_tree_takes_large_steps_after_two_small_ones() -> None:

@@ -404,6 +404,31 @@ def test_the_rounding_of_long_sums_is_computed_where_results_differ(
     assert runner.asked == [False, *[True] * is_asked]
 
 
+class SecondReference(RoundingReference):
+    """As RoundingReference, whose second answer is another's: an error, or a case of other inputs."""
+
+    def __init__(self, inner: Any, error: Exception | None) -> None:
+        super().__init__(inner)
+        self._error = error
+
+    def reference(
+        self, task: Any, sizes: Any, seed: int, distribution: str, folder: Path, *, rounded: bool = False
+    ) -> Any:
+        if rounded and self._error is not None:
+            raise self._error
+        return super().reference(task, sizes, seed + rounded, distribution, folder, rounded=rounded)
+
+
+@pytest.mark.parametrize("error", [AgentFailed("The agent died."), None], ids=["died", "other inputs"])
+def test_without_the_rounding_of_the_same_case_there_is_no_verdict(
+    error: Exception | None, task_of: Tasks, numpy_reference: Any
+) -> None:
+    runner = SecondReference(numpy_reference, error)
+    with pytest.raises(VerifierError):
+        correctness.check(task_of("relu"), None, MovedBackend(1e-3), runner, never, DRAW)
+    assert runner.asked[0] is False
+
+
 @pytest.mark.parametrize("error", [UnsupportedRegion("no"), AgentFailed("The agent died.")])
 def test_without_a_reference_there_is_no_verdict(
     error: Exception, task_of: Tasks, numpy_reference: Any

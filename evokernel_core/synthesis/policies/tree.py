@@ -20,9 +20,10 @@ MIN_SPEEDUP = 0.1
 
 
 def node_reward(candidate: Candidate) -> float:
-    """0 not compiled, 0.05 compiled and wrong, 0.4 to 1.6 correct, linear in the clipped speedup."""
+    """0 not compiled, 0.05 compiled and wrong, 0.4 to 1.6 correct, linear in the clipped speedup; so too
+    where it was timed only, since nothing is known to be wrong with it."""
     verdict = candidate.verdict
-    failed = verdict.failed_gate
+    failed = None if verdict.is_slower else verdict.failed_gate
     if failed is not None or verdict.latency is None:
         early = failed is None or failed.gate in (GateName.AUDIT, GateName.COMPILE)
         return 0.0 if early else 0.05

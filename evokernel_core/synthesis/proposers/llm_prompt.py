@@ -74,7 +74,10 @@ def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, struc
 
 def _last_failure(children: tuple[Candidate, ...]) -> Candidate | None:
     """The latest attempt, if it failed: the one to repair."""
-    return children[-1] if children and not children[-1].verdict.feasible else None
+    last = children[-1] if children else None
+    if last is None or last.verdict.feasible or last.verdict.is_slower:
+        return None
+    return last
 
 
 def _distinct(items: tuple[Experience, ...]) -> tuple[Experience, ...]:

@@ -121,3 +121,58 @@ def test_other_instructions(faulty, index) -> None:
     code, severity, _ = OTHERS[index]
     ran = _run(faulty, 100 + index)
     assert ran.codes(severity) == ({code} if code else set()), ran.result.hazards
+
+
+OVERWRITES = {  # two instructions that write one place, and the barrier that puts them in order
+    "LoadData": ("MTE1", "LoadData(p.a2, p.a1, p.left);", "LoadData(p.a2, p.b1, p.left);"),
+    "LoadDataWithTranspose": (
+        "MTE1", "LoadDataWithTranspose(p.b2, p.a1, turned);", "LoadDataWithTranspose(p.b2, p.b1, turned);"
+    ),
+    "LoadData of an image": ("MTE1", "LoadData(p.a2, p.a1, image);", "LoadData(p.a2, p.b1, image);"),
+    "LoadData of an image, transposed": (
+        "MTE1", "LoadData(p.b2, p.a1, image);", "LoadData(p.b2, p.b1, image);"
+    ),
+    "LoadData from memory": ("MTE2", "LoadData(p.a1, p.a, p.left);", "LoadData(p.a1, p.b, p.left);"),
+    "Fill": ("MTE1", "Fill(p.a2, {1, 2, 0, half(1)});", "Fill(p.a2, {1, 2, 0, half(2)});"),
+    "DataCopy": ("MTE2", "DataCopy(p.a1, p.a, p.nd2nz);", "DataCopy(p.a1, p.b, p.nd2nz);"),
+    "DataCopy to the bias table": (
+        "MTE1", "DataCopy(bias, p.a1[0].ReinterpretCast<float>(), {1, 2, 0, 0});",
+        "DataCopy(bias, p.b1[0].ReinterpretCast<float>(), {1, 2, 0, 0});",
+    ),
+    "Fixpipe": (
+        "FIX", "Fixpipe(p.a1, p.l0c, narrow);", "Fixpipe(p.a1, p.l0c[256], narrow);"
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def overwriting(compile_kernel):
+    """All pairs, chosen by a size; a second one says whether the barrier is there."""
+    lines = [
+        f"if (is({place})) {{\n{first}\nif (tiling.size[1]) {{ PipeBarrier<PIPE_{pipe}>(); }}\n{second}\n}}"
+        for place, (pipe, first, second) in enumerate(OVERWRITES.values())
+    ]
+    others = """
+    LoadData2dTransposeParams turned; turned.repeatTimes = 2; turned.srcStride = 1;
+    LoadData3DParamsV2<half> image; image.l1H = 1; image.l1W = 16; image.channelSize = 16;
+    image.kExtension = 16; image.mExtension = 16;
+    LocalTensor<float> bias(TPosition::C2, 0, 256);
+    FixpipeParamsV220 narrow{16, 16, 16, 16, false}; narrow.quantPre = QuantMode_t::F322F16;
+    p.mmad.m = 16; p.mmad.n = 32; p.mmad.k = 16;
+    """
+    filled = "LoadData(p.a2, p.a1, p.left); LoadData(p.b2, p.b1, p.left); PipeBarrier<PIPE_ALL>();"
+    body = START + others + filled + MMAD + "\n".join(lines)
+    return compile_kernel(body, sizes=2, prelude=PRELUDE, kind=CUBE)
+
+
+@pytest.mark.parametrize("name", OVERWRITES)
+def test_a_write_that_changes_what_another_left_needs_a_barrier(overwriting, name: str) -> None:
+    """A warning is for writes that leave the bytes as they are."""
+    draw = np.random.default_rng(2)
+    x, y = (draw.integers(1, 9, 16384).astype(np.float16) for _ in range(2))
+    place = list(OVERWRITES).index(name)
+    missing, there = (
+        overwriting.run([x, y], [(1024, np.float32)], (place, ordered)).codes() for ordered in (0, 1)
+    )
+    assert missing - {"output-not-written"} == {"missing-sync"}
+    assert not there - {"output-not-written"}

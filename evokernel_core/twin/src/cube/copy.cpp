@@ -167,6 +167,7 @@ void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzPa
     if (block == nullptr) {
         return;
     }
+    TouchTarget(geometry, to);
     std::vector<uint8_t> shadow(geometry.row_bytes);
     for (uint32_t matrix = 0; matrix < geometry.matrices; ++matrix) {
         for (uint32_t row = 0; row < geometry.rows; ++row) {
@@ -176,7 +177,6 @@ void CopyNd2Nz(const LocalRef &dst, const GlobalRef &src, const AscendC::Nd2NzPa
             TouchGm(from, geometry.row_bytes, false);
         }
     }
-    TouchTarget(geometry, to);
 }
 
 void CopyDn2Nz(At at)
@@ -223,6 +223,8 @@ LocalBlocks TableBlocks(const AscendC::DataCopyParams &params, Space target, boo
 
 void CopyBlock(const Cells &from, uint64_t source, const Cells &to, uint64_t target, const LocalBlocks &blocks)
 {
+    from.Touched(source, blocks.src_bytes, false);
+    to.Touched(target, blocks.dst_bytes, true);
     if (blocks.src_bytes == blocks.dst_bytes) {
         std::memcpy(to.data + target, from.data + source, blocks.src_bytes);
         std::memcpy(to.undefined + target, from.undefined + source, blocks.src_bytes);
@@ -237,8 +239,6 @@ void CopyBlock(const Cells &from, uint64_t source, const Cells &to, uint64_t tar
             to.undefined[target + i] = from.undefined[source + i / 4 * 2 + i % 2];
         }
     }
-    from.Touched(source, blocks.src_bytes, false);
-    to.Touched(target, blocks.dst_bytes, true);
 }
 
 bool CheckTable(const LocalRef &dst, const LocalRef &src, At at)
@@ -287,11 +287,11 @@ void HandOver(const LocalRef &dst, std::vector<uint8_t> data, std::vector<uint8_
                                           SpaceBit(Space::L1), &to)) {
                 return;
             }
+            TouchTarget(geometry, to);
             for (uint32_t row = 0; row < geometry.rows; ++row) {
                 PlaceRow(data.data() + uint64_t{row} * geometry.row_bytes,
                          shadow.data() + uint64_t{row} * geometry.row_bytes, geometry, to, row * geometry.dst_row);
             }
-            TouchTarget(geometry, to);
         },
         at);
 }

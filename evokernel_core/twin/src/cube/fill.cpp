@@ -9,11 +9,11 @@ namespace {
 
 void FillBlocks(const Cells &to, uint64_t offset, uint64_t bytes, uint64_t bits, uint32_t width)
 {
+    to.Touched(offset, bytes, true);
     for (uint64_t i = 0; i < bytes; i += width) {
         std::memcpy(to.data + offset + i, &bits, width);
     }
     std::memset(to.undefined + offset, 0, bytes);
-    to.Touched(offset, bytes, true);
 }
 
 }  // namespace

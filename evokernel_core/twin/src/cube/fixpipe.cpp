@@ -405,11 +405,11 @@ void FixpipeToL1(const LocalRef &dst, const LocalRef &src, const FixpipeCall &gi
     }
     Converter converter(plan, source, src.dtype, dst.dtype);
     ForEachPiece(plan, converter, [&](uint64_t offset, const uint8_t *bytes, uint32_t n) {
+        to.Touched(offset, n * plan.width, true);
         std::memcpy(to.data + offset, bytes, n * plan.width);
         for (uint32_t i = 0; i < n * plan.width; ++i) {
             to.undefined[offset + i] = converter.Shadow()[i / plan.width];
         }
-        to.Touched(offset, n * plan.width, true);
     });
 }
 

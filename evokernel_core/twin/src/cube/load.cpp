@@ -91,13 +91,15 @@ void Load2D(const LocalRef &dst, const LocalRef &src, const AscendC::LoadData2DP
     Touches reads(from.space, false);
     Touches writes(to.space, true);
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
-        const int64_t source = SourceAt(params.startIndex, params.srcStride, i, false, kFractalBytes);
-        MoveFractal(from, source, to, i * step, params.ifTranspose);
-        reads.Add(from.address + source, kFractalBytes);
+        reads.Add(from.address + SourceAt(params.startIndex, params.srcStride, i, false, kFractalBytes), kFractalBytes);
         writes.Add(to.address + i * step, kFractalBytes);
     }
     reads.Tell();
     writes.Tell();
+    for (uint32_t i = 0; i < params.repeatTimes; ++i) {
+        const int64_t source = SourceAt(params.startIndex, params.srcStride, i, false, kFractalBytes);
+        MoveFractal(from, source, to, i * step, params.ifTranspose);
+    }
 }
 
 void Load2DGlobal(const LocalRef &dst, const GlobalRef &src, const AscendC::LoadData2DParams &params, At at)
@@ -129,10 +131,10 @@ void Load2DGlobal(const LocalRef &dst, const GlobalRef &src, const AscendC::Load
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
         const uint8_t *from =
             src.address + SourceAt(params.startIndex, params.srcStride, i, backward, kFractalBytes);
-        std::memcpy(to.data + i * step, from, kFractalBytes);
-        ShadowFromGlobal(*block, from, to.undefined + i * step, kFractalBytes);
         TouchGm(from, kFractalBytes, false);
         to.Touched(i * step, kFractalBytes, true);
+        std::memcpy(to.data + i * step, from, kFractalBytes);
+        ShadowFromGlobal(*block, from, to.undefined + i * step, kFractalBytes);
     }
 }
 
@@ -204,15 +206,17 @@ void LoadTransposed(const LocalRef &dst, const LocalRef &src, const AscendC::Loa
     Touches reads(from.space, false);
     Touches writes(to.space, true);
     for (uint32_t i = 0; i < params.repeatTimes; ++i) {
-        const int64_t source = SourceAt(params.startIndex, params.srcStride, i, params.addrMode, square);
-        TransposeBlock(src.dtype, from, source, to, i * step, inner);
-        reads.Add(from.address + source, square);
+        reads.Add(from.address + SourceAt(params.startIndex, params.srcStride, i, params.addrMode, square), square);
         for (uint32_t f = 0; f < fractals; ++f) {
             writes.Add(to.address + i * step + f * inner, kFractalBytes);
         }
     }
     reads.Tell();
     writes.Tell();
+    for (uint32_t i = 0; i < params.repeatTimes; ++i) {
+        const int64_t source = SourceAt(params.startIndex, params.srcStride, i, params.addrMode, square);
+        TransposeBlock(src.dtype, from, source, to, i * step, inner);
+    }
 }
 
 void LoadSparse(const LocalRef &dst, const LocalRef &src, const LocalRef &index,
@@ -239,11 +243,11 @@ void LoadSparse(const LocalRef &dst, const LocalRef &src, const LocalRef &index,
         !OpenCells(dst, bytes, kFractalBytes, true, api, "dst", at, SpaceBit(Space::L0B), &to)) {
         return;
     }
-    std::memcpy(to.data, from.data + skip, bytes);
-    std::memcpy(to.undefined, from.undefined + skip, bytes);
     from.Touched(skip, bytes, false);
     indices.Touched(skip / 4, bytes / 4, false);
     to.Touched(0, bytes, true);
+    std::memcpy(to.data, from.data + skip, bytes);
+    std::memcpy(to.undefined, from.undefined + skip, bytes);
     if (AnyMarked(indices.undefined + skip / 4, bytes / 4)) {
         LocalRef part = index;
         part.address += params.startIndex * index_bytes;

@@ -142,12 +142,11 @@ struct Block {
 };
 
 // Where row `r` of a piece (16 x C0) goes when the piece is not transposed: Zz.
-void StorePlain(const Piece &piece, const Block &block, uint32_t m1, uint32_t k1, const Cells &to, Touches *writes)
+void StorePlain(const Piece &piece, const Block &block, uint32_t m1, uint32_t k1, const Cells &to)
 {
     const uint64_t target = (uint64_t{m1} * block.k1 + k1) * kFractalBytes;
     std::memcpy(to.data + target, piece.data, kFractalBytes);
     std::memcpy(to.undefined + target, piece.undefined, kFractalBytes);
-    writes->Add(to.address + target, kFractalBytes);
 }
 
 // The byte of transposed element (k, m): fractals of 16 k by 8 or 16 m, in rows of fractals along m for L0A (Zz of
@@ -163,8 +162,7 @@ uint64_t TransposedPlace(const Block &block, bool left, uint32_t width, uint32_t
     return fractal * kFractalBytes + (k % kRows) * kC0Bytes + m % c0 * width;
 }
 
-void StoreTransposed(const Piece &piece, const Block &block, uint32_t m1, uint32_t k1, uint32_t width, const Cells &to,
-                     Touches *writes)
+void StoreTransposed(const Piece &piece, const Block &block, uint32_t m1, uint32_t k1, uint32_t width, const Cells &to)
 {
     const uint32_t c0 = kC0Bytes / width;
     const bool left = to.space == Space::L0A;
@@ -176,9 +174,25 @@ void StoreTransposed(const Piece &piece, const Block &block, uint32_t m1, uint32
                 std::memcpy(to.data + target + i * width, piece.data + source, width);
                 std::memcpy(to.undefined + target + i * width, piece.undefined + source, width);
             }
-            writes->Add(to.address + target, kC0Bytes);
         }
     }
+}
+
+// What the pieces will write: all of the block, or of its transposed rows of 32 bytes, of which the last fractals
+// may have fewer.
+void TouchBlock(const Block &block, bool transpose, uint32_t width, const Cells &to)
+{
+    if (!transpose) {
+        return to.Touched(0, uint64_t{block.m1} * block.k1 * kFractalBytes, true);
+    }
+    Touches writes(to.space, true);
+    const uint32_t c0 = kC0Bytes / width;
+    for (uint32_t m = 0; race::installed && m < block.m1 * kRows; m += std::min(c0, kRows)) {
+        for (uint32_t k = 0; k < block.k1 * c0; ++k) {
+            writes.Add(to.address + TransposedPlace(block, to.space == Space::L0A, width, k, m), kC0Bytes);
+        }
+    }
+    writes.Tell();
 }
 
 // L0B takes the wider types only, and so does a transposed load to L0A.
@@ -359,7 +373,7 @@ void LoadImageToColumn(const LocalRef &dst, const LocalRef &src, const Load3D &g
     }
     sampled::Open(Space::L1, 0, core.In(Space::L1).capacity);
     Touches reads(Space::L1, false);
-    Touches writes(to.space, true);
+    TouchBlock(block, transpose, matrix.width_bytes, to);
     Gatherer gatherer(matrix, from, state.boundary, &reads);
     Piece piece;
     const uint32_t c0 = matrix.c0;
@@ -373,14 +387,13 @@ void LoadImageToColumn(const LocalRef &dst, const LocalRef &src, const Load3D &g
             const Origin origin = PieceOrigin(bytes, state, c0, m1, k1);
             gatherer.Gather(origin.row, origin.rows, origin.column, origin.columns, &piece);
             if (transpose) {
-                StoreTransposed(piece, block, m1, k1, matrix.width_bytes, to, &writes);
+                StoreTransposed(piece, block, m1, k1, matrix.width_bytes, to);
             } else {
-                StorePlain(piece, block, m1, k1, to, &writes);
+                StorePlain(piece, block, m1, k1, to);
             }
         }
     }
     reads.Tell();
-    writes.Tell();
 }
 
 void SetFmatrix(uint16_t height, uint16_t width, const uint8_t *pad, At at)

@@ -24,7 +24,8 @@ struct Cells {
 };
 
 // What one instruction reads or writes of a memory, told to the race detector in as few ranges as it makes: it
-// moves pieces of 32 bytes, of which many lie side by side and some are read again and again.
+// moves pieces of 32 bytes, of which many lie side by side and some are read again and again. Writes are told
+// before any byte moves: whether they change what another write left is seen by comparing.
 class Touches {
 public:
     Touches(Space space, bool write) : space_(space), write_(write) {}
