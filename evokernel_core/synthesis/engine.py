@@ -174,7 +174,7 @@ class _Run:
             return ended
         if search.first_at and satisfied(search):
             return "A verified kernel is there, and no more was asked for."
-        if not search.starts and not search.can_draft:
+        if not search.starts and not search.can_draft and search.timed is None:
             return "The proposer has nothing new left to try."
         return ""
 
@@ -240,6 +240,10 @@ class _Run:
 
     def _attempt(self) -> str:
         """Proposes, verifies, records. Returns why the run ends, empty where it goes on."""
+        timed = self.search.timed
+        if timed is not None and not self.search.starts and not self.search.can_draft:
+            self._compare(timed)
+            return ""
         start = self._choose()
         stage = Stage.REFINE if start else Stage.DRAFT
         try:
@@ -256,6 +260,13 @@ class _Run:
         self.empty = 0
         self._announce(candidate, stage, proposal.tokens)
         return ""
+
+    def _compare(self, timed: Candidate) -> None:
+        """Where nothing else is left to start from, a kernel that was timed only is verified as a whole."""
+        candidate = evolve(timed, verdict=self._verify(timed.source))
+        self._recorder().known(self.search.spent + 1, candidate)
+        self.search.add(candidate)
+        self._announce(candidate, Stage.REFINE, 0)
 
     def _choose(self) -> Candidate | None:
         search, engine = self.search, self.engine

@@ -93,6 +93,14 @@ class Search:
         )
 
     @property
+    def timed(self) -> Candidate | None:
+        """The fastest of the kernels that were timed only: what gains nothing itself may lead on."""
+        timed = [item for item in self.candidates if item.verdict.is_slower]
+        return min(
+            timed, key=lambda item: item.verdict.latency.us if item.verdict.latency else 0.0, default=None
+        )
+
+    @property
     def best(self) -> Candidate | None:
         return fastest(self.candidates)
 

@@ -85,6 +85,8 @@ class ToyVerifier:
     roofline_us: float = 1.0
     seen: list[tuple[str, str]] = field(factory=list)
     fail_after: int = 10**9
+    pair: frozenset[str] = frozenset()
+    """Switches that pay together only."""
 
     def verify(
         self,
@@ -100,6 +102,8 @@ class ToyVerifier:
             raise VerifierError("The toy verifier broke; mend it.")
         self.seen.append((task.task_id, source.source_id))
         us = BASE_US * math.prod(EFFECTS[name] for name in switches_of(source))
+        if self.pair and self.pair <= switches_of(source):
+            us /= 100
         passed = [GateResult(gate, GateStatus.PASSED) for gate in GateName]
         if math.isinf(us):
             hazard = Hazard("ub-capacity", Severity.ERROR, "Too large.")

@@ -241,6 +241,16 @@ def test_refinements_that_gain_nothing_are_timed_only(
         assert all(-1.0 < rewards[verdict.source_id] <= 0.0 for verdict in slower)
 
 
+@pytest.mark.parametrize("timed_first", [False, True])
+def test_moves_that_pay_together_only_are_found(
+    timed_first: bool, toy_engine: MakeEngine, toy_task: MakeTask, toy_verifier: Any
+) -> None:
+    """Either of them alone is slower: where nothing else is left to start from, what was timed only is."""
+    verifier = toy_verifier(pair=frozenset({"b2", "a2"}))
+    result = toy_engine(verifier=verifier, timed_first=timed_first).run(toy_task(1), 200)
+    assert result.best and result.best.latency_us < 5
+
+
 def test_a_job_that_goes_on_takes_nothing_that_was_timed_only_for_a_failure(
     toy_engine: MakeEngine, toy_task: MakeTask
 ) -> None:

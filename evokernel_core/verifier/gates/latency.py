@@ -69,7 +69,8 @@ def timed_first(task: KernelTask, built: Any, backend: Backend, below_us: float)
     except CandidateError as error:
         return Early(result=_failed(error.code, f"{error.feedback} (at full size)"))
     if timing.us < below_us:
-        return Early(timing)
+        # With settings as they were captured: the case that is compared draws others.
+        return Early() if known else Early(timing)
     result, latency = judge(task, backend, timing)
     if latency is None:
         return Early(timing, result)
