@@ -21,7 +21,7 @@ from contextlib import contextmanager
 
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.cube import Sum
+from evokernel_core.ascendc.ir.cube import Keep, Sum
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
@@ -288,6 +288,13 @@ class Builder:
         with self._block() as body:
             yield
         self._add(evolve(last, stores=tuple(body)))
+
+    @contextmanager
+    def kept(self, buffer: Buffer, key: Index) -> Iterator[None]:
+        """Copies into a buffer of L1 that holds them as long as the key is the same (see Keep)."""
+        with self._block() as body:
+            yield
+        self._add(Keep(buffer, expr(key), tuple(body)))
 
     @contextmanager
     def _block(self) -> Iterator[list[Node]]:

@@ -1,8 +1,8 @@
 """AscendC from the kernel IR of a cube core: Load and Use for each turn of its loops, and what is around.
 
-The turns of all loops are one run, so that a turn's panels travel while those of the turn before are
-multiplied, from one tile to the next too. What vector cores do with results that are handed over is a class
-of its own, whose loops are printed from the IR too.
+The turns of all loops are one run, so that the panels of turns to come travel while those of a turn are
+multiplied, from one tile to the next too. What vector cores do with results that are handed over, or write
+for cube cores to read, is a class of its own; the loops behind cube cores are printed from the IR too.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import indent
 
-from evokernel_core.ascendc.ir.cube import LoadData, Sum, Take
+from evokernel_core.ascendc.ir.cube import Keep, LoadData, Reach, Sum, Take
 from evokernel_core.ascendc.ir.expr import Call, Side
-from evokernel_core.ascendc.ir.handing_cube import stream_of
+from evokernel_core.ascendc.ir.handing_cube import kept, stream_of
 from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Let, Memory, Node, Ring, Tensor, flat
-from evokernel_core.ascendc.kernels.cube import CubeKernel
+from evokernel_core.ascendc.kernels.cube import Before, BeforeText, Behind, CubeKernel
 from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import addresses, class_name, tensors_of
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.print import cube_methods
-from evokernel_core.ascendc.print.cube_body import SLOTS, Body, free, full
+from evokernel_core.ascendc.print.cube_body import SLOTS, Body, free, full, misses
 from evokernel_core.ascendc.print.statements import (
     STEP,
     framed,
@@ -41,33 +41,56 @@ _POSITION = {Memory.L0A: "A2", Memory.L0B: "B2", Memory.L0C: "CO1"}
 
 def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    kernel = made.kernel
+    if made.before is not None:
+        parts = _behind_vectors(made.kernel, made.before, task, name)
+    elif made.behind is not None:
+        parts = _before_vectors(made, made.behind, task, name)
+    else:
+        kernel = made.kernel
+        text = f"{_Printer(kernel, class_name(name)).text()}\n{_entry(kernel, task, name)}"
+        parts = settings(kernel, []), compute(kernel, task, checks=[], blocks=_blocks(kernel)), text
+    tiling, computing, text = map(in_lines, parts)
+    return StageText(tiling, computing, text, f"{name}_kernel", facts_of(made))
+
+
+def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
+    """How many cube cores take part, and what their kernel takes of the workspace."""
     tiles = kernel.tiles.end.cpp(Side.HOST)
-    blocks = [
+    return [
         "const uint64_t cubes = coreNum > 1 ? coreNum / 2 : 1; // one cube core beside two vector cores",
         f"tiling.blockDim = static_cast<uint32_t>({tiles} < cubes ? {tiles} : cubes);",
+        *([f"tiling.workspaceBytes = {workspace};"] if workspace else []),
     ]
-    if made.behind is None:
-        parts = settings(kernel, []), compute(kernel, task, checks=[], blocks=blocks)
-        text = f"{_Printer(kernel, class_name(name)).text()}\n{_entry(kernel, task, name)}"
-    else:
-        written = made.behind.written(class_name(name, "Epilogue"), _process_behind(made))
-        blocks.append("tiling.workspaceBytes = tiling.blockDim * HANDED_BYTES;")
-        parts = (
-            settings(kernel, [_handed_bytes(kernel), written.constants.rstrip()], written.shape.fields),
-            compute(
-                kernel,
-                task,
-                checks=refusal("ubBytes < UB_BYTES_NEEDED"),
-                blocks=blocks,
-                also=written.shape.assignments,
-                symbolic=[written],
-            ),
-        )
-        cube = _Printer(kernel, class_name(name, "Product")).text()
-        text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
-    tiling, computing = map(in_lines, parts)
-    return StageText(tiling, computing, in_lines(text), f"{name}_kernel", facts_of(made))
+
+
+def _behind_vectors(kernel: Kernel, found: Before, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """Constants and struct, ComputeTiling and kernel where vector cores write what cube cores read."""
+    before = found.written(class_name(name, "Frame"))
+    blocks = _blocks(kernel, found.workspace_bytes.cpp(Side.HOST))
+    cube = _Printer(kernel, class_name(name, "Product")).text()
+    return (
+        settings(kernel, [before.settings.rstrip()]),
+        compute(kernel, task, checks=refusal(before.check), blocks=blocks),
+        f"{cube}\n{before.text}\n{_framed_entry(kernel, task, name, before)}",
+    )
+
+
+def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """The same where vector cores take results up."""
+    kernel = made.kernel
+    written = found.written(class_name(name, "Epilogue"), _process_behind(made))
+    computing = compute(
+        kernel,
+        task,
+        checks=refusal("ubBytes < UB_BYTES_NEEDED"),
+        blocks=_blocks(kernel, "tiling.blockDim * HANDED_BYTES"),
+        also=written.shape.assignments,
+        symbolic=[written],
+    )
+    constants = [_handed_bytes(kernel), written.constants.rstrip()]
+    cube = _Printer(kernel, class_name(name, "Product")).text()
+    text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
+    return settings(kernel, constants, written.shape.fields), computing, text
 
 
 # -- the functions that are called, and the vector cores -------------------------------------------
@@ -105,6 +128,29 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
         {behind.class_name} op;
         op.Init({behind.arguments}, tiling, &pipe);
         op.Process();
+    }}
+}}
+"""
+
+
+def _framed_entry(kernel: Kernel, task: KernelTask, name: str, before: BeforeText) -> str:
+    parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
+    return f"""\
+extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    // The vector cores write what is read in the workspace, while the cube cores multiply what came before.
+    if ASCEND_IS_AIV {{
+        TPipe pipe;
+        {before.class_name} op;
+        op.Init({before.arguments}, &pipe);
+        op.Process();
+    }}
+    if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
+        InitSocState();
+        {class_name(name, "Product")} op;
+        op.Init({_arguments(kernel)}, tiling);
+        op.Process();
+        PipeBarrier<PIPE_ALL>();
     }}
 }}
 """
@@ -168,6 +214,8 @@ class _Printer:
         self._kernel, self._name = kernel, name
         self._turns = Turns(stream)
         self._body = Body(self._turns.is_last)
+        self._kept = [node for node in stream.loads if isinstance(node, Keep) and node.is_common]
+        self._reached = next((node for node in kernel.nodes if isinstance(node, Reach)), None)
 
     def text(self) -> str:
         """The constants and the class."""
@@ -177,8 +225,10 @@ class _Printer:
         )
         private = [
             *self._turns.methods(),
+            *map(self._keeping, self._kept),
             load,
             use,
+            *([_REACH] if self._reached is not None else []),
             *self._body.methods,
             *map(function, functions),
             *cube_methods.methods(self._kernel),
@@ -199,11 +249,12 @@ private:
 
     def _constants(self) -> str:
         notes = {
-            "PANELS": "in L1: one is loaded while the other is multiplied",
-            "STEPS": "in L0A and L0B, likewise",
+            "PANELS": "in L1: some are loaded while one is multiplied",
+            "STEPS": "in L0A and L0B: one is filled while the other is used",
             "SUMS": "in L0C: one is stored while the other is computed",
         }
-        counts = {SLOTS[item.memory]: item.stages for item in self._kernel.buffers}
+        common = kept(self._kernel)
+        counts = {SLOTS[item.memory]: item.stages for item in self._kernel.buffers if item not in common}
         lines = [
             f"constexpr uint32_t {name} = {count};" + (f" // {notes[name]}" if count > 1 else "")
             for name, count in counts.items()
@@ -213,6 +264,11 @@ private:
             lines += [
                 "constexpr uint16_t RESULT_READY = 0; // from the cube core to its vector cores",
                 "constexpr uint16_t RESULT_TAKEN = 1; // from both vector cores to the cube core",
+            ]
+        if self._reached is not None:
+            lines += [
+                "constexpr uint16_t CHUNK_READY = 0; // from both vector cores to their cube core",
+                "constexpr uint16_t CHUNK_READ = 1; // from the cube core to its vector cores",
             ]
         return "".join(f"{line}\n" for line in lines)
 
@@ -236,7 +292,9 @@ private:
             item.source.buffer for item in self._kernel.nodes if isinstance(item, LoadData) and item.is_left
         }
         position = _POSITION.get(buffer.memory) or ("A1" if buffer in left else "B1")
-        count = f"{SLOTS[buffer.memory]} * {buffer.elements.cpp(Side.DEVICE, 2)}"
+        count = buffer.elements.cpp(Side.DEVICE, 2)
+        if buffer not in kept(self._kernel):
+            count = f"{SLOTS[buffer.memory]} * {count}"
         place = f"in{buffer.memory.value}.Alloc<TPosition::{position}, {buffer.ctype}, {count}>()"
         return f"{buffer.name} = {place};"
 
@@ -246,6 +304,14 @@ private:
         lines += [f"LocalTensor<{item.ctype}> {item.name};" for item in self._kernel.buffers]
         lines += [*self._turns.members, "uint32_t stepCount = 0;", "uint32_t sumCount = 0;"]
         lines += ["uint32_t storeCount = 0;" for _ in self._kernel.rings]
+        keys = {
+            node.buffer.name: "1" if node.is_common else "PANELS"
+            for node in self._kernel.nodes
+            if isinstance(node, Keep)
+        }
+        note = "// of what it holds, one more than its number"
+        lines += [f"uint64_t {name}Key[{count}] = {{}}; {note}" for name, count in keys.items()]
+        lines += ["uint64_t reachedChunks = 0;"] if self._reached is not None else []
         return "\n".join(lines) + "\n"
 
     # -- what it does ---------------------------------------------------------------------------
@@ -255,19 +321,24 @@ private:
         lines = [
             *_every_slot("SetFlag"),
             *self._turns.begin,
-            f"if (turn.{index} < {last}) {{",
-            f"{STEP}Load(turn);",
-            "}",
-            f"while (turn.{index} < {last}) {{",
-            f"{STEP}const Turn next = Next(turn);",
-            f"{STEP}if (next.{index} < {last}) {{ // travels while this turn is multiplied",
-            f"{STEP}{STEP}Load(next);",
+            "Turn turns[PANELS];",
+            "uint64_t used = 0;",
+            "for (uint64_t loaded = 0;; ++used) {",
+            f"{STEP}while (ahead.{index} < {last} && loaded < used + PANELS) {{ // travel in the meantime",
+            *indented(indented(line for node in self._kept for line in self._keep(node))),
+            f"{STEP}{STEP}Load(ahead);",
+            f"{STEP}{STEP}turns[loaded++ % PANELS] = ahead;",
+            f"{STEP}{STEP}ahead = Next(ahead);",
             f"{STEP}}}",
-            f"{STEP}Use(turn);",
-            f"{STEP}turn = next;",
+            f"{STEP}if (used == loaded) {{",
+            f"{STEP}{STEP}break;",
+            f"{STEP}}}",
+            f"{STEP}Use(turns[used % PANELS]);",
             "}",
-            *_every_slot("WaitFlag"),
         ]
+        if self._reached is not None:
+            lines.append(f"ReachChunk({self._reached.chunks.cpp(Side.DEVICE, 1)} - 1);")
+        lines += _every_slot("WaitFlag")
         for item in self._kernel.rings:
             most = item.places.name
             lines += [
@@ -277,10 +348,33 @@ private:
             ]
         return method("void", "Process", "", lines)
 
+    def _keep(self, node: Keep) -> list[str]:
+        """What stays is replaced when no turn needs it any more."""
+        (ahead,) = self._turns.inside((node,), "ahead")
+        assert isinstance(ahead, Keep)
+        return [
+            f"if ({misses(ahead, '0')}) {{",
+            f"{STEP}if (loaded > used) {{ // turns in L1 need what is there",
+            f"{STEP}{STEP}break;",
+            f"{STEP}}}",
+            f"{STEP}{_keeper(node)}(ahead);",
+            "}",
+        ]
+
+    def _keeping(self, node: Keep) -> str:
+        (inside,) = self._turns.inside((node,))
+        assert isinstance(inside, Keep)
+        copies = self._body.kept(inside, "0")[1:-1]
+        lines = [*_every(Memory.L1, "WaitFlag"), *(line[len(STEP) :] for line in copies)]
+        note = "// Fills what stays: nothing reads the old any more.\n"
+        lines += _every(Memory.L1, "SetFlag")
+        return note + method("void", _keeper(node), "const Turn &turn", lines)
+
     def _load(self) -> str:
+        loads = tuple(node for node in self._turns.stream.loads if node not in self._kept)
         lines = [
             free("WaitFlag", Memory.L1, "turn.slot"),
-            *self._body.lines(self._turns.inside(self._turns.stream.loads)),
+            *self._body.lines(self._turns.inside(loads)),
             full("SetFlag", Memory.L1, "turn.slot"),
         ]
         return method("void", "Load", "const Turn &turn", lines)
@@ -305,10 +399,29 @@ def _lanes(nodes: Sequence[Node]) -> str:
     return ends[0] if ends else "1"
 
 
+def _keeper(node: Keep) -> str:
+    return f"Keep{node.buffer.name[0].upper()}{node.buffer.name[1:]}"
+
+
 def _every_slot(verb: str) -> list[str]:
     """All buffers are free in the beginning and in the end."""
-    lines: list[str] = []
-    for memory in (Memory.L1, Memory.L0A, Memory.L0C):
-        head = f"for (uint32_t slot = 0; slot < {SLOTS[memory]}; ++slot) {{"
-        lines += [head, f"{STEP}{free(verb, memory, 'slot')}", "}"]
-    return lines
+    return [line for memory in (Memory.L1, Memory.L0A, Memory.L0C) for line in _every(memory, verb)]
+
+
+def _every(memory: Memory, verb: str) -> list[str]:
+    head = f"for (uint32_t slot = 0; slot < {SLOTS[memory]}; ++slot) {{"
+    return [head, f"{STEP}{free(verb, memory, 'slot')}", "}"]
+
+
+_REACH = """\
+// Waits until a chunk is there, and gives those in front of it back.
+__aicore__ inline void ReachChunk(uint64_t chunk)
+{
+    for (; reachedChunks <= chunk; ++reachedChunks) {
+        if (reachedChunks > 0) {
+            CrossCoreSetFlag<2, PIPE_MTE2>(CHUNK_READ);
+        }
+        CrossCoreWaitFlag(CHUNK_READY);
+    }
+}
+"""
