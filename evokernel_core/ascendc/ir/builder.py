@@ -139,9 +139,9 @@ class Builder:
         """The scalar unit writes an element of a buffer."""
         self._add(Put(target, expr(value)))
 
-    def fence(self) -> None:
-        """Stores behind it wait for those in front of it."""
-        self._add(Fence())
+    def fence(self, unit: str = "FIX") -> None:
+        """What a unit does behind it, stores if no other is said, waits for what it does in front of it."""
+        self._add(Fence(unit))
 
     def lanes(self, name: str, value: Expr) -> Var:
         """A mask of 64 lanes, for instructions that take repeats."""
@@ -199,9 +199,9 @@ class Builder:
         self._add(node)
 
     @contextmanager
-    def cores(self, name: str, end: Index) -> Iterator[Var]:
-        """A loop whose values are dealt to cores in turn."""
-        with self._loop(Var(name, U64), end, cores=True) as var:
+    def cores(self, name: str, end: Index, *, in_a_row: bool = False) -> Iterator[Var]:
+        """A loop whose values are dealt to cores in turn, or in a row (see For)."""
+        with self._loop(Var(name, U64), end, cores=True, in_a_row=in_a_row) as var:
             yield var
 
     def deal_apart(self, condition: Condition) -> None:
@@ -230,10 +230,10 @@ class Builder:
             yield start, self.let(f"{name}Count", least(left, most))
 
     @contextmanager
-    def _loop(self, var: Var, end: Index, *, cores: bool) -> Iterator[Var]:
+    def _loop(self, var: Var, end: Index, *, cores: bool, in_a_row: bool = False) -> Iterator[Var]:
         with self._block() as body:
             yield var
-        self._add(For(var, expr(end), tuple(body), cores))
+        self._add(For(var, expr(end), tuple(body), cores, in_a_row=in_a_row))
 
     @contextmanager
     def section(self, name: str, note: str = "") -> Iterator[None]:

@@ -138,7 +138,7 @@ def _limits(key: str, figures: Mapping[str, int]) -> Iterator[Broken]:
 
 
 def _fits(buffer: Buffer, elements: int) -> Iterator[Broken]:
-    room = buffer.elements.evaluate({})
+    room = buffer.elements.evaluate({}) * (buffer.stages if buffer.joined else 1)
     if elements > room:
         yield Broken("overflow", buffer.name, f"{elements} elements are more than {room}.")
 

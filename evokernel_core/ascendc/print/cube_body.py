@@ -16,7 +16,7 @@ from evokernel_core.ascendc.ir.cube import (
     Reach,
     Sum,
 )
-from evokernel_core.ascendc.ir.expr import Side, Var, binary
+from evokernel_core.ascendc.ir.expr import FIRST_OF_CORE, Side, Var, binary
 from evokernel_core.ascendc.ir.handing_cube import L0, UNITS, does, handing_of
 from evokernel_core.ascendc.ir.nodes import (
     Fence,
@@ -107,7 +107,7 @@ class Body:
             case Section():
                 found = [self._section(node)]
             case Fence():
-                found = ["PipeBarrier<PIPE_FIX>();"]
+                found = [f"PipeBarrier<PIPE_{node.unit}>();"]
             case Sum():
                 found = self._sum(node)
             case Keep():
@@ -171,7 +171,7 @@ class Body:
         given += [
             (f"{var.ctype} ", var.name)
             for var in dict.fromkeys([*free_variables(node.body), *outside])
-            if not var.name.startswith("turn.")
+            if not var.name.startswith("turn.") and var != FIRST_OF_CORE
         ]
         given += [("uint32_t ", name) for name in _slots_from_outside(node)]
         parameters = ", ".join(f"{ctype}{name}" for ctype, name in given)
@@ -211,7 +211,7 @@ def _region(item: Region) -> str:
 
 
 def _place(item: Slice) -> str:
-    if item.buffer.stages == 1:
+    if item.buffer.stages == 1 or item.buffer.joined:
         return f"{item.buffer.name}[{item.offset.cpp()}]"
     stage = binary("*", Var(_SLOT[item.buffer.memory]), item.buffer.elements)
     return f"{item.buffer.name}[{binary('+', stage, item.offset).cpp()}]"

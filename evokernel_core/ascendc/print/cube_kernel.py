@@ -197,6 +197,11 @@ def _taking(node: Node, ring: Ring) -> list[str]:
     if not node.cores:
         return framed(node, [inner])
     name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
+    if node.in_a_row:
+        end = node.end.cpp(Side.DEVICE, 2)
+        last = f"const uint64_t last = {end} * (core + 1) / tiling_.blockDim;"
+        begin = f"{end} * core / tiling_.blockDim"
+        return [last, f"for (uint64_t {name} = {begin}; {name} < last; ++{name}) {{", *indented(inner), "}"]
     head = f"for (uint64_t {name} = core; {name} < {end}; {name} += tiling_.blockDim) {{"
     return [head, *indented(inner), "}"]
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.ir.expr import Condition, Expr, Side, Var
+from evokernel_core.ascendc.ir.expr import FIRST_OF_CORE, Condition, Expr, Side, Var
 from evokernel_core.ascendc.ir.handing_cube import Stream
 from evokernel_core.ascendc.ir.nodes import If, Let, Node
 from evokernel_core.ascendc.ir.renaming import renamed
@@ -35,13 +35,20 @@ class Turns:
 
     @property
     def last_index(self) -> str:
-        """What every tile's number is below."""
+        """What the number of every tile of a core is below."""
+        if self.stream.tiles.in_a_row:
+            return "lastOfCore"
         return self.stream.tiles.end.cpp(Side.DEVICE, 1)
 
     @property
     def members(self) -> list[str]:
         """What the class keeps from turn to turn."""
         counted = ["uint32_t turnCount = 0;"]
+        if self.stream.tiles.in_a_row:
+            counted += [
+                f"uint64_t {FIRST_OF_CORE.name} = 0; // tiles of this core",
+                "uint64_t lastOfCore = 0;",
+            ]
         if self.stream.tiles.apart is not None:
             counted += ["uint64_t apartCount = 0; // tiles of all cores so far", "uint64_t otherCount = 0;"]
         return counted
@@ -49,7 +56,15 @@ class Turns:
     @property
     def begin(self) -> list[str]:
         """The statement that makes the first turn of a core."""
-        return [f"Turn ahead = First({'0' if self.stream.tiles.apart is not None else 'GetBlockIdx()'});"]
+        tiles = self.stream.tiles
+        if tiles.in_a_row:
+            end, first = tiles.end.cpp(Side.DEVICE, 2), FIRST_OF_CORE.name
+            return [
+                f"{first} = {end} * GetBlockIdx() / tiling_.blockDim;",
+                f"lastOfCore = {end} * (GetBlockIdx() + 1) / tiling_.blockDim;",
+                f"Turn ahead = First({first});",
+            ]
+        return [f"Turn ahead = First({'0' if tiles.apart is not None else 'GetBlockIdx()'});"]
 
     def inside(self, nodes: tuple[Node, ...], turn: str = "turn") -> tuple[Node, ...]:
         """Nodes of a turn under a name."""
@@ -148,7 +163,8 @@ class Turns:
         return method("Turn", "First", f"uint64_t {index}", lines)
 
     def _next(self) -> str:
-        step = "1" if self.stream.tiles.apart is not None else "tiling_.blockDim"
+        tiles = self.stream.tiles
+        step = "1" if tiles.apart is not None or tiles.in_a_row else "tiling_.blockDim"
         lines = [
             f"if ({self.is_last}) {{",
             f"{STEP}return First(turn.{self.index} + {step});",
