@@ -15,9 +15,11 @@ from evokernel_core.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.ascendc.ir.expr import Int
 from evokernel_core.ascendc.ir.handing_cube import kept, stream_of
 from evokernel_core.ascendc.ir.nodes import Node, flat
+from evokernel_core.ascendc.kernels.convolution import panels, rows, rows_schedule
 from evokernel_core.ascendc.kernels.convolution.geometry import read_convolution
-from evokernel_core.ascendc.kernels.convolution.panels import build
+from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule, refusal, steps
+from evokernel_core.ascendc.kernels.cube import CubeKernel
 from evokernel_core.ascendc.kernels.family import Cores, facts_of
 from evokernel_core.ascendc.ops import CONVOLUTION
 from evokernel_core.ascendc.print import files
@@ -34,16 +36,26 @@ IMAGE, WEIGHT, MADE = (6, 6, 12, 40), (48, 6, 3, 3), (6, 48, 12, 40)
 """Several tiles for each core, output channels in three tiles, panels for each tile."""
 SCHEDULE = ConvolutionSchedule(16, 32, 2, 16, 32, 3, stay=True, chunk_kib=1)
 
+ROWS = RowsSchedule(16, 96, 2, 16, 480)
+"""Three rows of the result in a tile, and ten of the input in the ring."""
 
-def task_of(builder: Any, *, is_framed: bool) -> KernelTask:
-    """A convolution with biases; images that are not framed are as large as the framed ones."""
+
+def build(task: KernelTask, item: ConvolutionSchedule | RowsSchedule, chip: Any) -> CubeKernel:
+    found = read_convolution(task)
+    return rows.build(found, item) if isinstance(item, RowsSchedule) else panels.build(found, item, chip)
+
+
+def task_of(builder: Any, *, is_framed: bool, rows_first: bool = False) -> KernelTask:
+    """A convolution with biases; images that are not framed are as large as the framed ones. ``rows_first``:
+    rows of the kernel lie in front of channels."""
     graph = builder()
     reach = 0 if is_framed else 2
     x = graph.input("x", (*IMAGE[:2], IMAGE[2] + reach, IMAGE[3] + reach))
-    weight = graph.input("weight", WEIGHT, parameter=True)
+    shape = (WEIGHT[0], WEIGHT[2], WEIGHT[1], WEIGHT[3]) if rows_first else WEIGHT
+    weight = graph.input("weight", shape, parameter=True)
     bias = graph.input("bias", WEIGHT[:1], parameter=True)
     around = ((1, 1),) if is_framed else ()
-    args = (x, weight, (1, 1), (1, 1), 1, 1, False, bias, *around)
+    args = (x, weight, (1, 1), (1, 1), 1, 1, rows_first, bias, *around)
     graph.nodes.append(GraphNode("convolution", CONVOLUTION.name, args, (), (TensorSpec(MADE, "float32"),)))
     task: KernelTask = graph.task(ValueRef("convolution"))
     return task
@@ -71,9 +83,12 @@ def on_cores(chip: Any, tmp_path: Any) -> Callable[..., tuple[RunResult, Any]]:
     what is done to the kernel's text before."""
 
     def run(
-        task: KernelTask, item: ConvolutionSchedule, given: list[Any], change: Callable[[str], str] = str
+        task: KernelTask,
+        item: ConvolutionSchedule | RowsSchedule,
+        given: list[Any],
+        change: Callable[[str], str] = str,
     ) -> tuple[RunResult, Any]:
-        made = build(read_convolution(task), item, chip)
+        made = build(task, item, chip)
         tiling, kernel = files.single(cube_text(made, task, "built"), len(given) + 1)
         inputs = []
         for place, values in enumerate(given):
@@ -127,6 +142,37 @@ def _without_flag(text: str, flag: str) -> str:
     return "\n".join(line for line in lines if "CrossCore" not in line or f"({flag})" not in line)
 
 
+def test_rows_that_stay_are_handed_over(builder: Any, on_cores: Any) -> None:
+    task = task_of(builder, is_framed=False, rows_first=True)
+    given = numbers(task)
+    x, weight, bias = given
+    result, values = on_cores(task, ROWS, given)
+    assert result.status is Status.OK, result.message
+    assert not result.hazards
+    np.testing.assert_array_equal(values, expected(x, np.moveaxis(weight, 1, 2), bias, is_framed=False))
+    for event in EVENTS:
+        result, _ = on_cores(task, ROWS, given, without(event))
+        assert result.hazards, event
+
+
+def test_products_that_are_cut_elsewhere_wait(builder: Any, on_cores: Any) -> None:
+    task = task_of(builder, is_framed=False, rows_first=True)
+    wide = evolve(ROWS, base_m=48)  # so many fractals that products follow each other without waiting
+    given = numbers(task)
+    result, _ = on_cores(task, wide, given)
+    assert not result.hazards
+    result, _ = on_cores(task, wide, given, lambda text: text.replace("PipeBarrier<PIPE_M>();", ""))
+    assert result.hazards
+
+
+def test_tiles_in_a_row_find_rows_in_l1(builder: Any, chip: Any) -> None:
+    kernel = build(task_of(builder, is_framed=False, rows_first=True), ROWS, chip).kernel
+    assert kernel.tiles.in_a_row
+    (ring,) = (item for item in kernel.buffers if item.joined)
+    assert ring.stages * ring.elements.evaluate({}) == ROWS.ring_n * 32
+    assert not list(broken_rules(kernel, chip, {}))
+
+
 def test_what_stays_is_replaced_when_nothing_reads_it(builder: Any, on_cores: Any) -> None:
     task, item = task_of(builder, is_framed=False), schedule_of(is_framed=False)
     given = numbers(task)
@@ -146,7 +192,7 @@ def test_what_stays_is_replaced_when_nothing_reads_it(builder: Any, on_cores: An
 
 def test_what_stays_is_no_panel(builder: Any, chip: Any) -> None:
     item = schedule_of(is_framed=False)
-    kernel = build(read_convolution(task_of(builder, is_framed=False)), item, chip).kernel
+    kernel = build(task_of(builder, is_framed=False), item, chip).kernel
     (weights,) = kept(kernel)
     assert weights.stages == 1
     assert {node.buffer.stages for node in kernel.nodes if isinstance(node, Keep)} == {1, item.slots}
@@ -157,7 +203,7 @@ def test_what_stays_is_no_panel(builder: Any, chip: Any) -> None:
 
 
 def test_tiles_without_pixels_are_no_turns(builder: Any, chip: Any) -> None:
-    made = build(read_convolution(task_of(builder, is_framed=True)), schedule_of(is_framed=True), chip)
+    made = build(task_of(builder, is_framed=True), schedule_of(is_framed=True), chip)
     stream = stream_of(made.kernel)
     assert stream is not None
     assert stream.only is not None
@@ -178,7 +224,7 @@ def test_tiles_without_pixels_are_no_turns(builder: Any, chip: Any) -> None:
 )
 def test_rules_of_copies_of_matrices(change: Any, rule: str, place: str, builder: Any, chip: Any) -> None:
     item = schedule_of(is_framed=False)
-    kernel = build(read_convolution(task_of(builder, is_framed=False)), item, chip).kernel
+    kernel = build(task_of(builder, is_framed=False), item, chip).kernel
     copy = next(node for node in kernel.nodes if isinstance(node, Nd2NzMatrices))
 
     other = evolve(copy, **{name: Int(value) for name, value in change.items()})
@@ -200,10 +246,28 @@ def _with(nodes: tuple[Node, ...], old: Node, new: Node) -> tuple[Node, ...]:
     return tuple(found)
 
 
+def test_legal_rows_make_legal_kernels(builder: Any, chip: Any) -> None:
+    task = task_of(builder, is_framed=False, rows_first=True)
+    found = read_convolution(task)
+    seen = {item for start in (ROWS, evolve(ROWS, base_m=128, part_n=256, ring_n=2048))
+            for _, before in rows_schedule.steps(found, start)
+            for _, item in rows_schedule.steps(found, before)}  # fmt: skip
+    answers = set()
+    for item in seen:
+        if min(item.base_m, item.part_n, item.base_k, item.parts) < 1 or item.ring_n < 6 * 16:
+            continue  # no kernel at all
+        told = rows_schedule.refusal(found, item, chip)
+        broken = next(broken_rules(build(task, item, chip).kernel, chip, {}), None)
+        answers.add(broken is None)
+        assert told is not None or broken is None, item
+    assert answers == {True, False}
+
+
 @pytest.mark.parametrize("is_framed", [False, True])
 def test_legal_schedules_make_legal_kernels(is_framed: bool, builder: Any, chip: Any) -> None:
     """The search asks thousands of schedules without building their kernels."""
-    found = read_convolution(task_of(builder, is_framed=is_framed))
+    task = task_of(builder, is_framed=is_framed)
+    found = read_convolution(task)
     here, seen = [evolve(schedule_of(is_framed=is_framed), base_m=128, part_n=256)], set()
     for _ in range(2):
         here = [item for before in here for _, item in steps(found, before, chip) if item not in seen]
@@ -214,7 +278,7 @@ def test_legal_schedules_make_legal_kernels(is_framed: bool, builder: Any, chip:
         if min(lengths) < 1 or (item.chunk_kib > 0) != is_framed:
             continue  # no kernel at all
         told = refusal(found, item, chip)
-        broken = next(broken_rules(build(found, item, chip).kernel, chip, {}), None)
+        broken = next(broken_rules(build(task, item, chip).kernel, chip, {}), None)
         answers.add(broken is None)
         assert told is not None or broken is None, item
         if told in ("The panels do not fit L1.", "The results do not fit L0C."):

@@ -51,36 +51,6 @@ def read_layer(task: KernelTask, chip: Chip) -> Layer:
     return Layer(convolution_of(task, node), epilogue, cost_of(kernel, epilogue.source, chip))
 
 
-_TAKE = """\
-const uint64_t core = GetBlockIdx() / GetTaskRatio();
-uint32_t count = 0;
-{tiles}
-    const Tile tile = TileAt(tiling_, index);
-    const uint64_t channel = (tile.image * {groups} + tile.group) * tiling_.outputs + tile.output;
-    for (uint32_t first = 0; first < tile.columns; first += tiling_.partColumns) {{
-        const Pixels pixels = PixelsAt(tiling_, tile, first);
-        const uint64_t row = tile.plane * tiling_.outH + tile.row + pixels.row;
-        const uint64_t pixel = row * tiling_.outW + tile.column + pixels.column;
-        const uint64_t place = count++ % HANDED * BASE_M * PART_N;
-        CrossCoreWaitFlag(RESULT_READY);
-        Take(Region{{channel, pixel, place, tile.outputs, pixels.rows * pixels.width}});
-        CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);
-    }}
-}}"""
-_IN_A_ROW = """\
-const uint64_t last = tiling_.tiles * (core + 1) / tiling_.blockDim;
-for (uint64_t index = tiling_.tiles * core / tiling_.blockDim; index < last; ++index) {"""
-
-
-def epilogue_text(layer: Layer, base_m: int, part_n: int, chip: Chip, class_name: str) -> EpilogueText | None:
-    """The class of the vector cores for results of at most ``base_m`` channels by ``part_n`` pixels, where a
-    core goes down its strips."""
-    if layer.epilogue is None:
-        return None
-    take = _TAKE.format(groups=layer.convolution.groups, tiles=_IN_A_ROW)
-    return _written(layer.epilogue, base_m, part_n, chip, class_name, take.splitlines())
-
-
 def behind_of(layer: Layer, base_m: int, part_n: int, chip: Chip) -> Behind | None:
     """The vector cores behind results of at most ``base_m`` channels by ``part_n`` pixels."""
     epilogue = layer.epilogue

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from attrs import field, frozen
 
 from evokernel_core.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.ascendc.kernels.convolution import panels, rows
 from evokernel_core.ascendc.kernels.convolution import rows_schedule as conv_rows
 from evokernel_core.ascendc.kernels.convolution import schedule as conv_schedule
 from evokernel_core.ascendc.kernels.convolution.epilogue import (
@@ -19,23 +20,17 @@ from evokernel_core.ascendc.kernels.convolution.epilogue import (
     MOST_PIXELS,
     Layer,
     behind_of,
-    epilogue_text,
     read_layer,
 )
 from evokernel_core.ascendc.kernels.convolution.estimate import bounder, estimate_us, estimator
-from evokernel_core.ascendc.kernels.convolution.panels import QUANT, build
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule
-from evokernel_core.ascendc.kernels.cube import CubeKernel
-from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
+from evokernel_core.ascendc.kernels.cube import Behind, CubeKernel
+from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.ascendc.kernels.lowest import lowest
-from evokernel_core.ascendc.kernels.rendering import addresses, class_name, render, sized, tensors_of
-from evokernel_core.ascendc.kernels.text import CPP_TYPE
-from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.ops import CONVOLUTION, categories
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 
 _PANELS, _ROWS = "convolution", "convolution_rows"
@@ -73,10 +68,9 @@ class ConvolutionFamily:
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
         layer, schedule = read_layer(task, chip), _schedule(strategy)
         reason = refusal(layer, schedule, chip)
-        if reason is not None or isinstance(schedule, RowsSchedule):
+        if reason is not None:
             return reason
-        kernel = build(layer.convolution, schedule, chip).kernel
-        broken = next(broken_rules(kernel, chip, task.sizes), None)
+        broken = next(broken_rules(_build(layer, schedule, chip).kernel, chip, task.sizes), None)
         return None if broken is None else f"{broken.rule} of {broken.place}: {broken.reason}"
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
@@ -86,24 +80,16 @@ class ConvolutionFamily:
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return _cost(read_layer(task, chip), _schedule(strategy), task, chip)
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText | CubeKernel:
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> CubeKernel:
         schedule = _schedule(strategy)
         layer = read_layer(task, chip)
-        if isinstance(schedule, ConvolutionSchedule):
-            behind = behind_of(layer, schedule.base_m, schedule.part_n, chip)
-            return build(layer.convolution, schedule, chip, behind)
-        context = _context(task, layer, schedule, name, chip)
-        parts = ("rows_tiling", "compute", "rows_kernel")
-        tiling, compute, kernel = (render(f"convolution/{part}", **context) for part in parts)
-        return StageText(tiling, compute, kernel, f"{name}_kernel", _facts(layer))
+        return _build(layer, schedule, chip, behind_of(layer, schedule.base_m, schedule.part_n, chip))
 
 
-def _facts(layer: Layer) -> KernelFacts:
-    """Results may be handed over to vector cores."""
-    epilogue = layer.epilogue
-    if epilogue is None:
-        return KernelFacts(Cores.CUBE)
-    return KernelFacts(Cores.BOTH, uses_workspace=True, reads_numbers=epilogue.reads_numbers)
+def _build(layer: Layer, schedule: _Schedule, chip: Chip, behind: Behind | None = None) -> CubeKernel:
+    if isinstance(schedule, RowsSchedule):
+        return rows.build(layer.convolution, schedule, behind)
+    return panels.build(layer.convolution, schedule, chip, behind)
 
 
 def _schedule(strategy: Strategy) -> _Schedule:
@@ -152,32 +138,6 @@ def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Itera
         name, other = "rows stay in L1", _best_of_rows(layer, task, chip)
     if other is not None:
         yield name, other
-
-
-def _context(
-    task: KernelTask, layer: Layer, schedule: RowsSchedule, name: str, chip: Chip
-) -> Mapping[str, object]:
-    found, stem = layer.convolution, class_name(name, "")
-    epilogue = epilogue_text(layer, schedule.base_m, schedule.part_n, chip, f"{stem}Epilogue")
-    sizes = {key: getattr(found, key) for key in ("batch", "channels", "outputs", "read", "made", "dilation")}
-    return {
-        "s": schedule,
-        "c": found,
-        "inner": found.inner,
-        "x": camel(found.x),
-        "weight": camel(found.weight),
-        "bias": camel(found.bias) if found.bias is not None else "",
-        "type": CPP_TYPE[found.dtype],
-        "quant": QUANT[found.dtype],
-        "name": name,
-        "class_name": f"{stem}{'Kernel' if epilogue is None else 'Product'}",
-        "parameters": addresses(
-            *map(camel, tensors_of(task)), *(("output",) if epilogue is None else epilogue.outputs)
-        ),
-        "epilogue": epilogue,
-        "size": ITEM_SIZE[found.dtype],
-        **sized(task, sizes, [epilogue] if epilogue is not None else []),
-    }
 
 
 def _strategy(item: _Schedule, move: str) -> Strategy:

@@ -10,6 +10,7 @@ from evokernel_core.ascendc.ir.builder import Builder
 from evokernel_core.ascendc.ir.cube import MOST_PITCH
 from evokernel_core.ascendc.ir.expr import U32, Choice, Constant, Expr, Int, Param, Size, ceil_div, round_up
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
+from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule
 from evokernel_core.twin.isa import FRACTAL
 
@@ -18,7 +19,7 @@ WHOLE = Constant("FRACTAL", FRACTAL)
 
 @frozen
 class Bases:
-    """The numbers of a schedule."""
+    """The numbers of a schedule; ``panel_k``: the depth of a panel, or of what lies in L1 for all tiles."""
 
     m: Constant
     n: Constant
@@ -71,13 +72,13 @@ class Tiles:
     across: Param
 
 
-def bases_of(schedule: ConvolutionSchedule) -> Bases:
+def bases_of(schedule: ConvolutionSchedule | RowsSchedule, panel_k: Constant) -> Bases:
     return Bases(
         Constant("BASE_M", schedule.base_m, "output channels of one tile"),
         Constant("PART_N", schedule.part_n, "pixels of one result in L0C"),
         Constant("PARTS", schedule.parts, "results in L0C, side by side in one tile"),
         Constant("BASE_K", schedule.base_k, "depth of one step in L0A and L0B"),
-        Constant("PANEL_K", schedule.panel_k, "depth of one step in L1"),
+        panel_k,
     )
 
 
