@@ -124,7 +124,7 @@ private:
                 tiling_.tileRows);
             turn.width = static_cast<uint32_t>(tiling_.outW - turn.column < tiling_.tileW ? tiling_.outW -
                 turn.column : tiling_.tileW);
-            turn.pitch = tiling_.pitch > 0 ? tiling_.pitch : (turn.width + FRACTAL - 1) / FRACTAL * FRACTAL;
+            turn.pitch = tiling_.panelPitch > 0 ? tiling_.panelPitch : (turn.width + FRACTAL - 1) / FRACTAL * FRACTAL;
             turn.lastColumn = (turn.rows - 1) * turn.pitch + turn.width;
             turn.columns = (turn.lastColumn + FRACTAL - 1) / FRACTAL * FRACTAL;
             Enter(turn, 0);
@@ -215,7 +215,7 @@ private:
                 turn.plane * tiling_.planeStride + turn.row * tiling_.rowStride + turn.column + (place / 9 *
                 tiling_.channelStride + tap / 9 * tiling_.tapStepD + tap / 3 % 3 * tiling_.tapStepH + tap % 3 *
                 tiling_.tapStepW);
-            if ((turn.rows == 1 ? 1 : tiling_.pitch) > 0) {
+            if ((turn.rows == 1 ? 1 : tiling_.panelPitch) > 0) {
                 CopyMatrices(pixels[turn.slot * (PARTS * PART_N * PANEL_K) + (place - turn.start) * 8],
                     xGlobal[source], 1, taps, turn.lastColumn, 0, taps > 1 ? tiling_.runStep : turn.lastColumn, height,
                     1, 0);

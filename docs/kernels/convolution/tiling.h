@@ -24,7 +24,7 @@ struct OpTiling {
     uint64_t rowStride; // elements of x from row to row
     uint32_t tileM;
     uint32_t tilesM;
-    uint32_t pitch; // columns from row to row where they are those of memory, else 0
+    uint32_t panelPitch; // columns from row to row where they are those of memory, else 0
     uint32_t rowPitch; // columns from row to row
     uint32_t mostRows; // of a part
     uint32_t tileW;
@@ -65,9 +65,9 @@ inline bool ComputeTiling(const int64_t *sizes, const float *scalars, uint32_t c
     tiling.tileM = static_cast<uint32_t>(((tiling.outputs + (tiling.outputs + BASE_M - 1) / BASE_M - 1) /
         ((tiling.outputs + BASE_M - 1) / BASE_M) + FRACTAL - 1) / FRACTAL * FRACTAL);
     tiling.tilesM = static_cast<uint32_t>((tiling.outputs + tiling.tileM - 1) / tiling.tileM);
-    tiling.pitch = static_cast<uint32_t>(tiling.outW > PART_N ? 0 : 0);
-    tiling.rowPitch = static_cast<uint32_t>(tiling.pitch > 0 ? tiling.pitch : (tiling.outW + FRACTAL - 1) / FRACTAL
-        * FRACTAL);
+    tiling.panelPitch = static_cast<uint32_t>(tiling.outW > PART_N ? 0 : 0);
+    tiling.rowPitch = static_cast<uint32_t>(tiling.panelPitch > 0 ? tiling.panelPitch : (tiling.outW + FRACTAL - 1)
+        / FRACTAL * FRACTAL);
     tiling.mostRows = static_cast<uint32_t>(PART_N / tiling.rowPitch);
     tiling.tileW = static_cast<uint32_t>(tiling.outW > PART_N ? ((tiling.outW + (tiling.outW + PARTS * PART_N - 1) /
         (PARTS * PART_N) - 1) / ((tiling.outW + PARTS * PART_N - 1) / (PARTS * PART_N)) + FRACTAL - 1) / FRACTAL *

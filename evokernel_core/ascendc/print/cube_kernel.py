@@ -7,7 +7,7 @@ own; the loops behind cube cores are printed from the IR too.
 from __future__ import annotations
 
 from evokernel_core.ascendc.ir.cube import Take
-from evokernel_core.ascendc.ir.expr import Side
+from evokernel_core.ascendc.ir.expr import Param, Side
 from evokernel_core.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
 from evokernel_core.ascendc.kernels.cube import Before, BeforeText, Behind, CubeKernel
 from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
@@ -22,7 +22,11 @@ from evokernel_core.ascendc.print.statements import (
     let,
 )
 from evokernel_core.ascendc.print.tiling import compute, refusal, settings
+from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
+
+_OF_TILES = frozenset({"columns", "pitch"})
+"""Fields of the tiling that the class of the vector cores takes for those of a tile."""
 
 
 def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
@@ -64,6 +68,8 @@ def _behind_vectors(kernel: Kernel, found: Before, task: KernelTask, name: str) 
 def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
     """The same where vector cores take results up."""
     kernel = made.kernel
+    if any(isinstance(item, Param) and item.name in _OF_TILES for item in kernel.params):
+        raise PlanError("What vector cores do behind a kernel has a pitch and columns of its own.")
     written = found.written(class_name(name, "Epilogue"), _process_behind(made))
     computing = compute(
         kernel,

@@ -122,7 +122,7 @@ def tiles_of(
     if schedule.flat and found.stride[1] == 1:  # rows that begin on fractals by themselves are one run
         flat = Choice(row % WHOLE, "==", Int(0), Choice(row, "<=", n, row, Int(0)), Int(0))
     note = "columns from row to row where they are those of memory, else 0"
-    pitch = k.param("pitch", wide(Int(0), flat), note, U32)
+    pitch = k.param("panelPitch", wide(Int(0), flat), note, U32)
     own = Choice(pitch, ">", Int(0), pitch, round_up(width, WHOLE))
     held = k.param("rowPitch", own, "columns from row to row", U32)
     most = k.param("mostRows", n // held, "of a part", U32)

@@ -150,7 +150,7 @@ def _tiles(
         return Choice(own, ">", narrow, cut, uncut)
 
     tile_w = k.param("tileW", wide(round_up(equal(width, widest), WHOLE), width), "", U32)
-    pitch = k.param("pitch", wide(tile_w, own), "columns from row to row in L1", U32)
+    pitch = k.param("panelPitch", wide(tile_w, own), "columns from row to row in L1", U32)
     held = Constant("RING_N", schedule.ring_n, "pixels that L1 holds for each channel and tap of a row")
     of_part = k.param("mostRows", n // pitch, "of a part", U32)
     of_tile = k.param("mostTileRows", least(parts * of_part, held // pitch // _TURNS - below), "", U32)
