@@ -189,6 +189,22 @@ def test_results_of_any_size_are_handed_over(item: Any, builder: Any, on_twin: A
         verify(case, builder, on_twin, chip, Strategy(kind, asdict(item)))
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        ConvolutionSchedule(64, 128, 1, 16, 16, 2, stay=True, flat=True),
+        RowsSchedule(128, 128, 2, 16, 2 * 5 * 64),
+    ],
+    ids=str,
+)
+def test_rows_that_lie_as_far_apart_as_in_memory(item: Any, builder: Any, on_twin: Any, chip: Any) -> None:
+    """Rows of 46 pixels, 64 columns apart: in whole fractals they would be 48."""
+    rows = isinstance(item, RowsSchedule)
+    kind = "convolution_rows" if rows else "convolution"
+    case = Case(2, 6, 140, (19, 64), (3, 19), ("channels", "relu", "other"), 2, True, rows_first=rows)
+    verify(case, builder, on_twin, chip, Strategy(kind, asdict(item)))
+
+
 def test_reductions_behind_a_convolution_are_kernels_of_their_own(builder: Any, chip: Any) -> None:
     case = Case(2, 3, 20, (9, 70), (3, 3), ("scale",))
     task = task_of(builder, case)

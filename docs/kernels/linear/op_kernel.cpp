@@ -3,13 +3,13 @@
 
 using namespace AscendC;
 
-constexpr uint32_t PANELS = 2; // in L1: one is loaded while the other is multiplied
-constexpr uint32_t STEPS = 2; // in L0A and L0B, likewise
+constexpr uint32_t PANELS = 2; // in L1: some are loaded while one is multiplied
+constexpr uint32_t STEPS = 2; // in L0A and L0B: one is filled while the other is used
 constexpr uint32_t SUMS = 2; // in L0C: one is stored while the other is computed
 constexpr uint32_t BLOCK_BYTES = 32;
 constexpr uint32_t C0 = BLOCK_BYTES / sizeof(float); // columns of a fractal
-constexpr uint32_t MOST_PITCH = 65535; // elements from row to row that one copy can step over
 constexpr uint32_t FEW_FRACTALS = 10; // products this small must be told apart on the same result
+constexpr uint32_t MOST_PITCH = 65535; // elements from row to row that one copy can step over
 constexpr uint32_t MOST_REPEATS = 255;
 constexpr uint16_t RESULT_READY = 0; // from the cube core to its vector cores
 constexpr uint16_t RESULT_TAKEN = 1; // from both vector cores to the cube core
@@ -53,17 +53,19 @@ public:
         for (uint32_t slot = 0; slot < SUMS; ++slot) {
             SetFlag<HardEvent::FIX_M>(slot);
         }
-        Turn turn = First(GetBlockIdx());
-        if (turn.index < tiling_.tiles) {
-            Load(turn);
-        }
-        while (turn.index < tiling_.tiles) {
-            const Turn next = Next(turn);
-            if (next.index < tiling_.tiles) { // travels while this turn is multiplied
-                Load(next);
+        Turn ahead = First(GetBlockIdx());
+        Turn turns[PANELS];
+        uint64_t used = 0;
+        for (uint64_t loaded = 0;; ++used) {
+            while (ahead.index < tiling_.tiles && loaded < used + PANELS) { // travel in the meantime
+                Load(ahead);
+                turns[loaded++ % PANELS] = ahead;
+                ahead = Next(ahead);
             }
-            Use(turn);
-            turn = next;
+            if (used == loaded) {
+                break;
+            }
+            Use(turns[used % PANELS]);
         }
         for (uint32_t slot = 0; slot < PANELS; ++slot) {
             WaitFlag<HardEvent::MTE1_MTE2>(slot);

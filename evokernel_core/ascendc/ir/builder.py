@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from attrs import evolve
 
-from evokernel_core.ascendc.ir.cube import Sum
+from evokernel_core.ascendc.ir.cube import Keep, Sum
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
@@ -150,9 +151,9 @@ class Builder:
         """The scalar unit writes an element of a buffer."""
         self._add(Put(target, expr(value)))
 
-    def fence(self) -> None:
-        """Stores behind it wait for those in front of it."""
-        self._add(Fence())
+    def fence(self, unit: str = "FIX") -> None:
+        """What a unit does behind it, stores if no other is said, waits for what it does in front of it."""
+        self._add(Fence(unit))
 
     def lanes(self, name: str, value: Expr) -> Var:
         """A mask of 64 lanes, for instructions that take repeats."""
@@ -212,9 +213,12 @@ class Builder:
         self._add(node)
 
     @contextmanager
-    def cores(self, name: str, end: Index, *, run: Expr | None = None, even: bool = False) -> Iterator[Var]:
-        """A loop whose values are dealt to cores, in turn or in runs of so many (see For)."""
-        with self._loop(Var(name, U64), end, cores=True, run=run, even=even) as var:
+    def cores(
+        self, name: str, end: Index, *, run: Expr | None = None, even: bool = False, in_a_row: bool = False
+    ) -> Iterator[Var]:
+        """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row (see For)."""
+        how = {"run": run, "even": even, "in_a_row": in_a_row}
+        with self._loop(Var(name, U64), end, cores=True, **how) as var:
             yield var
 
     def deal_apart(self, condition: Condition) -> None:
@@ -243,12 +247,10 @@ class Builder:
             yield start, self.let(f"{name}Count", least(left, most))
 
     @contextmanager
-    def _loop(
-        self, var: Var, end: Index, *, cores: bool, run: Expr | None = None, even: bool = False
-    ) -> Iterator[Var]:
+    def _loop(self, var: Var, end: Index, *, cores: bool, **how: Any) -> Iterator[Var]:
         with self._block() as body:
             yield var
-        self._add(For(var, expr(end), tuple(body), cores, run=run, even=even))
+        self._add(For(var, expr(end), tuple(body), cores, **how))
 
     @contextmanager
     def section(self, name: str, note: str = "") -> Iterator[None]:
@@ -303,6 +305,13 @@ class Builder:
         with self._block() as body:
             yield
         self._add(evolve(last, stores=tuple(body)))
+
+    @contextmanager
+    def kept(self, buffer: Buffer, key: Index) -> Iterator[None]:
+        """Copies into a buffer of L1 that holds them as long as the key is the same (see Keep)."""
+        with self._block() as body:
+            yield
+        self._add(Keep(buffer, expr(key), tuple(body)))
 
     @contextmanager
     def _block(self) -> Iterator[list[Node]]:

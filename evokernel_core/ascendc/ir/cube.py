@@ -11,8 +11,16 @@ from __future__ import annotations
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.ir.expr import Expr, Int, Var
-from evokernel_core.ascendc.ir.nodes import Memory, Node, Region, Slice, Work
+from evokernel_core.ascendc.ir.expr import Constant, Expr, Int, Var
+from evokernel_core.ascendc.ir.nodes import Buffer, Memory, Node, Region, Slice, Work
+from evokernel_core.twin.api import most_of
+
+MOST_PITCH = Constant(
+    "MOST_PITCH",
+    most_of("DataCopyNd2Nz", "srcDValue"),
+    "elements from row to row that one copy can step over",
+)
+"""Where the tiling asks for it, it stands in tiling.h."""
 
 
 @frozen
@@ -33,6 +41,76 @@ class Nd2Nz(Work):
     @property
     def expressions(self) -> tuple[Expr, ...]:
         return (self.target.offset, self.source.offset, self.rows, self.columns, self.pitch)
+
+
+@frozen
+class Nd2NzMatrices(Work):
+    """``matrices`` of ``rows`` x ``columns`` elements become fractals in L1 that are ``height`` high. In
+    device memory rows are ``pitch`` and matrices ``apart`` elements from each other; in L1 a row lies
+    ``row_step`` and a matrix ``matrix_step`` rows behind the one before, ``height`` rows being a column of
+    fractals."""
+
+    target: Slice
+    source: Region
+    matrices: Expr
+    rows: Expr
+    columns: Expr
+    apart: Expr
+    pitch: Expr
+    height: Expr
+    row_step: Expr
+    matrix_step: Expr
+
+    @property
+    def slices(self) -> tuple[tuple[bool, Slice], ...]:
+        return ((True, self.target),)
+
+    @property
+    def figures(self) -> tuple[Expr, ...]:
+        """What the copy is told, in the order of its fields."""
+        sizes = (self.matrices, self.rows, self.columns, self.apart, self.pitch)
+        return (*sizes, self.height, self.row_step, self.matrix_step)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.target.offset, self.source.offset, *self.figures)
+
+
+@frozen
+class Keep(Work):
+    """Copies of ``body`` into a buffer of L1, unless it holds what belongs to ``key`` already. A buffer of
+    one stage serves all turns, and is filled anew when no turn needs it any more; one of several has a key
+    for each."""
+
+    buffer: Buffer
+    key: Expr
+    body: tuple[Node, ...]
+
+    @property
+    def bodies(self) -> tuple[tuple[Node, ...], ...]:
+        return (self.body,)
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.key,)
+
+    @property
+    def is_common(self) -> bool:
+        """Whether the buffer serves all turns."""
+        return self.buffer.stages == 1
+
+
+@frozen
+class Reach(Work):
+    """What follows reads chunk number ``chunk`` of those that vector cores write, ``chunks`` in all, one
+    after the other: it is there, and no chunk in front of it is read any more."""
+
+    chunk: Expr
+    chunks: Expr
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.chunk, self.chunks)
 
 
 @frozen
@@ -77,10 +155,11 @@ class LoadData(Work):
 
 @frozen
 class InitConst(Work):
-    """As many ``fractals`` of zeros in L0A or L0B."""
+    """As many ``fractals`` of a number in L0A or L0B, zero if nothing else is said."""
 
     target: Slice
     fractals: Expr
+    value: int = 0
 
     @property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
@@ -94,7 +173,8 @@ class InitConst(Work):
 @frozen
 class Mmad(Work):
     """The product of ``rows`` x ``depth`` by ``depth`` x ``columns`` is added to a sum in L0C, which begins
-    anew where the sum around it does (Sum). ``turned``: the left operand was turned."""
+    anew where the sum around it does (Sum). ``turned``: the left operand was turned. ``begins``: this product
+    is the one with which the sum begins, all others add to it."""
 
     target: Slice
     left: Slice
@@ -103,6 +183,7 @@ class Mmad(Work):
     columns: Expr
     depth: Expr
     turned: bool = False
+    begins: bool = False
 
     @property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
@@ -117,7 +198,8 @@ class Mmad(Work):
 class Fixpipe(Work):
     """``rows`` x ``columns`` of a sum, which is ``height`` rows high, go to device memory, where rows are
     ``pitch`` elements apart. ``quant``: the mode in which Fixpipe rounds float32; ``relu``: negative results
-    become zero."""
+    become zero. ``matrices`` of them begin ``gap`` columns from each other in the sum, and ``apart`` elements
+    in device memory."""
 
     target: Region
     source: Slice
@@ -127,15 +209,23 @@ class Fixpipe(Work):
     pitch: Expr
     quant: str = ""
     relu: bool = False
+    matrices: Expr = field(factory=lambda: Int(1))
+    gap: Expr = field(factory=lambda: Int(0))
+    apart: Expr = field(factory=lambda: Int(0))
 
     @property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
         return ((False, self.source),)
 
     @property
+    def figures(self) -> tuple[Expr, ...]:
+        """What the store is told of its sizes; of matrices where it may be several."""
+        one = (self.rows, self.columns, self.height, self.pitch)
+        return one if self.matrices == Int(1) else (*one, self.matrices, self.gap, self.apart)
+
+    @property
     def expressions(self) -> tuple[Expr, ...]:
-        offsets = (self.target.offset, self.source.offset)
-        return (*offsets, self.rows, self.columns, self.height, self.pitch)
+        return (self.target.offset, self.source.offset, *self.figures)
 
 
 @frozen

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Sum
+from evokernel_core.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Nd2NzMatrices, Sum
 from evokernel_core.ascendc.ir.expr import Expr
-from evokernel_core.ascendc.ir.handing_cube import L0, of_memories, stream_of
+from evokernel_core.ascendc.ir.handing_cube import L0, kept, of_memories, stream_of
 from evokernel_core.ascendc.ir.legality import Broken, wrong_types
 from evokernel_core.ascendc.ir.nodes import Buffer, Kernel, Memory, Node, accesses, flat
 from evokernel_core.ascendc.ir.tile import known_values, walk
@@ -51,7 +51,8 @@ def _memories(kernel: Kernel, chip: Chip) -> Iterator[Broken]:
         if taken > most:
             yield Broken("capacity", memory.value, f"The buffers take {taken} bytes of {most}.")
     for memories in ({Memory.L1}, L0):
-        if len({item.stages for item in of_memories(kernel, memories)}) > 1:
+        handed = {item.stages for item in of_memories(kernel, memories) if item not in kept(kernel)}
+        if len(handed) > 1:
             names = " and ".join(sorted(item.value for item in memories))
             yield Broken("stages", names, "Buffers that are handed over together have as many stages.")
 
@@ -96,6 +97,8 @@ def _figures(node: Node, values: Mapping[str, int]) -> Iterator[Broken]:
             yield from _limits("DataCopyNd2Nz", {"nValue": rows, "dValue": columns, "dstNzC0Stride": height})
             width = _whole(columns, _block(node.target.buffer))
             yield from _fits(node.target.buffer, of(node.target.offset) + height * width)
+        case Nd2NzMatrices():
+            yield from _matrices(node, [of(item) for item in node.figures], of(node.target.offset))
         case LoadData():
             rows, columns = of(node.rows.count), of(node.columns.count)
             taken = _whole(rows, FRACTAL) * _whole(columns, _block(node.target.buffer))
@@ -110,7 +113,20 @@ def _figures(node: Node, values: Mapping[str, int]) -> Iterator[Broken]:
             yield from _limits("Mmad", {"m": rows, "n": columns, "k": of(node.depth)})
             yield from _fits(node.target.buffer, of(node.target.offset) + rows * _whole(columns, FRACTAL))
         case Fixpipe():
-            yield from _limits("Fixpipe", {"nSize": of(node.columns), "mSize of ND": of(node.rows)})
+            figures = {"nSize": of(node.columns), "mSize of ND": of(node.rows), "ndNum": of(node.matrices)}
+            height = _whole(of(node.height), FRACTAL) // FRACTAL
+            figures |= {"srcNdStride": of(node.gap) // FRACTAL * height, "dstNdStride": of(node.apart)}
+            yield from _limits("Fixpipe", figures)
+
+
+def _matrices(node: Nd2NzMatrices, figures: list[int], offset: int) -> Iterator[Broken]:
+    matrices, rows, columns, _, _, height, row_step, matrix_step = figures
+    names = ("ndNum", "nValue", "dValue", "srcNdMatrixStride", "srcDValue", "dstNzC0Stride", "dstNzNStride")
+    yield from _limits("DataCopyNd2Nz", dict(zip(names, figures, strict=False)))
+    block = _block(node.target.buffer)
+    yield from _limits("DataCopyNd2Nz", {"dstNzMatrixStride": matrix_step * block})
+    last = (-(-columns // block) - 1) * height + (rows - 1) * row_step + (matrices - 1) * matrix_step
+    yield from _fits(node.target.buffer, offset + (last + 1) * block)
 
 
 def _limits(key: str, figures: Mapping[str, int]) -> Iterator[Broken]:
@@ -122,7 +138,7 @@ def _limits(key: str, figures: Mapping[str, int]) -> Iterator[Broken]:
 
 
 def _fits(buffer: Buffer, elements: int) -> Iterator[Broken]:
-    room = buffer.elements.evaluate({})
+    room = buffer.elements.evaluate({}) * (buffer.stages if buffer.joined else 1)
     if elements > room:
         yield Broken("overflow", buffer.name, f"{elements} elements are more than {room}.")
 

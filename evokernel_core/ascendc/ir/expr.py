@@ -170,6 +170,9 @@ class Var(Expr):
         return values[self.name]
 
 
+FIRST_OF_CORE = Var("firstOfCore", U64)
+"""The first value of a core in a loop of which each core has values that follow each other (For)."""
+
 _TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,

@@ -1,7 +1,8 @@
 """How the units of a cube core hand buffers to each other: where each is filled and where it is used.
 
-Panels in L1 are loaded for the next turn of the loops around them while those of this turn are multiplied;
-steps in L0A and L0B are loaded and multiplied in one body; a sum in L0C is handed to Fixpipe by its node.
+Panels in L1 are loaded for as many turns of the loops around them as they have stages, while those of a turn
+are multiplied, and what is kept there when its key changes; steps in L0A and L0B are loaded and multiplied in
+one body; a sum in L0C is handed to Fixpipe by its node.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
-from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Let, Memory, Node, accesses, flat
+from evokernel_core.ascendc.ir.cube import Keep, Reach
+from evokernel_core.ascendc.ir.expr import Condition
+from evokernel_core.ascendc.ir.nodes import Buffer, For, If, Kernel, Let, Memory, Node, accesses, flat
 
 L0 = frozenset({Memory.L0A, Memory.L0B})
 UNITS = {Memory.L1: ("MTE2", "MTE1"), Memory.L0A: ("MTE1", "M"), Memory.L0B: ("MTE1", "M"),
@@ -21,10 +24,11 @@ UNITS = {Memory.L1: ("MTE2", "MTE1"), Memory.L0A: ("MTE1", "M"), Memory.L0B: ("M
 @frozen
 class Stream:
     """The turns of a cube core's loops, as one run: those of ``panels`` for each of ``tiles``, every one of
-    which has one at least. ``shared`` and ``own`` are their local constants, ``loads`` fill L1, ``uses`` take
-    what it holds."""
+    which has one at least; where a condition ``only`` stands around them, those tiles for which it holds have
+    any. ``shared`` and ``own`` are their local constants, ``loads`` fill L1, ``uses`` take what it holds."""
 
     tiles: For
+    only: Condition | None
     shared: tuple[Let, ...]
     panels: For
     own: tuple[Let, ...]
@@ -36,15 +40,20 @@ def stream_of(kernel: Kernel) -> Stream | None:
     """The run of a kernel's turns; None where its loops are no such run."""
     tiles = kernel.tiles
     shared, inner = _behind_constants(tiles.body)
+    only = None
+    if len(inner) == 1 and isinstance(inner[0], If) and not inner[0].otherwise and tiles.apart is None:
+        only = Condition(inner[0].left, inner[0].sign, inner[0].right)
+        more, inner = _behind_constants(inner[0].then)
+        shared += more
     if len(inner) != 1 or not isinstance(inner[0], For):
         return None
     panels = inner[0]
     own, nodes = _behind_constants(panels.body)
-    filling = [does(node, {Memory.L1}, fills=True) for node in nodes]
+    filling = [isinstance(node, Reach) or does(node, {Memory.L1}, fills=True) for node in nodes]
     count = filling.count(True)
     if not count or not all(filling[:count]) or any(does(node, L0, fills=True) for node in nodes[:count]):
         return None
-    return Stream(tiles, shared, panels, own, nodes[:count], nodes[count:])
+    return Stream(tiles, only, shared, panels, own, nodes[:count], nodes[count:])
 
 
 def _behind_constants(nodes: Sequence[Node]) -> tuple[tuple[Let, ...], tuple[Node, ...]]:
@@ -79,6 +88,11 @@ def does(node: Node, memories: Iterable[Memory], *, fills: bool) -> bool:
     """Whether a node, with all that is in it, writes buffers of some memories, or reads them."""
     found = (item for each in flat((node,)) for item in accesses(each))
     return any(writes is fills and item.buffer.memory in memories for writes, item in found)
+
+
+def kept(kernel: Kernel) -> tuple[Buffer, ...]:
+    """The buffers that serve all turns."""
+    return tuple(node.buffer for node in kernel.nodes if isinstance(node, Keep) and node.is_common)
 
 
 def of_memories(kernel: Kernel, memories: Iterable[Memory]) -> tuple[Buffer, ...]:

@@ -144,7 +144,9 @@ class Buffer:
     """Memory of a core, the unified buffer if nothing else is said, of which ``stages`` copies let as many
     tiles be under way. Whether it is a queue follows from who writes and reads it. ``cleared``: zeros before
     anything else, since instructions read whole blocks or repeats behind what was written; a queue's buffers
-    hold nothing to rely on when they come round again, so only what no copy fills or empties may be."""
+    hold nothing to rely on when they come round again, so only what no copy fills or empties may be.
+    ``joined``: its stages are one run of memory, in which a turn finds what was left there by those before;
+    places count from its beginning."""
 
     name: str
     ctype: str
@@ -153,6 +155,7 @@ class Buffer:
     stages: int = 1
     cleared: bool = False
     memory: Memory = Memory.UB
+    joined: bool = False
 
     @property
     def bytes(self) -> int:
@@ -260,7 +263,10 @@ class Put:
 
 @frozen
 class Fence:
-    """Stores behind it begin when those in front of it have ended."""
+    """What a unit does behind it begins when what it does in front of it has ended: stores of a core, if no
+    other ``unit`` of a cube core is said."""
+
+    unit: str = "FIX"
 
 
 @frozen
@@ -331,10 +337,10 @@ class Instruction:
 
 @frozen
 class For:
-    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores, in turn or,
-    where neighbours read the same, in runs of ``run`` each; ``apart``: those for which it holds, and the
-    others, each by themselves. ``even``: of such a loop estimates take all turns for the first one, of which
-    the last may do less."""
+    """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
+    neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
+    other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
+    estimates take all turns for the first one, of which the last may do less."""
 
     var: Var
     end: Expr
@@ -343,6 +349,7 @@ class For:
     apart: Condition | None = None
     run: Expr | None = None
     even: bool = False
+    in_a_row: bool = False
 
     @property
     def most_cores(self) -> Expr:

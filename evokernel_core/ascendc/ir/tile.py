@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from attrs import define
 
-from evokernel_core.ascendc.ir.expr import CORES, Expr, Int, Param, Var, compared
+from evokernel_core.ascendc.ir.expr import CORES, FIRST_OF_CORE, Expr, Int, Param, Var, compared
 from evokernel_core.ascendc.ir.nodes import (
     Atomic,
     For,
@@ -111,7 +111,7 @@ class _Walk:
     def _turns(self, node: For, times: float, inside: bool) -> None:
         name, values = node.var.name, self.values
         if node.cores:
-            values[name] = self.tile
+            values[name] = values[FIRST_OF_CORE.name] = self.tile
             self.go(node.body, times, True)
             return
         turns = node.end.evaluate(values)

@@ -5,8 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evokernel_core.ascendc.ir.cube import Fixpipe, InitConst, LoadData, Mmad, Nd2Nz, Sum
-from evokernel_core.ascendc.ir.expr import Side, Var, binary
+from evokernel_core.ascendc.ir.cube import (
+    Fixpipe,
+    InitConst,
+    Keep,
+    LoadData,
+    Mmad,
+    Nd2Nz,
+    Nd2NzMatrices,
+    Reach,
+    Sum,
+)
+from evokernel_core.ascendc.ir.expr import FIRST_OF_CORE, Side, Var, binary
 from evokernel_core.ascendc.ir.handing_cube import L0, UNITS, does, handing_of
 from evokernel_core.ascendc.ir.nodes import (
     Fence,
@@ -51,6 +61,15 @@ def full(verb: str, memory: Memory, slot: str) -> str:
     return f"{verb}<HardEvent::{filling}_{emptying}>({slot});"
 
 
+def misses(node: Keep, stage: str) -> str:
+    """Whether a stage of a buffer holds something else than what belongs to a key."""
+    return f"{node.buffer.name}Key[{stage}] != {_key(node)}"
+
+
+def _key(node: Keep) -> str:
+    return binary("+", node.key, 1).cpp(Side.DEVICE, 1)
+
+
 class Body:
     """Writes the nodes of a turn; sections become ``methods``. ``is_last``: the condition of a tile's last
     turn."""
@@ -58,6 +77,7 @@ class Body:
     def __init__(self, is_last: str) -> None:
         self._is_last = is_last
         self._first: list[Var] = []  # the loops in whose first turns a sum begins
+        self._is_begun = False  # by a product that says so
         self.methods: list[str] = []
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
@@ -87,23 +107,35 @@ class Body:
             case Section():
                 found = [self._section(node)]
             case Fence():
-                found = ["PipeBarrier<PIPE_FIX>();"]
+                found = [f"PipeBarrier<PIPE_{node.unit}>();"]
             case Sum():
                 found = self._sum(node)
+            case Keep():
+                found = self.kept(node, "turn.slot")
+            case Reach():
+                found = [f"ReachChunk({node.chunk.cpp()});"]
             case _:
                 found = self._instruction(node)
         return found
 
+    def kept(self, node: Keep, stage: str) -> list[str]:
+        """Copies into a stage of a buffer, unless it holds them already. Of keys one more is kept, so that
+        zero is none."""
+        lines = [*self.lines(node.body), f"{node.buffer.name}Key[{stage}] = {_key(node)};"]
+        return _where(misses(node, stage), lines)
+
     def _instruction(self, node: Node) -> list[str]:
-        assert isinstance(node, (Nd2Nz, LoadData, InitConst, Mmad, Fixpipe))
+        assert isinstance(node, (Nd2Nz, Nd2NzMatrices, LoadData, InitConst, Mmad, Fixpipe))
         places = {item: _place(item) for _, item in node.slices}
         match node:
             case Fixpipe(target=Region(tensor=Ring() as ring)):
                 return [*_next_place(ring), cube_methods.call(node, places, f"{ring.name}Global[place]")]
             case Fixpipe():
                 target = _region(node.target)
-            case Nd2Nz():
+            case Nd2Nz() | Nd2NzMatrices():
                 target = _region(node.source)
+            case Mmad() if self._is_begun:
+                target = "true" if node.begins else "false"
             case Mmad():
                 target = " && ".join(f"{var.name} == 0" for var in self._first) or "true"
             case _:
@@ -113,11 +145,12 @@ class Body:
     def _sum(self, node: Sum) -> list[str]:
         """A sum begins when its place is free, and is stored when it is whole."""
         around, self._first = self._first, [] if node.over is None else [node.over]
+        self._is_begun = any(isinstance(item, Mmad) and item.begins for item in flat(node.body))
         begins, ends = ("", "") if node.over is None else (f"{node.over.name} == 0", self._is_last)
         body = self.lines(node.body)
         stored = [full(verb, Memory.L0C, "sum") for verb in ("SetFlag", "WaitFlag")]
         stored += [*self.lines(node.stores), free("SetFlag", Memory.L0C, "sum")]
-        self._first = around
+        self._first, self._is_begun = around, False
         stores = (item for item in flat(node.stores) if isinstance(item, Fixpipe))
         if any(isinstance(item.target.tensor, Ring) for item in stores):
             stored.append("CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);")
@@ -133,12 +166,12 @@ class Body:
         """The call of nodes that are a method: it is given what they use and do not define."""
         place = len(self.methods)
         lines = self.lines(node.body)
-        outside = [] if _has(node, Sum) or not _has(node, Mmad) else self._first
+        outside = [] if _has(node, Sum) or not _has(node, Mmad) or self._is_begun else self._first
         given = [("const Turn &", "turn")]
         given += [
             (f"{var.ctype} ", var.name)
             for var in dict.fromkeys([*free_variables(node.body), *outside])
-            if not var.name.startswith("turn.")
+            if not var.name.startswith("turn.") and var != FIRST_OF_CORE
         ]
         given += [("uint32_t ", name) for name in _slots_from_outside(node)]
         parameters = ", ".join(f"{ctype}{name}" for ctype, name in given)
@@ -178,6 +211,8 @@ def _region(item: Region) -> str:
 
 
 def _place(item: Slice) -> str:
+    if item.buffer.stages == 1 or item.buffer.joined:
+        return f"{item.buffer.name}[{item.offset.cpp()}]"
     stage = binary("*", Var(_SLOT[item.buffer.memory]), item.buffer.elements)
     return f"{item.buffer.name}[{binary('+', stage, item.offset).cpp()}]"
 

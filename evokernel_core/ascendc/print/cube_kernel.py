@@ -1,73 +1,88 @@
-"""AscendC from the kernel IR of a cube core: Load and Use for each turn of its loops, and what is around.
+"""AscendC from a kernel of cube cores in the IR: its class, that of its vector cores, and what calls them.
 
-The turns of all loops are one run, so that a turn's panels travel while those of the turn before are
-multiplied, from one tile to the next too. What vector cores do with results that are handed over is a class
-of its own, whose loops are printed from the IR too.
+What vector cores do with results that are handed over, or write for cube cores to read, is a class of its
+own; the loops behind cube cores are printed from the IR too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from textwrap import indent
-
-from evokernel_core.ascendc.ir.cube import LoadData, Sum, Take
-from evokernel_core.ascendc.ir.expr import Call, Side
-from evokernel_core.ascendc.ir.handing_cube import stream_of
-from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Let, Memory, Node, Ring, Tensor, flat
-from evokernel_core.ascendc.kernels.cube import CubeKernel
+from evokernel_core.ascendc.ir.cube import Take
+from evokernel_core.ascendc.ir.expr import Param, Side
+from evokernel_core.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
+from evokernel_core.ascendc.kernels.cube import Before, BeforeText, Behind, CubeKernel
 from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import addresses, class_name, tensors_of
 from evokernel_core.ascendc.lowering.program import camel
-from evokernel_core.ascendc.print import cube_methods
-from evokernel_core.ascendc.print.cube_body import SLOTS, Body, free, full
+from evokernel_core.ascendc.print.cube_class import addressed, cube_class
 from evokernel_core.ascendc.print.statements import (
-    STEP,
     framed,
-    function,
     in_lines,
     indented,
     let,
-    method,
-    wrapped,
 )
 from evokernel_core.ascendc.print.tiling import compute, refusal, settings
-from evokernel_core.ascendc.print.turns import Turns
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 
-_POSITION = {Memory.L0A: "A2", Memory.L0B: "B2", Memory.L0C: "CO1"}
+_OF_TILES = frozenset({"columns", "pitch"})
+"""Fields of the tiling that the class of the vector cores takes for those of a tile."""
 
 
 def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    kernel = made.kernel
+    if made.before is not None:
+        parts = _behind_vectors(made.kernel, made.before, task, name)
+    elif made.behind is not None:
+        parts = _before_vectors(made, made.behind, task, name)
+    else:
+        kernel = made.kernel
+        text = f"{cube_class(kernel, class_name(name))}\n{_entry(kernel, task, name)}"
+        parts = settings(kernel, []), compute(kernel, task, checks=[], blocks=_blocks(kernel)), text
+    tiling, computing, text = map(in_lines, parts)
+    return StageText(tiling, computing, text, f"{name}_kernel", facts_of(made))
+
+
+def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
+    """How many cube cores take part, and what their kernel takes of the workspace."""
     tiles = kernel.tiles.end.cpp(Side.HOST)
-    blocks = [
+    return [
         "const uint64_t cubes = coreNum > 1 ? coreNum / 2 : 1; // one cube core beside two vector cores",
         f"tiling.blockDim = static_cast<uint32_t>({tiles} < cubes ? {tiles} : cubes);",
+        *([f"tiling.workspaceBytes = {workspace};"] if workspace else []),
     ]
-    if made.behind is None:
-        parts = settings(kernel, []), compute(kernel, task, checks=[], blocks=blocks)
-        text = f"{_Printer(kernel, class_name(name)).text()}\n{_entry(kernel, task, name)}"
-    else:
-        written = made.behind.written(class_name(name, "Epilogue"), _process_behind(made))
-        blocks.append("tiling.workspaceBytes = tiling.blockDim * HANDED_BYTES;")
-        parts = (
-            settings(kernel, [_handed_bytes(kernel), written.constants.rstrip()], written.shape.fields),
-            compute(
-                kernel,
-                task,
-                checks=refusal("ubBytes < UB_BYTES_NEEDED"),
-                blocks=blocks,
-                also=written.shape.assignments,
-                symbolic=[written],
-            ),
-        )
-        cube = _Printer(kernel, class_name(name, "Product")).text()
-        text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
-    tiling, computing = map(in_lines, parts)
-    return StageText(tiling, computing, in_lines(text), f"{name}_kernel", facts_of(made))
+
+
+def _behind_vectors(kernel: Kernel, found: Before, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """Constants and struct, ComputeTiling and kernel where vector cores write what cube cores read."""
+    before = found.written(class_name(name, "Frame"))
+    blocks = _blocks(kernel, found.workspace_bytes.cpp(Side.HOST))
+    cube = cube_class(kernel, class_name(name, "Product"))
+    return (
+        settings(kernel, [before.settings.rstrip()]),
+        compute(kernel, task, checks=refusal(before.check), blocks=blocks),
+        f"{cube}\n{before.text}\n{_framed_entry(kernel, task, name, before)}",
+    )
+
+
+def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """The same where vector cores take results up."""
+    kernel = made.kernel
+    if any(isinstance(item, Param) and item.name in _OF_TILES for item in kernel.params):
+        raise PlanError("What vector cores do behind a kernel has a pitch and columns of its own.")
+    written = found.written(class_name(name, "Epilogue"), _process_behind(made))
+    computing = compute(
+        kernel,
+        task,
+        checks=refusal("ubBytes < UB_BYTES_NEEDED"),
+        blocks=_blocks(kernel, "tiling.blockDim * HANDED_BYTES"),
+        also=written.shape.assignments,
+        symbolic=[written],
+    )
+    constants = [_handed_bytes(kernel), written.constants.rstrip()]
+    cube = cube_class(kernel, class_name(name, "Product"))
+    text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
+    return settings(kernel, constants, written.shape.fields), computing, text
 
 
 # -- the functions that are called, and the vector cores -------------------------------------------
@@ -110,16 +125,35 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
 """
 
 
+def _framed_entry(kernel: Kernel, task: KernelTask, name: str, before: BeforeText) -> str:
+    parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
+    return f"""\
+extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    // The vector cores write what is read in the workspace, while the cube cores multiply what came before.
+    if ASCEND_IS_AIV {{
+        TPipe pipe;
+        {before.class_name} op;
+        op.Init({before.arguments}, &pipe);
+        op.Process();
+    }}
+    if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
+        InitSocState();
+        {class_name(name, "Product")} op;
+        op.Init({_arguments(kernel)}, tiling);
+        op.Process();
+        PipeBarrier<PIPE_ALL>();
+    }}
+}}
+"""
+
+
 def _arguments(kernel: Kernel) -> str:
     """What Init is given beside the tiling."""
     return ", ".join(
         item.address if isinstance(item, Tensor) else "workspace + GetBlockIdx() * HANDED_BYTES"
-        for item in _tensors(kernel)
+        for item in addressed(kernel)
     )
-
-
-def _tensors(kernel: Kernel) -> list[Tensor | Ring]:
-    return [*(item for item in kernel.tensors if isinstance(item, Tensor)), *kernel.rings]
 
 
 def _handed_bytes(kernel: Kernel) -> str:
@@ -151,164 +185,10 @@ def _taking(node: Node, ring: Ring) -> list[str]:
     if not node.cores:
         return framed(node, [inner])
     name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
+    if node.in_a_row:
+        end = node.end.cpp(Side.DEVICE, 2)
+        last = f"const uint64_t last = {end} * (core + 1) / tiling_.blockDim;"
+        begin = f"{end} * core / tiling_.blockDim"
+        return [last, f"for (uint64_t {name} = {begin}; {name} < last; ++{name}) {{", *indented(inner), "}"]
     head = f"for (uint64_t {name} = core; {name} < {end}; {name} += tiling_.blockDim) {{"
     return [head, *indented(inner), "}"]
-
-
-# -- the class of a cube core ---------------------------------------------------------------------
-
-
-class _Printer:
-    """The class of a cube core under its name."""
-
-    def __init__(self, kernel: Kernel, name: str) -> None:
-        stream = stream_of(kernel)
-        if stream is None:
-            raise PlanError("The loops of a cube core are no run of panels for each of its tiles.")
-        self._kernel, self._name = kernel, name
-        self._turns = Turns(stream)
-        self._body = Body(self._turns.is_last)
-
-    def text(self) -> str:
-        """The constants and the class."""
-        load, use = self._load(), self._use()
-        functions = dict.fromkeys(
-            item.function for item in self._kernel.expressions() if isinstance(item, Call)
-        )
-        private = [
-            *self._turns.methods(),
-            load,
-            use,
-            *self._body.methods,
-            *map(function, functions),
-            *cube_methods.methods(self._kernel),
-        ]
-        return f"""\
-{self._constants()}
-{cube_methods.SPAN}
-// {wrapped(self._kernel.note, "// ")}
-class {self._name} {{
-public:
-    __aicore__ inline {self._name}() {{}}
-{indent(self._init(), STEP)}
-{indent(self._process(), STEP)}
-private:
-{indent(chr(10).join(private), STEP)}
-{indent(self._members(), STEP)}}};
-"""
-
-    def _constants(self) -> str:
-        notes = {
-            "PANELS": "in L1: one is loaded while the other is multiplied",
-            "STEPS": "in L0A and L0B, likewise",
-            "SUMS": "in L0C: one is stored while the other is computed",
-        }
-        counts = {SLOTS[item.memory]: item.stages for item in self._kernel.buffers}
-        lines = [
-            f"constexpr uint32_t {name} = {count};" + (f" // {notes[name]}" if count > 1 else "")
-            for name, count in counts.items()
-        ]
-        lines += cube_methods.constants(self._kernel)
-        if self._kernel.rings:
-            lines += [
-                "constexpr uint16_t RESULT_READY = 0; // from the cube core to its vector cores",
-                "constexpr uint16_t RESULT_TAKEN = 1; // from both vector cores to the cube core",
-            ]
-        return "".join(f"{line}\n" for line in lines)
-
-    # -- Init and members -----------------------------------------------------------------------
-
-    def _init(self) -> str:
-        tensors, buffers = _tensors(self._kernel), self._kernel.buffers
-        lines = ["tiling_ = tiling;"]
-        lines += [
-            f"{item.name}Global.SetGlobalBuffer(reinterpret_cast<__gm__ {item.ctype} *>({item.name}));"
-            for item in tensors
-        ]
-        memories = dict.fromkeys(item.memory for item in buffers)
-        lines += [f"LocalMemAllocator<Hardware::{item.value}> in{item.value};" for item in memories]
-        lines += [self._allocated(item) for item in buffers]
-        parameters = [*(f"GM_ADDR {item.name}" for item in tensors), "const OpTiling &tiling"]
-        return method("void", "Init", ", ".join(parameters), lines)
-
-    def _allocated(self, buffer: Buffer) -> str:
-        left = {
-            item.source.buffer for item in self._kernel.nodes if isinstance(item, LoadData) and item.is_left
-        }
-        position = _POSITION.get(buffer.memory) or ("A1" if buffer in left else "B1")
-        count = f"{SLOTS[buffer.memory]} * {buffer.elements.cpp(Side.DEVICE, 2)}"
-        place = f"in{buffer.memory.value}.Alloc<TPosition::{position}, {buffer.ctype}, {count}>()"
-        return f"{buffer.name} = {place};"
-
-    def _members(self) -> str:
-        lines = ["OpTiling tiling_;"]
-        lines += [f"GlobalTensor<{item.ctype}> {item.name}Global;" for item in _tensors(self._kernel)]
-        lines += [f"LocalTensor<{item.ctype}> {item.name};" for item in self._kernel.buffers]
-        lines += [*self._turns.members, "uint32_t stepCount = 0;", "uint32_t sumCount = 0;"]
-        lines += ["uint32_t storeCount = 0;" for _ in self._kernel.rings]
-        return "\n".join(lines) + "\n"
-
-    # -- what it does ---------------------------------------------------------------------------
-
-    def _process(self) -> str:
-        index, last = self._turns.index, self._turns.last_index
-        lines = [
-            *_every_slot("SetFlag"),
-            *self._turns.begin,
-            f"if (turn.{index} < {last}) {{",
-            f"{STEP}Load(turn);",
-            "}",
-            f"while (turn.{index} < {last}) {{",
-            f"{STEP}const Turn next = Next(turn);",
-            f"{STEP}if (next.{index} < {last}) {{ // travels while this turn is multiplied",
-            f"{STEP}{STEP}Load(next);",
-            f"{STEP}}}",
-            f"{STEP}Use(turn);",
-            f"{STEP}turn = next;",
-            "}",
-            *_every_slot("WaitFlag"),
-        ]
-        for item in self._kernel.rings:
-            most = item.places.name
-            lines += [
-                f"for (uint32_t left = storeCount < {most} ? storeCount : {most}; left > 0; --left) {{",
-                f"{STEP}CrossCoreWaitFlag(RESULT_TAKEN);",
-                "}",
-            ]
-        return method("void", "Process", "", lines)
-
-    def _load(self) -> str:
-        lines = [
-            free("WaitFlag", Memory.L1, "turn.slot"),
-            *self._body.lines(self._turns.inside(self._turns.stream.loads)),
-            full("SetFlag", Memory.L1, "turn.slot"),
-        ]
-        return method("void", "Load", "const Turn &turn", lines)
-
-    def _use(self) -> str:
-        nodes = self._turns.inside(self._turns.stream.uses)
-        lines = [
-            full("WaitFlag", Memory.L1, "turn.slot"),
-            *self._body.lines(nodes),
-            f"if ({self._turns.is_last}) {{",
-            f"{STEP}sumCount += {_lanes(nodes)};",
-            "}",
-            free("SetFlag", Memory.L1, "turn.slot"),
-        ]
-        return method("void", "Use", "const Turn &turn", lines)
-
-
-def _lanes(nodes: Sequence[Node]) -> str:
-    """How many sums a tile has: as many as the loop over their lanes has turns."""
-    lanes = {item.lane for item in flat(nodes) if isinstance(item, Sum)}
-    ends = [item.end.cpp() for item in flat(nodes) if isinstance(item, For) and item.var in lanes]
-    return ends[0] if ends else "1"
-
-
-def _every_slot(verb: str) -> list[str]:
-    """All buffers are free in the beginning and in the end."""
-    lines: list[str] = []
-    for memory in (Memory.L1, Memory.L0A, Memory.L0C):
-        head = f"for (uint32_t slot = 0; slot < {SLOTS[memory]}; ++slot) {{"
-        lines += [head, f"{STEP}{free(verb, memory, 'slot')}", "}"]
-    return lines

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.ir.cube import Fixpipe, InitConst, LoadData, Mmad, Nd2Nz
-from evokernel_core.ascendc.ir.expr import Constant, Expr
+from evokernel_core.ascendc.ir.cube import (
+    MOST_PITCH,
+    Fixpipe,
+    InitConst,
+    LoadData,
+    Mmad,
+    Nd2Nz,
+    Nd2NzMatrices,
+)
+from evokernel_core.ascendc.ir.expr import Constant, Expr, Int
 from evokernel_core.ascendc.ir.nodes import Kernel, Slice
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.isa import BLOCK_BYTES, FRACTAL
@@ -29,6 +37,25 @@ __aicore__ inline void CopyRows(LocalTensor<$T> panel, GlobalTensor<$T> matrix, 
     for (uint32_t row = 0; row < rows; ++row) { // too far apart for one copy
         DataCopy(panel[row * C0], matrix[row * pitch], params);
     }
+}
+"""
+_COPY_MATRICES = """\
+// Matrices of memory into fractals that are `height` high: how far rows and matrices lie behind each
+// other there is counted in rows.
+__aicore__ inline void CopyMatrices(LocalTensor<$T> panel, GlobalTensor<$T> source, uint32_t matrices,
+                                    uint32_t rows, uint32_t columns, uint64_t apart, uint64_t pitch,
+                                    uint32_t height, uint32_t rowStep, uint32_t matrixStep)
+{
+    Nd2NzParams params;
+    params.ndNum = matrices;
+    params.nValue = rows;
+    params.dValue = columns;
+    params.srcNdMatrixStride = apart;
+    params.srcDValue = pitch;
+    params.dstNzC0Stride = height;
+    params.dstNzNStride = rowStep;
+    params.dstNzMatrixStride = matrixStep * C0;
+    DataCopy(panel, source, params);
 }
 """
 _LOAD = """\
@@ -70,6 +97,12 @@ __aicore__ inline void Clear(LocalTensor<$T> target, uint16_t fractals)
     InitConstValue(target, InitConstValueParams<$T>{fractals, 1, 0, 0});
 }
 """
+_FILL = """\
+__aicore__ inline void FillWith(LocalTensor<$T> target, uint16_t fractals, float value)
+{
+    InitConstValue(target, InitConstValueParams<$T>{1, fractals, 0, static_cast<$T>(value)});
+}
+"""
 _MULTIPLY = """\
 __aicore__ inline void Multiply(LocalTensor<float> sum, LocalTensor<$T> left, LocalTensor<$T> right,
                                 uint32_t rows, uint32_t columns, uint32_t depth, bool isFirst)
@@ -99,6 +132,23 @@ __aicore__ inline void Store(GlobalTensor<$O> target, LocalTensor<float> sum, ui
 $MODE    Fixpipe<$O, float, CFG_ROW_MAJOR>(target, sum, params);
 }
 """
+_STORE_MATRICES = """\
+// Matrices that begin `gap` columns from each other in a sum that is `height` rows high, into rows of memory.
+__aicore__ inline void StoreMatrices(GlobalTensor<$O> target, LocalTensor<float> sum, uint32_t rows,
+                                     uint32_t columns, uint32_t height, uint32_t pitch, uint32_t matrices,
+                                     uint32_t gap, uint32_t apart)
+{
+    FixpipeParamsV220 params;
+    params.nSize = columns;
+    params.mSize = rows;
+    params.srcStride = Whole(height, FRACTAL);
+    params.dstStride = pitch;
+    params.ndNum = matrices;
+    params.srcNdStride = gap / FRACTAL * (Whole(height, FRACTAL) / FRACTAL);
+    params.dstNdStride = matrices > 1 ? apart : 0;
+$MODE    Fixpipe<$O, float, CFG_ROW_MAJOR>(target, sum, params);
+}
+"""
 _WHOLE = """\
 __aicore__ inline uint32_t Whole(uint32_t value, uint32_t unit)
 {
@@ -118,14 +168,15 @@ struct Span {
 def constants(kernel: Kernel) -> list[str]:
     """What the methods take: figures of the hardware."""
     ctype = _operand_type(kernel)
+    known = {item.name for item in kernel.expressions() if isinstance(item, Constant)}
     lines = [
         f"constexpr uint32_t BLOCK_BYTES = {BLOCK_BYTES};",
         f"constexpr uint32_t C0 = BLOCK_BYTES / sizeof({ctype}); // columns of a fractal",
-        f"constexpr uint32_t MOST_PITCH = {most_of('DataCopyNd2Nz', 'srcDValue')}; "
-        "// elements from row to row that one copy can step over",
         "constexpr uint32_t FEW_FRACTALS = 10; // products this small must be told apart on the same result",
     ]
-    if not any(isinstance(item, Constant) and item.name == "FRACTAL" for item in kernel.expressions()):
+    if MOST_PITCH.name not in known:
+        lines.append(f"constexpr uint32_t {MOST_PITCH.name} = {MOST_PITCH.value}; // {MOST_PITCH.note}")
+    if "FRACTAL" not in known:
         lines.append(f"constexpr uint32_t FRACTAL = {FRACTAL};")
     if any(isinstance(node, LoadData) and node.is_run for node in kernel.nodes):
         lines.append(f"constexpr uint32_t MOST_REPEATS = {most_of('LoadData2D', 'repeatTimes')};")
@@ -146,19 +197,22 @@ def _method_of(node: object) -> str:
     match node:
         case Nd2Nz():
             found = _COPY_ROWS
+        case Nd2NzMatrices():
+            found = _COPY_MATRICES
         case LoadData(is_run=True):
             found = _LOAD_RUN
         case LoadData():
             name, note, turn = _load(node)
             found = _LOAD.replace("$NAME", name).replace("$NOTE", note).replace("$TURN", turn)
         case InitConst():
-            found = _ZEROS
+            found = _FILL if node.value else _ZEROS
         case Mmad():
             turn = "    params.kDirectionAlign = true;\n" if node.turned else ""
             found = _MULTIPLY.replace("$TURN", turn)
         case Fixpipe():
             quant = f"    params.quantPre = QuantMode_t::{node.quant};\n" if node.quant else ""
-            found = _STORE.replace("$MODE", quant + ("    params.reluEn = true;\n" if node.relu else ""))
+            store = _STORE if node.matrices == Int(1) else _STORE_MATRICES
+            found = store.replace("$MODE", quant + ("    params.reluEn = true;\n" if node.relu else ""))
         case _:
             found = ""
     return found
@@ -173,30 +227,43 @@ def _load(node: LoadData) -> tuple[str, str, str]:
     return "LoadLeft", "as they lie", ""
 
 
-def call(node: Nd2Nz | LoadData | InitConst | Mmad | Fixpipe, place: dict[Slice, str], target: str) -> str:
+Instruction = Nd2Nz | Nd2NzMatrices | LoadData | InitConst | Mmad | Fixpipe
+
+
+def call(node: Instruction, place: dict[Slice, str], target: str) -> str:
     """The call of a node's method. ``place``: how its slices are written; ``target``: what is between cores,
     the place in device memory, or for a product whether its sum begins."""
+    name, given = _called(node, place, target)
+    return f"{name}({', '.join(given)});"
+
+
+def _called(node: Instruction, place: dict[Slice, str], target: str) -> tuple[str, list[str]]:
     match node:
         case Nd2Nz():
+            name = "CopyRows"
             given = [place[node.target], target, *_texts(node.rows, node.columns, node.pitch)]
-            return f"CopyRows({', '.join(given)});"
+        case Nd2NzMatrices():
+            name, given = "CopyMatrices", [place[node.target], target, *_texts(*node.figures)]
         case LoadData(is_run=True):
             columns = _texts(node.rows.of, node.columns.start, node.columns.count)
-            return f"LoadRun({', '.join([place[node.target], place[node.source], *columns])});"
+            name, given = "LoadRun", [place[node.target], place[node.source], *columns]
         case LoadData():
             spans = [
                 f"Span{{{', '.join(_texts(span.start, span.count, span.of))}}}"
                 for span in (node.rows, node.columns)
             ]
-            return f"{_load(node)[0]}({', '.join([place[node.target], place[node.source], *spans])});"
+            name, given = _load(node)[0], [place[node.target], place[node.source], *spans]
         case InitConst():
-            return f"Clear({place[node.target]}, {node.fractals.cpp()});"
+            value = [str(node.value)] if node.value else []
+            name, given = "FillWith" if value else "Clear", [place[node.target], node.fractals.cpp(), *value]
         case Mmad():
             operands = [place[item] for item in (node.target, node.left, node.right)]
             sizes = _texts(node.rows, node.columns, node.depth)
-            return f"Multiply({', '.join([*operands, *sizes, target])});"
-    shape = _texts(node.rows, node.columns, node.height, node.pitch)
-    return f"Store({', '.join([target, place[node.source], *shape])});"
+            name, given = "Multiply", [*operands, *sizes, target]
+        case Fixpipe():
+            name = "Store" if node.matrices == Int(1) else "StoreMatrices"
+            given = [target, place[node.source], *_texts(*node.figures)]
+    return name, given
 
 
 def _texts(*items: Expr) -> list[str]:

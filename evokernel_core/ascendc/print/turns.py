@@ -7,7 +7,7 @@ from functools import cached_property
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.ir.expr import Expr, Side, Var
+from evokernel_core.ascendc.ir.expr import FIRST_OF_CORE, Condition, Expr, Side, Var
 from evokernel_core.ascendc.ir.handing_cube import Stream
 from evokernel_core.ascendc.ir.nodes import If, Let, Node
 from evokernel_core.ascendc.ir.renaming import renamed
@@ -35,13 +35,20 @@ class Turns:
 
     @property
     def last_index(self) -> str:
-        """What every tile's number is below."""
+        """What the number of every tile of a core is below."""
+        if self.stream.tiles.in_a_row:
+            return "lastOfCore"
         return self.stream.tiles.end.cpp(Side.DEVICE, 1)
 
     @property
     def members(self) -> list[str]:
         """What the class keeps from turn to turn."""
         counted = ["uint32_t turnCount = 0;"]
+        if self.stream.tiles.in_a_row:
+            counted += [
+                f"uint64_t {FIRST_OF_CORE.name} = 0; // tiles of this core",
+                "uint64_t lastOfCore = 0;",
+            ]
         if self.stream.tiles.apart is not None:
             counted += ["uint64_t apartCount = 0; // tiles of all cores so far", "uint64_t otherCount = 0;"]
         return counted
@@ -49,11 +56,19 @@ class Turns:
     @property
     def begin(self) -> list[str]:
         """The statement that makes the first turn of a core."""
-        return [f"Turn turn = First({'0' if self.stream.tiles.apart is not None else 'GetBlockIdx()'});"]
+        tiles = self.stream.tiles
+        if tiles.in_a_row:
+            end, first = tiles.end.cpp(Side.DEVICE, 2), FIRST_OF_CORE.name
+            return [
+                f"{first} = {end} * GetBlockIdx() / tiling_.blockDim;",
+                f"lastOfCore = {end} * (GetBlockIdx() + 1) / tiling_.blockDim;",
+                f"Turn ahead = First({first});",
+            ]
+        return [f"Turn ahead = First({'0' if tiles.apart is not None else 'GetBlockIdx()'});"]
 
-    def inside(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Nodes of a turn."""
-        return renamed(nodes, self._names)
+    def inside(self, nodes: tuple[Node, ...], turn: str = "turn") -> tuple[Node, ...]:
+        """Nodes of a turn under a name."""
+        return renamed(nodes, self._named(turn))
 
     @property
     def is_last(self) -> str:
@@ -63,8 +78,13 @@ class Turns:
 
     def methods(self) -> list[str]:
         """The struct of a turn, and what makes turns."""
-        apart = [] if self.stream.tiles.apart is None else [self._next_tile()]
-        return [self._struct(), *apart, self._first(), self._next(), self._enter()]
+        chosen = [self._next_tile()] if self._chooses else []
+        return [self._struct(), *chosen, self._first(), self._next(), self._enter()]
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether a core's next tile is another one than that of its turn."""
+        return self.stream.tiles.apart is not None or self.stream.only is not None
 
     @cached_property
     def _fields(self) -> tuple[Var, ...]:
@@ -77,7 +97,10 @@ class Turns:
 
     @cached_property
     def _names(self) -> dict[Var, Var]:
-        return {var: Var(f"turn.{var.name}", var.ctype) for var in self._fields}
+        return self._named("turn")
+
+    def _named(self, turn: str) -> dict[Var, Var]:
+        return {var: Var(f"{turn}.{var.name}", var.ctype) for var in self._fields}
 
     @cached_property
     def _own(self) -> tuple[Let, ...]:
@@ -90,7 +113,9 @@ class Turns:
         return "\n".join([note, "struct Turn {", *lines, f"{STEP}uint32_t slot;", "};", ""])
 
     def _next_tile(self) -> str:
-        apart, index = self.stream.tiles.apart, self.index
+        apart, index, only = self.stream.tiles.apart, self.index, self.stream.only
+        if only is not None:
+            return self._next_with(only)
         assert apart is not None
         asked = If(apart.left, apart.sign, apart.right, ())
         lines = [
@@ -106,11 +131,26 @@ class Turns:
         note = f"// The core's next tile from `{index}` on: tiles of two kinds are dealt out apart.\n"
         return note + method("uint64_t", "NextTile", f"uint64_t {index}", lines)
 
+    def _next_with(self, only: Condition) -> str:
+        index = self.index
+        asked = If(only.left, only.sign, only.right, ())
+        lines = [
+            f"for (; {index} < {self.last_index}; {index} += tiling_.blockDim) {{",
+            *indented(_constants(needed(self.stream.shared, (asked,)))),
+            f"{STEP}if ({only.cpp()}) {{",
+            f"{STEP}{STEP}return {index};",
+            f"{STEP}}}",
+            "}",
+            f"return {index};",
+        ]
+        note = f"// The core's next tile from `{index}` on that has anything to do.\n"
+        return note + method("uint64_t", "NextTile", f"uint64_t {index}", lines)
+
     def _first(self) -> str:
         stream, index = self.stream, self.index
         end = If(stream.panels.end, "==", stream.panels.end, ())
         constants = needed(stream.shared, (*self._own, *stream.loads, *stream.uses, end))
-        lines = [f"{index} = NextTile({index});"] if stream.tiles.apart is not None else []
+        lines = [f"{index} = NextTile({index});"] if self._chooses else []
         lines += [
             "Turn turn;",
             f"turn.{index} = {index};",
@@ -123,7 +163,8 @@ class Turns:
         return method("Turn", "First", f"uint64_t {index}", lines)
 
     def _next(self) -> str:
-        step = "1" if self.stream.tiles.apart is not None else "tiling_.blockDim"
+        tiles = self.stream.tiles
+        step = "1" if tiles.apart is not None or tiles.in_a_row else "tiling_.blockDim"
         lines = [
             f"if ({self.is_last}) {{",
             f"{STEP}return First(turn.{self.index} + {step});",

@@ -12,6 +12,7 @@ from evokernel_core.ascendc.kernels.convolution.geometry import (
     convolution_of,
     read_convolution,
 )
+from evokernel_core.ascendc.kernels.cube import Behind
 from evokernel_core.ascendc.kernels.epilogue.cost import Cost, cost_of
 from evokernel_core.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText, read_epilogue, write
 from evokernel_core.ascendc.lowering.opset import fused_ops
@@ -50,38 +51,22 @@ def read_layer(task: KernelTask, chip: Chip) -> Layer:
     return Layer(convolution_of(task, node), epilogue, cost_of(kernel, epilogue.source, chip))
 
 
-_TAKE = """\
-const uint64_t core = GetBlockIdx() / GetTaskRatio();
-uint32_t count = 0;
-{tiles}
-    const Tile tile = TileAt(tiling_, index);
-    const uint64_t channel = (tile.image * {groups} + tile.group) * tiling_.outputs + tile.output;
-    for (uint32_t first = 0; first < tile.columns; first += tiling_.partColumns) {{
-        const Pixels pixels = PixelsAt(tiling_, tile, first);
-        const uint64_t row = tile.plane * tiling_.outH + tile.row + pixels.row;
-        const uint64_t pixel = row * tiling_.outW + tile.column + pixels.column;
-        const uint64_t place = count++ % HANDED * BASE_M * PART_N;
-        CrossCoreWaitFlag(RESULT_READY);
-        Take(Region{{channel, pixel, place, tile.outputs, pixels.rows * pixels.width}});
-        CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);
-    }}
-}}"""
-_IN_TURN = "for (uint64_t index = core; index < tiling_.tiles; index += tiling_.blockDim) {"
-_IN_A_ROW = """\
-const uint64_t last = tiling_.tiles * (core + 1) / tiling_.blockDim;
-for (uint64_t index = tiling_.tiles * core / tiling_.blockDim; index < last; ++index) {"""
-
-
-def epilogue_text(
-    layer: Layer, base_m: int, part_n: int, chip: Chip, class_name: str, *, keeps_rows: bool
-) -> EpilogueText | None:
-    """The class of the vector cores for results of at most ``base_m`` channels by ``part_n`` pixels."""
-    if layer.epilogue is None:
+def behind_of(layer: Layer, base_m: int, part_n: int, chip: Chip) -> Behind | None:
+    """The vector cores behind results of at most ``base_m`` channels by ``part_n`` pixels."""
+    epilogue = layer.epilogue
+    if epilogue is None:
         return None
-    kernel = layer.epilogue.kernel(base_m, part_n, chip)
+    return Behind(
+        lambda name, process: _written(epilogue, base_m, part_n, chip, name, process), epilogue.reads_numbers
+    )
+
+
+def _written(
+    epilogue: Epilogue, base_m: int, part_n: int, chip: Chip, class_name: str, process: Sequence[str]
+) -> EpilogueText:
+    kernel = epilogue.kernel(base_m, part_n, chip)
     if kernel is None:
         raise PlanError(_TOO_LARGE)
-    take = _TAKE.format(groups=layer.convolution.groups, tiles=_IN_A_ROW if keeps_rows else _IN_TURN)
-    process: Sequence[str] = [*take.splitlines(), *(["Finish();"] if kernel.schedule.ahead else [])]
+    lines = [*process, *(["Finish();"] if kernel.schedule.ahead else [])]
     memory = "workspace + GetBlockIdx() / GetTaskRatio() * HANDED_BYTES"
-    return write(layer.epilogue, kernel, class_name, process, "tiling_.pixels", memory)
+    return write(epilogue, kernel, class_name, lines, "tiling_.pixels", memory)

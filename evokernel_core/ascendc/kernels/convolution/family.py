@@ -11,35 +11,27 @@ from collections.abc import Iterator, Mapping
 
 from attrs import field, frozen
 
+from evokernel_core.ascendc.ir.cube_legality import broken_rules
+from evokernel_core.ascendc.kernels.convolution import panels, rows
 from evokernel_core.ascendc.kernels.convolution import rows_schedule as conv_rows
 from evokernel_core.ascendc.kernels.convolution import schedule as conv_schedule
 from evokernel_core.ascendc.kernels.convolution.epilogue import (
     MOST_OUTPUTS,
     MOST_PIXELS,
     Layer,
-    epilogue_text,
+    behind_of,
     read_layer,
 )
 from evokernel_core.ascendc.kernels.convolution.estimate import bounder, estimate_us, estimator
-from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
-from evokernel_core.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
-from evokernel_core.ascendc.kernels.convolution.schedule import RING, ConvolutionSchedule, depth_of, whole
-from evokernel_core.ascendc.kernels.family import Cores, KernelFacts, Move, StageText
+from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule
+from evokernel_core.ascendc.kernels.cube import Behind, CubeKernel
+from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.ascendc.kernels.lowest import lowest
-from evokernel_core.ascendc.kernels.rendering import render, sized
-from evokernel_core.ascendc.kernels.space_to_depth.family import BITS, FIXED_PATTERNS
-from evokernel_core.ascendc.kernels.text import CPP_TYPE
-from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.ops import CONVOLUTION, categories
-from evokernel_core.domain.graph import InputKind
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
-
-_QUANT = {"float32": "", "float16": "F322F16", "bfloat16": "F322BF16"}
-
 
 _PANELS, _ROWS = "convolution", "convolution_rows"
 _Schedule = ConvolutionSchedule | RowsSchedule
@@ -74,7 +66,12 @@ class ConvolutionFamily:
         )
 
     def why_illegal(self, task: KernelTask, strategy: Strategy, chip: Chip) -> str | None:
-        return refusal(read_layer(task, chip), _schedule(strategy), chip)
+        layer, schedule = read_layer(task, chip), _schedule(strategy)
+        reason = refusal(layer, schedule, chip)
+        if reason is not None:
+            return reason
+        broken = next(broken_rules(_build(layer, schedule, chip).kernel, chip, task.sizes), None)
+        return None if broken is None else f"{broken.rule} of {broken.place}: {broken.reason}"
 
     def adapt(self, task: KernelTask, strategy: Strategy, chip: Chip) -> Strategy | None:
         legal = self.why_illegal(task, strategy, chip) is None
@@ -83,23 +80,16 @@ class ConvolutionFamily:
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return _cost(read_layer(task, chip), _schedule(strategy), task, chip)
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> CubeKernel:
         schedule = _schedule(strategy)
         layer = read_layer(task, chip)
-        context = _context(task, layer, schedule, name, chip)
-        form = "rows_" if schedule.keeps_rows else ""
-        parts = (f"{form}tiling", "compute", f"{form}kernel")
-        tiling, compute, kernel = (render(f"convolution/{part}", **context) for part in parts)
-        return StageText(tiling, compute, kernel, f"{name}_kernel", _facts(layer))
+        return _build(layer, schedule, chip, behind_of(layer, schedule.base_m, schedule.part_n, chip))
 
 
-def _facts(layer: Layer) -> KernelFacts:
-    """Results are handed over to vector cores, or all of them frame images that all cube cores read."""
-    framed, epilogue = layer.convolution.frame is not None, layer.epilogue
-    if epilogue is None and not framed:
-        return KernelFacts(Cores.CUBE)
-    reads_numbers = epilogue is not None and epilogue.reads_numbers
-    return KernelFacts(Cores.BOTH, waits_for_all=framed, uses_workspace=True, reads_numbers=reads_numbers)
+def _build(layer: Layer, schedule: _Schedule, chip: Chip, behind: Behind | None = None) -> CubeKernel:
+    if isinstance(schedule, RowsSchedule):
+        return rows.build(layer.convolution, schedule, behind)
+    return panels.build(layer.convolution, schedule, chip, behind)
 
 
 def _schedule(strategy: Strategy) -> _Schedule:
@@ -148,52 +138,6 @@ def _steps(layer: Layer, here: _Schedule, task: KernelTask, chip: Chip) -> Itera
         name, other = "rows stay in L1", _best_of_rows(layer, task, chip)
     if other is not None:
         yield name, other
-
-
-def _context(
-    task: KernelTask, layer: Layer, schedule: _Schedule, name: str, chip: Chip
-) -> Mapping[str, object]:
-    found, stem = layer.convolution, "".join(part.capitalize() for part in name.split("_") if part)
-    epilogue = epilogue_text(
-        layer, schedule.base_m, schedule.part_n, chip, f"{stem}Epilogue", keeps_rows=schedule.keeps_rows
-    )
-    tensors = [camel(item.name) for item in task.graph.inputs if item.kind is not InputKind.SCALAR]
-    tensors += epilogue.outputs if epilogue is not None else ["output"]
-    sizes = {key: getattr(found, key) for key in ("batch", "channels", "outputs", "read", "made", "dilation")}
-    return {
-        "s": schedule,
-        "c": found,
-        "inner": found.inner,
-        "weight_depth": whole(depth_of(found)),
-        "x": camel(found.x),
-        "weight": camel(found.weight),
-        "bias": camel(found.bias) if found.bias is not None else "",
-        "type": CPP_TYPE[found.dtype],
-        "quant": _QUANT[found.dtype],
-        "name": name,
-        "class_name": f"{stem}{'Product' if epilogue is not None or found.frame is not None else 'Kernel'}",
-        "parameters": ", ".join(f"GM_ADDR {tensor}" for tensor in tensors),
-        "epilogue": epilogue,
-        "size": ITEM_SIZE[found.dtype],
-        **sized(task, sizes, [epilogue] if epilogue is not None else []),
-        **(_frame_context(found, stem, chip) if found.frame is not None else {}),
-    }
-
-
-def _frame_context(found: Convolution, stem: str, chip: Chip) -> Mapping[str, object]:
-    """What the vector cores need to frame images; a result of one dimension is cut across."""
-    return {
-        "f": found,
-        "ring": RING,
-        "frame_tile_bytes": frame_tile_bytes(chip),
-        "bits": BITS[ITEM_SIZE[found.dtype]],
-        "fixed_pattern": FIXED_PATTERNS.get(found.phases, 0),
-        "across": is_cut_across(found),
-        "beside": True,
-        "piece": "FramePiece",
-        "framer": f"{stem}Frame",
-        "tiling_struct": "FrameTiling",
-    }
 
 
 def _strategy(item: _Schedule, move: str) -> Strategy:

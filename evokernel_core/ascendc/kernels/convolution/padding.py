@@ -11,7 +11,7 @@ from evokernel_core.ascendc.kernels.convolution.schedule import whole
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import FRACTAL
 
-_TABLE_BYTES = 8 * 1024
+TABLE_BYTES = 8 * 1024
 """Of what says which elements are picked."""
 _A_TILE = 200
 """Cycles from tile to tile that no copy hides (as in family phases)."""
@@ -34,7 +34,7 @@ class Framing:
 
 def frame_tile_bytes(chip: Chip) -> int:
     """What a vector core frames at once: a power of two, of which the unified buffer holds four."""
-    return 1 << ((chip.ub_bytes - _TABLE_BYTES) // 4).bit_length() - 1
+    return 1 << ((chip.ub_bytes - TABLE_BYTES) // 4).bit_length() - 1
 
 
 def framed_sizes(found: Convolution, made: tuple[int, ...]) -> tuple[int, ...]:

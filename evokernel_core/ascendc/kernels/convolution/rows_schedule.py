@@ -35,10 +35,6 @@ class RowsSchedule(Settings):
     def base_n(self) -> int:
         return self.parts * self.part_n
 
-    @property
-    def keeps_rows(self) -> bool:
-        return True
-
 
 def halo(found: Convolution) -> int:
     """Rows below a row that its taps reach."""

@@ -43,10 +43,6 @@ class ConvolutionSchedule(Settings):
     chunk_kib: int = 0
 
     @property
-    def keeps_rows(self) -> bool:
-        return False
-
-    @property
     def base_n(self) -> int:
         return self.parts * self.part_n
 
