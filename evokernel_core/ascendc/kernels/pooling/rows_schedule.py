@@ -8,7 +8,7 @@ from itertools import islice
 from attrs import evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import Sizes
-from evokernel_core.ascendc.kernels.pooling.problem import Window
+from evokernel_core.ascendc.kernels.pooling.problem import Combine, Window
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.twin.api import most_of
 
@@ -54,7 +54,10 @@ def starts(window: Window, sizes: Sizes, fits: Callable[[WindowSchedule], bool])
     )
     if any(item.columns >= min(32, columns) for item in high):
         yield from high
-        low = [item for item in low if item.rows >= _TOGETHER // 2 and item.columns >= columns]
+        # Estimates promise more of low tiles than they hold where each tap has a weight.
+        is_weighted = window.combine is Combine.WEIGHTED
+        half = [item for item in low if item.rows >= _TOGETHER // 2 and item.columns >= columns]
+        low = [] if is_weighted else half
     yield from low
 
 
