@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -18,7 +19,7 @@ from evokernel_core.ascendc.kernels.epilogue.tiles import Epilogue, EpilogueText
 from evokernel_core.ascendc.lowering.opset import fused_ops
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
-from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.task import ById, KernelTask
 from evokernel_core.twin.chip import Chip
 
 MOST_OUTPUTS, MOST_PIXELS = 128, 512
@@ -37,6 +38,12 @@ class Layer:
 
 def read_layer(task: KernelTask, chip: Chip) -> Layer:
     """The convolution of a task and what follows it. Raises PlanError where one kernel does not do both."""
+    return _read(ById(task), chip)
+
+
+@lru_cache(maxsize=256)
+def _read(key: ById, chip: Chip) -> Layer:
+    task = key.task
     node = convolution_node(task)
     try:
         return Layer(read_convolution(task))
