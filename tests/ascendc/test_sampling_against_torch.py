@@ -124,11 +124,19 @@ def test_elements_outside_do_not_count(
 
 @pytest.mark.parametrize("aligned", [False, True])
 def test_grids_of_large_matrices_have_every_bit(builder: Any, on_twin: Any, aligned: bool) -> None:
-    """What is left of large numbers is magnified by the image that is sampled."""
+    """What is left of large numbers is magnified by the image that is sampled. Products are added before they
+    are rounded, as PyTorch does on processors where it fuses them."""
     b, size = builder(), (4, 1, 24, 40)
     shape = (4, 24, 40, 2)
     call = b.call("affine_grid_generator.default", b.input("theta", (4, 2, 3)), size, aligned, shape=shape)
-    theta = torch.from_numpy(RANDOM.normal(size=(4, 2, 3)).astype(np.float32)) * 300
-    (found,) = on_twin(b.task(call), {"theta": theta.numpy()})
-    wanted = torch.nn.functional.affine_grid(theta, size, align_corners=aligned).numpy()
+    theta = RANDOM.normal(size=(4, 2, 3)).astype(np.float32) * np.float32(300)
+    (found,) = on_twin(b.task(call), {"theta": theta})
+    plain = torch.nn.functional.affine_grid(torch.eye(2, 3)[None], (1, 1, 24, 40), align_corners=aligned)
+    x, y = (plain.numpy()[..., place, None] for place in (0, 1))
+    by_x, by_y, moved = (theta[:, None, None, :, place].astype(np.float64) for place in range(3))
+    wanted = (x * by_x).astype(np.float32)
+    wanted = (wanted + y * by_y).astype(np.float32)
+    wanted = (wanted + moved).astype(np.float32)
     assert (found == wanted).mean() > 0.999
+    close = torch.nn.functional.affine_grid(torch.from_numpy(theta), size, align_corners=aligned).numpy()
+    np.testing.assert_allclose(found, close, rtol=1e-5, atol=1e-3)

@@ -207,6 +207,7 @@ def test_the_agent_itself_resolves_no_other_operation(name: str, agent: AgentCli
         "sizes": {},
         "seed": 0,
         "distribution": "normal",
+        "rounded": False,
         "folder": str(tmp_path),
     }
     with pytest.raises(CaptureError, match="which no kernel has"):
