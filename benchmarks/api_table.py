@@ -99,12 +99,8 @@ def interface_names() -> set[str]:
 
 def unlisted_calls(text: str) -> set[str]:
     """Functions of the interface that a kernel's text calls, does not define itself, and that have no row."""
-    own = set(
-        re.findall(
-            r"\b(?:void|auto|bool|T|U|[a-z]\w*_t|float|half|[A-Z]\w+|LocalTensor<\w+>)\s+([A-Z]\w+)\s*\(",
-            text,
-        )
-    )
+    typed = r"\b(?:void|auto|bool|T|U|[a-z]\w*_t|float|half|LocalTensor<\w+>)\s+([A-Z]\w+)\s*\("
+    own = {name for form in (typed, r"__aicore__ inline \w+ ([A-Z]\w+)\(") for name in re.findall(form, text)}
     called = set(_CALL.findall(text)) & interface_names()
     return {name for name in called - own if not named(name)}
 
