@@ -18,6 +18,7 @@ from evokernel_core.ascendc.ir.expr import (
     expr,
     greatest,
     least,
+    round_up,
 )
 from evokernel_core.ascendc.ir.nodes import (
     Buffer,
@@ -39,8 +40,7 @@ from evokernel_core.ascendc.kernels.pooling.rows_tile import (
     Tile,
     Turn,
     moved,
-    round_up,
-    whole,
+    padded,
 )
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.isa import LANES
@@ -69,16 +69,16 @@ class Rows(Tile):
         )
         beyond = columns.stride * BLOCK + columns.reach
         latest = self.lead + columns.reach - 1
-        self.start = round_up(latest - BLOCK, GROUP) + BLOCK if latest > BLOCK else BLOCK
-        groups = round_up(item.rows, GROUP) // GROUP
+        self.start = padded(latest - BLOCK, GROUP) + BLOCK if latest > BLOCK else BLOCK
+        groups = padded(item.rows, GROUP) // GROUP
         before = self.start if self.weighted else self.lead
-        self.half = Constant("HALF", round_up(before + self.reach + beyond + GROUP, GROUP) * BLOCK)
+        self.half = Constant("HALF", padded(before + self.reach + beyond + GROUP, GROUP) * BLOCK)
         self.turned_half = Constant("TURNED_HALF", self.result_pitch * BLOCK)
         near, turned = 2 * self.half.value, (2 * groups if self.weighted else 2) * self.turned_half.value
         if self.turns_slab:
             apart = max(-(-(self.lead + self.reach + BLOCK) // columns.stride), self.result_pitch)
-            lanes = 2 * groups * round_up(apart, BLOCK)
-            near = round_up(self.start + lanes * columns.stride + beyond, GROUP) * BLOCK
+            lanes = 2 * groups * padded(apart, BLOCK)
+            near = padded(self.start + lanes * columns.stride + beyond, GROUP) * BLOCK
             turned = lanes * BLOCK
         between = tuple(dict.fromkeys((self.taken, self.slab, self.made, self.folded.buffer)))
         room = _BANK - sum(buffer.bytes * buffer.stages for buffer in between)
@@ -106,7 +106,7 @@ class Rows(Tile):
         k = self.k
         self.apart_out = self.step
         if self.across:
-            self.apart_out = k.let("resultStep", whole(self.columns, GROUP))
+            self.apart_out = k.let("resultStep", round_up(self.columns, GROUP))
             with k.loop("group", ceil_div(self.rows, GROUP)) as group:
                 self.count = k.let("count", least(self.rows - group * GROUP, GROUP))
                 self.fold_group(group)

@@ -23,6 +23,7 @@ from evokernel_core.ascendc.ir.expr import (
     expr,
     greatest,
     least,
+    round_up,
 )
 from evokernel_core.ascendc.ir.nodes import (
     Buffer,
@@ -58,12 +59,7 @@ _NOTES = {
 }
 
 
-def whole(value: Index, unit: int) -> Expr:
-    """The least multiple of ``unit`` that is no less."""
-    return ceil_div(value, unit) * unit
-
-
-def round_up(value: int, unit: int) -> int:
+def padded(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
@@ -95,7 +91,7 @@ class Tile(ABC):
         self.unit = max(BLOCK_BYTES // self.width, BLOCK)
         self.lead = LINE_BYTES // self.width - 1 if self.across else 0
         self.reach = (item.columns - 1) * window.columns.stride + window.columns.reach
-        self.pitch = round_up(self.lead + self.reach, self.unit)
+        self.pitch = padded(self.lead + self.reach, self.unit)
         rows = window.rows
         self.folds = not (self.across and window.depth.is_plain and rows.taps == rows.stride == 1)
         self.turns_slab = self.weighted and self.across and not window.weighs_rows
@@ -131,7 +127,7 @@ class Tile(ABC):
         tiles = ceil_div(self.rows_out, Constant("TILE_ROWS", item.rows))
         self.tile_rows = k.param("tileRows", ceil_div(self.rows_out, tiles), "all tiles are equal", U32)
         tiles = ceil_div(self.columns_out, Constant("TILE_COLUMNS", item.columns))
-        self.tile_columns = k.param("tileColumns", whole(ceil_div(self.columns_out, tiles), step), "", U32)
+        self.tile_columns = k.param("tileColumns", round_up(ceil_div(self.columns_out, tiles), step), "", U32)
         self.row_tiles = k.param("rowTiles", ceil_div(self.rows_out, self.tile_rows))
         self.column_tiles = k.param("columnTiles", ceil_div(self.columns_out, self.tile_columns))
         if self.across:
@@ -149,18 +145,18 @@ class Tile(ABC):
     def buffers(self) -> None:
         """What instructions read and what they write begin half a turn over the bank groups apart."""
         item, rows = self.item, self.window.rows
-        slab = round_up(((item.rows - 1) * rows.stride + rows.reach) * self.pitch, 2 * _TURN)
+        slab = padded(((item.rows - 1) * rows.stride + rows.reach) * self.pitch, 2 * _TURN)
         self.taken = Buffer("taken", self.ctype, self.width, Constant("TAKEN", slab), item.buffers)
         self.slab = self.taken if self.is_float else Buffer("slab", "float", 4, Constant("TAKEN", slab))
-        self.result_pitch = round_up(item.columns, GROUP) if self.across else self.pitch
-        high = round_up(item.rows, GROUP) if self.across else item.rows
-        made = Constant("MADE", round_up(high * self.result_pitch, 2 * _TURN) + 2 * _TURN)
+        self.result_pitch = padded(item.columns, GROUP) if self.across else self.pitch
+        high = padded(item.rows, GROUP) if self.across else item.rows
+        made = Constant("MADE", padded(high * self.result_pitch, 2 * _TURN) + 2 * _TURN)
         self.made = Buffer("made", self.ctype, self.width, made, item.buffers)
         result = self.made if self.is_float else Buffer("result", "float", 4, made)
         self.result = at(result, Constant("SHIFT", LANES, "half a turn over the bank groups"))
         self.folded = self.result
         if self.across:
-            folded = Constant("FOLDED", round_up(item.rows * self.pitch, 2 * _TURN) + 2 * _TURN)
+            folded = Constant("FOLDED", padded(item.rows * self.pitch, 2 * _TURN) + 2 * _TURN)
             is_kept = (self.folds or self.weighted) and not self.turns_slab
             kept = at(Buffer("folded", "float", 4, folded), self.result.offset)
             self.folded = kept if is_kept else at(self.slab, 0)
@@ -225,11 +221,11 @@ class Tile(ABC):
             wanted = self.ahead + self.span - self.before
             exist = greatest(self.columns_in, self.left) - self.left
             self.wide = k.let("wide", wanted if axis.stays_inside else least(exist, wanted))
-        self.step = k.let("step", whole(self.wide, self.unit))
+        self.step = k.let("step", round_up(self.wide, self.unit))
         if self.turns_slab:
-            reached = greatest(self.ahead + self.span, self.before + whole(self.wide, BLOCK))
-            needed = greatest(ceil_div(reached, axis.stride), whole(self.columns, GROUP))
-            self.line = k.let("line", whole(needed, BLOCK))
+            reached = greatest(self.ahead + self.span, self.before + round_up(self.wide, BLOCK))
+            needed = greatest(ceil_div(reached, axis.stride), round_up(self.columns, GROUP))
+            self.line = k.let("line", round_up(needed, BLOCK))
 
     def reached(self, name: str, place: Expr, count: Expr, axis: Axis) -> tuple[Expr, Expr, Expr]:
         """What windows from ``place`` on read: where it begins on the input, how long it is, and how much of
