@@ -197,8 +197,10 @@ def _turn(design: Design, ring: _Ring, tile: Tile, turn: tuple[Var, Var]) -> Non
     """One tile: the rows that the one above had not are loaded, and all rows of the kernel multiplied."""
     k, (index, panel), counts = design.k, turn, design.tiling.counts
     place = tile.place
-    strips = index // design.tiling.tiles.down  # lie in the ring as if one were below the other
-    ring_row = k.let("ringRow", (strips * (counts.made[1] + ring.below) + place.row) % ring.rows)
+    # Strips lie in the ring as if one were below the other, behind as many rows as tiles share: so the second
+    # tile's rows end where the ring does, and fewer copies are cut there.
+    strips = index // design.tiling.tiles.down
+    ring_row = k.let("ringRow", (strips * (counts.made[1] + ring.below) + ring.below + place.row) % ring.rows)
     is_first = Choice(index, "==", FIRST_OF_CORE, Int(0), Choice(place.row, "==", Int(0), Int(0), ring.below))
     known = k.let("known", is_first)
     channel = place.group * counts.outputs + place.output
