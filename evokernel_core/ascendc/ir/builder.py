@@ -33,6 +33,7 @@ from evokernel_core.ascendc.ir.expr import (
     Index,
     Int,
     Param,
+    State,
     Var,
     ceil_div,
     expr,
@@ -41,6 +42,7 @@ from evokernel_core.ascendc.ir.expr import (
 )
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Assign,
     Atomic,
     Buffer,
     Converted,
@@ -140,6 +142,10 @@ class Builder:
         var = Var(name, ctype)
         self._add(Let(var, expr(value)))
         return var
+
+    def assign(self, state: State, value: Index) -> None:
+        """A state of the core takes a value."""
+        self._add(Assign(state, expr(value)))
 
     def get(self, name: str, source: Slice, likely: Index, ctype: str) -> Var:
         """A local constant that the scalar unit reads from a buffer; estimates take it for ``likely``."""

@@ -16,6 +16,7 @@ from attrs import define, field
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
+    Assign,
     Buffer,
     Copy,
     Element,
@@ -181,7 +182,7 @@ def _idle(kernel: Kernel) -> frozenset[int]:
     return frozenset(
         id(node)
         for node in kernel.nodes
-        if not isinstance(node, (Copy, Let, Get))
+        if not isinstance(node, (Copy, Let, Assign, Get))
         and not any(isinstance(item, Copy) for item in flat((node,)))
     )
 

@@ -170,6 +170,23 @@ class Var(Expr):
         return values[self.name]
 
 
+@frozen
+class State(Expr):
+    """A variable of a core that nodes assign to (Assign), and ``first`` before any does. Estimates take it
+    for what they came to last."""
+
+    name: str
+    first: int = 0
+    note: str = ""
+    ctype: str = U64
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return self.name
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return values.get(self.name, self.first)
+
+
 FIRST_OF_CORE = Var("firstOfCore", U64)
 """The first value of a core in a loop of which each core has values that follow each other (For)."""
 
@@ -312,7 +329,7 @@ class Call(Expr):
 
 def is_narrow(value: Expr) -> bool:
     """Whether C++ computes it in 32 bits."""
-    leaves = [item for item in value.walk() if isinstance(item, (Constant, Param, Var, Size))]
+    leaves = [item for item in value.walk() if isinstance(item, (Constant, Param, State, Var, Size))]
     return all(not isinstance(item, Size) and item.ctype == U32 for item in leaves)
 
 

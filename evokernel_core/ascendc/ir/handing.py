@@ -41,9 +41,14 @@ def _along(parts: Sequence[Part], used: Mapping[Buffer, Use], last: _Last) -> _M
 
 def _block(block: Block, used: Mapping[Buffer, Use], last: _Last) -> tuple[Part, _Last]:
     """A block with waits inside, or in front of it where those are fewer."""
-    alone = {buffer: units for buffer, units in _touched(block, used).items() if len(units) == 1}
+    touched = _touched(block, used)
+    if not touched:
+        return block, last
+    alone = {buffer: units for buffer, units in touched.items() if len(units) == 1}
     first, known = _waiting(block, alone, last)
     assert isinstance(first, Block)
+    if not first.waits:
+        return _inside(block, used, last)
     early, late = _inside(first, used, known), _inside(block, used, last)
     return early if _waits_in(early[0]) < _waits_in(late[0]) else late
 

@@ -73,7 +73,7 @@ def _has_tiles(kernel: Kernel) -> bool:
 def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
     """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols."""
     yield from rough_rules(kernel, chip, sizes)
-    yield from _hidden_names(kernel.body, frozenset())
+    yield from _hidden_names(kernel.body, frozenset(item.name for item in kernel.states()))
     yield from _buffers(kernel)
     yield from _queues(kernel)
     known, unmet = known_values(kernel, sizes, chip.aiv)

@@ -21,6 +21,7 @@ from evokernel_core.ascendc.ir.expr import (
     Int,
     Param,
     Side,
+    State,
     Var,
     ceil_div,
     compared,
@@ -245,6 +246,14 @@ class Let:
 
 
 @frozen
+class Assign:
+    """A state of the core takes a value."""
+
+    state: State
+    value: Expr
+
+
+@frozen
 class Get:
     """A local constant that the scalar unit reads from a buffer. ``likely``: what estimates take it for."""
 
@@ -426,7 +435,7 @@ class Work:
         return ()
 
 
-Node = Let | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic | Work
+Node = Let | Assign | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic | Work
 
 
 @frozen
@@ -492,6 +501,10 @@ class Kernel:
         """Loop variables and local constants in the order of their definition."""
         return tuple(node.var for node in self.nodes if isinstance(node, (For, Let, Get)))
 
+    def states(self) -> tuple[State, ...]:
+        """What nodes read of what they assign to, in the order of the first time."""
+        return tuple(dict.fromkeys(item for item in self.expressions() if isinstance(item, State)))
+
     def expressions(self) -> tuple[Expr, ...]:
         """Every expression of the kernel and of its tiling, with what it is made of."""
         return self._expressions
@@ -542,7 +555,7 @@ def _given(node: Node) -> tuple[Operand | None, ...]:
 def expressions_of(node: Node) -> Iterator[Expr]:
     """The expressions that stand in a node itself."""
     match node:
-        case Let():
+        case Let() | Assign():
             yield node.value
         case For():
             yield node.end

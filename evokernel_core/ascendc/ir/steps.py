@@ -19,6 +19,7 @@ from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Assign,
     Atomic,
     Buffer,
     Copy,
@@ -38,7 +39,7 @@ from evokernel_core.ascendc.ir.nodes import (
 
 
 class Kind(Enum):
-    """What a step does; a ``LET`` is none, and a ``BLOCK`` has steps of several kinds."""
+    """What a step does; a ``LET``, or an assignment, is none, and a ``BLOCK`` has steps of several kinds."""
 
     LET = "let"
     LOAD = "load"
@@ -71,7 +72,7 @@ class Block:
     waits: tuple[str, ...] = ()
 
 
-Part = Let | Step | Block
+Part = Let | Assign | Step | Block
 
 
 @frozen
@@ -92,6 +93,8 @@ def kind_of(node: Node) -> Kind:
     """What a node does, with all that is in it."""
     if isinstance(node, Let):
         return Kind.COMPUTE if node.var.ctype == LANES else Kind.LET
+    if isinstance(node, Assign):
+        return Kind.LET
     inner = [item for item in flat((node,)) if isinstance(item, _WORK)]
     kinds = {_own_kind(item) for item in inner} or {Kind.COMPUTE}
     is_tiles = isinstance(node, For) and node.cores
@@ -128,7 +131,7 @@ def parts_of(nodes: Sequence[Node]) -> tuple[Part, ...]:
 
 
 def _alone(node: Node) -> Part:
-    if isinstance(node, Let):
+    if isinstance(node, (Let, Assign)):
         return node
     assert isinstance(node, (For, Section, If, Atomic))
     return Block(node, tuple(map(parts_of, node.bodies)))
@@ -225,6 +228,8 @@ def _hand_overs(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[N
 def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     """The place of the load among the parts of a loop's body that may begin while the turn before is
     computed: the only one, of buffers with a stage for both turns, which it hands over by itself."""
+    if any(isinstance(node, Assign) for part in parts for node in flat(nodes_of(part))):
+        return None  # what a load reads of a state is that of its own turn
     loads = [place for place, part in enumerate(parts) if _is_load(part)]
     if len(loads) != 1:
         return None
@@ -236,6 +241,11 @@ def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     by_itself = (item.is_whole and item.fills == (place,) for item in filled)
     inputs = (used[item.buffer] is Use.INPUT and item.buffer.stages > 1 for item in filled)
     return place if filled and all(by_itself) and all(inputs) else None
+
+
+def nodes_of(part: Part) -> tuple[Node, ...]:
+    """The nodes that a part consists of."""
+    return part.nodes if isinstance(part, Step) else (part.node,) if isinstance(part, Block) else (part,)
 
 
 def _is_load(part: Part) -> bool:

@@ -14,6 +14,7 @@ from attrs import define
 
 from evokernel_core.ascendc.ir.expr import CORES, FIRST_OF_CORE, Expr, Int, Param, Var, compared
 from evokernel_core.ascendc.ir.nodes import (
+    Assign,
     Atomic,
     For,
     Get,
@@ -92,7 +93,9 @@ class _Walk:
             if id(node) in self.without:
                 continue
             self.visit(node, times, values, inside)
-            if isinstance(node, Let):
+            if isinstance(node, Assign):
+                values[node.state.name] = node.value.evaluate(values)
+            elif isinstance(node, Let):
                 values[node.var.name] = node.value.evaluate(values)
             elif isinstance(node, For):
                 self._turns(node, times, inside)

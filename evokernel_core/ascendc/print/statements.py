@@ -8,6 +8,7 @@ from textwrap import wrap
 
 from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow
 from evokernel_core.ascendc.ir.nodes import (
+    Assign,
     Atomic,
     Element,
     For,
@@ -85,8 +86,10 @@ def indented(lines: Iterable[str]) -> list[str]:
     return [f"{STEP}{line}" for line in lines]
 
 
-def let(node: Let) -> list[str]:
-    """A local constant."""
+def let(node: Let | Assign) -> list[str]:
+    """A local constant, or what a state becomes."""
+    if isinstance(node, Assign):
+        return [f"{node.state.name} = {converted(node.value, node.state.ctype)};"]
     return [f"const {node.var.ctype} {node.var.name} = {converted(node.value, node.var.ctype)};"]
 
 

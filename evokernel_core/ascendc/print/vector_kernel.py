@@ -30,6 +30,7 @@ from evokernel_core.ascendc.ir.expr import (
 from evokernel_core.ascendc.ir.handing import with_waits
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Assign,
     Atomic,
     Buffer,
     Copy,
@@ -65,6 +66,7 @@ from evokernel_core.ascendc.ir.steps import (
     ahead,
     body_parts,
     is_one_step,
+    nodes_of,
     rounds,
 )
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
@@ -246,6 +248,9 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             for buffer, use in self._uses.items()
             if not use.is_queue or buffer in self._kept
         ]
+        lines += [
+            f"{item.ctype} {item.name} = {item.first};{comment(item.note)}" for item in self._kernel.states()
+        ]
         return "\n".join(lines) + "\n"
 
     def _functions(self) -> list[Function]:
@@ -284,7 +289,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         return lines
 
     def _part(self, part: Part, held: frozenset[Buffer], names: Mapping[Kind, str]) -> list[str]:
-        if isinstance(part, Let):
+        if isinstance(part, (Let, Assign)):
             return self._lines(part)
         waits = _waits(part)
         if isinstance(part, Block):
@@ -325,7 +330,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             f"{STEP}{_called_with(call, name, following)}",
             "}",
         ]
-        others = [item for part in parts if part is not step for item in _nodes_of(part)]
+        working = [part for part in parts if part is not step and not isinstance(part, Let)]
+        others = [item for part in working for item in nodes_of(part)]
         kept = needed([item for item in parts if isinstance(item, Let)], others)
         unused: dict[int, list[str]] = {
             place: [] for place, part in enumerate(parts) if isinstance(part, Let) and part not in kept
@@ -387,7 +393,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         match node:
             case Let() if node.var.ctype == LANES:
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
-            case Let():
+            case Let() | Assign():
                 return let(node)
             case Get() | Put() | Fence():
                 return [_scalar(node)]
@@ -444,15 +450,6 @@ def _taking(buffer: Buffer, fills: bool) -> str:
 
 def _giving(buffer: Buffer, fills: bool) -> str:
     return f"{buffer.name}Queue.{'EnQue' if fills else 'FreeTensor'}({buffer.name});"
-
-
-def _nodes_of(part: Part) -> tuple[Node, ...]:
-    match part:
-        case Step():
-            return part.nodes
-        case Block():
-            return (part.node,)
-    return ()
 
 
 def _called_with(call: str, name: str, value: str) -> str:

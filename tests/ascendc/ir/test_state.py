@@ -1,4 +1,4 @@
-"""What one turn of a loop leaves to the next, and numbers that stand behind rows."""
+"""What one turn of a loop leaves to the next in buffers and states, and numbers that stand behind rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.builder import Builder, at
 from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Size, ceil_div, expr, least
+from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, State, ceil_div, expr, least
 from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel, Number
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel, Number, Ratio
 from evokernel_core.ascendc.ir.tile import known_values, samples
 from evokernel_core.ascendc.print.vector_kernel import stage_text
 from evokernel_core.ascendc.shapes.sizes import extent
@@ -68,6 +68,48 @@ def test_cores_that_do_as_much_are_met_once(chip: Any) -> None:
 def test_what_lasts_shares_no_memory() -> None:
     homes = allocation.homes(carried())
     assert [name.name for name, home in homes.items() if name != home] == []
+
+
+def counted(state: str = "seen") -> Kernel:
+    """Each tile times the number of tiles of its core, from the first up to it, that begin above zero."""
+    k, seen = Builder("Tiles that are counted."), State(state, 7, "tiles that begin above zero")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    tiles = k.param("tiles", ceil_div(Size(extent("n * 64")), TILE))
+    heads = Buffer("heads", "float", 4, Constant("HEAD", 8))
+    source, result = (Buffer(name, "float", 4, TILE, 2) for name in ("source", "result"))
+    with k.cores("core", k.param("cores", ceil_div(tiles, TURNS))) as core:
+        k.assign(seen, 0)
+        with k.loop("turn", least(tiles - core * TURNS, TURNS), U64) as turn:
+            start = k.let("start", (core * TURNS + turn) * TILE, U64)
+            k.load(source, x, start, TILE)
+            k.load(heads, x, start, 8)
+            with k.when(k.get("head", at(heads, 0), 1, "float"), ">", 0):
+                k.assign(seen, seen + 1)
+            k.call("Muls", result, source, Ratio(seen, Int(1)), TILE, repeats=1)
+            k.store(y, start, result, TILE)
+    return k.kernel()
+
+
+@pytest.mark.parametrize("rows", [1, 5, 13])
+def test_a_turn_finds_the_state_of_the_one_before(rows: int, on_kernel: Any, chip: Any) -> None:
+    kernel = counted()
+    assert not list(broken_rules(kernel, chip, {"n": rows}))
+    x = np.random.default_rng(rows).integers(-9, 10, (rows, 64)).astype("f4")
+    begins = np.zeros((-(-rows // 5), 5))
+    begins.reshape(-1)[:rows] = x[:, 0] > 0
+    np.testing.assert_array_equal(on_kernel(kernel, x), x * begins.cumsum(1).reshape(-1)[:rows, None])
+
+
+def test_no_turn_loads_for_the_next_where_a_state_changes(builder: Any) -> None:
+    graph = builder()
+    node = graph.call("relu.default", graph.input("x", ("n", 64)), shape=("n", 64))
+    text = stage_text(counted(), graph.task(node, symbols={"n": 4}), "counted").kernel
+    assert "uint64_t seen = 7; // tiles that begin above zero" in text
+    assert "travels while" not in text
+
+
+def test_a_state_is_hidden_by_no_other_name(chip: Any) -> None:
+    assert [item.rule for item in broken_rules(counted("head"), chip, {"n": 9})] == ["hidden-name"]
 
 
 def filled(filler: Number | None) -> Kernel:
