@@ -235,9 +235,9 @@ class Builder:
         self._add(evolve(last, apart=condition))
 
     @contextmanager
-    def loop(self, name: str, end: Index, ctype: str = U32) -> Iterator[Var]:
-        """A loop of one core."""
-        with self._loop(Var(name, ctype), end, cores=False) as var:
+    def loop(self, name: str, end: Index, ctype: str = U32, *, one_load: bool = False) -> Iterator[Var]:
+        """A loop of one core. ``one_load``: all that it loads counts as one load (see For)."""
+        with self._loop(Var(name, ctype), end, cores=False, one_load=one_load) as var:
             yield var
 
     @contextmanager

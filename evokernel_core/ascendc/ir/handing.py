@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import evolve
 
 from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.nodes import Buffer, For, If, accesses, flat
+from evokernel_core.ascendc.ir.nodes import Buffer, For, Get, If, accesses, flat
 from evokernel_core.ascendc.ir.steps import Block, Kind, Part, Step
 
 _UNITS = {Kind.LOAD: "MTE2", Kind.STORE: "MTE3", Kind.COMPUTE: "V", Kind.SCALAR: "S"}
@@ -111,7 +111,8 @@ def _touched(part: Part, used: Mapping[Buffer, Use]) -> dict[Buffer, frozenset[s
         for node in flat(step.nodes):
             for _, item in accesses(node):
                 if used[item.buffer] is Use.NUMBERS:
-                    found[item.buffer] = found.get(item.buffer, frozenset()) | {_UNITS[step.kind]}
+                    unit = "S" if isinstance(node, Get) else _UNITS[step.kind]
+                    found[item.buffer] = found.get(item.buffer, frozenset()) | {unit}
     return found
 
 

@@ -37,8 +37,9 @@ MOST_STAGES = 4
 """Tiles under way: a load, a computation and a store of one tile each, and one to spare."""
 
 _TENSOR = re.compile(r"LocalTensor<(\w+)>&? (\w+)")
-_BITS = "selMask"
-"""How the table calls operands that are bits, one for each element."""
+_BITS, _PATTERN = "selMask", "src1Pattern"
+"""How the table calls operands that are bits, one for each element: in bytes, or in words as wide as it."""
+_TWO_BYTES = ("half", "bfloat16_t", "int16_t", "uint16_t")
 
 
 @frozen
@@ -199,8 +200,8 @@ def _types(node: Instruction) -> Iterator[Broken]:
 def wrong_types(key: str, given: tuple[str, ...]) -> tuple[str, ...]:
     """What is wrong with the types of an instruction's operands, the first of which is written."""
     row = api_row(key)
-    rules, fixed = row.types, _fixed_types(row)
     target, *others = given
+    rules, fixed = row.types, _fixed_types(row, target)
     pairs = list(zip(others, (*fixed, *[""] * len(others)), strict=False))
     sources = [own for own, needed in pairs if not needed]
     found = [f"It takes {needed} where {own} is given." for own, needed in pairs if needed and own != needed]
@@ -209,12 +210,13 @@ def wrong_types(key: str, given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _fixed_types(row: ApiRow) -> tuple[str, ...]:
+def _fixed_types(row: ApiRow, target: str) -> tuple[str, ...]:
     """For each source the type that every call gives it, as of offsets; empty where calls choose."""
     if not row.signatures:
         return ()
     _, *sources = _TENSOR.findall(row.signatures[0]) or ("",)
-    return tuple("uint8_t" if name == _BITS else own if own in DTYPES else "" for own, name in sources)
+    named = {_BITS: "uint8_t", _PATTERN: "uint16_t" if target in _TWO_BYTES else "uint32_t"}
+    return tuple(named.get(name, own if own in DTYPES else "") for own, name in sources)
 
 
 def _matches(rule: TypeRule, target: str, sources: list[str]) -> bool:

@@ -230,7 +230,19 @@ class Ratio:
     under: Expr
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Expr
+@frozen
+class Told:
+    """A state to which an instruction gives a value, which estimates take for ``likely``."""
+
+    state: State
+    likely: Expr
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+
+Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Told | Expr
 
 
 LANES = "uint64_t[1]"
@@ -335,6 +347,11 @@ class Instruction:
     former: str = ""
 
     @cached_property
+    def told(self) -> tuple[Told, ...]:
+        """The states to which it gives values."""
+        return tuple(item for item in self.operands if isinstance(item, Told))
+
+    @cached_property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
         """Every slice with whether it is written."""
         return tuple(
@@ -349,7 +366,8 @@ class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
     neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
     other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
-    estimates take all turns for the first one, of which the last may do less."""
+    estimates take all turns for the first one, of which the last may do less. ``one_load``: what it loads,
+    from where numbers say that it reads, is one load to what is around it."""
 
     var: Var
     end: Expr
@@ -359,6 +377,7 @@ class For:
     run: Expr | None = None
     even: bool = False
     in_a_row: bool = False
+    one_load: bool = False
 
     @property
     def most_cores(self) -> Expr:
@@ -592,6 +611,8 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield operand.value
         case Ratio():
             yield from (operand.over, operand.under)
+        case Told():
+            yield from (operand.state, operand.likely)
         case Fields():
             yield from operand.values.values()
         case Enumerator() | Number() | Converted():

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
+from evokernel_core.ascendc.ir.expr import State
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Assign,
@@ -34,6 +35,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Put,
     Section,
     accesses,
+    expressions_of,
     flat,
 )
 
@@ -95,6 +97,8 @@ def kind_of(node: Node) -> Kind:
         return Kind.COMPUTE if node.var.ctype == LANES else Kind.LET
     if isinstance(node, Assign):
         return Kind.LET
+    if isinstance(node, For) and node.one_load:
+        return Kind.LOAD
     inner = [item for item in flat((node,)) if isinstance(item, _WORK)]
     kinds = {_own_kind(item) for item in inner} or {Kind.COMPUTE}
     is_tiles = isinstance(node, For) and node.cores
@@ -228,19 +232,38 @@ def _hand_overs(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[N
 def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     """The place of the load among the parts of a loop's body that may begin while the turn before is
     computed: the only one, of buffers with a stage for both turns, which it hands over by itself."""
-    if any(isinstance(node, Assign) for part in parts for node in flat(nodes_of(part))):
-        return None  # what a load reads of a state is that of its own turn
     loads = [place for place, part in enumerate(parts) if _is_load(part)]
     if len(loads) != 1:
         return None
     (place,) = loads
     numbers = any(isinstance(part, Step) and part.is_plain for part in parts[:place])
-    if numbers or any(not used[item].is_queue for item in _buffers(parts[place])):
-        return None  # the scalar unit reads, on the way to the load, what a turn of its own must bring
+    if (
+        numbers
+        or _states_read(parts[: place + 1]) & _states_made(parts)
+        or any(not used[item].is_queue for item in _buffers(parts[place]))
+    ):
+        return None  # what is read on the way to the load is what a turn of its own must bring
+    read = {item.source.buffer for item in flat(nodes_of(parts[place])) if isinstance(item, Get)}
+    others = (node for part in parts if part is not parts[place] for node in flat(nodes_of(part)))
+    if any(writes and item.buffer in read for node in others for writes, item in accesses(node)):
+        return None
+    takes = (Use.INPUT, Use.THROUGH) if read else (Use.INPUT,)
     filled = [item for item in rounds(parts, used) if place in item.fills]
     by_itself = (item.is_whole and item.fills == (place,) for item in filled)
-    inputs = (used[item.buffer] is Use.INPUT and item.buffer.stages > 1 for item in filled)
+    inputs = (used[item.buffer] in takes and item.buffer.stages > 1 for item in filled)
     return place if filled and all(by_itself) and all(inputs) else None
+
+
+def _states_read(parts: Sequence[Part]) -> set[State]:
+    nodes = (node for part in parts for node in flat(nodes_of(part)))
+    expressions = (item for node in nodes for item in expressions_of(node))
+    return {item for whole in expressions for item in whole.walk() if isinstance(item, State)}
+
+
+def _states_made(parts: Sequence[Part]) -> set[State]:
+    nodes = [node for part in parts for node in flat(nodes_of(part))]
+    told = {item.state for node in nodes if isinstance(node, Instruction) for item in node.told}
+    return told | {node.state for node in nodes if isinstance(node, Assign)}
 
 
 def nodes_of(part: Part) -> tuple[Node, ...]:
@@ -253,8 +276,9 @@ def _is_load(part: Part) -> bool:
 
 
 def _buffers(part: Part) -> Iterator[Buffer]:
+    """Those that a step's copies fill or empty."""
     if isinstance(part, Step):
-        yield from (item.buffer for node in flat(part.nodes) for _, item in accesses(node))
+        yield from (node.slice.buffer for node in flat(part.nodes) if isinstance(node, Copy))
 
 
 def unmatched(kernel: Kernel, used: Mapping[Buffer, Use]) -> Iterator[Buffer]:

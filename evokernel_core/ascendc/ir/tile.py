@@ -19,6 +19,7 @@ from evokernel_core.ascendc.ir.nodes import (
     For,
     Get,
     If,
+    Instruction,
     Kernel,
     Let,
     Node,
@@ -93,7 +94,10 @@ class _Walk:
             if id(node) in self.without:
                 continue
             self.visit(node, times, values, inside)
-            if isinstance(node, Assign):
+            if isinstance(node, Instruction):
+                for told in node.told:
+                    values[told.state.name] = told.likely.evaluate(values)
+            elif isinstance(node, Assign):
                 values[node.state.name] = node.value.evaluate(values)
             elif isinstance(node, Let):
                 values[node.var.name] = node.value.evaluate(values)

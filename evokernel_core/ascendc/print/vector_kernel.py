@@ -54,6 +54,7 @@ from evokernel_core.ascendc.ir.nodes import (
     SliceList,
     Tensor,
     TensorList,
+    Told,
     accesses,
     flat,
 )
@@ -531,7 +532,7 @@ def _operand(item: Operand) -> str:
     match item:
         case Slice():
             return _slice(item)
-        case SliceList() | Enumerator() | Number():
+        case SliceList() | Enumerator() | Number() | Told():
             return item.name
         case Fields():
             return _short(item) if item.is_short else _structure(item)
