@@ -202,11 +202,12 @@ class Builder:
         repeats: Index,
         template: str = "",
         former: str = "",
+        note: str = "",
     ) -> None:
         """A vector instruction by its row in the API table, or a former name of it; the first operand is
-        written."""
+        written. ``note``: what it and those behind it compute."""
         given = tuple(map(_operand, operands))
-        self._add(Instruction(key, given, expr(repeats), template, former))
+        self._add(Instruction(key, given, expr(repeats), template, former, note))
 
     def do(self, node: Work) -> None:
         """What another unit than the vector unit does."""
@@ -258,6 +259,15 @@ class Builder:
         with self._block() as body:
             yield
         self._add(Section(name, tuple(body), note))
+
+    def again(self, section: Section) -> None:
+        """The same step once more."""
+        self._add(section)
+
+    @property
+    def last(self) -> Node:
+        """The node that was made last."""
+        return self._blocks[-1][-1]
 
     @contextmanager
     def atomic(self, kind: str, ctype: str) -> Iterator[None]:

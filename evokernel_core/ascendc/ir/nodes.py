@@ -54,14 +54,14 @@ class Tensor:
         return f"{self.name}Global"
 
 
-_WORD = 4
-"""Bytes of the shortest numbers that the scalar unit computes with."""
+_FRACTIONS = ("half", "bfloat16_t")
+"""Types of numbers with a fraction that the scalar unit does not compute with."""
 
 
 @frozen
 class Element(Expr):
     """An element of a tensor in device memory that the scalar unit reads, ``offset`` elements into it; as
-    float, where types of fewer bits are read."""
+    float, where it is a number with a fraction of fewer bits."""
 
     tensor: Tensor
     offset: Expr
@@ -70,7 +70,7 @@ class Element(Expr):
         text = f"{self.tensor.handle}.GetValue({self.offset.cpp(side)})"
         if self.tensor.ctype == "bfloat16_t":
             return f"ToFloat({text})"
-        return text if self.tensor.item_bytes >= _WORD else f"static_cast<float>({text})"
+        return f"static_cast<float>({text})" if self.tensor.ctype in _FRACTIONS else text
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         """Estimates do not know it."""
@@ -229,7 +229,14 @@ class Ratio:
     under: Expr
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Expr
+@frozen
+class Kept:
+    """Where an instruction that picks elements says how many it kept, which nothing reads."""
+
+    name: str = "kept_"
+
+
+Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Kept | Expr
 
 
 LANES = "uint64_t[1]"
@@ -317,13 +324,14 @@ class Instruction:
     """A vector instruction, a row of the API table by its ``key``. The first operand is written, other slices
     are read. ``repeats``: how many times the vector unit works on 256 bytes, or on a group of blocks.
     ``template``: the element type where calls must say it. ``former``: the older name by which it is called,
-    one of the row's."""
+    one of the row's. ``note``: what it and those behind it compute."""
 
     key: str
     operands: tuple[Operand, ...]
     repeats: Expr
     template: str = ""
     former: str = ""
+    note: str = ""
 
     @cached_property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
@@ -384,7 +392,8 @@ class If:
 
 @frozen
 class Section:
-    """Nodes that read as one step: a method of their own in the printed class."""
+    """Nodes that read as one step: a method of their own in the printed class, which is written once where a
+    kernel has the same section several times."""
 
     name: str
     body: tuple[Node, ...]
@@ -498,7 +507,8 @@ class Kernel:
 
     @cached_property
     def _expressions(self) -> tuple[Expr, ...]:
-        return tuple(part for one in self._written() for part in one.walk())
+        written = {id(one): one for one in self._written()}
+        return tuple(part for one in written.values() for part in one.walk())
 
     def _written(self) -> Iterator[Expr]:
         for item in self.params:
@@ -581,7 +591,7 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield from (operand.over, operand.under)
         case Fields():
             yield from operand.values.values()
-        case Enumerator() | Number() | Converted():
+        case Enumerator() | Number() | Converted() | Kept():
             return
         case _:
             yield operand
