@@ -230,9 +230,9 @@ class Builder:
         self._add(evolve(last, apart=condition))
 
     @contextmanager
-    def loop(self, name: str, end: Index, ctype: str = U32) -> Iterator[Var]:
-        """A loop of one core."""
-        with self._loop(Var(name, ctype), end, cores=False) as var:
+    def loop(self, name: str, end: Index, ctype: str = U32, *, each: bool = False) -> Iterator[Var]:
+        """A loop of one core; ``each``: of few turns, which differ (see For)."""
+        with self._loop(Var(name, ctype), end, cores=False, each=each) as var:
             yield var
 
     @contextmanager
@@ -277,11 +277,14 @@ class Builder:
         self._add(Atomic(kind, ctype, tuple(body)))
 
     @contextmanager
-    def when(self, left: Index, sign: str, right: Index, *, share: Index = 1) -> Iterator[None]:
-        """Nodes where ``left sign right`` holds, once in ``share`` times where estimates cannot know."""
+    def when(
+        self, left: Index, sign: str, right: Index, *, share: Index = 1, even: bool = False
+    ) -> Iterator[None]:
+        """Nodes where ``left sign right`` holds, once in ``share`` times where estimates cannot know, or do
+        not meet every turn (see If)."""
         with self._block() as body:
             yield
-        self._add(If(expr(left), sign, expr(right), tuple(body), share=expr(share)))
+        self._add(If(expr(left), sign, expr(right), tuple(body), share=expr(share), even=even))
 
     @contextmanager
     def where(self, condition: Condition) -> Iterator[None]:

@@ -348,7 +348,8 @@ class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
     neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
     other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
-    estimates take all turns for the first one, of which the last may do less."""
+    estimates take all turns for the first one, of which the last may do less. ``each``: of a loop of one core
+    estimates meet every turn by itself, since it has few, which differ."""
 
     var: Var
     end: Expr
@@ -358,6 +359,7 @@ class For:
     run: Expr | None = None
     even: bool = False
     in_a_row: bool = False
+    each: bool = False
 
     @property
     def most_cores(self) -> Expr:
@@ -372,7 +374,8 @@ class For:
 @frozen
 class If:
     """``then`` where ``left sign right`` holds, else ``otherwise``. ``share``: of how many times estimates
-    take it to hold once, where it depends on numbers that they do not know."""
+    take it to hold once, where it depends on numbers that they do not know, or ``even``: exactly once, as it
+    depends on the number of a turn."""
 
     left: Expr
     sign: str
@@ -380,6 +383,7 @@ class If:
     then: tuple[Node, ...]
     otherwise: tuple[Node, ...] = ()
     share: Expr = field(factory=lambda: Int(1))
+    even: bool = False
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from evokernel_core.ascendc.ir.builder import Builder, at, read_as
-from evokernel_core.ascendc.ir.expr import U64, Constant, Int, Size, Var
+from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, Var, ceil_div
 from evokernel_core.ascendc.ir.legality import broken_rules
 from evokernel_core.ascendc.ir.nodes import (
     Buffer,
@@ -15,16 +16,20 @@ from evokernel_core.ascendc.ir.nodes import (
     Element,
     Enumerator,
     Fields,
+    Instruction,
     Kept,
     Kernel,
+    Node,
     Role,
     Section,
     Tensor,
 )
+from evokernel_core.ascendc.ir.tile import known_values, walk
 from evokernel_core.ascendc.print.vector_kernel import stage_text
 from evokernel_core.ascendc.shapes.sizes import extent
 
 TILE = Constant("TILE", 64)
+_LONG = Constant("LONG", 512)
 _RUN = Fields(
     "GatherMaskParams",
     {
@@ -114,3 +119,40 @@ def test_integers_of_device_memory_stay_integers() -> None:
     }
     assert texts.pop("half") == "static_cast<float>(xGlobal.GetValue(i))"
     assert set(texts.values()) == {"xGlobal.GetValue(i)"}
+
+
+def counted(each: bool, even: bool) -> Kernel:
+    """Four turns of a tile, of which each adds to half as many elements as the one before, and the last one
+    adds once more."""
+    k = Builder("Turns that differ.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    taken, made = Buffer("taken", "float", 4, _LONG), Buffer("made", "float", 4, _LONG)
+
+    def add(count: Expr) -> None:
+        k.call("Adds", made, taken, Converted(Int(1), "float"), count, repeats=ceil_div(count, 64))
+
+    with k.cores("tile", k.param("tiles", Size(extent("n")))) as tile:
+        start = k.let("start", tile * _LONG, U64)
+        k.load(taken, x, start, _LONG)
+        with k.loop("turn", 4, each=each) as turn:
+            add(_LONG >> turn)
+            with k.when(turn, "==", 3, share=4, even=even):
+                add(_LONG)
+        k.store(y, start, made, _LONG)
+    return k.kernel()
+
+
+def test_estimates_meet_every_turn_of_few_and_choices_as_often_as_they_hold(chip: Any) -> None:
+    def repeats(kernel: Kernel) -> float:
+        found = []
+
+        def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
+            if isinstance(node, Instruction):
+                found.append(times * node.repeats.evaluate(values))
+
+        walk(kernel, known_values(kernel, {"n": 1}, chip.aiv)[0], visit)
+        return sum(found)
+
+    assert repeats(counted(each=True, even=True)) == 8 + 4 + 2 + 1 + 8
+    assert repeats(counted(each=False, even=True)) == 3 * 8 + 1 + 8
+    assert repeats(counted(each=True, even=False)) == 8 + 4 + 2 + 1 + 4 * 8
