@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from evokernel_core.ascendc.author import initial
 from evokernel_core.ascendc.kernels.registry import legalised
@@ -76,6 +77,25 @@ def test_extremes_and_their_places(dtype: str, builder: Any, on_twin: Any, chip:
     ]
     _check(on_twin, chip, b, results, dtype,
            lambda x: [x.max(1), x.argmax(1), x.min(0), x.max(), x.argmin()])  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ("amax", "prod"))
+@pytest.mark.parametrize("dtype", ("int64", "int32"))
+def test_many_rows_a_core(kind: str, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    """Results in several batches, the last of which is short; rows of one tile and of several."""
+    b, result = builder(), "int64" if kind == "prod" else dtype
+    x = b.input("x", ("n", "m"), dtype)
+    op = "prod.dim_int" if kind == "prod" else "amax.default"
+    node = b.call(op, x, 1 if kind == "prod" else (1,), shape=("n",), dtype=result)
+    task = b.task(node, symbols={"n": 2000, "m": 300})
+    strategy = initial(task, chip)
+    assert not dict(strategy.settings).get("scalar")
+    for n, m in ((3100, 3), (2000, 300), (1700, 600)):
+        values = draw(np.random.default_rng(n), (n, m), dtype)
+        with np.errstate(over="ignore"):
+            wanted = values.astype(result).prod(1) if kind == "prod" else values.max(1)
+        (found,) = on_twin(task, {"x": values}, strategy, {"n": n, "m": m})
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_running_sums_of_truth_values(builder: Any, on_twin: Any, chip: Any) -> None:

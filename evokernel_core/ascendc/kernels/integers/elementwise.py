@@ -26,20 +26,19 @@ from evokernel_core.ascendc.ir.nodes import (
     Buffer,
     Converted,
     Element,
-    Enumerator,
-    Fields,
     Instruction,
-    Kept,
     Kernel,
     Slice,
     Tensor,
 )
 from evokernel_core.ascendc.kernels.integers.instructions import (
+    PAIR,
+    Places,
     Registers,
     Source,
     Tiles,
     Writer,
-    number,
+    pick,
     rounding,
 )
 from evokernel_core.ascendc.kernels.rendering import parameter
@@ -56,12 +55,6 @@ from evokernel_core.twin.isa import LANES
 _NOTE = "Integers as 32-bit words, the lanes of the vector unit: results wrap around like PyTorch's."
 _SHORT = frozenset({"bool", "uint8", "int8"})
 """dtypes that reach words through half."""
-_PAIR = 2
-"""Words of an integer of eight bytes: the low one, then the high one."""
-_PATTERNS = {
-    "low": Constant("LOW_WORDS", 1, "pattern of GatherMask"),
-    "high": Constant("HIGH_WORDS", 2, "pattern of GatherMask"),
-}
 _WORD_BITS = Constant("WORD_BITS", BITS)
 _REPEAT = Constant("REPEAT_WORDS", LANES, "words of one vector repeat")
 _ANY_NUMBER = 256
@@ -135,9 +128,8 @@ class Elementwise:
             for name, item in zip(problem.results, problem.plan.outputs, strict=True)
         ]
         self._half = Buffer("halves", "half", 2, self._tile)
-        self._pair, self._places = (
-            Buffer(name, "int32_t", 4, _PAIR * self._tile) for name in ("pair", "places")
-        )
+        self._pair = Buffer("pair", "int32_t", 4, PAIR * self._tile)
+        self._places = Places("Places", PAIR * self._tile, 1, self._tile * 4)
         self._reads = {item.name: item for item in problem.reads}
         self._extents: dict[int, Param] = {}
         self._numbers: dict[str, Var] = {}
@@ -170,7 +162,7 @@ class Elementwise:
         length = k.param("segmentElements", least(rounded, self._tile))
         segments = k.param("segments", ceil_div(columns, length), "of a row")
         if self._joins:
-            self._make_places()
+            self._places.make(k, self._pair)
         with k.cores("unit", k.param("units", rows * segments, "segments of all rows")) as unit:
             row, part = self._row_and_part(unit, rows, segments)
             column = k.let("column", part * length, U64)
@@ -253,8 +245,7 @@ class Elementwise:
             return loaded
         target = writer.own(word)
         if item.dtype == "int64":
-            rest = (_PATTERNS[word.op], Enumerator("true"), writer.count * _PAIR, _ONE_RUN, Kept())
-            writer.call("GatherMask", target, read_as("int32_t", loaded), *rest, times=_PAIR)
+            pick(writer, target, loaded, word.op)
             return target
         stage = whole(self._half) if item.dtype in _SHORT else read_as("float", target)
         writer.call("Cast", stage, loaded, rounding("NONE"))
@@ -269,8 +260,7 @@ class Elementwise:
         if _is_joined(item):
             for word, place in zip(item.words, self._halves_of_pair, strict=True):
                 writer.put(word, place)
-            places = read_as("uint32_t", self._places)
-            writer.call("Gather", read_as("int32_t", made), whole(self._pair), places, Int(0), times=_PAIR)
+            self._places.gather(writer, read_as("int32_t", made), whole(self._pair), PAIR)
             return
         with writer.borrowed(item.words[0]) as (word,):
             if item.dtype in _SHORT:
@@ -292,31 +282,6 @@ class Elementwise:
     @property
     def _halves_of_pair(self) -> tuple[Slice, Slice]:
         return whole(self._pair), at(self._pair, self._tile)
-
-    def _make_places(self) -> None:
-        k, every = self.k, _PAIR * self._tile
-        word, high = Int(4), self._tile * 4
-
-        def call(key: str, target: Buffer, *operands: Buffer | Converted) -> None:
-            k.call(key, target, *operands, every, repeats=ceil_div(every, LANES))
-
-        with k.section("MakePlaces", _PLACES_NOTE):
-            call("CreateVecIndex", self._places, number(0))
-            call("ShiftRight", self._pair, self._places, number(1))
-            call("Muls", self._places, self._places, Converted(high, "int32_t"))
-            call("Muls", self._pair, self._pair, Converted(word - high * 2, "int32_t"))
-            call("Add", self._places, self._places, self._pair)
-
-
-_PLACES_NOTE = """\
-For each word of a tile of results, where it lies in `pair` (bytes): word k is at half of k, in the high
-words' half if k is odd."""
-_ONE_RUN = Fields(
-    "GatherMaskParams",
-    {name: Int(value) for name, value in
-     (("src0BlockStride", 1), ("repeatTimes", 1), ("src0RepeatStride", 0), ("src1RepeatStride", 0))},
-    is_short=True,
-)  # fmt: skip
 
 
 def _is_joined(item: Written) -> bool:

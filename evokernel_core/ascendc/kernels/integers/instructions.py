@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from evokernel_core.ascendc.ir.builder import Builder, at, read_as
 from evokernel_core.ascendc.ir.expr import Constant, Expr, Int, ceil_div
@@ -13,6 +13,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Buffer,
     Converted,
     Enumerator,
+    Fields,
     Kept,
     Number,
     Operand,
@@ -24,7 +25,7 @@ from evokernel_core.ascendc.legalization.limbs import BITS, LEAVES, Word, needed
 from evokernel_core.ascendc.legalization.limbs import Operand as Limb
 from evokernel_core.ascendc.legalization.long_division import division_step
 from evokernel_core.domain.errors import PlanError
-from evokernel_core.twin.isa import REPEAT_BYTES
+from evokernel_core.twin.isa import LANES, REPEAT_BYTES
 
 Source = Slice | Converted
 """Where a word lies, or the number that it is in all elements."""
@@ -34,6 +35,20 @@ _WITH_NUMBER = {"add": "Adds", "mul": "Muls", "max": "Maxs", "min": "Mins"}
 _SHIFTS = {"shl": "ShiftLeft", "sar": "ShiftRight", "shr": "ShiftRight"}
 _HALVES = 2
 """Bits are combined in halves of words."""
+_WORD = 4
+"""Bytes of a word."""
+PAIR = 2
+"""Words of an integer of eight bytes: the low one, then the high one."""
+_PATTERNS = {
+    "low": Constant("LOW_WORDS", 1, "pattern of GatherMask"),
+    "high": Constant("HIGH_WORDS", 2, "pattern of GatherMask"),
+}
+_ONE_RUN = Fields(
+    "GatherMaskParams",
+    {name: Int(value) for name, value in
+     (("src0BlockStride", 1), ("repeatTimes", 1), ("src0RepeatStride", 0), ("src1RepeatStride", 0))},
+    is_short=True,
+)  # fmt: skip
 
 
 def number(value: int) -> Converted:
@@ -104,6 +119,8 @@ class Writer:
         )
         for word, place in pairs:
             self.put(word, place)
+        self.registers.give(*self._owned.values())
+        self._owned.clear()
 
     def compute(self, roots: Sequence[Limb], homes: Mapping[int, Slice]) -> None:
         """Every word that the roots are made of. ``homes``: where words are to lie if nothing is read there
@@ -267,6 +284,46 @@ class Writer:
             count = self.count * times
             self._measured[times, width] = count, ceil_div(count, REPEAT_BYTES // width)
         return self._measured[times, width]
+
+
+def pick(writer: Writer, target: Slice, pairs: Slice, limb: str) -> None:
+    """The ``low`` or the ``high`` words of integers of eight bytes."""
+    rest = (_PATTERNS[limb], Enumerator("true"), writer.count * PAIR, _ONE_RUN, Kept())
+    writer.call("GatherMask", target, read_as("int32_t", pairs), *rest, times=PAIR)
+
+
+@frozen
+class Places:
+    """Where Gather finds each word of a list: ``shift`` gives the bits of its number that count steps of
+    ``stride`` bytes; the others count words."""
+
+    name: str
+    count: Expr
+    shift: int
+    stride: Expr
+
+    @property
+    def buffer(self) -> Buffer:
+        return Buffer(f"{self.name[0].lower()}{self.name[1:]}", "int32_t", 4, self.count)
+
+    def make(self, k: Builder, scratch: Buffer) -> None:
+        """Bytes for each number; ``scratch`` has as many words."""
+        places, repeats = self.buffer, ceil_div(self.count, LANES)
+
+        def call(key: str, target: Buffer, *operands: Buffer | Converted) -> None:
+            k.call(key, target, *operands, self.count, repeats=repeats)
+
+        word = Converted(Int(_WORD) - (self.stride << self.shift), "int32_t")
+        with k.section(f"Make{self.name}", f"In bytes; k >> {self.shift} of number k counts words."):
+            call("CreateVecIndex", places, number(0))
+            call("ShiftRight", scratch, places, number(self.shift))
+            call("Muls", places, places, Converted(self.stride, "int32_t"))
+            call("Muls", scratch, scratch, word)
+            call("Add", places, places, scratch)
+
+    def gather(self, writer: Writer, target: Slice, source: Slice, times: int = 1) -> None:
+        """The list, of as many words as the writer computes, or so many times as many."""
+        writer.call("Gather", target, source, read_as("uint32_t", self.buffer), Int(0), times=times)
 
 
 _BYTES = {"int64_t": 8, "int16_t": 2, "half": 2, "int8_t": 1, "uint8_t": 1}
