@@ -87,7 +87,7 @@ def test_many_rows_a_core(kind: str, dtype: str, builder: Any, on_twin: Any, chi
     x = b.input("x", ("n", "m"), dtype)
     op = "prod.dim_int" if kind == "prod" else "amax.default"
     node = b.call(op, x, 1 if kind == "prod" else (1,), shape=("n",), dtype=result)
-    task = b.task(node, symbols={"n": 2000, "m": 300})
+    task = b.task(node, symbols={"n": 2000, "m": 900})
     strategy = initial(task, chip)
     assert not dict(strategy.settings).get("scalar")
     for n, m in ((3100, 3), (2000, 300), (1700, 600)):

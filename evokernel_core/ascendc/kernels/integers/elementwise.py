@@ -262,15 +262,15 @@ class Elementwise:
                 writer.put(word, place)
             self._places.gather(writer, read_as("int32_t", made), whole(self._pair), PAIR)
             return
-        with writer.borrowed(item.words[0]) as (word,):
+        with writer.borrowed(item.words[0]) as (register,):
             if item.dtype in _SHORT:
                 stage = whole(self._half)
                 short = read_as("int16_t", stage)
-                writer.call("Cast", short, word, rounding("NONE"))
+                writer.call("Cast", short, register, rounding("NONE"))
                 writer.call("Cast", stage, short, rounding("NONE"))
                 writer.call("Cast", made, stage, rounding("RINT"))
             else:
-                writer.call("Cast", made, word, rounding("NONE"))
+                writer.call("Cast", made, register, rounding("NONE"))
 
     # -- integers of eight bytes --------------------------------------------------------------
 

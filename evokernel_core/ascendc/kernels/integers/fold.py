@@ -105,7 +105,9 @@ class Fold:
                 k.load(self._taken, self._x, (first + row) * columns + column, count)
                 with k.when(piece, "==", 0, share=tiles, even=True):
                     self._start(self._sums, width)
-                self._combine(self._sums, self._loaded, count)
+                    self._take(count)
+                with k.otherwise():
+                    self._combine(self._sums, self._loaded, count)
                 with k.when(piece, "==", tiles - 1, share=tiles, even=True):
                     slot = k.let("slot", row % _BATCH)
                     self._fold_lanes(rounds, width, slot)
@@ -136,6 +138,15 @@ class Fold:
         writer = self._writer(count)
         for limb, word in zip(self._names, self._problem.neutral, strict=True):
             writer.call("Duplicate", limbs[limb], number(word))
+
+    def _take(self, count: Expr) -> None:
+        """The first tile of a row."""
+        writer, taken = self._writer(count), whole(self._taken)
+        for limb, place in self._sums.items():
+            if self._problem.is_wide:
+                pick(writer, place, taken, limb)
+            else:
+                writer.call("Adds", place, taken, number(0))
 
     def _fold_lanes(self, rounds: Expr, width: Expr, slot: Expr) -> None:
         """A block of lanes of the row, which goes to the others of its batch."""

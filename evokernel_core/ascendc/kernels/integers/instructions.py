@@ -35,7 +35,7 @@ _WITH_NUMBER = {"add": "Adds", "mul": "Muls", "max": "Maxs", "min": "Mins"}
 _SHIFTS = {"shl": "ShiftLeft", "sar": "ShiftRight", "shr": "ShiftRight"}
 _HALVES = 2
 """Bits are combined in halves of words."""
-_WORD = 4
+WORD = 4
 """Bytes of a word."""
 PAIR = 2
 """Words of an integer of eight bytes: the low one, then the high one."""
@@ -207,9 +207,10 @@ class Writer:
         elif word.op in _SHIFTS or word.op == "scaled":
             yield self._tensor(word.args[0], lent)
         elif word.op in _WITH_NUMBER:
-            slices = [item for item in map(self.source, word.args) if isinstance(item, Slice)]
-            numbers = [item for item in map(self.source, word.args) if not isinstance(item, Slice)]
-            yield from (*slices, *numbers) if slices else (self._tensor(arg, lent) for arg in word.args)
+            sources = [self.source(arg) for arg in word.args]
+            if not any(isinstance(item, Slice) for item in sources):
+                sources[0] = self._tensor(word.args[0], lent)
+            yield from sorted(sources, key=lambda item: isinstance(item, Converted))
         else:
             yield from (self._tensor(arg, lent) for arg in word.args)
 
@@ -313,7 +314,7 @@ class Places:
         def call(key: str, target: Buffer, *operands: Buffer | Converted) -> None:
             k.call(key, target, *operands, self.count, repeats=repeats)
 
-        word = Converted(Int(_WORD) - (self.stride << self.shift), "int32_t")
+        word = Converted(Int(WORD) - (self.stride << self.shift), "int32_t")
         with k.section(f"Make{self.name}", f"In bytes; k >> {self.shift} of number k counts words."):
             call("CreateVecIndex", places, number(0))
             call("ShiftRight", scratch, places, number(self.shift))

@@ -30,8 +30,6 @@ from evokernel_core.twin.roofline import launch_us
 _TILES = (256, 512, 1024, 2048, 4096)
 _LONG = 1024
 """Elements of a tile from which on longer ones make little difference."""
-_SCALAR = 20.0
-"""Cycles of an element that passes through the scalar unit."""
 _COPY = 400.0
 """Cycles of a copy and its flags before its first byte."""
 
@@ -69,7 +67,8 @@ def _cost_us(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -
         return _FOLD.cost_us(found, item, sizes, chip)
     rows, columns = found.rows.evaluate(sizes), found.columns.evaluate(sizes)
     share = math.ceil(rows / chip.aiv)
-    cycles = share * columns * _SCALAR + math.ceil(share * columns / item.tile) * _COPY
+    accesses = share * columns * (2 if found.running else 1)
+    cycles = accesses * chip.scalar.local_access_cycles + math.ceil(share * columns / item.tile) * _COPY
     return cycles / chip.mhz + launch_us(chip, math.ceil(rows / share))
 
 
