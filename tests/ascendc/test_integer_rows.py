@@ -117,14 +117,22 @@ def test_many_truth_values_are_not_counted_in_floats(builder: Any, chip: Any) ->
         assert (REDUCE_INTEGERS.name in ops) == (count > 1 << 24) and initial(task, chip).family
 
 
-def test_short_rows_on_the_scalar_unit(builder: Any, on_twin: Any, chip: Any) -> None:
-    """Rows that end inside of tiles, and tiles inside of rows."""
+@pytest.mark.parametrize(("rows", "columns", "setting"), [(100, 30, "scalar"), (65536, 16, "rows")])
+@pytest.mark.parametrize("dtype", ("int64", "int32"))
+def test_short_rows(
+    rows: int, columns: int, setting: str, dtype: str, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """On the scalar unit where a core has few, else as lanes; rows that end inside of tiles, and tiles inside
+    of rows."""
     b = builder()
-    x = b.input("x", ("n", "m"), "int64")
-    task = b.task(b.call("amax.default", x, (1,), shape=("n",), dtype="int64"), symbols={"n": 65536, "m": 16})
+    x = b.input("x", ("n", "m"), dtype)
+    task = b.task(
+        b.call("amax.default", x, (1,), shape=("n",), dtype=dtype), symbols={"n": rows, "m": columns}
+    )
     strategy = initial(task, chip)
-    assert dict(strategy.settings)["scalar"]
-    for n, m in ((1, 1), (3, 700), (400, 9), (100, 60)):
-        values = draw(np.random.default_rng(m), (n, m), "int64")
+    if setting == "rows" or dtype == "int64":
+        assert dict(strategy.settings)[setting]
+    for n, m in ((1, 1), (3, 700), (400, 9), (100, 60), (9000, 7), (2, 9001)):
+        values = draw(np.random.default_rng(m), (n, m), dtype)
         (found,) = on_twin(task, {"x": values}, strategy, {"n": n, "m": m})
         np.testing.assert_array_equal(found, values.max(1))

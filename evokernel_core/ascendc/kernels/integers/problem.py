@@ -51,11 +51,12 @@ class IntegerRows:
 @frozen
 class RowsSchedule(Settings):
     """``tile`` elements at a time, ``buffers`` of the input; ``scalar``: on the scalar unit, as running ones
-    are and short rows may be."""
+    are and short rows may be; ``rows`` of a tile are lanes, where the elements of one are not."""
 
     tile: int
     buffers: int = 2
     scalar: bool = False
+    rows: int = 0
 
 
 @cache

@@ -1,7 +1,7 @@
 """Family integer rows: exact sums, products and extremes of rows of integers, whole or running.
 
-Whole ones are computed lane by lane in words of 32 bits, like element-wise arithmetic; a running one passes
-through the scalar unit, which has 64 bits.
+Whole ones are computed in words of 32 bits, like element-wise arithmetic: lanes of vectors are elements of a
+row, or short rows. A running one passes through the scalar unit, which has 64 bits, as few short rows do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
-from evokernel_core.ascendc.kernels.integers import fold
+from evokernel_core.ascendc.kernels.integers import fold, lanes
 from evokernel_core.ascendc.kernels.integers.problem import IntegerRows, RowsSchedule, read_rows
 from evokernel_core.ascendc.kernels.rendering import class_name, parameter, parameters_of, render, sized
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
@@ -27,7 +27,10 @@ from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import RESERVED_BYTES
 from evokernel_core.twin.roofline import launch_us
 
-_TILES = (256, 512, 1024, 2048, 4096)
+_ROWS = (32, 64, 128, 256, 512)
+"""Rows of a tile that are lanes."""
+_TILES = (256, 512, 1024, 2048, 4096, 8192)
+"""The last one is for rows as lanes and for the scalar unit."""
 _LONG = 1024
 """Elements of a tile from which on longer ones make little difference."""
 _COPY = 400.0
@@ -35,14 +38,20 @@ _COPY = 400.0
 
 
 def _why_illegal(found: IntegerRows, item: RowsSchedule) -> str | None:
-    if item.tile not in _TILES or item.buffers not in (1, 2) or (item.scalar and item.buffers != 2):
-        return "The tile or the number of buffers is another one."
+    if item.tile not in _TILES or item.buffers not in (1, 2) or item.rows not in (0, *_ROWS):
+        return "The tile or the number of buffers or rows is another one."
+    if item.scalar and (item.buffers != 2 or item.rows):
+        return "The scalar unit has two buffers, and no lanes."
     if found.running and not item.scalar:
         return "What runs along a row takes one element after the other."
     return None
 
 
-_FOLD = form_of(fold.build, _why_illegal)
+def _build(found: IntegerRows, item: RowsSchedule) -> Kernel:
+    return lanes.build(found, item) if item.rows else fold.build(found, item)
+
+
+_VECTORS = form_of(_build, _why_illegal)
 
 
 def _scalar_bytes(found: IntegerRows, item: RowsSchedule) -> int:
@@ -51,20 +60,20 @@ def _scalar_bytes(found: IntegerRows, item: RowsSchedule) -> int:
 
 def _refusal(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -> str | None:
     if not item.scalar:
-        return _FOLD.refusal(found, item, sizes, chip)
+        return _VECTORS.refusal(found, item, sizes, chip)
     if _scalar_bytes(found, item) > chip.ub_bytes - RESERVED_BYTES:
         return "The buffers do not fit the unified buffer."
     return _why_illegal(found, item)
 
 
 def _rough(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    return (_refusal if item.scalar else _FOLD.rough)(found, item, sizes, chip)
+    return (_refusal if item.scalar else _VECTORS.rough)(found, item, sizes, chip)
 
 
 def _cost_us(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -> float:
     """Modelled microseconds of the kernel, its launch included."""
     if not item.scalar:
-        return _FOLD.cost_us(found, item, sizes, chip)
+        return _VECTORS.cost_us(found, item, sizes, chip)
     rows, columns = found.rows.evaluate(sizes), found.columns.evaluate(sizes)
     share = math.ceil(rows / chip.aiv)
     accesses = share * columns * (2 if found.running else 1)
@@ -73,12 +82,20 @@ def _cost_us(found: IntegerRows, item: RowsSchedule, sizes: Sizes, chip: Chip) -
 
 
 def _starts(found: IntegerRows, sizes: Sizes, chip: Chip) -> Iterator[RowsSchedule]:
-    columns = found.columns.evaluate(sizes)
+    """The scalar unit; as many rows as lanes as a core has and a tile holds; and elements as lanes, in tiles
+    that make a difference."""
+    rows, columns = found.rows.evaluate(sizes), found.columns.evaluate(sizes)
+    share = math.ceil(rows / chip.aiv)
     for tile in _TILES:
-        yield RowsSchedule(tile, 2, True)
-        if not found.running and min(columns, _LONG) <= tile < 2 * max(columns, _TILES[0]):
-            two = RowsSchedule(tile, 2)
-            yield two if _FOLD.rough(found, two, sizes, chip) is None else evolve(two, buffers=1)
+        yield RowsSchedule(tile, scalar=True)
+    if found.running:
+        return
+    most = [count for count in _ROWS if count * columns <= _TILES[-1] and count < 2 * share]
+    yield from (RowsSchedule(_TILES[-1], rows=count) for count in most[-2:])
+    for tile in _TILES[:-1]:
+        if min(columns, _LONG) <= tile < 2 * max(columns, _TILES[0]):
+            two = RowsSchedule(tile)
+            yield two if _VECTORS.rough(found, two, sizes, chip) is None else evolve(two, buffers=1)
 
 
 def _steps(
@@ -86,12 +103,16 @@ def _steps(
 ) -> Iterator[tuple[str, RowsSchedule]]:
     yield "double tile", evolve(here, tile=here.tile * 2)
     yield "halve tile", evolve(here, tile=here.tile // 2)
-    yield "lanes" if here.scalar else "scalar unit", evolve(here, scalar=not here.scalar)
+    yield "lanes" if here.scalar else "scalar unit", evolve(here, scalar=not here.scalar, rows=0)
+    for rows in (0, *_ROWS):
+        yield f"{rows} rows are lanes" if rows else "elements are lanes", evolve(here, rows=rows)
     yield "double buffer" if here.buffers == 1 else "single buffer", evolve(here, buffers=3 - here.buffers)
 
 
 def _strategy(found: IntegerRows, item: RowsSchedule, move: str) -> Strategy:
     way = "Element after element, on scalar units." if item.scalar else "Lanes, then halves of them."
+    if item.rows:
+        way = f"Up to {item.rows} rows are lanes."
     notes = (way, f"Tiles of {item.tile} elements, {item.buffers} buffer(s).")
     return Strategy("integer_rows", item.settings(), notes, Descriptor(1 + item.buffers, 1, 1), move)
 
@@ -106,7 +127,7 @@ def _combined(kind: str, dtype: str) -> str:
 
 def _text(found: IntegerRows, item: RowsSchedule, task: KernelTask, name: str) -> StageText | Kernel:
     if not item.scalar:
-        return _FOLD.build(found, item)
+        return _VECTORS.build(found, item)
     context: Mapping[str, object] = {
         "name": name,
         "class_name": class_name(name),
