@@ -208,11 +208,12 @@ class Builder:
         repeats: Index,
         template: str = "",
         former: str = "",
+        note: str = "",
     ) -> None:
         """A vector instruction by its row in the API table, or a former name of it; the first operand is
-        written."""
+        written. ``note``: what it and those behind it compute."""
         given = tuple(map(_operand, operands))
-        self._add(Instruction(key, given, expr(repeats), template, former))
+        self._add(Instruction(key, given, expr(repeats), template, former, note))
 
     def do(self, node: Work) -> None:
         """What another unit than the vector unit does."""
@@ -235,9 +236,12 @@ class Builder:
         self._add(evolve(last, apart=condition))
 
     @contextmanager
-    def loop(self, name: str, end: Index, ctype: str = U32, *, one_load: bool = False) -> Iterator[Var]:
-        """A loop of one core. ``one_load``: all that it loads counts as one load (see For)."""
-        with self._loop(Var(name, ctype), end, cores=False, one_load=one_load) as var:
+    def loop(
+        self, name: str, end: Index, ctype: str = U32, *, each: bool = False, one_load: bool = False
+    ) -> Iterator[Var]:
+        """A loop of one core. ``each``: of few turns, which differ; ``one_load``: all that it loads counts as
+        one load (see For)."""
+        with self._loop(Var(name, ctype), end, cores=False, each=each, one_load=one_load) as var:
             yield var
 
     @contextmanager
@@ -265,6 +269,15 @@ class Builder:
             yield
         self._add(Section(name, tuple(body), note))
 
+    def again(self, section: Section) -> None:
+        """The same step once more."""
+        self._add(section)
+
+    @property
+    def last(self) -> Node:
+        """The node that was made last."""
+        return self._blocks[-1][-1]
+
     @contextmanager
     def atomic(self, kind: str, ctype: str) -> Iterator[None]:
         """Stores that combine with what is there (see Atomic)."""
@@ -273,11 +286,14 @@ class Builder:
         self._add(Atomic(kind, ctype, tuple(body)))
 
     @contextmanager
-    def when(self, left: Index, sign: str, right: Index, *, share: Index = 1) -> Iterator[None]:
-        """Nodes where ``left sign right`` holds, once in ``share`` times where estimates cannot know."""
+    def when(
+        self, left: Index, sign: str, right: Index, *, share: Index = 1, even: bool = False
+    ) -> Iterator[None]:
+        """Nodes where ``left sign right`` holds, once in ``share`` times where estimates cannot know, or do
+        not meet every turn (see If)."""
         with self._block() as body:
             yield
-        self._add(If(expr(left), sign, expr(right), tuple(body), share=expr(share)))
+        self._add(If(expr(left), sign, expr(right), tuple(body), share=expr(share), even=even))
 
     @contextmanager
     def where(self, condition: Condition) -> Iterator[None]:

@@ -52,6 +52,12 @@ class Expr(ABC):
     def __mod__(self, other: Index) -> Expr:
         return binary("%", self, other)
 
+    def __lshift__(self, other: Index) -> Expr:
+        return binary("<<", self, other)
+
+    def __rlshift__(self, other: Index) -> Expr:
+        return binary("<<", other, self)
+
     def __rshift__(self, other: Index) -> Expr:
         return binary(">>", self, other)
 
@@ -197,6 +203,7 @@ _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "*": operator.mul,
     "/": operator.floordiv,
     "%": operator.mod,
+    "<<": operator.lshift,
     ">>": operator.rshift,
     "min": min,
     "max": max,
@@ -222,8 +229,8 @@ class Binary(Expr):
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         mine = _TIGHTNESS.get(self.op, 0)
-        if self.op == ">>":
-            text = f"{self.left.cpp(side, 3)} >> {self.right.cpp(side, 3)}"
+        if self.op in ("<<", ">>"):
+            text = f"{self.left.cpp(side, 3)} {self.op} {self.right.cpp(side, 3)}"
             return f"({text})" if tightness else text
         if not mine:
             left, right = self.left.cpp(side, 1), self.right.cpp(side, 1)
@@ -344,7 +351,11 @@ def binary(op: str, left: Index, right: Index) -> Expr:
     if isinstance(left, Int) and isinstance(right, Int):
         return Int(_COMPUTED[op](left.value, right.value))
     zero, one = Int(0), Int(1)
-    if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op == ">>" and right == zero):
+    if (
+        (op in "+-" and right == zero)
+        or (op in "*/" and right == one)
+        or (op in ("<<", ">>") and right == zero)
+    ):
         return left
     if (op == "+" and left == zero) or (op == "*" and left == one):
         return right

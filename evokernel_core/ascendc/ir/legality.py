@@ -44,9 +44,9 @@ _TWO_BYTES = ("half", "bfloat16_t", "int16_t", "uint16_t")
 
 @frozen
 class Broken:
-    """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-stages``, ``unwritten-buffer``,
-    ``unread-buffer``, ``hidden-name``, ``queue-order``, ``queue-direction``, ``queue-cleared``, ``type``,
-    ``parameter-limit``, ``alignment``, ``no-tiles`` or ``tiling``."""
+    """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-buffers``, ``queue-stages``,
+    ``unwritten-buffer``, ``unread-buffer``, ``hidden-name``, ``queue-order``, ``queue-direction``,
+    ``queue-cleared``, ``type``, ``parameter-limit``, ``alignment``, ``no-tiles`` or ``tiling``."""
 
     rule: str
     place: str
@@ -59,6 +59,12 @@ def rough_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterato
     if used > chip.ub_bytes:
         reason = f"The buffers take {used} bytes of the {chip.ub_bytes} of the unified buffer."
         yield Broken("ub-capacity", "kernel", reason)
+    most = chip.memory.max_queue_buffers
+    for queues in ((Use.INPUT, Use.THROUGH), (Use.OUTPUT,)):
+        number = sum(item.stages for item, use in allocation.uses(kernel).items() if use in queues)
+        if number > most:
+            reason = f"The queues of one position have {number} buffers, which may be {most}."
+            yield Broken("queue-buffers", "kernel", reason)
     if not _has_tiles(kernel):
         yield Broken("no-tiles", "kernel", "No loop is dealt to cores.")
     _, unmet = known_values(kernel, sizes, chip.aiv)

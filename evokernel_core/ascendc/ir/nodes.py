@@ -55,14 +55,14 @@ class Tensor:
         return f"{self.name}Global"
 
 
-_WORD = 4
-"""Bytes of the shortest numbers that the scalar unit computes with."""
+_FRACTIONS = ("half", "bfloat16_t")
+"""Types of numbers with a fraction that the scalar unit does not compute with."""
 
 
 @frozen
 class Element(Expr):
     """An element of a tensor in device memory that the scalar unit reads, ``offset`` elements into it; as
-    float, where types of fewer bits are read."""
+    float, where it is a number with a fraction of fewer bits."""
 
     tensor: Tensor
     offset: Expr
@@ -71,7 +71,7 @@ class Element(Expr):
         text = f"{self.tensor.handle}.GetValue({self.offset.cpp(side)})"
         if self.tensor.ctype == "bfloat16_t":
             return f"ToFloat({text})"
-        return text if self.tensor.item_bytes >= _WORD else f"static_cast<float>({text})"
+        return f"static_cast<float>({text})" if self.tensor.ctype in _FRACTIONS else text
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         """Estimates do not know it."""
@@ -242,7 +242,14 @@ class Told:
         return self.state.name
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Told | Expr
+@frozen
+class Kept:
+    """Where an instruction that picks elements says how many it kept, which nothing reads."""
+
+    name: str = "kept_"
+
+
+Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Kept | Told | Expr
 
 
 LANES = "uint64_t[1]"
@@ -338,13 +345,14 @@ class Instruction:
     """A vector instruction, a row of the API table by its ``key``. The first operand is written, other slices
     are read. ``repeats``: how many times the vector unit works on 256 bytes, or on a group of blocks.
     ``template``: the element type where calls must say it. ``former``: the older name by which it is called,
-    one of the row's."""
+    one of the row's. ``note``: what it and those behind it compute."""
 
     key: str
     operands: tuple[Operand, ...]
     repeats: Expr
     template: str = ""
     former: str = ""
+    note: str = ""
 
     @cached_property
     def told(self) -> tuple[Told, ...]:
@@ -366,8 +374,9 @@ class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
     neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
     other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
-    estimates take all turns for the first one, of which the last may do less. ``one_load``: what it loads,
-    from where numbers say that it reads, is one load to what is around it."""
+    estimates take all turns for the first one, of which the last may do less. ``each``: of a loop of one core
+    estimates meet every turn by itself, since it has few, which differ. ``one_load``: what it loads, from
+    where numbers say that it reads, is one load to what is around it."""
 
     var: Var
     end: Expr
@@ -377,6 +386,7 @@ class For:
     run: Expr | None = None
     even: bool = False
     in_a_row: bool = False
+    each: bool = False
     one_load: bool = False
 
     @property
@@ -392,7 +402,8 @@ class For:
 @frozen
 class If:
     """``then`` where ``left sign right`` holds, else ``otherwise``. ``share``: of how many times estimates
-    take it to hold once, where it depends on numbers that they do not know."""
+    take it to hold once, where it depends on numbers that they do not know, or ``even``: exactly once, as it
+    depends on the number of a turn."""
 
     left: Expr
     sign: str
@@ -400,6 +411,7 @@ class If:
     then: tuple[Node, ...]
     otherwise: tuple[Node, ...] = ()
     share: Expr = field(factory=lambda: Int(1))
+    even: bool = False
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:
@@ -412,7 +424,8 @@ class If:
 
 @frozen
 class Section:
-    """Nodes that read as one step: a method of their own in the printed class."""
+    """Nodes that read as one step: a method of their own in the printed class, which is written once where a
+    kernel has the same section several times."""
 
     name: str
     body: tuple[Node, ...]
@@ -530,7 +543,8 @@ class Kernel:
 
     @cached_property
     def _expressions(self) -> tuple[Expr, ...]:
-        return tuple(part for one in self._written() for part in one.walk())
+        written = {id(one): one for one in self._written()}
+        return tuple(part for one in written.values() for part in one.walk())
 
     def _written(self) -> Iterator[Expr]:
         for item in self.params:
@@ -615,7 +629,7 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield from (operand.state, operand.likely)
         case Fields():
             yield from operand.values.values()
-        case Enumerator() | Number() | Converted():
+        case Enumerator() | Number() | Converted() | Kept():
             return
         case _:
             yield operand

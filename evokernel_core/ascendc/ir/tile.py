@@ -109,7 +109,8 @@ class _Walk:
                 for body in node.bodies:
                     self.go(body, times, inside)
             elif isinstance(node, If) and node.share != Int(1):
-                then = _most_often(times, times / node.share.evaluate(values))
+                mean = times / node.share.evaluate(values)
+                then = mean if node.even else _most_often(times, mean)
                 self.go(node.then, then, inside)
                 self.go(node.otherwise, times - then, inside)
             elif isinstance(node, If):
@@ -124,7 +125,9 @@ class _Walk:
         turns = node.end.evaluate(values)
         last = turns - 1 - self.turn
         met, uneven = [(turns - 1, self.turn), (1, last)], self.uneven
-        if turns > 2 and id(node) in uneven:
+        if node.each:
+            met = [(1, place) for place in range(turns)]
+        elif turns > 2 and id(node) in uneven:
             met = [(1, self.turn), (turns - 2, 1), (1, last)]
             self.uneven = frozenset()  # loops in it are met in two ways, so that a walk stays short
         for number, place in met:

@@ -108,9 +108,12 @@ def free_variables(nodes: Sequence[Node]) -> list[Var]:
     """What nodes use and do not define."""
     used: dict[Var, None] = {}
     defined: set[Var] = set()
+    seen: dict[int, Expr] = {}  # most instructions of a step have the same count
     for node in flat(nodes):
         for item in expressions_of(node):
-            used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
+            if id(item) not in seen:
+                seen[id(item)] = item
+                used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
         if isinstance(node, (Let, For, Get)):
             defined.add(node.var)
         elif isinstance(node, Instruction):
@@ -143,10 +146,15 @@ def call_lines(name: str, arguments: Sequence[str]) -> list[str]:
 def converted(value: Expr, ctype: str) -> str:
     """The value in a type; 64 bits need no conversion, nor does what has the type."""
     if isinstance(value, Int) and ctype in ("float", "int32_t"):
-        return f"{value.value}.0f" if ctype == "float" else str(value.value)
+        return f"{value.value}.0f" if ctype == "float" else _literal(value.value)
     if ctype == U64 or isinstance(value, Element) or (ctype == U32 and is_narrow(value)):
         return value.cpp()
     return f"static_cast<{ctype}>({value.cpp()})"
+
+
+def _literal(value: int) -> str:
+    """C++ has no literal for the least int32."""
+    return str(value) if value > -(1 << 31) else f"({value + 1} - 1)"
 
 
 def wrapped(note: str, prefix: str) -> str:

@@ -33,6 +33,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Assign,
     Atomic,
     Buffer,
+    Converted,
     Copy,
     Enumerator,
     Fence,
@@ -41,6 +42,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Get,
     If,
     Instruction,
+    Kept,
     Kernel,
     Let,
     Node,
@@ -154,6 +156,7 @@ class _Printer:
         self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
         self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
         self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
+        self._calls: dict[int, str] = {}  # of sections inside steps, by their identity
 
     def text(self, task: KernelTask) -> str:
         """The class and the global function."""
@@ -252,6 +255,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         lines += [
             f"{item.ctype} {item.name} = {item.first};{comment(item.note)}" for item in self._kernel.states()
         ]
+        if any(isinstance(node, Instruction) and Kept() in node.operands for node in self._kernel.nodes):
+            lines.append(f"uint64_t {Kept().name} = 0; // elements that were picked last")
         return "\n".join(lines) + "\n"
 
     def _functions(self) -> list[Function]:
@@ -402,7 +407,10 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
                 return framed(node, bodies)
             case Section():
-                return [self._called(_Phase(node.name, node.body, node.note, transfers=False), self._held)]
+                if id(node) not in self._calls:
+                    phase = _Phase(node.name, node.body, node.note, transfers=False)
+                    self._calls[id(node)] = self._called(phase, self._held)
+                return [self._calls[id(node)]]
         assert isinstance(node, (Copy, Instruction))
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
@@ -492,7 +500,8 @@ def _instruction(node: Instruction) -> list[str]:
     template = f"<{node.template}>" if node.template else ""
     operands = ", ".join(map(_operand, node.operands))
     call = f"{node.former or api_row(node.key).name}{template}({operands});"
-    return [*_lists(lists), *(line for item in structures for line in _fields(item)), call]
+    note = [f"// {node.note}"] if node.note else []
+    return [*note, *_lists(lists), *(line for item in structures for line in _fields(item)), call]
 
 
 def _lists(lists: Sequence[SliceList]) -> list[str]:
@@ -532,7 +541,7 @@ def _operand(item: Operand) -> str:
     match item:
         case Slice():
             return _slice(item)
-        case SliceList() | Enumerator() | Number() | Told():
+        case SliceList() | Enumerator() | Number() | Kept() | Told():
             return item.name
         case Fields():
             return _short(item) if item.is_short else _structure(item)
@@ -540,8 +549,16 @@ def _operand(item: Operand) -> str:
             return _quotient(item)
         case Expr():
             return item.cpp()
+    return _value(item)
+
+
+def _value(item: Converted) -> str:
     value = item.value
-    return _in_type(value, item.ctype) if isinstance(value, Number) else converted(value, item.ctype)
+    if isinstance(value, Number):
+        return _in_type(value, item.ctype)
+    if isinstance(value, Int) and item.ctype == U32:
+        return f"{value.value}U"
+    return converted(value, item.ctype)
 
 
 def _in_type(value: Number, ctype: str) -> str:

@@ -50,6 +50,7 @@ expressions = st.recursive(
     lambda inner: (
         st.builds(binary, st.sampled_from(["+", "*"]), inner, inner)
         | st.builds(binary, st.sampled_from(["/", "%"]), inner, st.sampled_from([2, 3, 5]))
+        | st.builds(binary, st.sampled_from(["<<", ">>"]), inner, st.sampled_from([0, 1, 4]))
     ),
     max_leaves=8,
 )
