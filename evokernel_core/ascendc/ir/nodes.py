@@ -229,7 +229,15 @@ class Ratio:
     under: Expr
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Expr
+@frozen
+class Difference:
+    """The difference of two integers as a float, which may be negative."""
+
+    left: Expr
+    right: Expr
+
+
+Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Difference | Expr
 
 
 LANES = "uint64_t[1]"
@@ -579,6 +587,8 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield operand.value
         case Ratio():
             yield from (operand.over, operand.under)
+        case Difference():
+            yield from (operand.left, operand.right)
         case Fields():
             yield from operand.values.values()
         case Enumerator() | Number() | Converted():
