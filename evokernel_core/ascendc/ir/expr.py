@@ -376,6 +376,8 @@ def greatest(left: Index, right: Index) -> Expr:
 
 def ceil_div(value: Index, divisor: Index) -> Expr:
     """The quotient, rounded up."""
+    if expr(divisor) == Int(1):
+        return expr(value)
     return (expr(value) + divisor - 1) // divisor
 
 

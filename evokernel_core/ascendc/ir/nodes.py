@@ -249,7 +249,17 @@ class Kept:
     name: str = "kept_"
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Kept | Told | Expr
+@frozen
+class Difference:
+    """The difference of two integers as a float, which may be negative."""
+
+    left: Expr
+    right: Expr
+
+
+Operand = (
+    Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Difference | Kept | Told | Expr
+)
 
 
 LANES = "uint64_t[1]"
@@ -627,6 +637,8 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield from (operand.over, operand.under)
         case Told():
             yield from (operand.state, operand.likely)
+        case Difference():
+            yield from (operand.left, operand.right)
         case Fields():
             yield from operand.values.values()
         case Enumerator() | Number() | Converted() | Kept():

@@ -35,6 +35,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Buffer,
     Converted,
     Copy,
+    Difference,
     Enumerator,
     Fence,
     Fields,
@@ -545,8 +546,8 @@ def _operand(item: Operand) -> str:
             return item.name
         case Fields():
             return _short(item) if item.is_short else _structure(item)
-        case Ratio():
-            return _quotient(item)
+        case Ratio() | Difference():
+            return _computed(item)
         case Expr():
             return item.cpp()
     return _value(item)
@@ -565,8 +566,12 @@ def _in_type(value: Number, ctype: str) -> str:
     return value.name if ctype == "float" else f"static_cast<{ctype}>({value.name})"
 
 
-def _quotient(item: Ratio) -> str:
-    return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
+def _computed(item: Ratio | Difference) -> str:
+    """A float that is computed of two integers."""
+    if isinstance(item, Ratio):
+        return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
+    left, right = (f"static_cast<int64_t>({side.cpp()})" for side in (item.left, item.right))
+    return f"static_cast<float>({left} - {right})"
 
 
 def _is_constant(value: Expr) -> bool:
