@@ -43,6 +43,7 @@ from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Atomic,
     Buffer,
+    Clear,
     Converted,
     Copy,
     Fence,
@@ -172,12 +173,17 @@ class Builder:
         zeros: Index = 0,
         pitch: Index = 0,
         filler: Number | None = None,
+        before: Index = 0,
     ) -> None:
         """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified
         buffer (see Copy)."""
         source, target = Region(tensor, expr(offset), index), whole(target)
         steps = expr(apart), expr(zeros), expr(pitch)
-        self._add(Copy(source, target, expr(count), expr(rows), *steps, filler=filler))
+        self._add(Copy(source, target, expr(count), expr(rows), *steps, filler, expr(before)))
+
+    def clear(self, target: Place, count: Index) -> None:
+        """Zeros where a load behind it, in the same step, fills only parts (see Clear)."""
+        self._add(Clear(whole(target), expr(count)))
 
     def store(
         self,
@@ -214,10 +220,17 @@ class Builder:
 
     @contextmanager
     def cores(
-        self, name: str, end: Index, *, run: Expr | None = None, even: bool = False, in_a_row: bool = False
+        self,
+        name: str,
+        end: Index,
+        *,
+        run: Expr | None = None,
+        even: bool = False,
+        in_a_row: bool = False,
+        beside: bool = False,
     ) -> Iterator[Var]:
         """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row (see For)."""
-        how = {"run": run, "even": even, "in_a_row": in_a_row}
+        how = {"run": run, "even": even, "in_a_row": in_a_row, "beside": beside}
         with self._loop(Var(name, U64), end, cores=True, **how) as var:
             yield var
 
@@ -232,6 +245,12 @@ class Builder:
     def loop(self, name: str, end: Index, ctype: str = U32) -> Iterator[Var]:
         """A loop of one core."""
         with self._loop(Var(name, ctype), end, cores=False) as var:
+            yield var
+
+    @contextmanager
+    def chunks(self, name: str, end: Index, ring: Constant) -> Iterator[Var]:
+        """A loop whose turns write a ring of chunks that cube cores read (see For)."""
+        with self._loop(Var(name, U64), end, cores=False, ring=ring) as var:
             yield var
 
     @contextmanager

@@ -52,6 +52,9 @@ class Expr(ABC):
     def __mod__(self, other: Index) -> Expr:
         return binary("%", self, other)
 
+    def __lshift__(self, other: Index) -> Expr:
+        return binary("<<", self, other)
+
     def __rshift__(self, other: Index) -> Expr:
         return binary(">>", self, other)
 
@@ -173,6 +176,7 @@ class Var(Expr):
 FIRST_OF_CORE = Var("firstOfCore", U64)
 """The first value of a core in a loop of which each core has values that follow each other (For)."""
 
+_SHIFTS = ("<<", ">>")
 _TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -180,6 +184,7 @@ _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "*": operator.mul,
     "/": operator.floordiv,
     "%": operator.mod,
+    "<<": operator.lshift,
     ">>": operator.rshift,
     "min": min,
     "max": max,
@@ -205,8 +210,8 @@ class Binary(Expr):
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         mine = _TIGHTNESS.get(self.op, 0)
-        if self.op == ">>":
-            text = f"{self.left.cpp(side, 3)} >> {self.right.cpp(side, 3)}"
+        if self.op in _SHIFTS:
+            text = f"{self.left.cpp(side, 3)} {self.op} {self.right.cpp(side, 3)}"
             return f"({text})" if tightness else text
         if not mine:
             left, right = self.left.cpp(side, 1), self.right.cpp(side, 1)
@@ -327,7 +332,7 @@ def binary(op: str, left: Index, right: Index) -> Expr:
     if isinstance(left, Int) and isinstance(right, Int):
         return Int(_COMPUTED[op](left.value, right.value))
     zero, one = Int(0), Int(1)
-    if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op == ">>" and right == zero):
+    if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op in _SHIFTS and right == zero):
         return left
     if (op == "+" and left == zero) or (op == "*" and left == one):
         return right
@@ -354,3 +359,8 @@ def ceil_div(value: Index, divisor: Index) -> Expr:
 def round_up(value: Index, unit: Index) -> Expr:
     """The next multiple of a unit."""
     return binary("*", ceil_div(value, unit), unit)
+
+
+def equal(length: Index, most: Index) -> Expr:
+    """The length of equal pieces of at most ``most``."""
+    return ceil_div(length, ceil_div(length, most))

@@ -25,7 +25,7 @@ from evokernel_core.ascendc.ir.expr import (
     ceil_div,
     compared,
 )
-from evokernel_core.twin.isa import BLOCK_BYTES
+from evokernel_core.twin.isa import BLOCK_BYTES, REPEAT_BYTES
 
 
 class Role(Enum):
@@ -229,7 +229,14 @@ class Ratio:
     under: Expr
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Expr
+@frozen
+class Unread:
+    """A number that an instruction gives back and that nothing reads, under a name of its own."""
+
+    name: str
+
+
+Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Unread | Expr
 
 
 LANES = "uint64_t[1]"
@@ -274,7 +281,7 @@ class Copy:
     """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
     from each other, and the unified buffer, where each begins ``pitch`` elements behind the one before, or at
     the next whole block where that is 0. ``zeros`` of them follow each row, or as many of ``filler``, then
-    anything up to the next block."""
+    anything up to the next block; ``before`` of them lie in front of each, less than a block."""
 
     source: Region | Slice
     target: Region | Slice
@@ -284,6 +291,7 @@ class Copy:
     zeros: Expr = field(factory=lambda: Int(0))
     pitch: Expr = field(factory=lambda: Int(0))
     filler: Number | None = None
+    before: Expr = field(factory=lambda: Int(0))
 
     @property
     def skipped_blocks(self) -> Expr:
@@ -291,7 +299,7 @@ class Copy:
         if self.pitch == Int(0):
             return Int(0)
         elements = BLOCK_BYTES // self.slice.buffer.item_bytes
-        return self.pitch // elements - ceil_div(self.count, elements)
+        return self.pitch // elements - ceil_div(self.before + self.count, elements)
 
     @property
     def is_load(self) -> bool:
@@ -336,11 +344,28 @@ class Instruction:
 
 
 @frozen
+class Clear:
+    """Zeros in ``count`` elements of a queue's buffer before a load of the same step fills parts of them."""
+
+    target: Slice
+    count: Expr
+
+    @property
+    def instruction(self) -> Instruction:
+        """What the vector unit does."""
+        ctype, size = self.target.ctype, self.target.buffer.item_bytes
+        repeats = ceil_div(self.count * size, REPEAT_BYTES)
+        return Instruction("Duplicate", (self.target, Int(0), self.count), repeats, ctype)
+
+
+@frozen
 class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
     neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
     other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
-    estimates take all turns for the first one, of which the last may do less."""
+    estimates take all turns for the first one, of which the last may do less. ``ring``: each turn writes a
+    chunk that cube cores read, so many of which lie there at a time; all vector cores share it in a loop of
+    cores ``beside`` cube cores."""
 
     var: Var
     end: Expr
@@ -350,6 +375,8 @@ class For:
     run: Expr | None = None
     even: bool = False
     in_a_row: bool = False
+    ring: Constant | None = None
+    beside: bool = False
 
     @property
     def most_cores(self) -> Expr:
@@ -426,7 +453,7 @@ class Work:
         return ()
 
 
-Node = Let | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic | Work
+Node = Let | Get | Put | Fence | Copy | Clear | Instruction | For | If | Section | Atomic | Work
 
 
 @frozen
@@ -528,7 +555,7 @@ def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
         yield from node.slices
     elif isinstance(node, Get):
         yield False, node.source
-    elif isinstance(node, Put):
+    elif isinstance(node, (Put, Clear)):
         yield True, node.target
 
 
@@ -548,8 +575,7 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield node.end
             if node.apart is not None:
                 yield from (node.apart.left, node.apart.right)
-            if node.run is not None:
-                yield node.run
+            yield from (item for item in (node.run, node.ring) if item is not None)
         case Get():
             yield from (node.source.offset, node.likely)
         case Put():
@@ -557,10 +583,12 @@ def expressions_of(node: Node) -> Iterator[Expr]:
         case If():
             yield from (node.left, node.right, node.share)
         case Copy():
-            yield from (node.count, node.rows, node.apart, node.zeros, node.pitch)
+            yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
             yield from (node.region.offset, node.slice.offset)
             if node.region.index is not None:
                 yield node.region.index
+        case Clear():
+            yield from (node.target.offset, node.count)
         case Work():
             yield from node.expressions
         case Instruction():
@@ -581,7 +609,7 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield from (operand.over, operand.under)
         case Fields():
             yield from operand.values.values()
-        case Enumerator() | Number() | Converted():
+        case Enumerator() | Number() | Converted() | Unread():
             return
         case _:
             yield operand

@@ -21,6 +21,7 @@ from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Atomic,
     Buffer,
+    Clear,
     Copy,
     Fence,
     For,
@@ -98,13 +99,15 @@ def kind_of(node: Node) -> Kind:
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
-_WORK = (Copy, Instruction, Get, Put, Fence)
+_WORK = (Copy, Clear, Instruction, Get, Put, Fence)
 
 
-def _own_kind(node: Copy | Instruction | Get | Put | Fence) -> Kind:
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence) -> Kind:
     match node:
         case Copy():
             return Kind.LOAD if node.is_load else Kind.STORE
+        case Clear():
+            return Kind.LOAD
         case Fence():
             return Kind.STORE
         case Get() | Put():
@@ -224,7 +227,8 @@ def _hand_overs(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[N
 
 def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     """The place of the load among the parts of a loop's body that may begin while the turn before is
-    computed: the only one, of buffers with a stage for both turns, which it hands over by itself."""
+    computed: the only one, of buffers with a stage for both turns, which it hands over by itself. Where no
+    instruction works on what is stored as it was loaded, copies queue up without it."""
     loads = [place for place, part in enumerate(parts) if _is_load(part)]
     if len(loads) != 1:
         return None
@@ -234,7 +238,9 @@ def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
         return None  # the scalar unit reads, on the way to the load, what a turn of its own must bring
     filled = [item for item in rounds(parts, used) if place in item.fills]
     by_itself = (item.is_whole and item.fills == (place,) for item in filled)
-    inputs = (used[item.buffer] is Use.INPUT and item.buffer.stages > 1 for item in filled)
+    clears = any(isinstance(node, Clear) for node in flat(_nodes(parts[place])))
+    early = (Use.INPUT, Use.THROUGH) if clears else (Use.INPUT,)
+    inputs = (used[item.buffer] in early and item.buffer.stages > 1 for item in filled)
     return place if filled and all(by_itself) and all(inputs) else None
 
 
@@ -242,9 +248,12 @@ def _is_load(part: Part) -> bool:
     return isinstance(part, Step) and part.kind is Kind.LOAD
 
 
+def _nodes(part: Part) -> tuple[Node, ...]:
+    return part.nodes if isinstance(part, Step) else ()
+
+
 def _buffers(part: Part) -> Iterator[Buffer]:
-    if isinstance(part, Step):
-        yield from (item.buffer for node in flat(part.nodes) for _, item in accesses(node))
+    yield from (item.buffer for node in flat(_nodes(part)) for _, item in accesses(node))
 
 
 def unmatched(kernel: Kernel, used: Mapping[Buffer, Use]) -> Iterator[Buffer]:

@@ -32,6 +32,7 @@ from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Atomic,
     Buffer,
+    Clear,
     Copy,
     Enumerator,
     Fence,
@@ -53,6 +54,7 @@ from evokernel_core.ascendc.ir.nodes import (
     SliceList,
     Tensor,
     TensorList,
+    Unread,
     accesses,
     flat,
 )
@@ -70,6 +72,7 @@ from evokernel_core.ascendc.ir.steps import (
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of
 from evokernel_core.ascendc.print.statements import (
+    RING_FLAGS,
     STEP,
     call_lines,
     comment,
@@ -120,10 +123,41 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
         for part in (
             settings(kernel, [taken]),
             compute(kernel, task, checks=checks, blocks=blocks),
-            _Printer(kernel, name).text(task),
+            f"{vector_class(kernel, class_name(name))}\n{_entry(kernel, task, name)}",
         )
     )
     return StageText(tiling, computing, text, f"{name}_kernel", facts_of(kernel))
+
+
+def vector_class(kernel: Kernel, name: str) -> str:
+    """The class of a kernel's vector cores under a name, behind its numbers."""
+    return _Printer(kernel, name).text()
+
+
+def arguments_of(kernel: Kernel) -> str:
+    """What Init of a kernel's class is given beside the tiling and the pipe."""
+    return ", ".join(address for _, address in _addresses(kernel))
+
+
+def _addresses(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Init's parameter for each address, and what the global function passes."""
+    for item in kernel.tensors:
+        tensors = item.tensors if isinstance(item, TensorList) else (item,)
+        yield from ((one.name, one.address) for one in tensors)
+
+
+def _entry(kernel: Kernel, task: KernelTask, name: str) -> str:
+    parameters = parameters_of(task, kernel.results)
+    return f"""\
+extern "C" __global__ __vector__ void {name}_kernel(
+    {parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    TPipe pipe;
+    {class_name(name)} op;
+    op.Init({arguments_of(kernel)}, tiling, &pipe);
+    op.Process();
+}}
+"""
 
 
 @frozen
@@ -152,13 +186,11 @@ class _Printer:
         self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
         self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
 
-    def text(self, task: KernelTask) -> str:
-        """The class and the global function."""
+    def text(self) -> str:
+        """The class, behind its numbers and flags."""
         process = self._process()
         functions = [function(item) for item in self._functions()]
-        name = class_name(self._name)
-        arguments = ", ".join(address for _, address in self._addresses())
-        parameters = parameters_of(task, self._kernel.results)
+        name = self._name
         return f"""\
 {self._numbers()}// {wrapped(self._kernel.note, "// ")}
 class {name} {{
@@ -169,15 +201,6 @@ public:
 private:
 {indent(chr(10).join([*self._methods, *functions]), STEP)}
 {indent(self._members(), STEP)}}};
-
-extern "C" __global__ __vector__ void {self._name}_kernel(
-    {parameters}, GM_ADDR workspace, OpTiling tiling)
-{{
-    TPipe pipe;
-    {name} op;
-    op.Init({arguments}, tiling, &pipe);
-    op.Process();
-}}
 """
 
     def _numbers(self) -> str:
@@ -185,15 +208,11 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             f"constexpr float {item.name} = {_float(item.value)};{comment(item.note)}\n"
             for item in self._kernel.numbers()
         ]
+        if any(isinstance(node, For) and node.ring is not None for node in self._kernel.nodes):
+            lines.append(RING_FLAGS)
         return "".join([*lines, "\n"] if lines else [])
 
     # -- Init and members -----------------------------------------------------------------------
-
-    def _addresses(self) -> Iterator[tuple[str, str]]:
-        """Init's parameter for each address, and what the global function passes."""
-        for item in self._kernel.tensors:
-            tensors = item.tensors if isinstance(item, TensorList) else (item,)
-            yield from ((one.name, one.address) for one in tensors)
 
     def _init(self) -> str:
         lines = ["tiling_ = tiling;"]
@@ -227,7 +246,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             if buffer.cleared:
                 words = buffer.bytes // 4
                 lines.append(f"Duplicate({buffer.name}.ReinterpretCast<int32_t>(), 0, {words});")
-        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in self._addresses())
+        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in _addresses(self._kernel))
         return method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
 
     def _members(self) -> str:
@@ -396,7 +415,12 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
                 return framed(node, bodies)
             case Section():
                 return [self._called(_Phase(node.name, node.body, node.note, transfers=False), self._held)]
-        assert isinstance(node, (Copy, Instruction))
+        assert isinstance(node, (Copy, Clear, Instruction))
+        return self._work(node)
+
+    def _work(self, node: Copy | Clear | Instruction) -> list[str]:
+        if isinstance(node, Clear):
+            return _clear(node, self._uses[node.target.buffer])
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
@@ -416,12 +440,20 @@ def _scalar(node: Get | Put | Fence) -> str:
 def _waits(part: Step | Block) -> list[str]:
     """Each unit that a part waits for says when it is done; ids of events with the scalar unit are not
     those of queues."""
-    found = []
-    for event in part.waits:
-        is_own = "S" in event.split("_")
-        number = "0" if is_own else f"GetTPipePtr()->FetchEventID(HardEvent::{event})"
-        found += [f"{verb}Flag<HardEvent::{event}>({number});" for verb in ("Set", "Wait")]
-    return found
+    return [line for event in part.waits for line in _wait(event)]
+
+
+def _wait(event: str) -> list[str]:
+    is_own = "S" in event.split("_")
+    number = "0" if is_own else f"GetTPipePtr()->FetchEventID(HardEvent::{event})"
+    return [f"{verb}Flag<HardEvent::{event}>({number});" for verb in ("Set", "Wait")]
+
+
+def _clear(node: Clear, use: Use) -> list[str]:
+    """Zeros that wait for what lay there to be stored, and for which the load waits: queues order copies with
+    the vector unit only where it works on their buffers."""
+    stored = _wait("MTE3_V") if use is Use.THROUGH else []
+    return [*stored, *_instruction(node.instruction), *_wait("V_MTE2")]
 
 
 def _taken_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
@@ -482,19 +514,23 @@ def _copy(node: Copy) -> list[str]:
         return call_lines("DataCopyPad", [f"{region}, {place}", run])
     run = f"DataCopyExtParams{{{rows}, {length}, {gap}, {blocks}, 0}}"
     padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
-    if node.zeros != Int(0):
+    if node.zeros != Int(0) or node.before != Int(0):
         value = _in_type(node.filler, ctype) if node.filler else "0"
-        padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {converted(node.zeros, 'uint8_t')}, {value}}}"
+        sides = ", ".join(
+            "0" if item == Int(0) else converted(item, "uint8_t") for item in (node.before, node.zeros)
+        )
+        padding = f"DataCopyPadExtParams<{ctype}>{{true, {sides}, {value}}}"
     return call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
 
 
 def _instruction(node: Instruction) -> list[str]:
     lists = [item for item in node.operands if isinstance(item, SliceList)]
     structures = [item for item in node.operands if isinstance(item, Fields) and not item.is_short]
+    unread = [f"uint64_t {item.name} = 0;" for item in node.operands if isinstance(item, Unread)]
     template = f"<{node.template}>" if node.template else ""
     operands = ", ".join(map(_operand, node.operands))
     call = f"{node.former or api_row(node.key).name}{template}({operands});"
-    return [*_lists(lists), *(line for item in structures for line in _fields(item)), call]
+    return [*unread, *_lists(lists), *(line for item in structures for line in _fields(item)), call]
 
 
 def _lists(lists: Sequence[SliceList]) -> list[str]:
@@ -534,7 +570,7 @@ def _operand(item: Operand) -> str:
     match item:
         case Slice():
             return _slice(item)
-        case SliceList() | Enumerator() | Number():
+        case SliceList() | Enumerator() | Number() | Unread():
             return item.name
         case Fields():
             return _short(item) if item.is_short else _structure(item)
