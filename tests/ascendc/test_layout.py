@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.ascendc.fusion.program import plan_program
-from evokernel_core.ascendc.kernels.layout.transpose import TurnSchedule, refusal, strategy_of, turn_of
+from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.kernels.layout.transpose import (
+    TurnSchedule,
+    kernel,
+    refusal,
+    strategy_of,
+    turn_of,
+)
 from evokernel_core.ascendc.shapes.boxes import read_layout
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
@@ -196,14 +203,17 @@ def test_any_schedule_at_any_sizes(builder: Any, on_twin: Any, chip: Any, data: 
     graph = builder()
     shape = [names[i] for i in order]
     turned = graph.call("permute.default", graph.input("x", names, dtype), order, shape=shape, dtype=dtype)
-    flipped = data.draw(st.integers(0, rank - 1))
-    result = graph.call("flip.default", turned, (flipped,), shape=shape, dtype=dtype)
+    flipped = data.draw(st.sampled_from([(), *((i,) for i in range(rank))]))
+    result = graph.call("flip.default", turned, flipped, shape=shape, dtype=dtype) if flipped else turned
     task = graph.task(result, symbols=dict(zip(names, data.draw(sizes), strict=True)))
     turn = turn_of(read_layout(task), task.sizes)
     assert turn is not None
     tile = ",".join(str(data.draw(st.integers(1, 40))) for _ in turn.axes)
-    item = TurnSchedule(tile, False, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
+    can_square = turn.sides(TurnSchedule(tile, True)) is not None
+    squared = can_square and data.draw(st.booleans())
+    item = TurnSchedule(tile, squared, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
     assume(refusal(turn, item, chip) is None)
+    assert not list(broken_rules(kernel(read_layout(task), turn, item), chip, task.sizes))
     for _ in range(2):
         here = dict(zip(names, data.draw(sizes), strict=True))
         values = _values(tuple(here.values()), dtype)

@@ -14,6 +14,7 @@ from enum import Enum
 from attrs import field, frozen
 
 from evokernel_core.ascendc.shapes.sizes import Extent
+from evokernel_core.ascendc.shapes.sums import Sum
 
 CORES = "coreNum()"
 """Under which the number of cores is among values; no variable or symbol is called so."""
@@ -115,9 +116,9 @@ class Constant(Expr):
 
 @frozen
 class Size(Expr):
-    """A size of the task, exact in its symbols; only the host knows it."""
+    """A size of the task, or a sum of sizes, exact in its symbols; only the host knows it."""
 
-    extent: Extent
+    extent: Extent | Sum
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return f"static_cast<uint64_t>({self.extent.cpp()})"
