@@ -33,6 +33,7 @@ from evokernel_core.ascendc.ir.expr import (
     Index,
     Int,
     Param,
+    Table,
     Var,
     ceil_div,
     expr,
@@ -84,7 +85,7 @@ class Builder:
         self._note = note
         self._tensors: list[Tensor | TensorList] = []
         self._rings: list[Ring] = []
-        self._params: list[Param | Require] = []
+        self._params: list[Param | Table | Require] = []
         self._blocks: list[list[Node]] = [[]]
         self._layout: tuple[Buffer, ...] = ()
 
@@ -123,6 +124,12 @@ class Builder:
     def param(self, name: str, value: Expr, note: str = "", ctype: str = U64) -> Param:
         """A field of OpTiling that ComputeTiling computes from sizes and earlier fields."""
         found = Param(name, value, note, ctype)
+        self._params.append(found)
+        return found
+
+    def table(self, name: str, values: Sequence[Expr], note: str = "", ctype: str = U64) -> Table:
+        """Fields of OpTiling among which the kernel chooses by number."""
+        found = Table(name, tuple(values), note, ctype)
         self._params.append(found)
         return found
 
@@ -172,7 +179,7 @@ class Builder:
         apart: Index = 0,
         zeros: Index = 0,
         pitch: Index = 0,
-        filler: Number | None = None,
+        filler: Number | Expr | None = None,
         before: Index = 0,
     ) -> None:
         """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified

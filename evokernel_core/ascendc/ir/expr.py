@@ -161,6 +161,41 @@ class Param(Expr):
 
 
 @frozen
+class Table:
+    """Several fields of OpTiling under one name, an array, of which a kernel chooses one by its number."""
+
+    name: str
+    values: tuple[Expr, ...]
+    note: str = ""
+    ctype: str = U64
+
+    def __getitem__(self, index: Index) -> Expr:
+        return Entry(self, expr(index))
+
+
+@frozen
+class Entry(Expr):
+    """The field of a table that has a number."""
+
+    table: Table
+    index: Expr
+
+    @property
+    def ctype(self) -> str:
+        return self.table.ctype
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return f"{side.value}{self.table.name}[{self.index.cpp(side)}]"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return self.table.values[self.index.evaluate(values)].evaluate(values)
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.index,)
+
+
+@frozen
 class Var(Expr):
     """A loop variable, or a local constant of the kernel."""
 
@@ -316,9 +351,14 @@ class Call(Expr):
         return (*self.arguments, *self.function.constants)
 
 
+def is_open(value: Expr) -> bool:
+    """Whether only the call or the kernel knows it."""
+    return any(isinstance(item, (CoreCount, Entry, Param, Size, Var)) for item in value.walk())
+
+
 def is_narrow(value: Expr) -> bool:
     """Whether C++ computes it in 32 bits."""
-    leaves = [item for item in value.walk() if isinstance(item, (Constant, Param, Var, Size))]
+    leaves = [item for item in value.walk() if isinstance(item, (Constant, Param, Entry, Var, Size))]
     return all(not isinstance(item, Size) and item.ctype == U32 for item in leaves)
 
 

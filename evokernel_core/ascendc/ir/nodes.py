@@ -21,6 +21,7 @@ from evokernel_core.ascendc.ir.expr import (
     Int,
     Param,
     Side,
+    Table,
     Var,
     ceil_div,
     compared,
@@ -290,7 +291,7 @@ class Copy:
     apart: Expr = field(factory=lambda: Int(0))
     zeros: Expr = field(factory=lambda: Int(0))
     pitch: Expr = field(factory=lambda: Int(0))
-    filler: Number | None = None
+    filler: Number | Expr | None = None
     before: Expr = field(factory=lambda: Int(0))
 
     @property
@@ -476,7 +477,7 @@ class Kernel:
 
     note: str
     tensors: tuple[Tensor | TensorList, ...]
-    params: tuple[Param | Require, ...]
+    params: tuple[Param | Table | Require, ...]
     body: tuple[Node, ...]
     rings: tuple[Ring, ...] = ()
     layout: tuple[Buffer, ...] = ()
@@ -529,13 +530,22 @@ class Kernel:
 
     def _written(self) -> Iterator[Expr]:
         for item in self.params:
-            yield from (item.value,) if isinstance(item, Param) else (item.left, item.right)
+            yield from _fields(item)
         for node in self.nodes:
             yield from expressions_of(node)
         for buffer in self.buffers:
             yield buffer.elements
         for ring in self.rings:
             yield from (ring.places, ring.elements)
+
+
+def _fields(item: Param | Table | Require) -> tuple[Expr, ...]:
+    match item:
+        case Param():
+            return (item.value,)
+        case Table():
+            return item.values
+    return (item.left, item.right)
 
 
 def flat(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -583,10 +593,7 @@ def expressions_of(node: Node) -> Iterator[Expr]:
         case If():
             yield from (node.left, node.right, node.share)
         case Copy():
-            yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
-            yield from (node.region.offset, node.slice.offset)
-            if node.region.index is not None:
-                yield node.region.index
+            yield from _of_copy(node)
         case Clear():
             yield from (node.target.offset, node.count)
         case Work():
@@ -595,6 +602,12 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield node.repeats
             for operand in node.operands:
                 yield from _operand_expressions(operand)
+
+
+def _of_copy(node: Copy) -> Iterator[Expr]:
+    yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
+    yield from (node.region.offset, node.slice.offset)
+    yield from (item for item in (node.filler, node.region.index) if isinstance(item, Expr))
 
 
 def _operand_expressions(operand: Operand) -> Iterator[Expr]:

@@ -515,12 +515,18 @@ def _copy(node: Copy) -> list[str]:
     run = f"DataCopyExtParams{{{rows}, {length}, {gap}, {blocks}, 0}}"
     padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
     if node.zeros != Int(0) or node.before != Int(0):
-        value = _in_type(node.filler, ctype) if node.filler else "0"
+        value = _filler(node.filler, ctype)
         sides = ", ".join(
             "0" if item == Int(0) else converted(item, "uint8_t") for item in (node.before, node.zeros)
         )
         padding = f"DataCopyPadExtParams<{ctype}>{{true, {sides}, {value}}}"
     return call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
+
+
+def _filler(value: Number | Expr | None, ctype: str) -> str:
+    if isinstance(value, Expr):
+        return converted(value, ctype)
+    return _in_type(value, ctype) if value else "0"
 
 
 def _instruction(node: Instruction) -> list[str]:
