@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.ascendc.fusion.program import plan_program
 from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.kernels.layout import copy as copying
 from evokernel_core.ascendc.kernels.layout.transpose import (
     TurnSchedule,
     kernel,
@@ -219,6 +220,27 @@ def test_any_schedule_at_any_sizes(builder: Any, on_twin: Any, chip: Any, data: 
         values = _values(tuple(here.values()), dtype)
         (found,) = on_twin(task, {"x": values}, strategy=strategy_of(item, ""), sizes=here)
         np.testing.assert_array_equal(found, np.flip(values.transpose(order), flipped))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("flipped", [(0,), (1,), (0, 1, 2)])
+def test_flips_by_copies_alone(
+    flipped: tuple[int, ...], dtype: str, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """Places lead backwards from the end, row by row."""
+    graph = builder()
+    shape = ("a", 5, "b")
+    x = graph.input("x", shape, dtype)
+    task = graph.task(
+        graph.call("flip.default", x, flipped, shape=shape, dtype=dtype), symbols={"a": 3, "b": 40}
+    )
+    item = copying.CopySchedule(1024, 2)
+    assert not list(broken_rules(copying.kernel(read_layout(task), item), chip, task.sizes))
+    for a, b in ((3, 40), (1, 700), (7, 1)):
+        values = _values((a, 5, b), dtype)
+        strategy = copying.strategy_of(item, "")
+        (found,) = on_twin(task, {"x": values}, strategy=strategy, sizes={"a": a, "b": b})
+        np.testing.assert_array_equal(found, np.flip(values, flipped))
 
 
 def test_a_narrow_fill_between_two_tensors_goes_to_one_of_them(builder: Any, on_twin: Any) -> None:

@@ -21,13 +21,13 @@ from evokernel_core.ascendc.ir.expr import (
     Constant,
     Expr,
     Int,
-    Param,
     Size,
     Var,
     ceil_div,
     compared,
     expr,
     greatest,
+    is_open,
     least,
     round_up,
 )
@@ -69,8 +69,8 @@ class _Axis:
     @property
     def is_whole(self) -> bool:
         """Whether every tile has all of it, at any sizes."""
-        is_open = _is_open(self.size) or _is_open(self.tile)
-        return not is_open and compared(self.size, "<=", self.tile, {})
+        has_any = is_open(self.size) or is_open(self.tile)
+        return not has_any and compared(self.size, "<=", self.tile, {})
 
     @property
     def number(self) -> Expr:
@@ -132,10 +132,6 @@ def _number(name: str, value: int, note: str = "") -> Expr:
     return Int(value) if value <= 1 else Constant(words, value, note)
 
 
-def _is_open(item: Expr) -> bool:
-    return any(isinstance(part, (Param, Var, Size)) for part in item.walk())
-
-
 class _Tiling:
     """Fields of the tiling: how a tile of ``axes`` lies in both buffers. ``start``: elements of the input in
     front of the first one. ``row`` and ``pitch``: elements from row to row of the tile as it is loaded and as
@@ -156,7 +152,7 @@ class _Tiling:
         ]
         results = [_known(k, f"result{i}", axis.to_stride, "elements in the result") for i, axis in numbered]
         self._tiles = [
-            self._field(f"tile{i}", least(size, most) if _is_open(size) else Int(most))
+            self._field(f"tile{i}", least(size, most) if is_open(size) else Int(most))
             for i, (size, most) in enumerate(zip(self._sizes, sides.tile, strict=True))
         ]
         self._taken: list[Expr] = [Int(0)] * len(back)
@@ -167,8 +163,9 @@ class _Tiling:
 
     def _field(self, name: str, value: Expr, note: str = "") -> Expr:
         """A field where only the call knows the value, else a named number."""
-        is_open = _is_open(value)
-        return self._k.param(name, value, note, U32) if is_open else _number(name, value.evaluate({}), note)
+        if is_open(value):
+            return self._k.param(name, value, note, U32)
+        return _number(name, value.evaluate({}), note)
 
     def _gather(self) -> None:
         """Runs of any axes; rows along the others, which begin on blocks."""
@@ -191,21 +188,21 @@ class _Tiling:
         tiles, sources, sides = self._tiles, self._sources, self._sides
         span, run, whole = expr(1), expr(1), expr(1)
         for i in sides.from_run:
-            if _is_open(sources[i]):
+            if is_open(sources[i]):
                 most = Constant("FROM_RUN", sides.from_span, "most elements of a run that is loaded")
                 fitting = least(tiles[i], (most - span) // greatest(sources[i], 1) + 1)
                 tiles[i] = self._field(f"fitting{i}", Choice(span, "<=", most, fitting, Int(1)))
             span = span + (tiles[i] - 1) * sources[i]
         for inner, i in zip(sides.to_run, sides.to_run[1:], strict=False):
             run, whole = run * tiles[inner], whole * self._sizes[inner]
-            if _is_open(whole):
+            if is_open(whole):
                 tiles[i] = self._field(f"going{i}", Choice(run, "==", whole, tiles[i], Int(1)))
 
     def _square(self) -> None:
         """Two axes in squares, and planes of them along the others."""
         (column,), (row, *others) = self._sides.from_run, self._sides.from_rows
         tiles, width = self._tiles, self._width
-        if _is_open(self._sources[column]):
+        if is_open(self._sources[column]):
             self._k.require(self._sources[column], "==", 1)
         unit = Constant(
             "UNIT", max(squares(width), BLOCK_BYTES // width), "rows are whole squares and blocks"
@@ -288,7 +285,7 @@ class _Mover:
             for i, step in steps:
                 first, shift = _away(first, step, axes[i]), shift + self._local(i, step)
 
-            def copy(row: Expr, length: Expr, **several: Index) -> None:
+            def copy(row: Expr, length: Expr, **several: Any) -> None:
                 place = shift + self._local(rows[0], row) if rows else shift
                 # Copies begin on blocks, with zeros in front of a run that does not.
                 left = place % self._block if any(axes[i].back for i in self._sides.from_run) else Int(0)
@@ -310,7 +307,7 @@ class _Mover:
             for i, step in steps:
                 first, place = first + step * axes[i].result, place + step * axes[i].made
 
-            def copy(row: Expr, length: Expr, **several: Index) -> None:
+            def copy(row: Expr, length: Expr, **several: Any) -> None:
                 along = (axes[rows[0]].result, axes[rows[0]].made) if rows else (0, 0)
                 self._k.store(
                     y, first + row * along[0], at(source, place + row * along[1]), length, **several
@@ -325,7 +322,9 @@ class _Mover:
         """Loops over the elements of axes, the innermost last."""
         with ExitStack() as loops:
             counts = self._piece.counts
-            yield [(i, loops.enter_context(self._k.loop(f"{side}{i}", counts[i]))) for i in reversed(rows)]
+            yield [
+                (i, loops.enter_context(self._k.loop(f"{side}{i}", counts[i], U64))) for i in reversed(rows)
+            ]
 
     def _local(self, i: int, step: Expr) -> Expr:
         axis = self._axes[i]
@@ -347,17 +346,17 @@ class _Mover:
             copy(Int(0), run, rows=count, apart=distance, pitch=local)
 
         def one_by_one() -> None:
-            with k.loop("row", count) as row:
+            with k.loop("row", count, U64) as row:
                 copy(row, run)
 
         far = _MOST_GAP // self._width
         fits = Choice(
             axis.tile, "<=", Int(MOST_ROWS), Choice(distance, "<=", Int(far), distance, Int(0)), Int(0)
         )
-        is_open = any(map(_is_open, (distance, local, longest, axis.tile)))
+        has_any = any(map(is_open, (distance, local, longest, axis.tile)))
         if axis.back and apart[rows[0]] == (axis.source, axis.taken):
             one_by_one()
-        elif is_open:
+        elif has_any:
             with k.when(Choice(distance, "==", local, run, Int(0)), "==", distance):
                 copy(Int(0), count * run)
             with k.otherwise():
