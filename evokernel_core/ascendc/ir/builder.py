@@ -34,6 +34,7 @@ from evokernel_core.ascendc.ir.expr import (
     Int,
     Param,
     State,
+    Table,
     Var,
     ceil_div,
     expr,
@@ -45,6 +46,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Assign,
     Atomic,
     Buffer,
+    Clear,
     Converted,
     Copy,
     Fence,
@@ -85,7 +87,7 @@ class Builder:
         self._note = note
         self._tensors: list[Tensor | TensorList] = []
         self._rings: list[Ring] = []
-        self._params: list[Param | Require] = []
+        self._params: list[Param | Table | Require] = []
         self._blocks: list[list[Node]] = [[]]
         self._layout: tuple[Buffer, ...] = ()
 
@@ -124,6 +126,12 @@ class Builder:
     def param(self, name: str, value: Expr, note: str = "", ctype: str = U64) -> Param:
         """A field of OpTiling that ComputeTiling computes from sizes and earlier fields."""
         found = Param(name, value, note, ctype)
+        self._params.append(found)
+        return found
+
+    def table(self, name: str, values: Sequence[Expr], note: str = "", ctype: str = U64) -> Table:
+        """Fields of OpTiling among which the kernel chooses by number."""
+        found = Table(name, tuple(values), note, ctype)
         self._params.append(found)
         return found
 
@@ -177,13 +185,18 @@ class Builder:
         apart: Index = 0,
         zeros: Index = 0,
         pitch: Index = 0,
-        filler: Number | None = None,
+        filler: Number | Expr | None = None,
+        before: Index = 0,
     ) -> None:
         """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified
         buffer (see Copy)."""
         source, target = Region(tensor, expr(offset), index), whole(target)
         steps = expr(apart), expr(zeros), expr(pitch)
-        self._add(Copy(source, target, expr(count), expr(rows), *steps, filler=filler))
+        self._add(Copy(source, target, expr(count), expr(rows), *steps, filler, expr(before)))
+
+    def clear(self, target: Place, count: Index) -> None:
+        """Zeros where a load behind it, in the same step, fills only parts (see Clear)."""
+        self._add(Clear(whole(target), expr(count)))
 
     def store(
         self,
@@ -221,10 +234,17 @@ class Builder:
 
     @contextmanager
     def cores(
-        self, name: str, end: Index, *, run: Expr | None = None, even: bool = False, in_a_row: bool = False
+        self,
+        name: str,
+        end: Index,
+        *,
+        run: Expr | None = None,
+        even: bool = False,
+        in_a_row: bool = False,
+        beside: bool = False,
     ) -> Iterator[Var]:
         """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row (see For)."""
-        how = {"run": run, "even": even, "in_a_row": in_a_row}
+        how = {"run": run, "even": even, "in_a_row": in_a_row, "beside": beside}
         with self._loop(Var(name, U64), end, cores=True, **how) as var:
             yield var
 
@@ -242,6 +262,12 @@ class Builder:
         """A loop of one core. ``each``: of few turns, which differ; ``one_load``: all that it loads counts as
         one load (see For)."""
         with self._loop(Var(name, ctype), end, cores=False, each=each, one_load=one_load) as var:
+            yield var
+
+    @contextmanager
+    def chunks(self, name: str, end: Index, ring: Constant) -> Iterator[Var]:
+        """A loop whose turns write a ring of chunks that cube cores read (see For)."""
+        with self._loop(Var(name, U64), end, cores=False, ring=ring) as var:
             yield var
 
     @contextmanager

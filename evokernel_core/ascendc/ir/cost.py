@@ -18,6 +18,7 @@ from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
     Assign,
     Buffer,
+    Clear,
     Copy,
     Element,
     Fence,
@@ -105,8 +106,9 @@ class _Ledger:
             if id(node) in self.handed:
                 calls = _QUEUE_CALLS * self.handed[id(node)]
                 found.scalar += times * calls * self.chip.scalar.queue_cycles
-            if isinstance(node, Instruction):
-                found.vector += times * cycles(node, values, self.chip)
+            if isinstance(node, Instruction | Clear):
+                work = node.instruction if isinstance(node, Clear) else node
+                found.vector += times * cycles(work, values, self.chip)
                 found.scalar += times * self.chip.scalar.issue_cycles
             elif isinstance(node, Copy):
                 width = self._placed(node, values)

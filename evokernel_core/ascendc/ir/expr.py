@@ -14,6 +14,7 @@ from enum import Enum
 from attrs import field, frozen
 
 from evokernel_core.ascendc.shapes.sizes import Extent
+from evokernel_core.ascendc.shapes.sums import Sum
 
 CORES = "coreNum()"
 """Under which the number of cores is among values; no variable or symbol is called so."""
@@ -118,9 +119,9 @@ class Constant(Expr):
 
 @frozen
 class Size(Expr):
-    """A size of the task, exact in its symbols; only the host knows it."""
+    """A size of the task, or a sum of sizes, exact in its symbols; only the host knows it."""
 
-    extent: Extent
+    extent: Extent | Sum
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return f"static_cast<uint64_t>({self.extent.cpp()})"
@@ -163,6 +164,41 @@ class Param(Expr):
 
 
 @frozen
+class Table:
+    """Several fields of OpTiling under one name, an array, of which a kernel chooses one by its number."""
+
+    name: str
+    values: tuple[Expr, ...]
+    note: str = ""
+    ctype: str = U64
+
+    def __getitem__(self, index: Index) -> Expr:
+        return Entry(self, expr(index))
+
+
+@frozen
+class Entry(Expr):
+    """The field of a table that has a number."""
+
+    table: Table
+    index: Expr
+
+    @property
+    def ctype(self) -> str:
+        return self.table.ctype
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return f"{side.value}{self.table.name}[{self.index.cpp(side)}]"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return self.table.values[self.index.evaluate(values)].evaluate(values)
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.index,)
+
+
+@frozen
 class Var(Expr):
     """A loop variable, or a local constant of the kernel."""
 
@@ -196,6 +232,7 @@ class State(Expr):
 FIRST_OF_CORE = Var("firstOfCore", U64)
 """The first value of a core in a loop of which each core has values that follow each other (For)."""
 
+_SHIFTS = ("<<", ">>")
 _TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -229,7 +266,7 @@ class Binary(Expr):
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         mine = _TIGHTNESS.get(self.op, 0)
-        if self.op in ("<<", ">>"):
+        if self.op in _SHIFTS:
             text = f"{self.left.cpp(side, 3)} {self.op} {self.right.cpp(side, 3)}"
             return f"({text})" if tightness else text
         if not mine:
@@ -334,9 +371,14 @@ class Call(Expr):
         return (*self.arguments, *self.function.constants)
 
 
+def is_open(value: Expr) -> bool:
+    """Whether only the call or the kernel knows it."""
+    return any(isinstance(item, (CoreCount, Entry, Param, Size, Var)) for item in value.walk())
+
+
 def is_narrow(value: Expr) -> bool:
     """Whether C++ computes it in 32 bits."""
-    leaves = [item for item in value.walk() if isinstance(item, (Constant, Param, State, Var, Size))]
+    leaves = [item for item in value.walk() if isinstance(item, (Constant, Entry, Param, State, Var, Size))]
     return all(not isinstance(item, Size) and item.ctype == U32 for item in leaves)
 
 
@@ -351,11 +393,7 @@ def binary(op: str, left: Index, right: Index) -> Expr:
     if isinstance(left, Int) and isinstance(right, Int):
         return Int(_COMPUTED[op](left.value, right.value))
     zero, one = Int(0), Int(1)
-    if (
-        (op in "+-" and right == zero)
-        or (op in "*/" and right == one)
-        or (op in ("<<", ">>") and right == zero)
-    ):
+    if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op in _SHIFTS and right == zero):
         return left
     if (op == "+" and left == zero) or (op == "*" and left == one):
         return right
@@ -384,3 +422,8 @@ def ceil_div(value: Index, divisor: Index) -> Expr:
 def round_up(value: Index, unit: Index) -> Expr:
     """The next multiple of a unit."""
     return binary("*", ceil_div(value, unit), unit)
+
+
+def equal(length: Index, most: Index) -> Expr:
+    """The length of equal pieces of at most ``most``."""
+    return ceil_div(length, ceil_div(length, most))

@@ -12,6 +12,7 @@ from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
     Atomic,
+    Clear,
     Copy,
     Fields,
     For,
@@ -89,8 +90,8 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
     broken: list[Broken] = []
 
     def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
-        if isinstance(node, Instruction):
-            broken.extend(_instruction(node, values))
+        if isinstance(node, Instruction | Clear):
+            broken.extend(_instruction(node.instruction if isinstance(node, Clear) else node, values))
         elif isinstance(node, Copy):
             broken.extend(_alignment("DataCopyPad", node.slice, BLOCK_BYTES, values))
             broken.extend(_rows(node, values))
@@ -153,6 +154,10 @@ def _queues(kernel: Kernel) -> Iterator[Broken]:
     for buffer in sorted(touched, key=lambda item: item.name):
         reason = "It is loaded and stored, and an instruction works on it without a hand-over."
         yield Broken("queue-direction", buffer.name, reason)
+    cleared = {node.target.buffer for node in kernel.nodes if isinstance(node, Clear)}
+    for buffer in sorted(cleared, key=lambda item: item.name):
+        if used[buffer] not in (Use.INPUT, Use.THROUGH):
+            yield Broken("queue-direction", buffer.name, "Nothing loads what is cleared for a load.")
 
 
 def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
@@ -172,7 +177,7 @@ def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
             "alignment", key, f"Rows lie {pitch} bytes apart, which is no multiple of {BLOCK_BYTES}."
         )
     if node.is_load:
-        figures["padding"] = node.zeros.evaluate(values) * width
+        figures["padding"] = max(node.zeros.evaluate(values), node.before.evaluate(values)) * width
     for name, given in figures.items():
         limit = api_row(key).limit(name)
         if not limit.low <= given <= limit.high:

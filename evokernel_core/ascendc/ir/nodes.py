@@ -22,11 +22,12 @@ from evokernel_core.ascendc.ir.expr import (
     Param,
     Side,
     State,
+    Table,
     Var,
     ceil_div,
     compared,
 )
-from evokernel_core.twin.isa import BLOCK_BYTES
+from evokernel_core.twin.isa import BLOCK_BYTES, REPEAT_BYTES
 
 
 class Role(Enum):
@@ -312,7 +313,7 @@ class Copy:
     """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
     from each other, and the unified buffer, where each begins ``pitch`` elements behind the one before, or at
     the next whole block where that is 0. ``zeros`` of them follow each row, or as many of ``filler``, then
-    anything up to the next block."""
+    anything up to the next block; ``before`` of them lie in front of each, less than a block."""
 
     source: Region | Slice
     target: Region | Slice
@@ -321,7 +322,8 @@ class Copy:
     apart: Expr = field(factory=lambda: Int(0))
     zeros: Expr = field(factory=lambda: Int(0))
     pitch: Expr = field(factory=lambda: Int(0))
-    filler: Number | None = None
+    filler: Number | Expr | None = None
+    before: Expr = field(factory=lambda: Int(0))
 
     @property
     def skipped_blocks(self) -> Expr:
@@ -329,7 +331,7 @@ class Copy:
         if self.pitch == Int(0):
             return Int(0)
         elements = BLOCK_BYTES // self.slice.buffer.item_bytes
-        return self.pitch // elements - ceil_div(self.count, elements)
+        return self.pitch // elements - ceil_div(self.before + self.count, elements)
 
     @property
     def is_load(self) -> bool:
@@ -380,13 +382,30 @@ class Instruction:
 
 
 @frozen
+class Clear:
+    """Zeros in ``count`` elements of a queue's buffer before a load of the same step fills parts of them."""
+
+    target: Slice
+    count: Expr
+
+    @property
+    def instruction(self) -> Instruction:
+        """What the vector unit does."""
+        ctype, size = self.target.ctype, self.target.buffer.item_bytes
+        repeats = ceil_div(self.count * size, REPEAT_BYTES)
+        return Instruction("Duplicate", (self.target, Int(0), self.count), repeats, ctype)
+
+
+@frozen
 class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
     neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
     other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
     estimates take all turns for the first one, of which the last may do less. ``each``: of a loop of one core
     estimates meet every turn by itself, since it has few, which differ. ``one_load``: what it loads, from
-    where numbers say that it reads, is one load to what is around it."""
+    where numbers say that it reads, is one load to what is around it. ``ring``: each turn writes a chunk
+    that cube cores read, so many of which lie there at a time; all vector cores share it in a loop of cores
+    ``beside`` cube cores."""
 
     var: Var
     end: Expr
@@ -398,6 +417,8 @@ class For:
     in_a_row: bool = False
     each: bool = False
     one_load: bool = False
+    ring: Constant | None = None
+    beside: bool = False
 
     @property
     def most_cores(self) -> Expr:
@@ -477,7 +498,7 @@ class Work:
         return ()
 
 
-Node = Let | Assign | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic | Work
+Node = Let | Assign | Get | Put | Fence | Copy | Clear | Instruction | For | If | Section | Atomic | Work
 
 
 @frozen
@@ -500,7 +521,7 @@ class Kernel:
 
     note: str
     tensors: tuple[Tensor | TensorList, ...]
-    params: tuple[Param | Require, ...]
+    params: tuple[Param | Table | Require, ...]
     body: tuple[Node, ...]
     rings: tuple[Ring, ...] = ()
     layout: tuple[Buffer, ...] = ()
@@ -558,13 +579,22 @@ class Kernel:
 
     def _written(self) -> Iterator[Expr]:
         for item in self.params:
-            yield from (item.value,) if isinstance(item, Param) else (item.left, item.right)
+            yield from _fields(item)
         for node in self.nodes:
             yield from expressions_of(node)
         for buffer in self.buffers:
             yield buffer.elements
         for ring in self.rings:
             yield from (ring.places, ring.elements)
+
+
+def _fields(item: Param | Table | Require) -> tuple[Expr, ...]:
+    match item:
+        case Param():
+            return (item.value,)
+        case Table():
+            return item.values
+    return (item.left, item.right)
 
 
 def flat(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -584,7 +614,7 @@ def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
         yield from node.slices
     elif isinstance(node, Get):
         yield False, node.source
-    elif isinstance(node, Put):
+    elif isinstance(node, (Put, Clear)):
         yield True, node.target
 
 
@@ -604,8 +634,7 @@ def expressions_of(node: Node) -> Iterator[Expr]:
             yield node.end
             if node.apart is not None:
                 yield from (node.apart.left, node.apart.right)
-            if node.run is not None:
-                yield node.run
+            yield from (item for item in (node.run, node.ring) if item is not None)
         case Get():
             yield from (node.source.offset, node.likely)
         case Put():
@@ -613,16 +642,21 @@ def expressions_of(node: Node) -> Iterator[Expr]:
         case If():
             yield from (node.left, node.right, node.share)
         case Copy():
-            yield from (node.count, node.rows, node.apart, node.zeros, node.pitch)
-            yield from (node.region.offset, node.slice.offset)
-            if node.region.index is not None:
-                yield node.region.index
+            yield from _of_copy(node)
+        case Clear():
+            yield from (node.target.offset, node.count)
         case Work():
             yield from node.expressions
         case Instruction():
             yield node.repeats
             for operand in node.operands:
                 yield from _operand_expressions(operand)
+
+
+def _of_copy(node: Copy) -> Iterator[Expr]:
+    yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
+    yield from (node.region.offset, node.slice.offset)
+    yield from (item for item in (node.filler, node.region.index) if isinstance(item, Expr))
 
 
 def _operand_expressions(operand: Operand) -> Iterator[Expr]:

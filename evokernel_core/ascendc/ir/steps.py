@@ -23,6 +23,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Assign,
     Atomic,
     Buffer,
+    Clear,
     Copy,
     Fence,
     For,
@@ -105,13 +106,15 @@ def kind_of(node: Node) -> Kind:
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
-_WORK = (Copy, Instruction, Get, Put, Fence)
+_WORK = (Copy, Clear, Instruction, Get, Put, Fence)
 
 
-def _own_kind(node: Copy | Instruction | Get | Put | Fence) -> Kind:
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence) -> Kind:
     match node:
         case Copy():
             return Kind.LOAD if node.is_load else Kind.STORE
+        case Clear():
+            return Kind.LOAD
         case Fence():
             return Kind.STORE
         case Get() | Put():
@@ -231,7 +234,8 @@ def _hand_overs(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[N
 
 def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     """The place of the load among the parts of a loop's body that may begin while the turn before is
-    computed: the only one, of buffers with a stage for both turns, which it hands over by itself."""
+    computed: the only one, of buffers with a stage for both turns, which it hands over by itself. Where no
+    instruction works on what is stored as it was loaded, copies queue up without it."""
     loads = [place for place, part in enumerate(parts) if _is_load(part)]
     if len(loads) != 1:
         return None
@@ -247,7 +251,8 @@ def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     others = (node for part in parts if part is not parts[place] for node in flat(nodes_of(part)))
     if any(writes and item.buffer in read for node in others for writes, item in accesses(node)):
         return None
-    takes = (Use.INPUT, Use.THROUGH) if read else (Use.INPUT,)
+    clears = any(isinstance(node, Clear) for node in flat(nodes_of(parts[place])))
+    takes = (Use.INPUT, Use.THROUGH) if read or clears else (Use.INPUT,)
     filled = [item for item in rounds(parts, used) if place in item.fills]
     by_itself = (item.is_whole and item.fills == (place,) for item in filled)
     inputs = (used[item.buffer] in takes and item.buffer.stages > 1 for item in filled)
@@ -277,8 +282,11 @@ def _is_load(part: Part) -> bool:
 
 def _buffers(part: Part) -> Iterator[Buffer]:
     """Those that a step's copies fill or empty."""
-    if isinstance(part, Step):
-        yield from (node.slice.buffer for node in flat(part.nodes) if isinstance(node, Copy))
+    for node in flat(nodes_of(part)):
+        if isinstance(node, Copy):
+            yield node.slice.buffer
+        elif isinstance(node, Clear):
+            yield node.target.buffer
 
 
 def unmatched(kernel: Kernel, used: Mapping[Buffer, Use]) -> Iterator[Buffer]:

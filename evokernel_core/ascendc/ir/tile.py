@@ -151,7 +151,7 @@ def known_values(
     for item in kernel.params:
         if isinstance(item, Param):
             values[item.key] = item.evaluate(values)
-        elif not compared(item.left, item.sign, item.right, values):
+        elif isinstance(item, Require) and not compared(item.left, item.sign, item.right, values):
             return values, item
     return values, None
 

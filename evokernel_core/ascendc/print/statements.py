@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow
+from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow, least
 from evokernel_core.ascendc.ir.nodes import (
     Assign,
     Atomic,
@@ -66,7 +66,37 @@ def framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str
     name, (first, end, step) = node.var.name, turns(node)
     step = f"++{name}" if step == "1" else f"{name} += {step}"
     head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"
-    return [head, *indented(bodies[0]), "}"]
+    if node.ring is None:
+        return [head, *indented(bodies[0]), "}"]
+    return [head, *indented(_handed(node, node.ring, bodies[0])), "}", *_until_read(node, node.ring)]
+
+
+RING_FLAGS = """\
+constexpr uint16_t ALL_WRITTEN = 2; // among vector cores: all have written their part of a chunk
+constexpr uint16_t ALL_READ = 3; // among vector cores: all cube cores have read a chunk
+"""
+
+
+def _handed(node: For, ring: Expr, body: Sequence[str]) -> list[str]:
+    """A chunk that all vector cores write when no cube core reads what lay there, and then all may read."""
+    return [
+        f"if ({node.var.name} >= {ring.cpp()}) {{ // every cube core has read the chunk that lies there",
+        f"{STEP}CrossCoreWaitFlag(CHUNK_READ);",
+        f"{STEP}CrossCoreSetFlag<0, PIPE_MTE3>(ALL_READ);",
+        f"{STEP}CrossCoreWaitFlag(ALL_READ);",
+        "}",
+        *body,
+        "CrossCoreSetFlag<0, PIPE_MTE3>(ALL_WRITTEN);",
+        "CrossCoreWaitFlag(ALL_WRITTEN);",
+        "CrossCoreSetFlag<2, PIPE_MTE3>(CHUNK_READY);",
+    ]
+
+
+def _until_read(node: For, ring: Expr) -> list[str]:
+    """Cube cores read on behind the last chunk, and set flags that no later kernel may find."""
+    left = least(node.end, ring).cpp()
+    head = f"for (uint64_t left = {left}; left > 1; --left) {{"
+    return [head, f"{STEP}CrossCoreWaitFlag(CHUNK_READ);", "}"]
 
 
 def turns(node: For) -> tuple[str, str, str]:
@@ -75,7 +105,8 @@ def turns(node: For) -> tuple[str, str, str]:
     if not node.cores:
         return "0", end, "1"
     if node.run is None:
-        return "GetBlockIdx()", end, "GetBlockNum()"
+        cores = "GetBlockNum() * GetSubBlockNum()" if node.beside else "GetBlockNum()"
+        return "GetBlockIdx()", end, cores
     run = node.run.cpp(Side.DEVICE, 2)
     behind = f"(GetBlockIdx() + 1) * {run}"
     return f"GetBlockIdx() * {run}", f"({behind} < {end} ? {behind} : {end})", "1"

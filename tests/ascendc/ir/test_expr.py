@@ -74,6 +74,7 @@ def test_choices(left: Expr, right: Expr) -> None:
     [
         (Var("a") - (Var("b") - 1), "a - (b - 1)"),
         ((Var("a") + 1) * 2 // 3, "(a + 1) * 2 / 3"),
+        ((Var("a") << Var("b") % 2) + 1, "(a << (b % 2)) + 1"),
         (Var("a") * (Var("b") // 2), "a * (b / 2)"),
         (Var("a") // (Var("b") * 2), "a / (b * 2)"),
         (least(Var("a"), 5) * 2, "(a < 5 ? a : 5) * 2"),
