@@ -113,9 +113,18 @@ class Builder:
 
     def ring(self, name: str, ctype: str, item_bytes: int, places: Constant, elements: Expr) -> Ring:
         """Places through which a cube core hands results to its vector cores."""
-        found = Ring(name, ctype, item_bytes, places, elements)
-        self._rings.append(found)
-        return found
+        return self._ring(Ring(name, ctype, item_bytes, places, elements))
+
+    def ring_of_turns(
+        self, name: str, ctype: str, item_bytes: int, places: Constant, elements: Expr, role: Role
+    ) -> Ring:
+        """Places of which each turn of a cube core's loops has one: it fills it, or finds there what vector
+        cores made of the turn (see Ring)."""
+        return self._ring(Ring(name, ctype, item_bytes, places, elements, role=role, of_turns=True))
+
+    def _ring(self, ring: Ring) -> Ring:
+        self._rings.append(ring)
+        return ring
 
     def _tensor(self, tensor: Tensor) -> Tensor:
         self._tensors.append(tensor)

@@ -109,7 +109,9 @@ class TensorList:
 @frozen
 class Ring:
     """``places`` of ``elements`` each in a cube core's own workspace, through which results go to its vector
-    cores one after the other."""
+    cores one after the other. ``of_turns``: each turn of the cube core's loops has the next place, which is
+    free again when what vector cores made of the turn is there: that comes through a ring whose ``role`` is
+    to be read."""
 
     name: str
     ctype: str
@@ -118,6 +120,12 @@ class Ring:
     elements: Expr
     bypass_l2: bool = False
     role: Role = Role.OUTPUT
+    of_turns: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Of a ring of turns the name of the flag which says that a place is filled."""
+        return f"{self.name.upper()}_READY"
 
 
 @frozen

@@ -93,6 +93,8 @@ def facts_of(made: Made) -> KernelFacts:
         return made.facts
     if isinstance(made, Kernel):
         return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers)
+    if made.beside is not None:
+        return KernelFacts(Cores.BOTH, uses_workspace=True, tiling_headers=made.beside.headers)
     if made.before is not None:
         return KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
     if made.behind is None:

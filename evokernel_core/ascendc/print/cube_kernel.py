@@ -6,13 +6,15 @@ own; the loops behind cube cores are printed from the IR too.
 
 from __future__ import annotations
 
-from evokernel_core.ascendc.ir.cube import Take
-from evokernel_core.ascendc.ir.expr import Param, Side
+from collections.abc import Callable, Sequence
+
+from evokernel_core.ascendc.ir.cube import Join, Take
+from evokernel_core.ascendc.ir.expr import Constant, Param, Side, expr, round_up
 from evokernel_core.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
-from evokernel_core.ascendc.kernels.cube import Before, BeforeText, Behind, CubeKernel
+from evokernel_core.ascendc.kernels.cube import Before, Behind, Beside, CubeKernel, VectorText
 from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
-from evokernel_core.ascendc.kernels.rendering import addresses, class_name, tensors_of
+from evokernel_core.ascendc.kernels.rendering import addresses, class_name, parameters_of, tensors_of
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.print.cube_class import addressed, cube_class
 from evokernel_core.ascendc.print.statements import (
@@ -31,7 +33,9 @@ _OF_TILES = frozenset({"columns", "pitch"})
 
 def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    if made.before is not None:
+    if made.beside is not None:
+        parts = _beside_vectors(made, made.beside, task, name)
+    elif made.before is not None:
         parts = _behind_vectors(made.kernel, made.before, task, name)
     elif made.behind is not None:
         parts = _before_vectors(made, made.behind, task, name)
@@ -70,7 +74,8 @@ def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str
     kernel = made.kernel
     if any(isinstance(item, Param) and item.name in _OF_TILES for item in kernel.params):
         raise PlanError("What vector cores do behind a kernel has a pitch and columns of its own.")
-    written = found.written(class_name(name, "Epilogue"), _process_behind(made))
+    (ring,) = kernel.rings
+    written = found.written(class_name(name, "Epilogue"), _process(made, _take(ring)))
     computing = compute(
         kernel,
         task,
@@ -83,6 +88,34 @@ def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str
     cube = cube_class(kernel, class_name(name, "Product"))
     text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
     return settings(kernel, constants, written.shape.fields), computing, text
+
+
+_RING_UNIT = Constant("RING_UNIT", 512, "bytes of which the workspace of a ring is a multiple")
+
+
+def _beside_vectors(made: CubeKernel, found: Beside, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """The same where vector cores make of a turn's results what the rest of it reads."""
+    kernel = made.kernel
+    written = found.written(class_name(name, "Vectors"), _process(made, _join))
+    fields, offset = list(found.fields), expr(0)
+    for ring in kernel.rings:
+        fields.append((f"uint64_t {ring.name}Offset", offset.cpp(Side.HOST)))
+        size = ring.places * ring.elements * ring.item_bytes
+        offset = offset + round_up(size, _RING_UNIT)
+    fields.append(("uint64_t coreBytes", offset.cpp(Side.HOST)))
+    computing = compute(
+        kernel,
+        task,
+        checks=(),
+        also=[f"tiling.{field.split()[1]} = {value};" for field, value in fields] + refusal(written.check),
+        blocks=_blocks(kernel, "tiling.blockDim * tiling.coreBytes"),
+    )
+    constants = [f"constexpr uint32_t {_RING_UNIT.name} = {_RING_UNIT.value}; // {_RING_UNIT.note}"]
+    if written.settings:
+        constants.append(written.settings)
+    struct = settings(kernel, constants, [field for field, _ in fields])
+    cube = cube_class(kernel, class_name(name, "Product"))
+    return struct, computing, f"{cube}\n{written.text}\n{_joined_entry(kernel, task, name, written)}"
 
 
 # -- the functions that are called, and the vector cores -------------------------------------------
@@ -125,7 +158,7 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
 """
 
 
-def _framed_entry(kernel: Kernel, task: KernelTask, name: str, before: BeforeText) -> str:
+def _framed_entry(kernel: Kernel, task: KernelTask, name: str, before: VectorText) -> str:
     parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
     return f"""\
 extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
@@ -148,12 +181,36 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
 """
 
 
-def _arguments(kernel: Kernel) -> str:
-    """What Init is given beside the tiling."""
-    return ", ".join(
-        item.address if isinstance(item, Tensor) else "workspace + GetBlockIdx() * HANDED_BYTES"
-        for item in addressed(kernel)
-    )
+def _joined_entry(kernel: Kernel, task: KernelTask, name: str, beside: VectorText) -> str:
+    rings = [f"own + tiling.{ring.name}Offset" for ring in kernel.rings]
+    return f"""\
+extern "C" __global__ __mix__(1, 2) void {name}_kernel(
+    {parameters_of(task, kernel.results)}, GM_ADDR workspace, OpTiling tiling)
+{{
+    // What a cube core and its vector cores hand to each other lies in their own part of the workspace.
+    if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
+        InitSocState();
+        GM_ADDR own = workspace + GetBlockIdx() * tiling.coreBytes;
+        {class_name(name, "Product")} op;
+        op.Init({_arguments(kernel, rings)}, tiling);
+        op.Process();
+        PipeBarrier<PIPE_ALL>();
+    }}
+    if ASCEND_IS_AIV {{
+        TPipe pipe;
+        GM_ADDR own = workspace + GetBlockIdx() / GetTaskRatio() * tiling.coreBytes;
+        {beside.class_name} op;
+        op.Init({beside.arguments}, {", ".join(rings)}, tiling, &pipe);
+        op.Process();
+    }}
+}}
+"""
+
+
+def _arguments(kernel: Kernel, rings: Sequence[str] = ("workspace + GetBlockIdx() * HANDED_BYTES",)) -> str:
+    """What Init is given beside the tiling; ``rings``: where they lie."""
+    tensors = [item.address for item in addressed(kernel) if isinstance(item, Tensor)]
+    return ", ".join([*tensors, *rings[: len(kernel.rings)]])
 
 
 def _handed_bytes(kernel: Kernel) -> str:
@@ -162,17 +219,17 @@ def _handed_bytes(kernel: Kernel) -> str:
     return f"constexpr uint64_t HANDED_BYTES = {size};"
 
 
-def _process_behind(made: CubeKernel) -> list[str]:
-    """Process of the vector cores: the loops in which their cube core hands results over."""
-    (ring,) = made.kernel.rings
+def _process(made: CubeKernel, taken: Callable[[Node], list[str]]) -> list[str]:
+    """Process of the vector cores: the loops in which they take up what their cube core has made."""
     lines = ["const uint64_t core = GetBlockIdx() / GetTaskRatio();", "uint32_t count = 0;"]
-    return [*lines, *(line for node in made.takes for line in _taking(node, ring))]
+    return [*lines, *(line for node in made.takes for line in _taking(node, taken))]
 
 
-def _taking(node: Node, ring: Ring) -> list[str]:
-    if isinstance(node, Let):
-        return let(node)
-    if isinstance(node, Take):
+def _take(ring: Ring) -> Callable[[Node], list[str]]:
+    """A result, from the next place of a ring."""
+
+    def lines(node: Node) -> list[str]:
+        assert isinstance(node, Take)
         fields = [node.row.cpp(), node.column.cpp(), "spot", node.rows.cpp(), node.columns.cpp()]
         return [
             f"const uint64_t spot = count++ % {ring.places.name} * {ring.elements.cpp(Side.DEVICE, 2)};",
@@ -180,8 +237,23 @@ def _taking(node: Node, ring: Ring) -> list[str]:
             f"Take(Region{{{', '.join(fields)}}});",
             "CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);",
         ]
+
+    return lines
+
+
+def _join(node: Node) -> list[str]:
+    """A turn, of which the class has a struct."""
+    assert isinstance(node, Join)
+    return [f"Join(Step{{{', '.join(item.cpp() for item in node.told)}}}, count++);"]
+
+
+def _taking(node: Node, taken: Callable[[Node], list[str]]) -> list[str]:
+    if isinstance(node, Let):
+        return let(node)
+    if isinstance(node, (Take, Join)):
+        return taken(node)
     assert isinstance(node, For)
-    inner = [line for item in node.body for line in _taking(item, ring)]
+    inner = [line for item in node.body for line in _taking(item, taken)]
     if not node.cores:
         return framed(node, [inner])
     name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)
