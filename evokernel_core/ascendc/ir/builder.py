@@ -44,6 +44,7 @@ from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Assign,
     Atomic,
+    Await,
     Buffer,
     Converted,
     Copy,
@@ -64,11 +65,13 @@ from evokernel_core.ascendc.ir.nodes import (
     Ring,
     Role,
     Section,
+    Signal,
     Slice,
     SliceList,
     Tensor,
     TensorList,
     Work,
+    flat,
 )
 
 Place = Buffer | Slice
@@ -121,6 +124,14 @@ class Builder:
         """Places of which each turn of a cube core's loops has one: it fills it, or finds there what vector
         cores made of the turn (see Ring)."""
         return self._ring(Ring(name, ctype, item_bytes, places, elements, role=role, of_turns=True))
+
+    def take(self, ring: Ring) -> None:
+        """A vector core goes on when the next place of a ring of turns is filled."""
+        self._add(Await(ring))
+
+    def give(self, ring: Ring) -> None:
+        """A vector core has filled its part of the next place of a ring of turns."""
+        self._add(Signal(ring))
 
     def _ring(self, ring: Ring) -> Ring:
         self._rings.append(ring)
@@ -177,7 +188,7 @@ class Builder:
     def load(  # noqa: PLR0913
         self,
         target: Place,
-        tensor: Tensor | TensorList,
+        tensor: Tensor | TensorList | Ring,
         offset: Index,
         count: Index,
         *,
@@ -196,7 +207,7 @@ class Builder:
 
     def store(
         self,
-        tensor: Tensor,
+        tensor: Tensor | Ring,
         offset: Index,
         source: Place,
         count: Index,
@@ -229,10 +240,18 @@ class Builder:
 
     @contextmanager
     def cores(
-        self, name: str, end: Index, *, run: Expr | None = None, even: bool = False, in_a_row: bool = False
+        self,
+        name: str,
+        end: Index,
+        *,
+        run: Expr | None = None,
+        even: bool = False,
+        in_a_row: bool = False,
+        beside: bool = False,
     ) -> Iterator[Var]:
-        """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row (see For)."""
-        how = {"run": run, "even": even, "in_a_row": in_a_row}
+        """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row; or to vector
+        cores as to the cube cores that they are ``beside`` (see For)."""
+        how = {"run": run, "even": even, "in_a_row": in_a_row, "beside": beside}
         with self._loop(Var(name, U64), end, cores=True, **how) as var:
             yield var
 
@@ -273,6 +292,11 @@ class Builder:
         with self._block() as body:
             yield
         self._add(Section(name, tuple(body), note))
+
+    def again(self, name: str) -> None:
+        """The section of a name, which stands in the body already, once more."""
+        nodes = flat(node for block in self._blocks for node in block)
+        self._add(next(node for node in nodes if isinstance(node, Section) and node.name == name))
 
     @contextmanager
     def atomic(self, kind: str, ctype: str) -> Iterator[None]:

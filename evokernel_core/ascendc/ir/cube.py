@@ -249,17 +249,6 @@ class Sum(Work):
 
 
 @frozen
-class Join(Work):
-    """Vector cores work on the turn that their cube core is at: what they are told of it."""
-
-    told: tuple[Expr, ...]
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return self.told
-
-
-@frozen
 class Take(Work):
     """Vector cores work on the next result of their cube core: ``rows`` x ``columns`` from ``row`` and
     ``column`` on, of all rows."""

@@ -127,6 +127,11 @@ class Ring:
         """Of a ring of turns the name of the flag which says that a place is filled."""
         return f"{self.name.upper()}_READY"
 
+    @property
+    def handle(self) -> str:
+        """The GlobalTensor's name."""
+        return f"{self.name}Global"
+
 
 @frozen
 class Region:
@@ -250,7 +255,16 @@ class Told:
         return self.state.name
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Told | Expr
+@frozen
+class InverseRoot:
+    """One over the square root of an integer of the tiling: a float under a name of its own there, which the
+    host computes."""
+
+    name: str
+    of: Param
+
+
+Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | InverseRoot | Told | Expr
 
 
 LANES = "uint64_t[1]"
@@ -296,6 +310,20 @@ class Fence:
     other ``unit`` of a cube core is said."""
 
     unit: str = "FIX"
+
+
+@frozen
+class Await:
+    """A vector core goes on when its cube core has filled the next place of a ring of turns."""
+
+    ring: Ring
+
+
+@frozen
+class Signal:
+    """A vector core has stored its part of the next place of a ring of turns."""
+
+    ring: Ring
 
 
 @frozen
@@ -373,9 +401,10 @@ class Instruction:
 class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
     neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
-    other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
-    estimates take all turns for the first one, of which the last may do less. ``one_load``: what it loads,
-    from where numbers say that it reads, is one load to what is around it."""
+    other; ``beside``: both vector cores beside a cube core have what that one has. ``apart``: those for which
+    it holds, and the others, each by themselves. ``even``: of such a loop estimates take all turns for the
+    first one, of which the last may do less. ``one_load``: what it loads, from where numbers say that it
+    reads, is one load to what is around it."""
 
     var: Var
     end: Expr
@@ -385,6 +414,7 @@ class For:
     run: Expr | None = None
     even: bool = False
     in_a_row: bool = False
+    beside: bool = False
     one_load: bool = False
 
     @property
@@ -462,7 +492,22 @@ class Work:
         return ()
 
 
-Node = Let | Assign | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic | Work
+Node = (
+    Let
+    | Assign
+    | Get
+    | Put
+    | Fence
+    | Await
+    | Signal
+    | Copy
+    | Instruction
+    | For
+    | If
+    | Section
+    | Atomic
+    | Work
+)
 
 
 @frozen
@@ -495,6 +540,11 @@ class Kernel:
         """The addresses of what is written, in their order among the parameters."""
         written = (item for item in self.tensors if isinstance(item, Tensor) and item.role is Role.OUTPUT)
         return tuple(item.address for item in written)
+
+    def roots(self) -> tuple[InverseRoot, ...]:
+        """What the host computes in floats."""
+        given = (item for node in self.nodes for item in _given(node))
+        return tuple(dict.fromkeys(item for item in given if isinstance(item, InverseRoot)))
 
     def numbers(self) -> tuple[Number, ...]:
         """The named floating-point constants, in the order of their first use."""
@@ -623,6 +673,8 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield from (operand.state, operand.likely)
         case Fields():
             yield from operand.values.values()
+        case InverseRoot():
+            yield operand.of
         case Enumerator() | Number() | Converted():
             return
         case _:

@@ -1,17 +1,17 @@
 """AscendC from a kernel of cube cores in the IR: its class, that of its vector cores, and what calls them.
 
 What vector cores do with results that are handed over, or write for cube cores to read, is a class of its
-own; the loops behind cube cores are printed from the IR too.
+own; the loops behind cube cores are printed from the IR too. Where they make of a turn's results what the
+rest of the turn reads, they are a kernel of the IR themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from evokernel_core.ascendc.ir.cube import Join, Take
+from evokernel_core.ascendc.ir.allocation import bytes_of
+from evokernel_core.ascendc.ir.cube import Take
 from evokernel_core.ascendc.ir.expr import Constant, Param, Side, expr, round_up
 from evokernel_core.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
-from evokernel_core.ascendc.kernels.cube import Before, Behind, Beside, CubeKernel, VectorText
+from evokernel_core.ascendc.kernels.cube import Before, BeforeText, Behind, CubeKernel
 from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import addresses, class_name, parameters_of, tensors_of
@@ -24,6 +24,7 @@ from evokernel_core.ascendc.print.statements import (
     let,
 )
 from evokernel_core.ascendc.print.tiling import compute, refusal, settings
+from evokernel_core.ascendc.print.vector_kernel import addresses_of, vector_class
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 
@@ -34,7 +35,7 @@ _OF_TILES = frozenset({"columns", "pitch"})
 def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
     if made.beside is not None:
-        parts = _beside_vectors(made, made.beside, task, name)
+        parts = _beside_vectors(made.kernel, made.beside, task, name)
     elif made.before is not None:
         parts = _behind_vectors(made.kernel, made.before, task, name)
     elif made.behind is not None:
@@ -74,8 +75,7 @@ def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str
     kernel = made.kernel
     if any(isinstance(item, Param) and item.name in _OF_TILES for item in kernel.params):
         raise PlanError("What vector cores do behind a kernel has a pitch and columns of its own.")
-    (ring,) = kernel.rings
-    written = found.written(class_name(name, "Epilogue"), _process(made, _take(ring)))
+    written = found.written(class_name(name, "Epilogue"), _process_behind(made))
     computing = compute(
         kernel,
         task,
@@ -93,29 +93,31 @@ def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str
 _RING_UNIT = Constant("RING_UNIT", 512, "bytes of which the workspace of a ring is a multiple")
 
 
-def _beside_vectors(made: CubeKernel, found: Beside, task: KernelTask, name: str) -> tuple[str, str, str]:
+def _beside_vectors(kernel: Kernel, beside: Kernel, task: KernelTask, name: str) -> tuple[str, str, str]:
     """The same where vector cores make of a turn's results what the rest of it reads."""
-    kernel = made.kernel
-    written = found.written(class_name(name, "Vectors"), _process(made, _join))
-    fields, offset = list(found.fields), expr(0)
+    fields = [
+        (f"float {item.name}", f"1.0f / std::sqrt(static_cast<float>({item.of.cpp(Side.HOST)}))")
+        for item in beside.roots()
+    ]
+    offset = expr(0)
     for ring in kernel.rings:
         fields.append((f"uint64_t {ring.name}Offset", offset.cpp(Side.HOST)))
-        size = ring.places * ring.elements * ring.item_bytes
-        offset = offset + round_up(size, _RING_UNIT)
+        offset = offset + round_up(ring.places * ring.elements * ring.item_bytes, _RING_UNIT)
     fields.append(("uint64_t coreBytes", offset.cpp(Side.HOST)))
     computing = compute(
         kernel,
         task,
-        checks=(),
-        also=[f"tiling.{field.split()[1]} = {value};" for field, value in fields] + refusal(written.check),
+        checks=refusal("ubBytes < UB_BYTES_NEEDED"),
+        also=[f"tiling.{field.split()[1]} = {value};" for field, value in fields],
         blocks=_blocks(kernel, "tiling.blockDim * tiling.coreBytes"),
     )
-    constants = [f"constexpr uint32_t {_RING_UNIT.name} = {_RING_UNIT.value}; // {_RING_UNIT.note}"]
-    if written.settings:
-        constants.append(written.settings)
-    struct = settings(kernel, constants, [field for field, _ in fields])
-    cube = cube_class(kernel, class_name(name, "Product"))
-    return struct, computing, f"{cube}\n{written.text}\n{_joined_entry(kernel, task, name, written)}"
+    constants = [
+        f"constexpr uint32_t {_RING_UNIT.name} = {_RING_UNIT.value}; // {_RING_UNIT.note}",
+        f"constexpr uint64_t UB_BYTES_NEEDED = {bytes_of(beside)};",
+    ]
+    struct = settings(kernel, constants, [field for field, _ in fields], beside)
+    cube, vector = cube_class(kernel, class_name(name, "Product")), vector_class(beside, class_name(name))
+    return struct, computing, f"{cube}\n{vector}\n{_joined_entry(kernel, beside, task, name)}"
 
 
 # -- the functions that are called, and the vector cores -------------------------------------------
@@ -158,7 +160,7 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
 """
 
 
-def _framed_entry(kernel: Kernel, task: KernelTask, name: str, before: VectorText) -> str:
+def _framed_entry(kernel: Kernel, task: KernelTask, name: str, before: BeforeText) -> str:
     parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
     return f"""\
 extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
@@ -181,8 +183,7 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
 """
 
 
-def _joined_entry(kernel: Kernel, task: KernelTask, name: str, beside: VectorText) -> str:
-    rings = [f"own + tiling.{ring.name}Offset" for ring in kernel.rings]
+def _joined_entry(kernel: Kernel, beside: Kernel, task: KernelTask, name: str) -> str:
     return f"""\
 extern "C" __global__ __mix__(1, 2) void {name}_kernel(
     {parameters_of(task, kernel.results)}, GM_ADDR workspace, OpTiling tiling)
@@ -192,25 +193,27 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel(
         InitSocState();
         GM_ADDR own = workspace + GetBlockIdx() * tiling.coreBytes;
         {class_name(name, "Product")} op;
-        op.Init({_arguments(kernel, rings)}, tiling);
+        op.Init({", ".join(address for _, address in addresses_of(kernel))}, tiling);
         op.Process();
         PipeBarrier<PIPE_ALL>();
     }}
     if ASCEND_IS_AIV {{
         TPipe pipe;
         GM_ADDR own = workspace + GetBlockIdx() / GetTaskRatio() * tiling.coreBytes;
-        {beside.class_name} op;
-        op.Init({beside.arguments}, {", ".join(rings)}, tiling, &pipe);
+        {class_name(name)} op;
+        op.Init({", ".join(address for _, address in addresses_of(beside))}, tiling, &pipe);
         op.Process();
     }}
 }}
 """
 
 
-def _arguments(kernel: Kernel, rings: Sequence[str] = ("workspace + GetBlockIdx() * HANDED_BYTES",)) -> str:
-    """What Init is given beside the tiling; ``rings``: where they lie."""
-    tensors = [item.address for item in addressed(kernel) if isinstance(item, Tensor)]
-    return ", ".join([*tensors, *rings[: len(kernel.rings)]])
+def _arguments(kernel: Kernel) -> str:
+    """What Init is given beside the tiling."""
+    return ", ".join(
+        item.address if isinstance(item, Tensor) else "workspace + GetBlockIdx() * HANDED_BYTES"
+        for item in addressed(kernel)
+    )
 
 
 def _handed_bytes(kernel: Kernel) -> str:
@@ -219,17 +222,17 @@ def _handed_bytes(kernel: Kernel) -> str:
     return f"constexpr uint64_t HANDED_BYTES = {size};"
 
 
-def _process(made: CubeKernel, taken: Callable[[Node], list[str]]) -> list[str]:
-    """Process of the vector cores: the loops in which they take up what their cube core has made."""
+def _process_behind(made: CubeKernel) -> list[str]:
+    """Process of the vector cores: the loops in which their cube core hands results over."""
+    (ring,) = made.kernel.rings
     lines = ["const uint64_t core = GetBlockIdx() / GetTaskRatio();", "uint32_t count = 0;"]
-    return [*lines, *(line for node in made.takes for line in _taking(node, taken))]
+    return [*lines, *(line for node in made.takes for line in _taking(node, ring))]
 
 
-def _take(ring: Ring) -> Callable[[Node], list[str]]:
-    """A result, from the next place of a ring."""
-
-    def lines(node: Node) -> list[str]:
-        assert isinstance(node, Take)
+def _taking(node: Node, ring: Ring) -> list[str]:
+    if isinstance(node, Let):
+        return let(node)
+    if isinstance(node, Take):
         fields = [node.row.cpp(), node.column.cpp(), "spot", node.rows.cpp(), node.columns.cpp()]
         return [
             f"const uint64_t spot = count++ % {ring.places.name} * {ring.elements.cpp(Side.DEVICE, 2)};",
@@ -237,23 +240,8 @@ def _take(ring: Ring) -> Callable[[Node], list[str]]:
             f"Take(Region{{{', '.join(fields)}}});",
             "CrossCoreSetFlag<2, PIPE_MTE2>(RESULT_TAKEN);",
         ]
-
-    return lines
-
-
-def _join(node: Node) -> list[str]:
-    """A turn, of which the class has a struct."""
-    assert isinstance(node, Join)
-    return [f"Join(Step{{{', '.join(item.cpp() for item in node.told)}}}, count++);"]
-
-
-def _taking(node: Node, taken: Callable[[Node], list[str]]) -> list[str]:
-    if isinstance(node, Let):
-        return let(node)
-    if isinstance(node, (Take, Join)):
-        return taken(node)
     assert isinstance(node, For)
-    inner = [line for item in node.body for line in _taking(item, taken)]
+    inner = [line for item in node.body for line in _taking(item, ring)]
     if not node.cores:
         return framed(node, [inner])
     name, end = node.var.name, node.end.cpp(Side.DEVICE, 1)

@@ -74,6 +74,8 @@ def turns(node: For) -> tuple[str, str, str]:
     end = node.end.cpp(Side.DEVICE, 1)
     if not node.cores:
         return "0", end, "1"
+    if node.beside:
+        return "GetBlockIdx() / GetTaskRatio()", end, "GetBlockNum()"
     if node.run is None:
         return "GetBlockIdx()", end, "GetBlockNum()"
     run = node.run.cpp(Side.DEVICE, 2)

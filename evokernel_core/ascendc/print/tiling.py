@@ -12,11 +12,15 @@ from evokernel_core.ascendc.print.statements import STEP, comment
 from evokernel_core.domain.task import KernelTask
 
 
-def settings(kernel: Kernel, also: Sequence[str], more: Sequence[str] = ()) -> str:
-    """The constants, those of ``also`` behind them, and the struct of the tiling, with ``more`` fields."""
+def settings(
+    kernel: Kernel, also: Sequence[str], more: Sequence[str] = (), beside: Kernel | None = None
+) -> str:
+    """The constants, those of another kernel too, and of ``also`` behind them, and the struct of the tiling,
+    with ``more`` fields."""
+    expressions = (*kernel.expressions(), *(beside.expressions() if beside is not None else ()))
     constants = [
         f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
-        for item in dict.fromkeys(part for part in kernel.expressions() if isinstance(part, Constant))
+        for item in dict.fromkeys(part for part in expressions if isinstance(part, Constant))
     ]
     fields = [
         f"{STEP}{item.ctype} {item.name};{comment(item.note)}"

@@ -32,6 +32,7 @@ from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Assign,
     Atomic,
+    Await,
     Buffer,
     Copy,
     Enumerator,
@@ -41,6 +42,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Get,
     If,
     Instruction,
+    InverseRoot,
     Kernel,
     Let,
     Node,
@@ -49,7 +51,9 @@ from evokernel_core.ascendc.ir.nodes import (
     Put,
     Ratio,
     Region,
+    Ring,
     Section,
+    Signal,
     Slice,
     SliceList,
     Tensor,
@@ -123,10 +127,37 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
         for part in (
             settings(kernel, [taken]),
             compute(kernel, task, checks=checks, blocks=blocks),
-            _Printer(kernel, name).text(task),
+            f"{vector_class(kernel, class_name(name))}\n{_entry(kernel, task, name)}",
         )
     )
     return StageText(tiling, computing, text, f"{name}_kernel", facts_of(kernel))
+
+
+def vector_class(kernel: Kernel, name: str) -> str:
+    """The class under a name, behind its floating-point constants."""
+    return _Printer(kernel, name).text()
+
+
+def _entry(kernel: Kernel, task: KernelTask, name: str) -> str:
+    """The global function."""
+    return f"""\
+extern "C" __global__ __vector__ void {name}_kernel(
+    {parameters_of(task, kernel.results)}, GM_ADDR workspace, OpTiling tiling)
+{{
+    TPipe pipe;
+    {class_name(name)} op;
+    op.Init({", ".join(address for _, address in addresses_of(kernel))}, tiling, &pipe);
+    op.Process();
+}}
+"""
+
+
+def addresses_of(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Init's parameter for each address, and what is passed: parts of the workspace begin at ``own``."""
+    for item in kernel.tensors:
+        tensors = item.tensors if isinstance(item, TensorList) else (item,)
+        yield from ((one.name, one.address) for one in tensors)
+    yield from ((ring.name, f"own + tiling.{ring.name}Offset") for ring in kernel.rings)
 
 
 @frozen
@@ -150,18 +181,17 @@ class _Printer:
         self._homes = allocation.homes(kernel)
         self._order = {var: place for place, var in enumerate(kernel.variables())}
         self._methods: list[str] = []
+        self._sections: dict[int, tuple[Block, str]] = {}  # by identity, with their calls
         self._used: Counter[str] = Counter()
         self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
         self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
         self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
 
-    def text(self, task: KernelTask) -> str:
-        """The class and the global function."""
+    def text(self) -> str:
+        """The class, and the constants in front of it."""
         process = self._process()
         functions = [function(item) for item in self._functions()]
-        name = class_name(self._name)
-        arguments = ", ".join(address for _, address in self._addresses())
-        parameters = parameters_of(task, self._kernel.results)
+        name = self._name
         return f"""\
 {self._numbers()}// {wrapped(self._kernel.note, "// ")}
 class {name} {{
@@ -172,15 +202,6 @@ public:
 private:
 {indent(chr(10).join([*self._methods, *functions]), STEP)}
 {indent(self._members(), STEP)}}};
-
-extern "C" __global__ __vector__ void {self._name}_kernel(
-    {parameters}, GM_ADDR workspace, OpTiling tiling)
-{{
-    TPipe pipe;
-    {name} op;
-    op.Init({arguments}, tiling, &pipe);
-    op.Process();
-}}
 """
 
     def _numbers(self) -> str:
@@ -192,15 +213,9 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
 
     # -- Init and members -----------------------------------------------------------------------
 
-    def _addresses(self) -> Iterator[tuple[str, str]]:
-        """Init's parameter for each address, and what the global function passes."""
-        for item in self._kernel.tensors:
-            tensors = item.tensors if isinstance(item, TensorList) else (item,)
-            yield from ((one.name, one.address) for one in tensors)
-
     def _init(self) -> str:
         lines = ["tiling_ = tiling;"]
-        for item in self._kernel.tensors:
+        for item in (*self._kernel.tensors, *self._kernel.rings):
             if isinstance(item, TensorList):
                 pairs = [(f"{item.name}[{place}]", one.name) for place, one in enumerate(item.tensors)]
             else:
@@ -230,7 +245,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             if buffer.cleared:
                 words = buffer.bytes // 4
                 lines.append(f"Duplicate({buffer.name}.ReinterpretCast<int32_t>(), 0, {words});")
-        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in self._addresses())
+        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in addresses_of(self._kernel))
         return method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
 
     def _members(self) -> str:
@@ -241,7 +256,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             suffix = "Queue" if use.is_queue else "Buffer"
             depth = buffer.stages if buffer in self._fetched else 1
             lines.append(f"{_CLASSES[use].format(depth)} {buffer.name}{suffix};")
-        for item in self._kernel.tensors:
+        for item in (*self._kernel.tensors, *self._kernel.rings):
             many = f"{item.name}[{len(item.tensors)}]" if isinstance(item, TensorList) else _global(item)
             lines.append(f"GlobalTensor<{item.ctype}> {many};")
         lines += [
@@ -304,6 +319,9 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
 
     def _block(self, part: Block) -> list[str]:
         place = len(self._methods)
+        before = self._sections.get(id(part.node))
+        if before is not None and before[0].bodies == part.bodies:  # it waits for the same again
+            return [before[1]]
         if isinstance(part.node, For):
             load = ahead(part.bodies[0], self._uses)
             if load is not None:
@@ -311,7 +329,9 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         inner = [self._body(body, _IN_TILES) for body in part.bodies]
         if isinstance(part.node, Section):
             phase = _Phase(part.node.name, part.node.body, part.node.note)
-            return [self._method_call(phase, [], inner[0], place)]
+            call = self._method_call(phase, [], inner[0], place)
+            self._sections[id(part.node)] = part, call
+            return [call]
         return framed(part.node, inner)
 
     def _fetching_loop(self, node: For, parts: Sequence[Part], load: int) -> list[str]:
@@ -396,7 +416,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
             case Let() | Assign():
                 return let(node)
-            case Get() | Put() | Fence():
+            case Get() | Put() | Fence() | Await() | Signal():
                 return [_scalar(node)]
             case For() | If() | Atomic():
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
@@ -407,7 +427,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
-def _scalar(node: Get | Put | Fence) -> str:
+def _scalar(node: Get | Put | Fence | Await | Signal) -> str:
     """What the scalar unit does itself."""
     match node:
         case Get():
@@ -417,6 +437,10 @@ def _scalar(node: Get | Put | Fence) -> str:
             return f"const {ctype} {node.var.name} = {read};"
         case Put():
             return f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"
+        case Await():
+            return f"CrossCoreWaitFlag({node.ring.flag});"
+        case Signal():
+            return f"CrossCoreSetFlag<2, PIPE_MTE3>({node.ring.flag});"
     return "PipeBarrier<PIPE_MTE3>();"
 
 
@@ -536,8 +560,8 @@ def _operand(item: Operand) -> str:
             return item.name
         case Fields():
             return _short(item) if item.is_short else _structure(item)
-        case Ratio():
-            return _quotient(item)
+        case Ratio() | InverseRoot():
+            return _in_floats(item)
         case Expr():
             return item.cpp()
     value = item.value
@@ -548,7 +572,9 @@ def _in_type(value: Number, ctype: str) -> str:
     return value.name if ctype == "float" else f"static_cast<{ctype}>({value.name})"
 
 
-def _quotient(item: Ratio) -> str:
+def _in_floats(item: Ratio | InverseRoot) -> str:
+    if isinstance(item, InverseRoot):
+        return f"tiling_.{item.name}"
     return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
 
 
@@ -572,9 +598,8 @@ def _region(item: Region) -> str:
     if isinstance(tensor, TensorList):
         assert item.index is not None
         return f"{tensor.name}[{item.index.cpp()}][{item.offset.cpp()}]"
-    assert isinstance(tensor, Tensor)
     return f"{_global(tensor)}[{item.offset.cpp()}]"
 
 
-def _global(tensor: Tensor) -> str:
+def _global(tensor: Tensor | Ring) -> str:
     return tensor.handle

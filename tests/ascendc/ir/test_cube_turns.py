@@ -11,15 +11,24 @@ import pytest
 from attrs import evolve
 
 from evokernel_core.ascendc.author import initial, moves, write
+from evokernel_core.ascendc.ir.allocation import bytes_of
 from evokernel_core.ascendc.ir.cube_legality import broken_rules
 from evokernel_core.ascendc.ir.expr import Constant
 from evokernel_core.ascendc.ir.handing_cube import rings_of, stream_of
+from evokernel_core.ascendc.ir.legality import broken_rules as vector_rules
 from evokernel_core.ascendc.ir.nodes import Kernel, Role, Section
 from evokernel_core.ascendc.kernels.attention.kernel import build
-from evokernel_core.ascendc.kernels.attention.problem import AttentionSchedule, read_attention
+from evokernel_core.ascendc.kernels.attention.problem import (
+    AttentionSchedule,
+    fixed_bytes,
+    read_attention,
+    widest_parts,
+)
+from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.build import build_kernel
+from evokernel_core.twin.chip import load_chip
 from evokernel_core.twin.run import Mode, RunRequest, RunResult, Status, TensorFile, run_kernel
 from tests.ascendc.test_attention import attention, task_of
 
@@ -77,7 +86,7 @@ def test_every_event_and_flag_is_there_and_needed(on_turns: Any) -> None:
 
 
 def made(builder: Any, dtype: str = "float16") -> Kernel:
-    return build(read_attention(task_of(builder, dtype)), SCHEDULE).kernel
+    return build(read_attention(task_of(builder, dtype), load_chip("ascend910b1")), SCHEDULE).kernel
 
 
 def test_where_a_turn_is_cut(builder: Any) -> None:
@@ -100,9 +109,42 @@ def test_rings_have_as_many_places(builder: Any, chip: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_kernels_of_all_moves_are_legal(dtype: str, builder: Any, chip: Any) -> None:
-    task = task_of(builder, dtype, is_causal=True)
-    start = initial(task, chip)
+@pytest.mark.parametrize("mask", [(), ("q", "k")])
+def test_kernels_of_all_moves_are_legal(dtype: str, mask: tuple[str, ...], builder: Any, chip: Any) -> None:
+    """And take no more of the unified buffer than the schedule says."""
+    task = task_of(builder, dtype, is_causal=not mask, mask=mask)
+    start, found = initial(task, chip), read_attention(task, chip)
     for strategy in (start, *(move.strategy for move in moves(task, start, chip))):
-        kernel = build(read_attention(task), AttentionSchedule.of(strategy)).kernel
-        assert not list(broken_rules(kernel, chip, task.sizes)), strategy.move
+        schedule = AttentionSchedule.of(strategy)
+        kernel = build(found, schedule)
+        assert not list(broken_rules(kernel.kernel, chip, task.sizes)), strategy.move
+        assert kernel.beside is not None
+        assert not list(vector_rules(kernel.beside, chip, task.sizes)), strategy.move
+        parts = schedule.queries // 2 * widest_parts(found, schedule) * 4
+        assert bytes_of(kernel.beside) <= fixed_bytes(found, schedule) + parts
+
+
+def test_a_section_that_stands_twice_is_one_method(builder: Any, chip: Any) -> None:
+    task = task_of(builder)
+    text = write(task, initial(task, chip), chip).op_kernel_cpp
+    assert text.count("void Collect(") == 1
+    assert text.count(" Collect();") == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "width", "widest"), [(600, 40, 40), (600, 41, 48), (64, 40, 0), (600, 4096, 0)]
+)
+def test_parts_of_the_output_stay_where_they_fit(
+    keys: int, width: int, widest: int, builder: Any, chip: Any
+) -> None:
+    """None are kept where one step holds all keys."""
+    found = read_attention(task_of(builder, width=width), chip)
+    assert widest_parts(evolve(found, keys=extent(keys)), SCHEDULE) == widest
+
+
+def test_widths_that_only_the_call_knows_have_all_the_room(builder: Any, chip: Any) -> None:
+    found = evolve(read_attention(task_of(builder), chip), width=extent("w"))
+    widest = widest_parts(found, SCHEDULE)
+    assert widest == SCHEDULE.chunk * SCHEDULE.keys // 8
+    wide = evolve(SCHEDULE, chunk=64, queries=256, keys=256, buffers=1)
+    assert 0 < widest_parts(found, wide) * 128 * 4 <= chip.ub_bytes - fixed_bytes(found, wide)

@@ -20,7 +20,7 @@ from evokernel_core.ascendc.kernels.attention.problem import (
     fixed_bytes,
     read_attention,
 )
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
+from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes
 from evokernel_core.ascendc.kernels.cube import CubeKernel
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -193,7 +193,7 @@ def _strategy(found: Attention, item: AttentionSchedule, move: str) -> Strategy:
 FAMILY = SearchingFamily(
     name="attention",
     ops={ATTENTION: "kernel"},
-    read=on_any_chip(read_attention),
+    read=read_attention,
     starts=_starts,
     steps=_steps,
     refusal=_refusal,

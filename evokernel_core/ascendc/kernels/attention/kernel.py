@@ -7,33 +7,20 @@ weights of all keys are there at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
 from attrs import frozen
 
 from evokernel_core.ascendc.ir.builder import Builder, whole
-from evokernel_core.ascendc.ir.cube import Fixpipe, Join, LoadData, Mmad, Nd2Nz, Span
-from evokernel_core.ascendc.ir.expr import (
-    U32,
-    U64,
-    Choice,
-    Constant,
-    Expr,
-    Function,
-    Int,
-    Param,
-    Size,
-    Var,
-    ceil_div,
-    least,
-)
+from evokernel_core.ascendc.ir.cube import Fixpipe, LoadData, Mmad, Nd2Nz, Span
+from evokernel_core.ascendc.ir.expr import Choice, Constant, Expr, Function, Int, Param, Size, Var
 from evokernel_core.ascendc.ir.nodes import Buffer, Memory, Region, Ring, Role, Tensor
-from evokernel_core.ascendc.kernels.attention.problem import Attention, AttentionSchedule, fixed_bytes
-from evokernel_core.ascendc.kernels.cube import Beside, CubeKernel, VectorText
+from evokernel_core.ascendc.kernels.attention.problem import Attention, AttentionSchedule, widest_parts
+from evokernel_core.ascendc.kernels.attention.softmax import Mask, Rings, Softmax
+from evokernel_core.ascendc.kernels.attention.steps import Step, sizes_of, walk
+from evokernel_core.ascendc.kernels.cube import CubeKernel
 from evokernel_core.ascendc.kernels.matmul.design import start_of
 from evokernel_core.ascendc.kernels.matmul.problem import QUANT, Side
-from evokernel_core.ascendc.kernels.rendering import parameter, render
+from evokernel_core.ascendc.kernels.rendering import parameter
+from evokernel_core.ascendc.kernels.strided import NOWHERE
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.domain.tensor import ITEM_SIZE
 
@@ -55,44 +42,9 @@ class _Operand:
 
 
 @frozen
-class _Tiling:
-    """Sizes, tiles of queries in each matrix and in all, matrices that share their keys, and whether one step
-    holds all keys."""
-
-    queries: Param
-    keys: Param
-    depth: Param
-    width: Param
-    query_tiles: Param
-    units: Param
-    sharing: Param
-    is_whole: Param
-
-
-@frozen
-class _Step:
-    """Where a step begins, how much it holds, and which one it is of all steps of its queries."""
-
-    matrix: Var
-    query: Var
-    key: Var
-    queries: Var
-    keys: Var
-    tile: Var
-    tiles: Var
-
-    @property
-    def told(self) -> tuple[Var, ...]:
-        """What vector cores are told of it, in the order of their struct."""
-        return (self.matrix, self.query, self.key, self.queries, self.keys, self.tile, self.tiles)
-
-
-@frozen
 class _Bases:
-    """The numbers of a schedule."""
+    """The numbers of a schedule that cube cores alone have."""
 
-    queries: Constant
-    keys: Constant
     n: Constant
     k: Constant
     panel_k: Constant
@@ -105,61 +57,46 @@ class _Design:
         note = "The cube core: scores of the next step, then weights times values."
         self.k, self.found = Builder(note), found
         self.bases = _Bases(
-            Constant("TILE_QUERIES", schedule.queries, "rows of one unit; each of two vector cores has half"),
-            Constant("TILE_KEYS", schedule.keys, "keys of one step"),
             Constant("BASE_N", schedule.base_n, "columns of one result in L0C"),
             Constant("BASE_K", schedule.base_k, "depth of one step in L0A and L0B"),
             Constant("PANEL_K", schedule.panel_k, "depth of one step in L1"),
         )
-        self.tiling = self._sizes()
+        self.tiling = sizes_of(self.k, found, schedule)
         self.query, self.key, self.value = (
             self._operand(name, getattr(found, name)) for name in ("query", "key", "value")
         )
         ctype, size, base = CPP_TYPE[found.dtype], ITEM_SIZE[found.dtype], self.bases
+        queries = self.tiling.tile_queries
         self.output = self.k.output("output", "output", ctype, size)
         self.panels = [
             Buffer(f"{letter}Panel", ctype, size, rows * base.panel_k, 2, memory=Memory.L1)
-            for letter, rows in (("a", base.queries), ("b", base.n))
+            for letter, rows in (("a", queries), ("b", base.n))
         ]
         self.steps = [
             Buffer(f"{letter}Step", ctype, size, rows * base.k, 2, memory=memory)
-            for letter, rows, memory in (("a", base.queries, Memory.L0A), ("b", base.n, Memory.L0B))
+            for letter, rows, memory in (("a", queries, Memory.L0A), ("b", base.n, Memory.L0B))
         ]
         slots = schedule.c_slots
-        self.sum = Buffer("product", "float", 4, base.queries * base.n, slots, memory=Memory.L0C)
-        scores = base.queries * base.keys
-        parts = Choice(self.tiling.is_whole, "==", Int(1), Int(0), base.queries * self.tiling.width)
+        self.sum = Buffer("product", "float", 4, queries * base.n, slots, memory=Memory.L0C)
+        scores = queries * self.tiling.tile_keys
+        held = Choice(self.tiling.is_whole, "==", Int(1), Int(0), queries * self.tiling.width)
         note = "of a step in the ring, none where one step holds all keys"
-        parts = self.k.param("resultElements", parts, note)
-        self.scores = self._ring("scores", "float", 4, scores, Role.OUTPUT)
-        self.weights = self._ring("weights", ctype, size, scores, Role.INPUT)
-        self.results = self._ring("results", "float", 4, parts, Role.OUTPUT)
-
-    def _sizes(self) -> _Tiling:
-        k, found = self.k, self.found
-        names = ("matrices", "queries", "keys", "depth", "width")
-        matrices, queries, keys, depth, width = (k.param(name, Size(getattr(found, name))) for name in names)
-        for size in (matrices, queries, keys, depth, width):
-            k.require(size, ">=", 1)
-        note = "matrices of queries that share one of keys and values"
-        sharing = k.param("sharing", Size(found.sharing), note)
-        tiles = k.param("queryTiles", ceil_div(queries, self.bases.queries))
-        units = k.param("units", matrices * tiles, "tiles of queries over all matrices")
-        is_whole = Choice(keys, "<=", self.bases.keys, Int(1), Int(0))
-        whole_step = k.param("isWhole", is_whole, "one step holds all keys", U32)
-        return _Tiling(queries, keys, depth, width, tiles, units, sharing, whole_step)
+        parts = self.k.param("resultElements", held, note)
+        scores_ring = self._ring("scores", "float", 4, scores, Role.OUTPUT)
+        weights = self._ring("weights", ctype, size, scores, Role.INPUT)
+        self.rings = Rings(scores_ring, weights, self._ring("results", "float", 4, parts, Role.OUTPUT))
 
     def _operand(self, name: str, side: Side) -> _Operand:
         ctype, size = CPP_TYPE[self.found.dtype], ITEM_SIZE[self.found.dtype]
         tensor = self.k.input(name, parameter(side.name), ctype, size)
-        return _Operand(tensor, *place_of(self.k, name, side))
+        return _Operand(tensor, *_place_of(self.k, name, side))
 
     def _ring(self, name: str, ctype: str, size: int, elements: Expr, role: Role) -> Ring:
         return self.k.ring_of_turns(name, ctype, size, _SLOTS, elements, role)
 
     # -- what a step does -----------------------------------------------------------------------
 
-    def scores_of(self, step: _Step) -> None:
+    def scores_of(self, step: Step) -> None:
         """queries * keys^T, into the ring."""
         k, depth, shared = self.k, self.tiling.depth, step.matrix // self.tiling.sharing
         tiles = k.pieces("column", (0, step.keys), self.bases.n)
@@ -171,18 +108,18 @@ class _Design:
                 k.do(Nd2Nz(whole(self.panels[1]), rows, columns, count, self.key.pitch))
                 self._add_panels("AddScores", (step.queries, columns, count), turned=False)
             with k.stored():
-                place = Region(self.scores, column)
-                self._store(place, (step.queries, columns), self.bases.keys)
+                place = Region(self.rings.scores, column)
+                self._store(place, (step.queries, columns), self.tiling.tile_keys)
 
-    def results_of(self, step: _Step) -> None:
+    def results_of(self, step: Step) -> None:
         """Weights times values: the output itself, or a part of it into the ring."""
         k, width, shared = self.k, self.tiling.width, step.matrix // self.tiling.sharing
         note = "Weights times values: the output where the weights of all keys are there, else a part of it."
         tiles = k.pieces("column", (0, width), self.bases.n)
         with k.section("Weigh", note), tiles as (column, columns):
             with k.sum(), k.pieces("start", (0, step.keys), self.bases.panel_k) as (start, count):
-                rows = Region(self.weights, start)
-                k.do(Nd2Nz(whole(self.panels[0]), rows, step.queries, count, self.bases.keys))
+                rows = Region(self.rings.weights, start)
+                k.do(Nd2Nz(whole(self.panels[0]), rows, step.queries, count, self.tiling.tile_keys))
                 rows = self.value.place(shared, step.key + start, column)
                 k.do(Nd2Nz(whole(self.panels[1]), rows, count, columns, self.value.pitch))
                 self._add_panels("AddParts", (step.queries, columns, count), turned=True)
@@ -192,7 +129,7 @@ class _Design:
                     row = step.matrix * self.tiling.queries + step.query
                     self._store(Region(self.output, row * width + column), shape, width)
                 with k.otherwise():
-                    self._store(Region(self.results, column), shape, width)
+                    self._store(Region(self.rings.results, column), shape, width)
 
     def _add_panels(self, name: str, sizes: tuple[Var, Var, Var], *, turned: bool) -> None:
         """The panels in L1 are added to a sum; ``turned``: rows of the right one run along its columns."""
@@ -213,75 +150,29 @@ class _Design:
         self.k.do(Fixpipe(target, whole(self.sum), rows, columns, rows, pitch, quant))
 
 
-def place_of(k: Builder, name: str, side: Side) -> tuple[Param, Function | None]:
+def _mask(k: Builder, side: Side) -> Mask:
+    tensor = Tensor("mask", parameter(side.name), "float", 4, Role.INPUT)
+    return Mask(tensor, *_place_of(k, "mask", side), side.pitch == NOWHERE)
+
+
+def _place_of(k: Builder, name: str, side: Side) -> tuple[Param, Function | None]:
     """Elements from row to row of an operand, and where its matrices begin."""
     pitch = k.param(f"{name}Pitch", Size(side.pitch), "elements from one row to the next")
     return pitch, start_of(k, side, name)
 
 
-@contextmanager
-def _walk(k: Builder, design: _Design) -> Iterator[_Step]:
-    """The steps of a core, in the order in which its cube core and its vector cores take them. Late queries
-    see more keys where attention is causal: the tiles of each next matrix are turned by one then, so that no
-    core has the same tile of all its matrices; keys behind the last query of a unit weigh nothing."""
-    sizes, bases, causal = design.tiling, design.bases, design.found.causal
-    with k.cores("unit", sizes.units) as unit:
-        matrix = k.let("matrix", unit // sizes.query_tiles, U64)
-        turned = unit + matrix if causal else unit
-        query = k.let("query", turned % sizes.query_tiles * bases.queries, U64)
-        queries = k.let("queries", least(sizes.queries - query, bases.queries))
-        seen = k.let("seen", least(query + queries, sizes.keys) if causal else sizes.keys, U64)
-        tiles = k.let("keyTiles", ceil_div(seen, bases.keys))
-        with k.loop("keyTile", tiles) as tile:
-            key = k.let("key", tile * bases.keys, U64)
-            left = k.let("left", seen - key, U64)
-            keys = k.let("keys", least(left, bases.keys))
-            yield _Step(matrix, query, key, queries, keys, tile, tiles)
-
-
 def build(found: Attention, schedule: AttentionSchedule) -> CubeKernel:
     """The kernel of a legal schedule."""
     design = _Design(found, schedule)
-    with _walk(design.k, design) as step:
+    k, sizes = design.k, design.tiling
+    mask = None if found.mask is None else _mask(k, found.mask)
+    widest = widest_parts(found, schedule)
+    if widest:
+        k.require(sizes.part_pitch, "<=", widest, "values too wide for the unified buffer")
+    else:
+        k.require(sizes.is_whole, "==", 1, "parts of the output do not fit the unified buffer")
+    with walk(k, sizes, causal=found.causal) as step:
         design.scores_of(step)
         design.results_of(step)
-    mask = None if found.mask is None else place_of(design.k, "mask", found.mask)
-    k = Builder("")
-    with _walk(k, design) as step:
-        k.do(Join(step.told))
-    return CubeKernel(design.k.kernel(), k.kernel().body, beside=_softmax(found, schedule, mask))
-
-
-def _softmax(
-    found: Attention, schedule: AttentionSchedule, mask: tuple[Param, Function | None] | None
-) -> Beside:
-    """The vector cores; ``mask``: where it lies."""
-
-    def written(class_name: str, process: Sequence[str]) -> VectorText:
-        size = ITEM_SIZE[found.dtype]
-        start = None if mask is None or mask[1] is None else mask[1].result.cpp()
-        text = render(
-            "attention/softmax",
-            class_name=class_name,
-            process=process,
-            s=schedule,
-            causal=found.causal,
-            has_mask=found.mask is not None,
-            mask_start=start or "0",
-            type=CPP_TYPE[found.dtype],
-            item_size=size,
-        )
-        addresses = [parameter(found.mask.name)] if found.mask is not None else []
-        return VectorText("", text, class_name, ", ".join([*addresses, "output"]), _too_wide(found, schedule))
-
-    scale = "1.0f / std::sqrt(static_cast<float>(tiling.depth))"
-    given = scale if found.scale is None else f"{found.scale!r}f"
-    return Beside(written, (("float scale", given),), ("cmath",) if found.scale is None else ())
-
-
-def _too_wide(found: Attention, schedule: AttentionSchedule) -> str:
-    """When values do not fit the unified buffer, on the host."""
-    padded = "((tiling.width + 7) / 8 * 8)"
-    parts = f"(tiling.isWhole ? 0 : TILE_QUERIES / 2 * {padded} * sizeof(float))"
-    taken = fixed_bytes(found, schedule)
-    return f"{taken} + {parts} > ubBytes || {padded} * 8 > {schedule.chunk * schedule.keys}"
+    vectors = Softmax(found, schedule, sizes, design.rings, mask, widest)
+    return CubeKernel(k.kernel(), beside=vectors.kernel())

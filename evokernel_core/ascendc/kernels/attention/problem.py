@@ -15,6 +15,7 @@ from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE, Dim
 from evokernel_core.twin.api import most_of
+from evokernel_core.twin.chip import Chip
 
 _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 """Elements from row to row that one copy into L1 can step over."""
@@ -23,7 +24,7 @@ _MOST_PITCH = most_of("DataCopyNd2Nz", "srcDValue")
 @frozen
 class Attention:
     """``matrices`` of queries x depth; those of keys are shared by ``sharing`` matrices of queries each.
-    The operands lie where their sides say."""
+    The operands lie where their sides say; ``room``: bytes of the unified buffer."""
 
     query: Side
     key: Side
@@ -38,6 +39,7 @@ class Attention:
     depth: Extent
     width: Extent
     dtype: str
+    room: int
 
 
 @frozen
@@ -63,7 +65,20 @@ def fixed_bytes(found: Attention, item: AttentionSchedule) -> int:
     return queues + numbers + (item.keys * 4 + item.keys // 8 if found.causal else 0)
 
 
-def read_attention(task: KernelTask) -> Attention:
+def widest_parts(found: Attention, item: AttentionSchedule) -> int:
+    """Columns, in whole blocks, of the output's parts that a vector core may keep; 0: none, so that one step
+    has to hold all keys."""
+    room = min(
+        (found.room - fixed_bytes(found, item)) // (item.queries // 2 * 4), item.chunk * item.keys // 8
+    )
+    known, keys = found.width.constant, found.keys.constant
+    if keys is not None and keys <= item.keys:
+        return 0
+    wanted = room // 8 * 8 if known is None else -(-known // 8) * 8
+    return wanted if 0 < wanted <= room else 0
+
+
+def read_attention(task: KernelTask, chip: Chip) -> Attention:
     """The one attention of a task. Raises PlanError where the task is anything else."""
     graph = task.graph
     found = [node for node in graph.nodes if node.op == ATTENTION]
@@ -100,6 +115,7 @@ def read_attention(task: KernelTask) -> Attention:
         depth=shape[0][-1],
         width=shape[2][-1],
         dtype=dtype,
+        room=chip.ub_bytes,
     )
 
 

@@ -21,7 +21,7 @@ from evokernel_core.ascendc.kernels.convolution.fields import WHOLE, Counts, Til
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.convolution.padding import TABLE_BYTES, frame_tile_bytes, is_cut_across
 from evokernel_core.ascendc.kernels.convolution.schedule import RING
-from evokernel_core.ascendc.kernels.cube import Before, VectorText
+from evokernel_core.ascendc.kernels.cube import Before, BeforeText
 from evokernel_core.ascendc.kernels.rendering import render
 from evokernel_core.ascendc.kernels.space_to_depth.family import BITS, FIXED_PATTERNS
 from evokernel_core.ascendc.lowering.program import camel
@@ -141,13 +141,13 @@ def framing(found: Convolution, frames: Frames, chip: Chip) -> Before:
     """The vector cores that frame images."""
     size = ITEM_SIZE[found.dtype]
 
-    def written(class_name: str) -> VectorText:
+    def written(class_name: str) -> BeforeText:
         return _class(found, class_name, chip)
 
     return Before(written, frames.ring * frames.chunk_elements * size)
 
 
-def _class(found: Convolution, class_name: str, chip: Chip) -> VectorText:
+def _class(found: Convolution, class_name: str, chip: Chip) -> BeforeText:
     assert found.frame is not None
     size = ITEM_SIZE[found.dtype]
     pattern = FIXED_PATTERNS.get(found.phases, 0)
@@ -167,7 +167,7 @@ def _class(found: Convolution, class_name: str, chip: Chip) -> VectorText:
     settings = [*_struct(), f"constexpr uint64_t FRAME_BYTES = {needed}; // of the unified buffer"]
     text = "\n".join([*_constants(found, size, chip), *parts, *_frame_of()])
     arguments = f"{camel(found.x)}, workspace, FrameOf(tiling)"
-    return VectorText("\n".join(settings), text, class_name, arguments, "ubBytes < FRAME_BYTES")
+    return BeforeText("\n".join(settings), text, class_name, arguments, "ubBytes < FRAME_BYTES")
 
 
 def _constants(found: Convolution, size: int, chip: Chip) -> list[str]:
