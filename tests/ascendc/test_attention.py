@@ -160,6 +160,24 @@ def test_depths_and_widths(depth: int, width: int, builder: Any, on_twin: Any) -
         _matches(result, attention(*inputs.values()), "float32")
 
 
+def test_depths_and_widths_that_only_the_call_knows(builder: Any, on_twin: Any, chip: Any) -> None:
+    graph = builder()
+    sides = [graph.input("query", (6, "q", "d")), graph.input("key", (6, "k", "d"))]
+    sides.append(graph.input("value", (6, "k", "w")))
+    node = graph.call("scaled_dot_product_attention.default", *sides, shape=(6, "q", "w"))
+    task = graph.task(node, symbols={"q": 100, "k": 900, "d": 64, "w": 64})
+    strategy = initial(task, chip)
+    assert strategy.family == "attention"
+    for sizes in ({"q": 100, "k": 900, "d": 64, "w": 64}, {"q": 3, "k": 70, "d": 9, "w": 17}):
+        rng = np.random.default_rng(sizes["d"])
+        inputs = {
+            item.name: rng.normal(size=item.spec.sizes(sizes)).astype("f4") for item in task.graph.inputs
+        }
+        (result,) = on_twin(task, inputs, strategy=strategy, sizes=sizes)
+        expected = attention(*(item[None] for item in inputs.values()))
+        _matches(result, expected[0], "float32")
+
+
 def test_what_is_refused(builder: Any, chip: Any) -> None:
     for options, words in (({"dropout_p": 0.1}, "random"), ({"scale": -1.0}, "positive")):
         with pytest.raises(PlanError, match=words):

@@ -45,6 +45,7 @@ from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Assign,
     Atomic,
+    Await,
     Buffer,
     Clear,
     Converted,
@@ -66,6 +67,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Ring,
     Role,
     Section,
+    Signal,
     Slice,
     SliceList,
     Tensor,
@@ -115,9 +117,26 @@ class Builder:
 
     def ring(self, name: str, ctype: str, item_bytes: int, places: Constant, elements: Expr) -> Ring:
         """Places through which a cube core hands results to its vector cores."""
-        found = Ring(name, ctype, item_bytes, places, elements)
-        self._rings.append(found)
-        return found
+        return self._ring(Ring(name, ctype, item_bytes, places, elements))
+
+    def ring_of_turns(
+        self, name: str, ctype: str, item_bytes: int, places: Constant, elements: Expr, role: Role
+    ) -> Ring:
+        """Places of which each turn of a cube core's loops has one: it fills it, or finds there what vector
+        cores made of the turn (see Ring)."""
+        return self._ring(Ring(name, ctype, item_bytes, places, elements, role=role, of_turns=True))
+
+    def take(self, ring: Ring) -> None:
+        """A vector core goes on when the next place of a ring of turns is filled."""
+        self._add(Await(ring))
+
+    def give(self, ring: Ring) -> None:
+        """A vector core has filled its part of the next place of a ring of turns."""
+        self._add(Signal(ring))
+
+    def _ring(self, ring: Ring) -> Ring:
+        self._rings.append(ring)
+        return ring
 
     def _tensor(self, tensor: Tensor) -> Tensor:
         self._tensors.append(tensor)
@@ -176,7 +195,7 @@ class Builder:
     def load(  # noqa: PLR0913
         self,
         target: Place,
-        tensor: Tensor | TensorList,
+        tensor: Tensor | TensorList | Ring,
         offset: Index,
         count: Index,
         *,
@@ -200,7 +219,7 @@ class Builder:
 
     def store(
         self,
-        tensor: Tensor,
+        tensor: Tensor | Ring,
         offset: Index,
         source: Place,
         count: Index,
@@ -242,9 +261,11 @@ class Builder:
         even: bool = False,
         in_a_row: bool = False,
         beside: bool = False,
+        with_cube: bool = False,
     ) -> Iterator[Var]:
-        """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row (see For)."""
-        how = {"run": run, "even": even, "in_a_row": in_a_row, "beside": beside}
+        """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row; or to vector
+        cores as to their cube core (see For)."""
+        how = {"run": run, "even": even, "in_a_row": in_a_row, "beside": beside, "with_cube": with_cube}
         with self._loop(Var(name, U64), end, cores=True, **how) as var:
             yield var
 

@@ -142,6 +142,18 @@ class CoreCount(Expr):
 
 
 @frozen
+class VectorCore(Expr):
+    """Which of a cube core's two vector cores this one is, 0 or 1."""
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return "GetSubBlockIdx()"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """Estimates take it for the first, which has as much to do or more."""
+        return 0
+
+
+@frozen
 class Param(Expr):
     """A field of OpTiling, which ComputeTiling computes."""
 

@@ -110,7 +110,9 @@ class TensorList:
 @frozen
 class Ring:
     """``places`` of ``elements`` each in a cube core's own workspace, through which results go to its vector
-    cores one after the other."""
+    cores one after the other. ``of_turns``: each turn of the cube core's loops has the next place, which is
+    free again when what vector cores made of the turn is there: that comes through a ring whose ``role`` is
+    to be read."""
 
     name: str
     ctype: str
@@ -119,6 +121,17 @@ class Ring:
     elements: Expr
     bypass_l2: bool = False
     role: Role = Role.OUTPUT
+    of_turns: bool = False
+
+    @property
+    def flag(self) -> str:
+        """Of a ring of turns the name of the flag which says that a place is filled."""
+        return f"{self.name.upper()}_READY"
+
+    @property
+    def handle(self) -> str:
+        """The GlobalTensor's name."""
+        return f"{self.name}Global"
 
 
 @frozen
@@ -258,8 +271,28 @@ class Difference:
     right: Expr
 
 
+@frozen
+class InverseRoot:
+    """One over the square root of an integer of the tiling: a float under a name of its own there, which the
+    host computes."""
+
+    name: str
+    of: Param
+
+
 Operand = (
-    Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Difference | Kept | Told | Expr
+    Slice
+    | SliceList
+    | Converted
+    | Enumerator
+    | Number
+    | Fields
+    | Ratio
+    | Difference
+    | InverseRoot
+    | Kept
+    | Told
+    | Expr
 )
 
 
@@ -306,6 +339,20 @@ class Fence:
     other ``unit`` of a cube core is said."""
 
     unit: str = "FIX"
+
+
+@frozen
+class Await:
+    """A vector core goes on when its cube core has filled the next place of a ring of turns."""
+
+    ring: Ring
+
+
+@frozen
+class Signal:
+    """A vector core has stored its part of the next place of a ring of turns."""
+
+    ring: Ring
 
 
 @frozen
@@ -400,12 +447,12 @@ class Clear:
 class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
     neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
-    other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
-    estimates take all turns for the first one, of which the last may do less. ``each``: of a loop of one core
-    estimates meet every turn by itself, since it has few, which differ. ``one_load``: what it loads, from
-    where numbers say that it reads, is one load to what is around it. ``ring``: each turn writes a chunk
-    that cube cores read, so many of which lie there at a time; all vector cores share it in a loop of cores
-    ``beside`` cube cores."""
+    other; ``with_cube``: both vector cores of a cube core have what that one has. ``apart``: those for which
+    it holds, and the others, each by themselves. ``even``: of such a loop estimates take all turns for the
+    first one, of which the last may do less. ``each``: of a loop of one core estimates meet every turn by
+    itself, since it has few, which differ. ``one_load``: what it loads, from where numbers say that it
+    reads, is one load to what is around it. ``ring``: each turn writes a chunk that cube cores read, so many
+    of which lie there at a time; all vector cores share it in a loop of cores ``beside`` cube cores."""
 
     var: Var
     end: Expr
@@ -416,6 +463,7 @@ class For:
     even: bool = False
     in_a_row: bool = False
     each: bool = False
+    with_cube: bool = False
     one_load: bool = False
     ring: Constant | None = None
     beside: bool = False
@@ -498,7 +546,23 @@ class Work:
         return ()
 
 
-Node = Let | Assign | Get | Put | Fence | Copy | Clear | Instruction | For | If | Section | Atomic | Work
+Node = (
+    Let
+    | Assign
+    | Get
+    | Put
+    | Fence
+    | Await
+    | Signal
+    | Copy
+    | Clear
+    | Instruction
+    | For
+    | If
+    | Section
+    | Atomic
+    | Work
+)
 
 
 @frozen
@@ -531,6 +595,11 @@ class Kernel:
         """The addresses of what is written, in their order among the parameters."""
         written = (item for item in self.tensors if isinstance(item, Tensor) and item.role is Role.OUTPUT)
         return tuple(item.address for item in written)
+
+    def roots(self) -> tuple[InverseRoot, ...]:
+        """What the host computes in floats."""
+        given = (item for node in self.nodes for item in _given(node))
+        return tuple(dict.fromkeys(item for item in given if isinstance(item, InverseRoot)))
 
     def numbers(self) -> tuple[Number, ...]:
         """The named floating-point constants, in the order of their first use."""
@@ -675,6 +744,8 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield from (operand.left, operand.right)
         case Fields():
             yield from operand.values.values()
+        case InverseRoot():
+            yield operand.of
         case Enumerator() | Number() | Converted() | Kept():
             return
         case _:

@@ -22,6 +22,7 @@ from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Assign,
     Atomic,
+    Await,
     Buffer,
     Clear,
     Copy,
@@ -35,6 +36,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Node,
     Put,
     Section,
+    Signal,
     accesses,
     expressions_of,
     flat,
@@ -63,7 +65,8 @@ class Step:
     @property
     def is_plain(self) -> bool:
         """Whether it is no method: it makes a local constant that steps behind it see, or only waits."""
-        return isinstance(self.nodes[0], Get) or all(isinstance(node, Fence) for node in self.nodes)
+        waits = all(isinstance(node, (*_WAITS, If)) for node in flat(self.nodes))
+        return isinstance(self.nodes[0], Get) or waits
 
 
 @frozen
@@ -106,16 +109,17 @@ def kind_of(node: Node) -> Kind:
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
-_WORK = (Copy, Clear, Instruction, Get, Put, Fence)
+_WAITS = (Fence, Await, Signal)
+_WORK = (Copy, Clear, Instruction, Get, Put, *_WAITS)
 
 
-def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence) -> Kind:
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence | Await | Signal) -> Kind:
     match node:
         case Copy():
             return Kind.LOAD if node.is_load else Kind.STORE
         case Clear():
             return Kind.LOAD
-        case Fence():
+        case Fence() | Await() | Signal():
             return Kind.STORE
         case Get() | Put():
             return Kind.SCALAR

@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 
 from attrs import Factory, field, frozen
 
-from evokernel_core.ascendc.ir.nodes import Kernel
-from evokernel_core.ascendc.kernels.family import Move, StageText
+from evokernel_core.ascendc.kernels.family import Made, Move
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.kernel import Strategy
 from evokernel_core.domain.task import KernelTask
@@ -50,7 +49,7 @@ class SearchingFamily(Generic[P, S]):
     cost_us: Callable[[P, S, Sizes, Chip], float]
     schedule_of: Callable[[Strategy], S]
     strategy_of: Callable[[P, S, str], Strategy]
-    text_of: Callable[[P, S, KernelTask, str], StageText | Kernel]
+    text_of: Callable[[P, S, KernelTask, str], Made]
     rough: Callable[[P, S, Sizes, Chip], str | None] | None = None
     """Part of ``refusal`` that costs little; where it is given, starts that pass it are judged in the order
     of their cost, and no more of them than it takes to find a legal one."""
@@ -109,5 +108,5 @@ class SearchingFamily(Generic[P, S]):
     def estimate_us(self, task: KernelTask, strategy: Strategy, chip: Chip) -> float:
         return self.cost_us(self.read(task, chip), self.schedule_of(strategy), task.sizes, chip)
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText | Kernel:
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Made:
         return self.text_of(self.read(task, chip), self.schedule_of(strategy), task, name)

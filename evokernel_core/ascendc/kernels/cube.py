@@ -1,5 +1,5 @@
 """Kernels of cube cores in the IR, with what their vector cores do to the results that are handed over, or
-write for them to read."""
+write for them to read, or both."""
 
 from __future__ import annotations
 
@@ -33,9 +33,11 @@ class Before:
 @frozen(eq=False)
 class CubeKernel:
     """``kernel``: of each cube core; ``takes``: the loops in which its vector cores take results up;
-    ``behind`` and ``before``: what these do with results, or for operands."""
+    ``behind`` and ``before``: what these do with results, or for operands; ``beside``: the kernel of those
+    which make of a turn's results what the rest of it reads, through rings of turns."""
 
     kernel: Kernel
     takes: tuple[Node, ...] = ()
     behind: Behind | None = None
     before: Before | None = None
+    beside: Kernel | None = None

@@ -93,6 +93,9 @@ def facts_of(made: Made) -> KernelFacts:
         return made.facts
     if isinstance(made, Kernel):
         return evolve(VECTORS_ALONE, reads_numbers=made.reads_numbers)
+    if made.beside is not None:
+        headers = ("cmath",) if made.beside.roots() else ()
+        return KernelFacts(Cores.BOTH, uses_workspace=True, tiling_headers=headers)
     if made.before is not None:
         return KernelFacts(Cores.BOTH, waits_for_all=True, uses_workspace=True)
     if made.behind is None:

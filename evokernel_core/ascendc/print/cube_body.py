@@ -17,7 +17,7 @@ from evokernel_core.ascendc.ir.cube import (
     Sum,
 )
 from evokernel_core.ascendc.ir.expr import FIRST_OF_CORE, Side, Var, binary
-from evokernel_core.ascendc.ir.handing_cube import L0, UNITS, does, handing_of
+from evokernel_core.ascendc.ir.handing_cube import L0, L1, UNITS, does, handing_of
 from evokernel_core.ascendc.ir.nodes import (
     Fence,
     For,
@@ -45,8 +45,10 @@ from evokernel_core.ascendc.print.statements import (
 
 SLOTS = {Memory.L1: "PANELS", Memory.L0A: "STEPS", Memory.L0B: "STEPS", Memory.L0C: "SUMS"}
 """How many turns the buffers of a memory are there for."""
-_SLOT = {Memory.L1: "turn.slot", Memory.L0A: "step", Memory.L0B: "step", Memory.L0C: "sum"}
-"""Which of them a turn takes."""
+_SLOT = {Memory.L0A: "step", Memory.L0B: "step", Memory.L0C: "sum"}
+"""Which of them a turn takes, but for panels."""
+TURNS_OWN = "turn.slot"
+"""Of panels that a turn of the loops has: which stage they are in. Others are counted as ``panel``."""
 
 
 def free(verb: str, memory: Memory, slot: str) -> str:
@@ -72,26 +74,34 @@ def _key(node: Keep) -> str:
 
 class Body:
     """Writes the nodes of a turn; sections become ``methods``. ``is_last``: the condition of a tile's last
-    turn."""
+    turn; ``panel``: which stage of the buffers in L1 is in use."""
 
-    def __init__(self, is_last: str) -> None:
+    def __init__(self, is_last: str, panel: str) -> None:
         self._is_last = is_last
+        self._panel = panel
         self._first: list[Var] = []  # the loops in whose first turns a sum begins
         self._is_begun = False  # by a product that says so
         self.methods: list[str] = []
 
     def lines(self, nodes: Sequence[Node]) -> list[str]:
-        """The statements of nodes; between them the units hand over steps in L0A and L0B."""
-        handing = handing_of(nodes)
+        """The statements of nodes; between them the units hand over steps in L0A and L0B, and panels that
+        are filled and used in one body."""
+        handings = [
+            (memory, slot, found)
+            for memory, memories, slot in ((Memory.L1, L1, self._panel), (Memory.L0A, L0, "step"))
+            if (found := handing_of(nodes, memories)) is not None
+        ]
         lines: list[str] = []
         for place, node in enumerate(nodes):
-            if handing is not None and place == handing.first_fill:
-                lines += ["const uint32_t step = stepCount++ % STEPS;", free("WaitFlag", Memory.L0A, "step")]
-            if handing is not None and place == handing.first_use:
-                lines += [full(verb, Memory.L0A, "step") for verb in ("SetFlag", "WaitFlag")]
+            for memory, slot, found in handings:
+                if place == found.first_fill:
+                    lines.append(f"const uint32_t {slot} = {slot}Count++ % {SLOTS[memory]};")
+                    lines.append(free("WaitFlag", memory, slot))
+                if place == found.first_use:
+                    lines += [full(verb, memory, slot) for verb in ("SetFlag", "WaitFlag")]
             lines += self._node(node)
-            if handing is not None and place == handing.last_use:
-                lines.append(free("SetFlag", Memory.L0A, "step"))
+            lines += [free("SetFlag", memory, slot) for memory, slot, found in handings
+                      if place == found.last_use]  # fmt: skip
         return lines
 
     def _node(self, node: Node) -> list[str]:
@@ -111,7 +121,7 @@ class Body:
             case Sum():
                 found = self._sum(node)
             case Keep():
-                found = self.kept(node, "turn.slot")
+                found = self.kept(node, TURNS_OWN)
             case Reach():
                 found = [f"ReachChunk({node.chunk.cpp()});"]
             case _:
@@ -126,9 +136,9 @@ class Body:
 
     def _instruction(self, node: Node) -> list[str]:
         assert isinstance(node, (Nd2Nz, Nd2NzMatrices, LoadData, InitConst, Mmad, Fixpipe))
-        places = {item: _place(item) for _, item in node.slices}
+        places = {item: self._place(item) for _, item in node.slices}
         match node:
-            case Fixpipe(target=Region(tensor=Ring() as ring)):
+            case Fixpipe(target=Region(tensor=Ring(of_turns=False) as ring)):
                 return [*_next_place(ring), cube_methods.call(node, places, f"{ring.name}Global[place]")]
             case Fixpipe():
                 target = _region(node.target)
@@ -151,10 +161,11 @@ class Body:
         stored = [full(verb, Memory.L0C, "sum") for verb in ("SetFlag", "WaitFlag")]
         stored += [*self.lines(node.stores), free("SetFlag", Memory.L0C, "sum")]
         self._first, self._is_begun = around, False
-        stores = (item for item in flat(node.stores) if isinstance(item, Fixpipe))
-        if any(isinstance(item.target.tensor, Ring) for item in stores):
+        targets = [item.target.tensor for item in flat(node.stores) if isinstance(item, Fixpipe)]
+        if any(isinstance(item, Ring) and not item.of_turns for item in targets):
             stored.append("CrossCoreSetFlag<2, PIPE_FIX>(RESULT_READY);")
-        place = binary("+", Var("sumCount"), node.lane).cpp(Side.DEVICE, 2)
+        count = "sumCount++" if does(node, L1, fills=True) else "sumCount"
+        place = binary("+", Var(count), node.lane).cpp(Side.DEVICE, 2)
         return [
             f"const uint32_t sum = {place} % SUMS;",
             *_where(begins, [free("WaitFlag", Memory.L0C, "sum")]),
@@ -173,7 +184,7 @@ class Body:
             for var in dict.fromkeys([*free_variables(node.body), *outside])
             if not var.name.startswith("turn.") and var != FIRST_OF_CORE
         ]
-        given += [("uint32_t ", name) for name in _slots_from_outside(node)]
+        given += [("uint32_t ", name) for name in self._slots_from_outside(node)]
         parameters = ", ".join(f"{ctype}{name}" for ctype, name in given)
         note = f"// {wrapped(node.note, '// ')}\n" if node.note else ""
         text = note + method("void", node.name, parameters, lines)
@@ -181,17 +192,31 @@ class Body:
             self.methods.insert(place, text)
         return f"{node.name}({', '.join(name for _, name in given)});"
 
+    def _slots_from_outside(self, node: Node) -> list[str]:
+        """The places of L1, L0 and L0C that a section works on and does not take itself."""
+        found = []
+        if self._panel != TURNS_OWN and _one_side_of(node, L1):
+            found.append(self._panel)
+        if _one_side_of(node, L0):
+            found.append("step")
+        touches = any(does(node, {Memory.L0C}, fills=fills) for fills in (True, False))
+        return [*found, *(["sum"] if touches and not _has(node, Sum) else [])]
+
+    def _place(self, item: Slice) -> str:
+        if item.buffer.stages == 1 or item.buffer.joined:
+            return f"{item.buffer.name}[{item.offset.cpp()}]"
+        slot = self._panel if item.buffer.memory is Memory.L1 else _SLOT[item.buffer.memory]
+        stage = binary("*", Var(slot), item.buffer.elements)
+        return f"{item.buffer.name}[{binary('+', stage, item.offset).cpp()}]"
+
+
+def _one_side_of(node: Node, memories: frozenset[Memory]) -> bool:
+    """Whether a node fills some memories and does not use what they hold, or the other way round."""
+    return does(node, memories, fills=True) != does(node, memories, fills=False)
+
 
 def _has(node: Node, kind: type) -> bool:
     return any(isinstance(item, kind) for item in flat((node,)))
-
-
-def _slots_from_outside(node: Node) -> list[str]:
-    """The places of L0 and L0C that a section works on and does not take itself."""
-    fills, takes = (does(node, L0, fills=fills) for fills in (True, False))
-    found = ["step"] if fills != takes else []
-    touches = any(does(node, {Memory.L0C}, fills=fills) for fills in (True, False))
-    return [*found, *(["sum"] if touches and not _has(node, Sum) else [])]
 
 
 def _next_place(ring: Ring) -> list[str]:
@@ -206,15 +231,11 @@ def _next_place(ring: Ring) -> list[str]:
 
 
 def _region(item: Region) -> str:
+    if isinstance(item.tensor, Ring):
+        place = binary("+", Var("turn.slot") * item.tensor.elements, item.offset)
+        return f"{item.tensor.name}Global[{place.cpp()}]"
     assert isinstance(item.tensor, Tensor)
     return f"{item.tensor.name}Global[{item.offset.cpp()}]"
-
-
-def _place(item: Slice) -> str:
-    if item.buffer.stages == 1 or item.buffer.joined:
-        return f"{item.buffer.name}[{item.offset.cpp()}]"
-    stage = binary("*", Var(_SLOT[item.buffer.memory]), item.buffer.elements)
-    return f"{item.buffer.name}[{binary('+', stage, item.offset).cpp()}]"
 
 
 def _where(condition: str, lines: Sequence[str]) -> list[str]:

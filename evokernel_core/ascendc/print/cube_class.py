@@ -1,7 +1,8 @@
 """The class of a cube core from the IR: Load and Use for each turn of its loops, and what is around.
 
 The turns of all loops are one run, so that the panels of turns to come travel while those of a turn are
-multiplied, from one tile to the next too.
+multiplied, from one tile to the next too. Where vector cores make of a turn's results what the rest of the
+turn reads, those of turns to come are computed in the meantime.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from textwrap import indent
 
 from evokernel_core.ascendc.ir.cube import Keep, LoadData, Reach, Sum
 from evokernel_core.ascendc.ir.expr import Call, Side
-from evokernel_core.ascendc.ir.handing_cube import kept, stream_of
-from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Ring, Tensor, flat
+from evokernel_core.ascendc.ir.handing_cube import kept, rings_of, stream_of
+from evokernel_core.ascendc.ir.nodes import Buffer, For, Kernel, Memory, Node, Ring, Role, Tensor, flat
 from evokernel_core.ascendc.print import cube_methods
-from evokernel_core.ascendc.print.cube_body import SLOTS, Body, free, full, misses
+from evokernel_core.ascendc.print.cube_body import SLOTS, TURNS_OWN, Body, free, full, misses
 from evokernel_core.ascendc.print.statements import STEP, function, indented, method, wrapped
 from evokernel_core.ascendc.print.turns import Turns
 from evokernel_core.domain.errors import PlanError
@@ -32,6 +33,16 @@ def addressed(kernel: Kernel) -> list[Tensor | Ring]:
     return [*(item for item in kernel.tensors if isinstance(item, Tensor)), *kernel.rings]
 
 
+def flags(rings: Sequence[Ring]) -> list[str]:
+    """The flags between a cube core and its vector cores, one for each ring of turns."""
+    ways = {Role.OUTPUT: "from the cube core to its vector cores",
+            Role.INPUT: "from both vector cores to the cube core"}  # fmt: skip
+    return [
+        f"constexpr uint16_t {ring.flag} = {number}; // {ways[ring.role]}"
+        for number, ring in enumerate(rings)
+    ]
+
+
 class _Printer:
     """The class of a cube core under its name."""
 
@@ -41,7 +52,7 @@ class _Printer:
             raise PlanError("The loops of a cube core are no run of panels for each of its tiles.")
         self._kernel, self._name = kernel, name
         self._turns = Turns(stream)
-        self._body = Body(self._turns.is_last)
+        self._body = Body(self._turns.is_last, "panel" if stream.rings else TURNS_OWN)
         self._kept = [node for node in stream.loads if isinstance(node, Keep) and node.is_common]
         self._reached = next((node for node in kernel.nodes if isinstance(node, Reach)), None)
 
@@ -88,7 +99,9 @@ private:
             for name, count in counts.items()
         ]
         lines += cube_methods.constants(self._kernel)
-        if self._kernel.rings:
+        if self._turns.stream.rings:
+            lines += flags(self._turns.stream.rings)
+        elif self._kernel.rings:
             lines += [
                 "constexpr uint16_t RESULT_READY = 0; // from the cube core to its vector cores",
                 "constexpr uint16_t RESULT_TAKEN = 1; // from both vector cores to the cube core",
@@ -131,7 +144,10 @@ private:
         lines += [f"GlobalTensor<{item.ctype}> {item.name}Global;" for item in addressed(self._kernel)]
         lines += [f"LocalTensor<{item.ctype}> {item.name};" for item in self._kernel.buffers]
         lines += [*self._turns.members, "uint32_t stepCount = 0;", "uint32_t sumCount = 0;"]
-        lines += ["uint32_t storeCount = 0;" for _ in self._kernel.rings]
+        if self._turns.stream.rings:
+            lines.append("uint32_t panelCount = 0;")
+        else:
+            lines += ["uint32_t storeCount = 0;" for _ in self._kernel.rings]
         keys = {
             node.buffer.name: "1" if node.is_common else "PANELS"
             for node in self._kernel.nodes
@@ -145,29 +161,32 @@ private:
     # -- what it does ---------------------------------------------------------------------------
 
     def _process(self) -> str:
-        index, last = self._turns.index, self._turns.last_index
+        index, last, slots = self._turns.index, self._turns.last_index, self._turns.slots
+        load, use, meanwhile = "Load", "Use", "travel in the meantime"
+        if self._turns.stream.rings:
+            load, use, meanwhile = "Hand", "Resume", "vector cores work on them"
         lines = [
             *_every_slot("SetFlag"),
             *self._turns.begin,
-            "Turn turns[PANELS];",
+            f"Turn turns[{slots}];",
             "uint64_t used = 0;",
             "for (uint64_t loaded = 0;; ++used) {",
-            f"{STEP}while (ahead.{index} < {last} && loaded < used + PANELS) {{ // travel in the meantime",
+            f"{STEP}while (ahead.{index} < {last} && loaded < used + {slots}) {{ // {meanwhile}",
             *indented(indented(line for node in self._kept for line in self._keep(node))),
-            f"{STEP}{STEP}Load(ahead);",
-            f"{STEP}{STEP}turns[loaded++ % PANELS] = ahead;",
+            f"{STEP}{STEP}{load}(ahead);",
+            f"{STEP}{STEP}turns[loaded++ % {slots}] = ahead;",
             f"{STEP}{STEP}ahead = Next(ahead);",
             f"{STEP}}}",
             f"{STEP}if (used == loaded) {{",
             f"{STEP}{STEP}break;",
             f"{STEP}}}",
-            f"{STEP}Use(turns[used % PANELS]);",
+            f"{STEP}{use}(turns[used % {slots}]);",
             "}",
         ]
         if self._reached is not None:
             lines.append(f"ReachChunk({self._reached.chunks.cpp(Side.DEVICE, 1)} - 1);")
         lines += _every_slot("WaitFlag")
-        for item in self._kernel.rings:
+        for item in self._kernel.rings if not self._turns.stream.rings else ():
             most = item.places.name
             lines += [
                 f"for (uint32_t left = storeCount < {most} ? storeCount : {most}; left > 0; --left) {{",
@@ -199,6 +218,9 @@ private:
         return note + method("void", _keeper(node), "const Turn &turn", lines)
 
     def _load(self) -> str:
+        if self._turns.stream.rings:
+            note = "// What vector cores need of a turn.\n"
+            return note + self._handing("Hand", self._turns.stream.loads)
         loads = tuple(node for node in self._turns.stream.loads if node not in self._kept)
         lines = [
             free("WaitFlag", Memory.L1, "turn.slot"),
@@ -207,7 +229,17 @@ private:
         ]
         return method("void", "Load", "const Turn &turn", lines)
 
+    def _handing(self, name: str, nodes: tuple[Node, ...]) -> str:
+        """Part of a turn, which reads what vector cores have written and hands its results to them."""
+        lines = [f"CrossCoreWaitFlag({ring.flag});" for ring in rings_of(nodes, Role.INPUT)]
+        lines += self._body.lines(self._turns.inside(nodes))
+        lines += [f"CrossCoreSetFlag<2, PIPE_FIX>({ring.flag});" for ring in rings_of(nodes, Role.OUTPUT)]
+        return method("void", name, "const Turn &turn", lines)
+
     def _use(self) -> str:
+        if self._turns.stream.rings:
+            note = "// The rest of a turn, when they have done their part of it.\n"
+            return note + self._handing("Resume", self._turns.stream.uses)
         nodes = self._turns.inside(self._turns.stream.uses)
         lines = [
             full("WaitFlag", Memory.L1, "turn.slot"),

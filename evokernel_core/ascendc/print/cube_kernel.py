@@ -1,19 +1,20 @@
 """AscendC from a kernel of cube cores in the IR: its class, that of its vector cores, and what calls them.
 
 What vector cores do with results that are handed over, or write for cube cores to read, is a class of its
-own; the loops behind cube cores are printed from the IR too.
+own; the loops behind cube cores are printed from the IR too. Where they make of a turn's results what the
+rest of the turn reads, they are a kernel of the IR themselves.
 """
 
 from __future__ import annotations
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.cube import Take
-from evokernel_core.ascendc.ir.expr import Param, Side
+from evokernel_core.ascendc.ir.expr import Constant, Param, Side, expr, round_up
 from evokernel_core.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
 from evokernel_core.ascendc.kernels.cube import Before, Behind, CubeKernel
 from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
-from evokernel_core.ascendc.kernels.rendering import addresses, class_name, tensors_of
+from evokernel_core.ascendc.kernels.rendering import addresses, class_name, parameters_of, tensors_of
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.ascendc.print.cube_class import addressed, cube_class
 from evokernel_core.ascendc.print.statements import (
@@ -23,7 +24,7 @@ from evokernel_core.ascendc.print.statements import (
     let,
 )
 from evokernel_core.ascendc.print.tiling import compute, refusal, settings
-from evokernel_core.ascendc.print.vector_kernel import arguments_of, vector_class
+from evokernel_core.ascendc.print.vector_kernel import addresses_of, arguments_of, vector_class
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 
@@ -33,7 +34,9 @@ _OF_TILES = frozenset({"columns", "pitch"})
 
 def cube_text(made: CubeKernel, task: KernelTask, name: str) -> StageText:
     """The kernel's two texts under a name in snake case; its tensors are the task's."""
-    if made.before is not None:
+    if made.beside is not None:
+        parts = _beside_vectors(made.kernel, made.beside, task, name)
+    elif made.before is not None:
         parts = _behind_vectors(made.kernel, made.before, task, name)
     elif made.behind is not None:
         parts = _before_vectors(made, made.behind, task, name)
@@ -86,6 +89,36 @@ def _before_vectors(made: CubeKernel, found: Behind, task: KernelTask, name: str
     cube = cube_class(kernel, class_name(name, "Product"))
     text = f"{cube}\n{written.kernel}\n{_mixed_entry(kernel, task, name, written)}"
     return settings(kernel, constants, written.shape.fields), computing, text
+
+
+_RING_UNIT = Constant("RING_UNIT", 512, "bytes of which the workspace of a ring is a multiple")
+
+
+def _beside_vectors(kernel: Kernel, beside: Kernel, task: KernelTask, name: str) -> tuple[str, str, str]:
+    """The same where vector cores make of a turn's results what the rest of it reads."""
+    fields = [
+        (f"float {item.name}", f"1.0f / std::sqrt(static_cast<float>({item.of.cpp(Side.HOST)}))")
+        for item in beside.roots()
+    ]
+    offset = expr(0)
+    for ring in kernel.rings:
+        fields.append((f"uint64_t {ring.name}Offset", offset.cpp(Side.HOST)))
+        offset = offset + round_up(ring.places * ring.elements * ring.item_bytes, _RING_UNIT)
+    fields.append(("uint64_t coreBytes", offset.cpp(Side.HOST)))
+    computing = compute(
+        kernel,
+        task,
+        checks=refusal("ubBytes < UB_BYTES_NEEDED"),
+        also=[f"tiling.{field.split()[1]} = {value};" for field, value in fields],
+        blocks=_blocks(kernel, "tiling.blockDim * tiling.coreBytes"),
+    )
+    constants = [
+        f"constexpr uint32_t {_RING_UNIT.name} = {_RING_UNIT.value}; // {_RING_UNIT.note}",
+        f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(beside)};",
+    ]
+    struct = settings(kernel, constants, [field for field, _ in fields], [beside])
+    cube, vector = cube_class(kernel, class_name(name, "Product")), vector_class(beside, class_name(name))
+    return struct, computing, f"{cube}\n{vector}\n{_joined_entry(kernel, beside, task, name)}"
 
 
 # -- the functions that are called, and the vector cores -------------------------------------------
@@ -146,6 +179,31 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
         op.Init({_arguments(kernel)}, tiling);
         op.Process();
         PipeBarrier<PIPE_ALL>();
+    }}
+}}
+"""
+
+
+def _joined_entry(kernel: Kernel, beside: Kernel, task: KernelTask, name: str) -> str:
+    return f"""\
+extern "C" __global__ __mix__(1, 2) void {name}_kernel(
+    {parameters_of(task, kernel.results)}, GM_ADDR workspace, OpTiling tiling)
+{{
+    // What a cube core and its vector cores hand to each other lies in their own part of the workspace.
+    if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own
+        InitSocState();
+        GM_ADDR own = workspace + GetBlockIdx() * tiling.coreBytes;
+        {class_name(name, "Product")} op;
+        op.Init({", ".join(address for _, address in addresses_of(kernel))}, tiling);
+        op.Process();
+        PipeBarrier<PIPE_ALL>();
+    }}
+    if ASCEND_IS_AIV {{
+        TPipe pipe;
+        GM_ADDR own = workspace + GetBlockIdx() / GetTaskRatio() * tiling.coreBytes;
+        {class_name(name)} op;
+        op.Init({", ".join(address for _, address in addresses_of(beside))}, tiling, &pipe);
+        op.Process();
     }}
 }}
 """

@@ -186,11 +186,8 @@ def constants(kernel: Kernel) -> list[str]:
 def methods(kernel: Kernel) -> list[str]:
     """One method for each kind of node that the kernel has."""
     made = [_method_of(node) for node in kernel.nodes]
-    types = {"$T": _operand_type(kernel), "$O": _result_type(kernel)}
     found = [*dict.fromkeys(text for text in made if text), _WHOLE]
-    for name, ctype in types.items():
-        found = [text.replace(name, ctype) for text in found]
-    return found
+    return [text.replace("$T", _operand_type(kernel)) for text in found]
 
 
 def _method_of(node: object) -> str:
@@ -212,7 +209,8 @@ def _method_of(node: object) -> str:
         case Fixpipe():
             quant = f"    params.quantPre = QuantMode_t::{node.quant};\n" if node.quant else ""
             store = _STORE if node.matrices == Int(1) else _STORE_MATRICES
-            found = store.replace("$MODE", quant + ("    params.reluEn = true;\n" if node.relu else ""))
+            mode = quant + ("    params.reluEn = true;\n" if node.relu else "")
+            found = store.replace("$MODE", mode).replace("$O", node.target.tensor.ctype)
         case _:
             found = ""
     return found
@@ -272,7 +270,3 @@ def _texts(*items: Expr) -> list[str]:
 
 def _operand_type(kernel: Kernel) -> str:
     return next(node.target.ctype for node in kernel.nodes if isinstance(node, Nd2Nz))
-
-
-def _result_type(kernel: Kernel) -> str:
-    return next(node.target.tensor.ctype for node in kernel.nodes if isinstance(node, Fixpipe))

@@ -29,6 +29,11 @@ class Turns:
     stream: Stream
 
     @property
+    def slots(self) -> str:
+        """How many turns are under way at a time."""
+        return self.stream.rings[0].places.name if self.stream.rings else "PANELS"
+
+    @property
     def index(self) -> str:
         """The variable of the tiles."""
         return self.stream.tiles.var.name
@@ -109,7 +114,8 @@ class Turns:
 
     def _struct(self) -> str:
         lines = [f"{STEP}{var.ctype} {var.name};" for var in self._fields]
-        note = "// One turn of the loops: what is in L1 at a time."
+        held = "what is in the rings" if self.stream.rings else "what is in L1"
+        note = f"// One turn of the loops: {held} at a time."
         return "\n".join([note, "struct Turn {", *lines, f"{STEP}uint32_t slot;", "};", ""])
 
     def _next_tile(self) -> str:
@@ -178,7 +184,7 @@ class Turns:
 
     def _enter(self) -> str:
         panel = self.stream.panels.var
-        begin, end = f"turn.{panel.name} = {panel.name};", "turn.slot = turnCount++ % PANELS;"
+        begin, end = f"turn.{panel.name} = {panel.name};", f"turn.slot = turnCount++ % {self.slots};"
         lines = [begin, *self._known(self._own), end]
         return method("void", "Enter", f"Turn &turn, {panel.ctype} {panel.name}", lines)
 

@@ -32,6 +32,7 @@ from evokernel_core.ascendc.ir.nodes import (
     LANES,
     Assign,
     Atomic,
+    Await,
     Buffer,
     Clear,
     Converted,
@@ -44,6 +45,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Get,
     If,
     Instruction,
+    InverseRoot,
     Kept,
     Kernel,
     Let,
@@ -53,7 +55,9 @@ from evokernel_core.ascendc.ir.nodes import (
     Put,
     Ratio,
     Region,
+    Ring,
     Section,
+    Signal,
     Slice,
     SliceList,
     Tensor,
@@ -141,14 +145,15 @@ def vector_class(kernel: Kernel, name: str) -> str:
 
 def arguments_of(kernel: Kernel) -> str:
     """What Init of a kernel's class is given beside the tiling and the pipe."""
-    return ", ".join(address for _, address in _addresses(kernel))
+    return ", ".join(address for _, address in addresses_of(kernel))
 
 
-def _addresses(kernel: Kernel) -> Iterator[tuple[str, str]]:
-    """Init's parameter for each address, and what the global function passes."""
+def addresses_of(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Init's parameter for each address, and what is passed: parts of the workspace begin at ``own``."""
     for item in kernel.tensors:
         tensors = item.tensors if isinstance(item, TensorList) else (item,)
         yield from ((one.name, one.address) for one in tensors)
+    yield from ((ring.name, f"own + tiling.{ring.name}Offset") for ring in kernel.rings)
 
 
 def _entry(kernel: Kernel, task: KernelTask, name: str) -> str:
@@ -186,6 +191,7 @@ class _Printer:
         self._homes = allocation.homes(kernel)
         self._order = {var: place for place, var in enumerate(kernel.variables())}
         self._methods: list[str] = []
+        self._sections: dict[int, tuple[Block, str]] = {}  # by identity, with their calls
         self._used: Counter[str] = Counter()
         self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
         self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
@@ -222,7 +228,7 @@ private:
 
     def _init(self) -> str:
         lines = ["tiling_ = tiling;"]
-        for item in self._kernel.tensors:
+        for item in (*self._kernel.tensors, *self._kernel.rings):
             if isinstance(item, TensorList):
                 pairs = [(f"{item.name}[{place}]", one.name) for place, one in enumerate(item.tensors)]
             else:
@@ -252,7 +258,7 @@ private:
             if buffer.cleared:
                 words = buffer.bytes // 4
                 lines.append(f"Duplicate({buffer.name}.ReinterpretCast<int32_t>(), 0, {words});")
-        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in _addresses(self._kernel))
+        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in addresses_of(self._kernel))
         return method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
 
     def _members(self) -> str:
@@ -263,7 +269,7 @@ private:
             suffix = "Queue" if use.is_queue else "Buffer"
             depth = buffer.stages if buffer in self._fetched else 1
             lines.append(f"{_CLASSES[use].format(depth)} {buffer.name}{suffix};")
-        for item in self._kernel.tensors:
+        for item in (*self._kernel.tensors, *self._kernel.rings):
             many = f"{item.name}[{len(item.tensors)}]" if isinstance(item, TensorList) else _global(item)
             lines.append(f"GlobalTensor<{item.ctype}> {many};")
         lines += [
@@ -328,6 +334,9 @@ private:
 
     def _block(self, part: Block) -> list[str]:
         place = len(self._methods)
+        before = self._sections.get(id(part.node))
+        if before is not None and before[0].bodies == part.bodies:  # it waits for the same again
+            return [before[1]]
         if isinstance(part.node, For):
             load = ahead(part.bodies[0], self._uses)
             if load is not None:
@@ -335,7 +344,9 @@ private:
         inner = [self._body(body, _IN_TILES) for body in part.bodies]
         if isinstance(part.node, Section):
             phase = _Phase(part.node.name, part.node.body, part.node.note)
-            return [self._method_call(phase, [], inner[0], place)]
+            call = self._method_call(phase, [], inner[0], place)
+            self._sections[id(part.node)] = part, call
+            return [call]
         return framed(part.node, inner)
 
     def _fetching_loop(self, node: For, parts: Sequence[Part], load: int) -> list[str]:
@@ -420,7 +431,7 @@ private:
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
             case Let() | Assign():
                 return let(node)
-            case Get() | Put() | Fence():
+            case Get() | Put() | Fence() | Await() | Signal():
                 return [_scalar(node)]
             case For() | If() | Atomic():
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
@@ -439,7 +450,7 @@ private:
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
-def _scalar(node: Get | Put | Fence) -> str:
+def _scalar(node: Get | Put | Fence | Await | Signal) -> str:
     """What the scalar unit does itself."""
     match node:
         case Get():
@@ -449,6 +460,10 @@ def _scalar(node: Get | Put | Fence) -> str:
             return f"const {ctype} {node.var.name} = {read};"
         case Put():
             return f"{node.target.buffer.name}.SetValue({node.target.offset.cpp()}, {node.value.cpp()});"
+        case Await():
+            return f"CrossCoreWaitFlag({node.ring.flag});"
+        case Signal():
+            return f"CrossCoreSetFlag<2, PIPE_MTE3>({node.ring.flag});"
     return "PipeBarrier<PIPE_MTE3>();"
 
 
@@ -587,7 +602,7 @@ def _operand(item: Operand) -> str:
             return item.name
         case Fields():
             return _short(item) if item.is_short else _structure(item)
-        case Ratio() | Difference():
+        case Ratio() | Difference() | InverseRoot():
             return _computed(item)
         case Expr():
             return item.cpp()
@@ -607,10 +622,13 @@ def _in_type(value: Number, ctype: str) -> str:
     return value.name if ctype == "float" else f"static_cast<{ctype}>({value.name})"
 
 
-def _computed(item: Ratio | Difference) -> str:
-    """A float that is computed of two integers."""
-    if isinstance(item, Ratio):
-        return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
+def _computed(item: Ratio | Difference | InverseRoot) -> str:
+    """A float that is computed of integers."""
+    match item:
+        case InverseRoot():
+            return f"tiling_.{item.name}"
+        case Ratio():
+            return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
     left, right = (f"static_cast<int64_t>({side.cpp()})" for side in (item.left, item.right))
     return f"static_cast<float>({left} - {right})"
 
@@ -635,9 +653,8 @@ def _region(item: Region) -> str:
     if isinstance(tensor, TensorList):
         assert item.index is not None
         return f"{tensor.name}[{item.index.cpp()}][{item.offset.cpp()}]"
-    assert isinstance(tensor, Tensor)
     return f"{_global(tensor)}[{item.offset.cpp()}]"
 
 
-def _global(tensor: Tensor) -> str:
+def _global(tensor: Tensor | Ring) -> str:
     return tensor.handle

@@ -258,11 +258,12 @@ def _operand(
     pitch = k.param(f"{letter}Pitch", Size(side.pitch), "elements from one row of memory to the next")
     panel = Buffer(f"{letter}Panel", ctype, size, parts * base * bases.panel_k, _SLOTS, memory=Memory.L1)
     step = Buffer(f"{letter}Step", ctype, size, base * bases.k, _SLOTS, memory=memory)
-    return Operand(side, tensor, pitch, _start(k, side, letter), panel, step)
+    return Operand(side, tensor, pitch, start_of(k, side, letter), panel, step)
 
 
-def _start(k: Builder, side: Side, letter: str) -> Function | None:
-    """Where the matrix of a product begins."""
+def start_of(k: Builder, side: Side, letter: str) -> Function | None:
+    """Where the matrix of a product begins, whose operand has a name in camel case; None where there is one
+    alone."""
     matrix, place = Var("matrix", U64), expr(0)
     for index, loop in enumerate(side.loops):
         number: Expr = matrix
@@ -277,7 +278,7 @@ def _start(k: Builder, side: Side, letter: str) -> Function | None:
     if not side.loops:
         return None
     note = "Where the matrix of a product begins."
-    return Function(f"StartOf{letter.upper()}", (matrix,), place, note, U64)
+    return Function(f"StartOf{letter[0].upper()}{letter[1:]}", (matrix,), place, note, U64)
 
 
 def _target(
