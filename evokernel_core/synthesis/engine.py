@@ -1,6 +1,6 @@
 """The loop: draft until feasible, refine from valued start points, learn from every attempt.
 
-Formulas and their sources are in rewards.py, memory/values.py and memory/statistics.py.
+Formulas and their sources are in rewards.py, memory/ledger.py and memory/statistics.py.
 Every attempt is one transaction (kernel, verdict, experiences, values) that is committed before the
 attempt is announced. A job that was interrupted goes on after the attempts that it recorded.
 """
@@ -283,7 +283,8 @@ class _Run:
             with contained("writing a kernel"):
                 context = self.librarian.context(self.search, start)
                 ask = proposer.refine if context.start else proposer.draft
-                return ask(self.search.task, context)
+                proposal = ask(self.search.task, context)
+                return evolve(proposal, shown=tuple(item.id for item in context.experiences))
         except InternalError as error:
             raise ProposerError(str(error)) from error
 

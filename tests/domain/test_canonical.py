@@ -1,4 +1,4 @@
-"""A task is its mathematics: names and the order of independent nodes are not part of it, everything else is."""
+"""A task is its mathematics: names and the order of independent nodes are not part of it, all else is."""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ class Context:
 
 @frozen
 class Proposal:
-    """A kernel to verify. ``used`` are ids of the experiences that shaped it; they get the reward.
+    """A kernel to verify. ``used`` are ids of the experiences that shaped it; they get the reward. ``shown``
+    are those of all that the proposer was shown.
     ``tokens`` are those that a language model spent on it. ``learned`` are items among ``used`` that
     the memory may not hold yet; they are added before they are valued. ``timed_first``: a refinement by a
     rule of our own, which nobody wants to see compared with PyTorch where it is no faster."""
@@ -57,6 +58,7 @@ class Proposal:
     tokens: int = 0
     learned: tuple[Experience, ...] = ()
     timed_first: bool = False
+    shown: tuple[str, ...] = ()
 
 
 class Proposer(Protocol):

@@ -6,8 +6,6 @@ import json
 import re
 from typing import Any
 
-from attrs import frozen
-
 from evokernel_core.domain.errors import ProposerError
 from evokernel_core.domain.kernel import Descriptor, KernelSource, Strategy
 
@@ -16,7 +14,7 @@ LONGEST_FILE = 65_536
 MOST_NOTES = 8
 LONGEST_NOTE = 240
 
-FIELDS = ("tiling_h", "op_kernel_cpp", "notes", "used")
+FIELDS = ("tiling_h", "op_kernel_cpp", "notes")
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -30,11 +28,6 @@ SCHEMA: dict[str, Any] = {
             "items": {"type": "string"},
             "description": "The schedule in a few short sentences: tiles, buffers, core split, and why.",
         },
-        "used": {
-            "type": "array",
-            "items": {"type": "integer"},
-            "description": "Numbers of the experience items that shaped this kernel.",
-        },
     },
 }
 
@@ -42,15 +35,7 @@ _FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 _DOUBLE = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(?:2|\w*(?:BUFFER|buffer|Buffer)\w*)\s*,")
 
 
-@frozen
-class WrittenKernel:
-    """The two files, and the numbers of the items that the model says it used."""
-
-    source: KernelSource
-    used: tuple[int, ...]
-
-
-def read_answer(text: str, *, structured: bool, move: str) -> WrittenKernel:
+def read_answer(text: str, *, structured: bool, move: str) -> KernelSource:
     """The kernel in an answer. Raises ProposerError with a sentence for the next attempt.
 
     ``structured`` says that the endpoint promised JSON; otherwise one code fence around it is taken
@@ -59,11 +44,11 @@ def read_answer(text: str, *, structured: bool, move: str) -> WrittenKernel:
     data = _json(text if structured else _unfenced(text))
     if not isinstance(data, dict):
         raise ProposerError("The model's answer was not a JSON object; answer with exactly one object.")
-    if sorted(data) != sorted(FIELDS):
-        raise ProposerError(f"The model's answer must have exactly the fields {', '.join(FIELDS)}.")
+    if not data.keys() >= set(FIELDS):
+        raise ProposerError(f"The model's answer must have the fields {', '.join(FIELDS)}.")
     tiling, kernel = _file(data["tiling_h"], "tiling_h"), _file(data["op_kernel_cpp"], "op_kernel_cpp")
     strategy = Strategy("model", notes=_notes(data["notes"]), descriptor=describe(kernel), move=move)
-    return WrittenKernel(KernelSource(tiling, kernel, strategy), _numbers(data["used"]))
+    return KernelSource(tiling, kernel, strategy)
 
 
 def describe(kernel: str) -> Descriptor:
@@ -109,9 +94,3 @@ def _notes(notes: Any) -> tuple[str, ...]:
 def _plain(note: str) -> str:
     """One line of what can be printed."""
     return "".join(c for c in " ".join(note.split()) if c.isprintable())
-
-
-def _numbers(used: Any) -> tuple[int, ...]:
-    if not isinstance(used, list) or not all(type(number) is int for number in used):
-        raise ProposerError("The model's used must be a list of item numbers.")
-    return tuple(dict.fromkeys(used))
