@@ -9,9 +9,10 @@ from functools import lru_cache
 
 from attrs import evolve, field, frozen
 
-from evokernel_core.domain.graph import Arg, Graph, GraphInput, Node, SymbolicInt, Update, ValueRef
+from evokernel_core.domain.graph import Arg, Graph, GraphInput, InputKind, Node, SymbolicInt, Update, ValueRef
 from evokernel_core.domain.tensor import Dim, TensorSpec
 
+_KINDS = (InputKind.TENSOR, InputKind.PARAMETER, InputKind.SCALAR)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -33,10 +34,11 @@ def node_order(graph: Graph) -> tuple[Node, ...]:
 
 
 def inputs_in_order_of_use(graph: Graph) -> tuple[GraphInput, ...]:
-    """The inputs as ``node_order`` first reads them, then those that are outputs, then unread ones."""
+    """Operands, then parameters, then numbers, each as ``node_order`` first reads them, then those that are
+    outputs, then unread ones."""
     names = [ref.name for node in node_order(graph) for ref in node.operands()]
     names += [ref.name for ref in graph.outputs]
-    return tuple(sorted(graph.inputs, key=lambda item: _first(names, item.name)))
+    return tuple(sorted(graph.inputs, key=lambda item: (_KINDS.index(item.kind), _first(names, item.name))))
 
 
 def symbols_in_order_of_use(inputs: Sequence[GraphInput], symbols: Sequence[str]) -> tuple[str, ...]:

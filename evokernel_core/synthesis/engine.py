@@ -250,6 +250,8 @@ class _Run:
             proposal = self._propose(start)
         except ProposerError as error:
             return self._no_kernel(error, start, stage)
+        if (judged := self.search.repeats(proposal.source)) is not None:
+            return self._no_change(judged, proposal, start, stage)
         below_us = self.search.best_us if start and proposal.timed_first else math.inf
         known = self.search.known(proposal.source.source_id)
         is_judged = known is not None and not known.verdict.is_open(below_us)
@@ -309,6 +311,18 @@ class _Run:
         self.empty += 1
         self._announce(None, stage, 0)
         return str(error) if self.empty >= MAX_EMPTY else ""
+
+    def _no_change(self, known: Candidate, proposal: Proposal, start: Candidate | None, stage: Stage) -> str:
+        """A text that differs from a judged kernel in nothing that the compiler sees costs an attempt, and is
+        worth nothing."""
+        is_start = start is not None and known.source.source_id == start.source.source_id
+        which = "the kernel that it should improve" if is_start else "one that was judged before"
+        feedback = f"To the compiler it is {which}: change what it does, not how it is written."
+        self._recorder().no_change(self.search.spent + 1, stage, proposal, start, feedback)
+        self.search.feedback = feedback
+        self.empty += 1
+        self._announce(None, stage, proposal.tokens)
+        return feedback if self.empty >= MAX_EMPTY else ""
 
     def _recorder(self) -> Recorder:
         engine = self.engine

@@ -51,6 +51,29 @@ class Recorder:
         with self.memory.transaction():
             self._keep(n, candidate, Stage.DRAFT, (), 0.0, 0)
 
+    def no_change(
+        self, n: int, stage: Stage, proposal: Proposal, start: Candidate | None, feedback: str
+    ) -> None:
+        """An attempt whose kernel is one that was judged before, but for its comments."""
+        parent = start.source.source_id if start else ""
+        used = (*proposal.used, start_item(parent)) if start else proposal.used
+        row = self._row(n, stage, parent, 0.0, tokens=proposal.tokens, feedback=feedback)
+        with self.memory.transaction():
+            for item in proposal.learned:
+                self.memory.add_experience(item)
+            self.memory.record_attempt(row, ())
+            self.memory.pay(
+                Reward(
+                    stage=stage,
+                    op_category=self.task.op_category,
+                    used=used,
+                    raw=0.0,
+                    cause="no change",
+                    task_id=self.task.task_id,
+                    shown=proposal.shown,
+                )
+            )
+
     def nothing(self, n: int, stage: Stage, parent: str, feedback: str) -> None:
         """An attempt in which the proposer gave no kernel."""
         self.memory.record_attempt(self._row(n, stage, parent, -1.0, feedback=feedback), ())

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from attrs import define, field
 
+from evokernel_core.domain.kernel import KernelSource
 from evokernel_core.domain.task import KernelTask
+from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.lessons import error_class, summary
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.rewards import at_bound
@@ -30,6 +32,8 @@ class Search:
     failed_gate: str = ""
     can_draft: bool = True
     _candidates: dict[str, Candidate] = field(factory=dict)
+    _by_code: dict[str, str] = field(factory=dict)
+    _repeated: frozenset[str] = frozenset()
     _exhausted: set[str] = field(factory=set)
 
     def add(self, candidate: Candidate) -> None:
@@ -38,6 +42,7 @@ class Search:
         known = self._candidates.get(id)
         parent = known.parent if known else candidate.parent
         self._candidates[id] = Candidate(candidate.source, candidate.verdict, parent)
+        self._by_code.setdefault(code_id(candidate.source), id)
         verdict = candidate.verdict
         failed = verdict.failed_gate
         self.feedback = "" if verdict.feasible or verdict.is_slower else summary(verdict)
@@ -45,6 +50,14 @@ class Search:
 
     def known(self, source_id: str) -> Candidate | None:
         return self._candidates.get(source_id)
+
+    def repeats(self, source: KernelSource) -> Candidate | None:
+        """The known kernel of which a new text is a copy to the compiler; it is not proposed again."""
+        id = self._by_code.get(code_id(source))
+        if id is None or source.source_id in self._candidates:
+            return None
+        self._repeated |= {source.source_id}
+        return self._candidates[id]
 
     def exhaust(self, start: Candidate | None) -> None:
         """Nothing new comes from this start point (None: from drafting)."""
@@ -81,7 +94,8 @@ class Search:
     @property
     def tried(self) -> frozenset[str]:
         best_us = self.best_us
-        return frozenset(id for id, item in self._candidates.items() if not item.verdict.is_open(best_us))
+        judged = (id for id, item in self._candidates.items() if not item.verdict.is_open(best_us))
+        return self._repeated.union(judged)
 
     @property
     def starts(self) -> tuple[Candidate, ...]:

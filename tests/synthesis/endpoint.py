@@ -52,9 +52,13 @@ def completion(
     return {"body": body}
 
 
-def kernel_text(tiling_h: str, op_kernel_cpp: str, notes: Iterable[str] = ()) -> str:
+def kernel_text(
+    tiling_h: str, op_kernel_cpp: str, notes: Iterable[str] = (), used: Iterable[int] = ()
+) -> str:
     """The text of a good answer with these files."""
-    return json.dumps({"tiling_h": tiling_h, "op_kernel_cpp": op_kernel_cpp, "notes": list(notes)})
+    return json.dumps(
+        {"tiling_h": tiling_h, "op_kernel_cpp": op_kernel_cpp, "notes": list(notes), "used": list(used)}
+    )
 
 
 class RecordedEndpoint:

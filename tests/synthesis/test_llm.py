@@ -31,6 +31,7 @@ from evokernel_core.domain.verdict import (
 )
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
+from evokernel_core.synthesis.proposers.llm_answer import read_answer
 from evokernel_core.synthesis.proposers.llm_endpoint import ChatModel
 from evokernel_core.synthesis.proposers.llm_prompt import private
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
@@ -199,11 +200,32 @@ def test_there_is_nothing_to_refine_without_a_start(serve: Serve) -> None:
         proposer.refine(scale_add(), Context())
 
 
+@pytest.mark.parametrize("name", ["code_fence", "extra_path"])
+def test_what_stands_around_a_kernel_is_left_aside(serve: Serve, name: str) -> None:
+    _, proposer = serve(name)
+    assert "class ScaleAdd" in proposer.draft(scale_add(), Context()).source.op_kernel_cpp
+
+
+KERNEL = '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": []}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KERNEL,
+        f"```json\n{KERNEL}\n```",
+        f"I think {{x}} and {{}} first.\n\n```\n{KERNEL}\n```\nThis is fast.",
+        f'<think>what about {{"notes": []}}?</think>{KERNEL}',
+        f"  \ufeff{KERNEL} {KERNEL}",
+    ],
+)
+def test_a_kernel_among_words(text: str) -> None:
+    assert read_answer(text, move="").tiling_h == "a\n"
+
+
 FLAWED = {
     "not_json": "not JSON",
-    "code_fence": "not JSON",
-    "wrong_schema": "exactly the fields",
-    "extra_path": "exactly the fields",
+    "wrong_schema": "have the fields",
     "wrong_types": "op_kernel_cpp was empty",
     "empty": "was empty",
     "empty_file": "tiling_h was empty",
@@ -236,6 +258,7 @@ def test_a_flawed_answer_costs_an_attempt_and_says_what_to_do(serve: Serve, name
         "[]",
         '"text"',
         "[" * 100_000,
+        '{"a": ' * 100_000,
         '{"tiling_h": "a", "op_kernel_cpp": "b", "notes": [1]}',
         '{"tiling_h": "a", "op_kernel_cpp": "b"}',
         '{"tiling_h": "\\ud800", "op_kernel_cpp": "b", "notes": []}',

@@ -1,7 +1,7 @@
 """LlmProposer: a language model, behind any OpenAI-compatible endpoint, as a kernel author.
 
-What it writes is only ever a candidate: the verifier compiles, runs and times it like any other. All that the
-model was shown is credited with what came of it, as in EvoKernel: what a model says of itself is not evidence.
+What it writes is only ever a candidate: the verifier compiles, runs and times it like any other. What came of
+it is credited to all that the model was shown, as in EvoKernel: what a model says it used is no evidence.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LlmProposer:
         answer = self._ask(prompt)
         if answer.flaw:
             raise ProposerError(answer.flaw)
-        source = read_answer(answer.text, structured=self._model.structured, move=move)
+        source = read_answer(answer.text, move=move)
         if source.source_id in context.tried:
             raise ProposerError("The model repeated a kernel that was judged before; write a different one.")
         tokens, self._unreported = self._unreported, 0

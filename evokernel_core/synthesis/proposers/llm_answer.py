@@ -1,9 +1,11 @@
-"""From a model's words to a kernel: a strict reading, whose errors tell the model what to do."""
+"""From a model's words to a kernel: what stands around it is left aside, the kernel is read strictly, with
+errors that tell the model what to do."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from evokernel_core.domain.errors import ProposerError
@@ -13,6 +15,8 @@ LONGEST_FILE = 65_536
 """Characters of the longest file; a hand-written kernel has a tenth of that."""
 MOST_NOTES = 8
 LONGEST_NOTE = 240
+_MOST_PLACES = 64
+"""Braces among the words of an answer at which an object is looked for."""
 
 FIELDS = ("tiling_h", "op_kernel_cpp", "notes")
 
@@ -31,17 +35,16 @@ SCHEMA: dict[str, Any] = {
     },
 }
 
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 _DOUBLE = re.compile(r"InitBuffer\s*\(\s*\w+\s*,\s*(?:2|\w*(?:BUFFER|buffer|Buffer)\w*)\s*,")
 
 
-def read_answer(text: str, *, structured: bool, move: str) -> KernelSource:
-    """The kernel in an answer. Raises ProposerError with a sentence for the next attempt.
+def read_answer(text: str, *, move: str) -> KernelSource:
+    """The kernel in an answer: a JSON object, in a code fence or among words as models like to put it, fields
+    beyond ours left aside. Raises ProposerError with a sentence for the next attempt.
 
-    ``structured`` says that the endpoint promised JSON; otherwise one code fence around it is taken
-    off. ``move`` names the refinement step, empty for a draft.
+    ``move`` names the refinement step, empty for a draft.
     """
-    data = _json(text if structured else _unfenced(text))
+    data = _json(text)
     if not isinstance(data, dict):
         raise ProposerError("The model's answer was not a JSON object; answer with exactly one object.")
     if not data.keys() >= set(FIELDS):
@@ -60,17 +63,30 @@ def describe(kernel: str) -> Descriptor:
 
 
 def _json(text: str) -> Any:
+    """The answer as JSON, or the first object in it that has a kernel's fields."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ProposerError(
-            "The model's answer was not JSON; answer with exactly one JSON object."
-        ) from error
+        found = next((data for data in _objects(text) if data.keys() >= set(FIELDS)), None)
+        if found is None:
+            asked = "The model's answer was not JSON; answer with exactly one JSON object."
+            raise ProposerError(asked) from error
+        return found
 
 
-def _unfenced(text: str) -> str:
-    fenced = _FENCE.match(text)
-    return fenced.group(1) if fenced else text
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects among words, from left to right."""
+    decoder, place = json.JSONDecoder(), text.find("{")
+    for _ in range(_MOST_PLACES):
+        if place < 0:
+            return
+        try:
+            data, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            end = place + 1
+        else:
+            yield data
+        place = text.find("{", end)
 
 
 def _file(text: Any, name: str) -> str:
