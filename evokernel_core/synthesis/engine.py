@@ -35,6 +35,7 @@ from evokernel_core.synthesis.policies.base import Policy, SearchState
 from evokernel_core.synthesis.proposers.base import Candidate, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
 from evokernel_core.synthesis.search import Search
+from evokernel_core.synthesis.wishes import wishes
 from evokernel_core.verifier.base import Verifier, never
 
 MAX_EMPTY = 3
@@ -212,11 +213,12 @@ class _Run:
         engine, search = self.engine, self.search
         engine.memory.record_task(search.task, self.features)
         stored = engine.memory.candidates(search.task.task_id, engine.verifier.name, engine.settings.chip)
+        search.wishes = wishes(stored, engine.memory.rejections(search.task.task_id))
         for item in stored:
             search.add(Candidate(item.source, item.verdict, item.parent))
         for attempt in engine.memory.attempts(job_id=self.job_id):
             known = search.known(attempt.source_id)
-            search.spend(known.latency_us if known else None, attempt.tokens)
+            search.spend(self._offered_us(known), attempt.tokens)
             search.feedback = attempt.feedback
 
     def _start_from_what_is_known(self) -> bool:
@@ -336,8 +338,14 @@ class _Run:
             chip=engine.settings.chip,
         )
 
+    def _offered_us(self, candidate: Candidate | None) -> float | None:
+        """The latency of an attempt's kernel, endless where it is not as people ask."""
+        if candidate is None:
+            return None
+        return candidate.latency_us if self.search.wishes.allow(candidate) else math.inf
+
     def _announce(self, candidate: Candidate | None, stage: Stage, tokens: int) -> None:
         search = self.search
-        search.spend(candidate.latency_us if candidate else None, tokens)
+        search.spend(self._offered_us(candidate), tokens)
         best_us = search.best_us if search.best else None
         self.on_attempt(AttemptEvent(search.spent, search.budget, stage, candidate, best_us, search.tokens))

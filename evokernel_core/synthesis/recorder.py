@@ -37,7 +37,7 @@ class Recorder:
         """A proposed and judged kernel; ``search`` is the state before it."""
         stage = Stage.REFINE if start else Stage.DRAFT
         verdict = candidate.verdict
-        raw = refine_reward(verdict, search.best_us) if start else draft_reward(verdict)
+        raw = refine_reward(verdict, _rival_us(search, start)) if start else draft_reward(verdict)
         used = (*proposal.used, start_item(start.source.source_id)) if start else proposal.used
         with self.memory.transaction():
             for item in proposal.learned:
@@ -181,6 +181,11 @@ class Recorder:
                     shown=(),
                 )
             )
+
+
+def _rival_us(search: Search, start: Candidate) -> float:
+    """What a refinement has to beat: the best, or its start where people want none of those so far."""
+    return search.best_us if search.best else start.latency_us
 
 
 def _latency_source(latency: Latency | None) -> LatencySource:

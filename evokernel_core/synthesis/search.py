@@ -12,6 +12,7 @@ from evokernel_core.synthesis.code import code_id
 from evokernel_core.synthesis.lessons import error_class, summary
 from evokernel_core.synthesis.proposers.base import Candidate
 from evokernel_core.synthesis.rewards import at_bound
+from evokernel_core.synthesis.wishes import Wishes
 
 LEAST_GAIN = 0.01
 """The share of the best latency that an improvement must save to count as one."""
@@ -21,11 +22,13 @@ LEAST_GAIN = 0.01
 class Search:
     """Mutable, owned by one run of the engine. ``history`` is the best latency after each attempt of
     the budget, None before the first feasible kernel. ``reachable_us``: what the time model can
-    reach for the task, 0 where that is not known."""
+    reach for the task, 0 where that is not known. ``wishes``: what people ask of a kernel; those that are not
+    as asked may lead to others, and are never the best."""
 
     task: KernelTask
     budget: int
     reachable_us: float = 0.0
+    wishes: Wishes = field(factory=Wishes)
     tokens: int = 0
     history: list[float | None] = field(factory=list)
     feedback: str = ""
@@ -116,7 +119,7 @@ class Search:
 
     @property
     def best(self) -> Candidate | None:
-        return fastest(self.candidates)
+        return fastest(item for item in self.candidates if self.wishes.allow(item))
 
     @property
     def best_us(self) -> float:

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from attrs import frozen
 
 from evokernel_core.domain.experience import Experience
-from evokernel_core.domain.kernel import KernelSource
+from evokernel_core.domain.kernel import KernelSource, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.verdict import Verdict
 
@@ -35,7 +35,8 @@ class Context:
     drafting. ``children`` are the earlier attempts on this task that a proposer should not repeat:
     those made from ``start``, or every draft while drafting. ``feedback`` is the last failure in the
     verifier's words, empty after a success. ``tried`` are the source_ids of every kernel that was
-    already verified for this task.
+    already verified for this task. ``unwanted`` are schedules that people turned down for similar tasks, not
+    to begin with; ``asked`` the reasons for which they rejected kernels of this one.
     """
 
     experiences: tuple[Experience, ...] = ()
@@ -43,6 +44,8 @@ class Context:
     children: tuple[Candidate, ...] = ()
     feedback: str = ""
     tried: frozenset[str] = frozenset()
+    unwanted: tuple[Strategy, ...] = ()
+    asked: tuple[str, ...] = ()
 
 
 @frozen

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from evokernel_core.ascendc.knowledge import relevant_cards
 from evokernel_core.domain.experience import Experience
 from evokernel_core.domain.graph import Arg, DTypeArg, InputKind, SymbolicInt, ValueRef
+from evokernel_core.domain.outcome import Objection
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import Dim, TensorSpec
 from evokernel_core.synthesis.lessons import summary
@@ -24,6 +25,12 @@ MOST_ATTEMPTS = 8
 LONGEST_ITEM = 12_000
 """Characters of one experience in a prompt."""
 
+_ASKED: Mapping[str, str] = {
+    Objection.SLOW: "slower than wanted: it has to gain more than small steps do",
+    Objection.UNREADABLE: "hard to read: write fewer and simpler lines",
+    Objection.PRECISION: "its precision: compute in float32 from the load to the store",
+}
+"""What a person's objection asks of the next kernel; their own words stay with them."""
 _TASK_NAME = re.compile(r"^Task [^:\n]*:", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w)\]])(?:[A-Za-z]:)?(?:[/\\][\w.@+-]+)+[/\\](?=[\w.-])")
 
@@ -64,6 +71,7 @@ def _prompt(template: str, task: KernelTask, context: Context, chip: Chip, struc
         "failed": failed,
         "attempts": [private(summary(child.verdict)) for child in context.children[-MOST_ATTEMPTS:]],
         "feedback": private(context.feedback),
+        "asked": [_ASKED[reason] for reason in context.asked if reason in _ASKED],
         "structured": structured,
     }
     system = _environment().get_template("system.md.jinja").render(values)
