@@ -54,10 +54,20 @@ def _first(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else len(names)
 
 
-def numbered(graph: Graph, symbols: Sequence[str]) -> Graph:
+@frozen
+class Prefixes:
+    """What stands in front of the numbers of inputs, buffers that are only updated, nodes and symbols."""
+
+    inputs: str = "i"
+    updates: str = "u"
+    nodes: str = "n"
+    symbols: str = "s"
+
+
+def numbered(graph: Graph, symbols: Sequence[str], prefixes: Prefixes) -> Graph:
     """The graph with numbers for the names of values and symbols, in the order in which it has them, the
     terms of sums and products of sizes in one order, and no word of the file that it was captured from."""
-    return _Numbers.of(graph, symbols).graph(graph)
+    return _Numbers.of(graph, symbols, prefixes).graph(graph)
 
 
 @frozen
@@ -68,12 +78,12 @@ class _Numbers:
     symbols: Mapping[str, str] = field(hash=False)
 
     @classmethod
-    def of(cls, graph: Graph, symbols: Sequence[str]) -> _Numbers:
-        values = {item.name: f"i{place}" for place, item in enumerate(graph.inputs)}
+    def of(cls, graph: Graph, symbols: Sequence[str], prefixes: Prefixes) -> _Numbers:
+        values = {item.name: f"{prefixes.inputs}{place}" for place, item in enumerate(graph.inputs)}
         counters = [item.name for item in graph.updates if item.name not in values]
-        values |= {name: f"u{place}" for place, name in enumerate(counters)}
-        values |= {node.name: f"n{place}" for place, node in enumerate(graph.nodes)}
-        return cls(values, {name: f"s{place}" for place, name in enumerate(symbols)})
+        values |= {name: f"{prefixes.updates}{place}" for place, name in enumerate(counters)}
+        values |= {node.name: f"{prefixes.nodes}{place}" for place, node in enumerate(graph.nodes)}
+        return cls(values, {name: f"{prefixes.symbols}{place}" for place, name in enumerate(symbols)})
 
     def graph(self, graph: Graph) -> Graph:
         return Graph(

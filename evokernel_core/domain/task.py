@@ -10,6 +10,7 @@ from operator import attrgetter
 from attrs import define, evolve, field, frozen
 
 from evokernel_core.domain.canonical import (
+    Prefixes,
     inputs_in_order_of_use,
     node_order,
     numbered,
@@ -113,11 +114,13 @@ def in_order_of_use(task: KernelTask) -> KernelTask:
     )
 
 
-def numbered_task(task: KernelTask) -> KernelTask:
+def numbered_task(task: KernelTask, prefixes: Prefixes = Prefixes()) -> KernelTask:  # noqa: B008 - frozen
     """The task with numbers for the names of its values and symbols, and nothing of its file."""
     names = tuple(symbol.name for symbol in task.symbols)
-    symbols = tuple(evolve(item, name=f"s{place}") for place, item in enumerate(task.symbols))
-    return evolve(task, graph=numbered(task.graph, names), symbols=symbols)
+    symbols = tuple(
+        evolve(item, name=f"{prefixes.symbols}{place}") for place, item in enumerate(task.symbols)
+    )
+    return evolve(task, graph=numbered(task.graph, names, prefixes), symbols=symbols)
 
 
 def _digest(task: KernelTask) -> str:

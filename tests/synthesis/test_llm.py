@@ -29,11 +29,11 @@ from evokernel_core.domain.verdict import (
     LatencySource,
     Verdict,
 )
+from evokernel_core.synthesis.privacy import Privacy
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.llm import LlmProposer
 from evokernel_core.synthesis.proposers.llm_answer import read_answer
 from evokernel_core.synthesis.proposers.llm_endpoint import ChatModel
-from evokernel_core.synthesis.proposers.llm_prompt import private
 from tests.synthesis.endpoint import RecordedEndpoint, Recording, completion, kernel_text, recording
 
 KEY = "sk-secret-key"
@@ -140,8 +140,8 @@ def test_every_kind_of_argument_has_words(serve: Serve) -> None:
     symbols = (Symbol("s0", 8), Symbol("s1", 3, 2))
     proposer.draft(KernelTask("t", graph, symbols, TOLERANCES["bfloat16"], "other"), Context())
     question = endpoint.requests[0]["messages"][1]["content"]
-    assert "v0 = aten.some.op(x0.1, n0*n1, [1, None, True], -1, 0.5, 'tanh', dtype=float32)" in question
-    assert "# bfloat16 [n0, n0*n1 + 1], bfloat16 [n0, n0*n1 + 1]" in question
+    assert "v0 = aten.some.op(x0.1, n0 * n1, [1, None, True], -1, 0.5, 'tanh', dtype=float32)" in question
+    assert "# bfloat16 [n0, 1 + n0 * n1], bfloat16 [n0, 1 + n0 * n1]" in question
     assert "tensors[]: x0, x2, out0" in question
     assert "scalars[]: x1" in question
     assert "any n1 >= 2 must work" in question
@@ -462,4 +462,4 @@ def test_a_local_endpoint_without_a_key_may_speak_plain_http() -> None:
     ],
 )
 def test_folders_and_names_are_taken_out(text: str, kept: str) -> None:
-    assert private(text) == kept
+    assert Privacy(scale_add()).words(text) == kept
