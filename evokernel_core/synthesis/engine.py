@@ -32,7 +32,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import start_item
 from evokernel_core.synthesis.contexts import Librarian
 from evokernel_core.synthesis.policies.base import Policy, SearchState
-from evokernel_core.synthesis.proposers.base import Candidate, Proposal, Proposer
+from evokernel_core.synthesis.proposers.base import Candidate, Context, Proposal, Proposer
 from evokernel_core.synthesis.recorder import Recorder
 from evokernel_core.synthesis.search import Search
 from evokernel_core.synthesis.wishes import wishes
@@ -132,6 +132,12 @@ class Engine:
         )
         return run.to_end(satisfied)
 
+    def next_context(self, task: KernelTask) -> Context:
+        """What a run would hand to the proposer first: the best known kernel to refine, or none to draft."""
+        run = _Run(self, Search(task, 1, self.reachable(task)), uuid.uuid4().hex, _ignore, never)
+        run.take_in_known()
+        return run.librarian.context(run.search, run.search.best)
+
 
 class _Run:
     """One call of ``Engine.run``."""
@@ -155,7 +161,7 @@ class _Run:
         self.empty = 0
 
     def to_end(self, satisfied: Callable[[Search], bool]) -> SynthesisResult:
-        self._resume()
+        self.take_in_known()
         reason = self._stop_reason(satisfied)
         try:
             if not reason and not self.search.spent and self._start_from_what_is_known():
@@ -208,7 +214,7 @@ class _Run:
             failed_gate="" if search.best else search.failed_gate,
         )
 
-    def _resume(self) -> None:
+    def take_in_known(self) -> None:
         """Takes in every kernel that this verifier has judged, and this job's own attempts."""
         engine, search = self.engine, self.search
         engine.memory.record_task(search.task, self.features)

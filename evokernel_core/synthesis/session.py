@@ -322,6 +322,21 @@ class Session:
             self._reachable_us,
         )
 
+    def preview(self, region: Region) -> str:
+        """The exact body of the request that a model would be asked first for a region, as JSON text; nothing
+        is sent. Raises UsageError where no model is asked."""
+        from evokernel_core.synthesis.proposers.hybrid import HybridProposer
+        from evokernel_core.synthesis.proposers.llm import LlmProposer
+
+        proposer = self.proposer()
+        model = proposer.model if isinstance(proposer, HybridProposer) else proposer
+        if not isinstance(model, LlmProposer):
+            raise UsageError(
+                "The schedule proposer asks no model, so nothing leaves; --proposer llm or hybrid does."
+            )
+        task = _task(region)
+        return model.preview(task, self.engine().next_context(task))
+
     def synthesise(
         self,
         region: Region,
