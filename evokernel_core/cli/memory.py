@@ -21,6 +21,7 @@ from evokernel_core.memory.packs import LONGEST_LINE, export_pack, import_pack
 from evokernel_core.memory.store import Memory
 from evokernel_core.memory.values import Value
 from evokernel_core.paths import memory_path
+from evokernel_core.synthesis.why import find_kernel, why
 
 
 @click.group("memory", context_settings={"help_option_names": ["-h", "--help"]})
@@ -119,6 +120,21 @@ def import_(file: Path) -> None:
     with _memory() as memory, file.open(encoding="utf-8", errors="replace") as lines:
         found = import_pack(memory, iter(lambda: lines.readline(LONGEST_LINE + 1), ""))
     say(f"{found.new} of {found.read} experiences were new.")
+
+
+@command.command("why")
+@click.argument("kernel")
+def why_(kernel: str) -> None:
+    """Say what KERNEL, the beginning of its id, was made from, and what moved by it."""
+    with _memory() as memory:
+        found = find_kernel(memory, kernel)
+        if len(found) != 1:
+            what = "no kernel" if not found else f"{len(found)} kernels"
+            raise UsageError(
+                f"The memory has {what} whose id begins with {kernel!r}; see kernel.json's source_id."
+            )
+        for sentence in why(memory, found[0]):
+            say(sentence)
 
 
 @command.command()

@@ -19,6 +19,7 @@ from evokernel_core.memory.store import Memory
 from evokernel_core.synthesis.engine import Engine, Status
 from evokernel_core.synthesis.proposers.base import Candidate, Context
 from evokernel_core.synthesis.proposers.schedule import ScheduleProposer
+from evokernel_core.synthesis.why import find_kernel, why
 from evokernel_core.synthesis.wishes import wishes
 from evokernel_core.twin.chip import load_chip
 
@@ -117,3 +118,21 @@ def test_a_schedule_that_was_turned_down_is_never_the_first(toy_task: MakeTask) 
         tried.add(source.source_id)
         order.append(source.strategy.settings)
     assert order[0] != analytic.settings
+
+
+def test_a_kernel_says_what_it_was_made_from_and_what_moved(
+    toy_engine: MakeEngine, toy_task: MakeTask, memory: Memory
+) -> None:
+    task = toy_task(1)
+    best = toy_engine().run(task, 40).best
+    assert best is not None and best.parent
+    say(memory, task, best, OutcomeKind.ACCEPTED)
+    id = best.source.source_id
+    assert find_kernel(memory, id[:10]) == (id,)
+    text = "\n".join(why(memory, id))
+    assert f"Kernel {id[:12]} was refined by toy for relu_1 (activation)." in text
+    assert f"It was made from kernel {best.parent[:12]}" in text
+    assert "It used '" in text and "toy 1: Verified: " in text
+    assert (
+        "refine paid " in text and "accepted paid +1.000" in text and "As a start point it is worth" in text
+    )
