@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from evokernel_core.ascendc.author import initial
 from evokernel_core.ascendc.kernels.registry import legalised
@@ -78,6 +79,25 @@ def test_extremes_and_their_places(dtype: str, builder: Any, on_twin: Any, chip:
            lambda x: [x.max(1), x.argmax(1), x.min(0), x.max(), x.argmin()])  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ("amax", "prod"))
+@pytest.mark.parametrize("dtype", ("int64", "int32"))
+def test_many_rows_a_core(kind: str, dtype: str, builder: Any, on_twin: Any, chip: Any) -> None:
+    """Results in several batches, the last of which is short; rows of one tile and of several."""
+    b, result = builder(), "int64" if kind == "prod" else dtype
+    x = b.input("x", ("n", "m"), dtype)
+    op = "prod.dim_int" if kind == "prod" else "amax.default"
+    node = b.call(op, x, 1 if kind == "prod" else (1,), shape=("n",), dtype=result)
+    task = b.task(node, symbols={"n": 2000, "m": 900})
+    strategy = initial(task, chip)
+    assert not dict(strategy.settings).get("scalar")
+    for n, m in ((3100, 3), (2000, 300), (1700, 600)):
+        values = draw(np.random.default_rng(n), (n, m), dtype)
+        with np.errstate(over="ignore"):
+            wanted = values.astype(result).prod(1) if kind == "prod" else values.max(1)
+        (found,) = on_twin(task, {"x": values}, strategy, {"n": n, "m": m})
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_running_sums_of_truth_values(builder: Any, on_twin: Any, chip: Any) -> None:
     """Positions as models count them that hide padding."""
     b, int64 = builder(), {"shape": ("n", "m"), "dtype": "int64"}
@@ -97,14 +117,22 @@ def test_many_truth_values_are_not_counted_in_floats(builder: Any, chip: Any) ->
         assert (REDUCE_INTEGERS.name in ops) == (count > 1 << 24) and initial(task, chip).family
 
 
-def test_short_rows_on_the_scalar_unit(builder: Any, on_twin: Any, chip: Any) -> None:
-    """Rows that end inside of tiles, and tiles inside of rows."""
+@pytest.mark.parametrize(("rows", "columns", "setting"), [(100, 30, "scalar"), (65536, 16, "rows")])
+@pytest.mark.parametrize("dtype", ("int64", "int32"))
+def test_short_rows(
+    rows: int, columns: int, setting: str, dtype: str, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """On the scalar unit where a core has few, else as lanes; rows that end inside of tiles, and tiles inside
+    of rows."""
     b = builder()
-    x = b.input("x", ("n", "m"), "int64")
-    task = b.task(b.call("amax.default", x, (1,), shape=("n",), dtype="int64"), symbols={"n": 65536, "m": 16})
+    x = b.input("x", ("n", "m"), dtype)
+    task = b.task(
+        b.call("amax.default", x, (1,), shape=("n",), dtype=dtype), symbols={"n": rows, "m": columns}
+    )
     strategy = initial(task, chip)
-    assert dict(strategy.settings)["scalar"]
-    for n, m in ((1, 1), (3, 700), (400, 9), (100, 60)):
-        values = draw(np.random.default_rng(m), (n, m), "int64")
+    if setting == "rows" or dtype == "int64":
+        assert dict(strategy.settings)[setting]
+    for n, m in ((1, 1), (3, 700), (400, 9), (100, 60), (9000, 7), (2, 9001)):
+        values = draw(np.random.default_rng(m), (n, m), dtype)
         (found,) = on_twin(task, {"x": values}, strategy, {"n": n, "m": m})
         np.testing.assert_array_equal(found, values.max(1))

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import initial, moves, write
 from evokernel_core.ascendc.fusion.program import plan_program
-from evokernel_core.ascendc.kernels.layout.transpose import TurnSchedule, refusal, strategy_of, turn_of
+from evokernel_core.ascendc.ir.legality import broken_rules
+from evokernel_core.ascendc.kernels.layout import copy as copying
+from evokernel_core.ascendc.kernels.layout.transpose import (
+    TurnSchedule,
+    kernel,
+    refusal,
+    strategy_of,
+    turn_of,
+)
 from evokernel_core.ascendc.shapes.boxes import read_layout
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
@@ -196,19 +204,43 @@ def test_any_schedule_at_any_sizes(builder: Any, on_twin: Any, chip: Any, data: 
     graph = builder()
     shape = [names[i] for i in order]
     turned = graph.call("permute.default", graph.input("x", names, dtype), order, shape=shape, dtype=dtype)
-    flipped = data.draw(st.integers(0, rank - 1))
-    result = graph.call("flip.default", turned, (flipped,), shape=shape, dtype=dtype)
+    flipped = data.draw(st.sampled_from([(), *((i,) for i in range(rank))]))
+    result = graph.call("flip.default", turned, flipped, shape=shape, dtype=dtype) if flipped else turned
     task = graph.task(result, symbols=dict(zip(names, data.draw(sizes), strict=True)))
     turn = turn_of(read_layout(task), task.sizes)
     assert turn is not None
     tile = ",".join(str(data.draw(st.integers(1, 40))) for _ in turn.axes)
-    item = TurnSchedule(tile, False, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
+    can_square = turn.sides(TurnSchedule(tile, True)) is not None
+    squared = can_square and data.draw(st.booleans())
+    item = TurnSchedule(tile, squared, data.draw(st.integers(2, 3)), data.draw(st.integers(1, 2)))
     assume(refusal(turn, item, chip) is None)
+    assert not list(broken_rules(kernel(read_layout(task), turn, item), chip, task.sizes))
     for _ in range(2):
         here = dict(zip(names, data.draw(sizes), strict=True))
         values = _values(tuple(here.values()), dtype)
         (found,) = on_twin(task, {"x": values}, strategy=strategy_of(item, ""), sizes=here)
         np.testing.assert_array_equal(found, np.flip(values.transpose(order), flipped))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("flipped", [(0,), (1,), (0, 1, 2)])
+def test_flips_by_copies_alone(
+    flipped: tuple[int, ...], dtype: str, builder: Any, on_twin: Any, chip: Any
+) -> None:
+    """Places lead backwards from the end, row by row."""
+    graph = builder()
+    shape = ("a", 5, "b")
+    x = graph.input("x", shape, dtype)
+    task = graph.task(
+        graph.call("flip.default", x, flipped, shape=shape, dtype=dtype), symbols={"a": 3, "b": 40}
+    )
+    item = copying.CopySchedule(1024, 2)
+    assert not list(broken_rules(copying.kernel(read_layout(task), item), chip, task.sizes))
+    for a, b in ((3, 40), (1, 700), (7, 1)):
+        values = _values((a, 5, b), dtype)
+        strategy = copying.strategy_of(item, "")
+        (found,) = on_twin(task, {"x": values}, strategy=strategy, sizes={"a": a, "b": b})
+        np.testing.assert_array_equal(found, np.flip(values, flipped))
 
 
 def test_a_narrow_fill_between_two_tensors_goes_to_one_of_them(builder: Any, on_twin: Any) -> None:

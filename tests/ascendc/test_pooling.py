@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evokernel_core.ascendc.author import adapt, estimate_us, initial, moves, write
+from evokernel_core.ascendc.ir.tile import known_values
 from evokernel_core.ascendc.kernels.pooling import family as windowed
+from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
+from evokernel_core.ascendc.kernels.pooling.planes import build
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import ValueRef
 from evokernel_core.domain.kernel import Strategy
-from evokernel_core.domain.task import KernelTask
+from evokernel_core.domain.task import KernelTask, Symbol
 from evokernel_core.domain.tensor import TensorSpec
 from evokernel_core.domain.verdict import GateStatus
 from evokernel_core.verifier.gates.audit import audit
@@ -161,6 +165,23 @@ def test_every_move_gives_the_same_maxima(builder: Any, on_twin: Any, chip: Any)
         assert estimate_us(task, strategy, chip) > 0
         (result,) = on_twin(task, {"x": x}, strategy=strategy, sizes={"n": 2, "h": 40, "w": 150})
         np.testing.assert_array_equal(result, taken(x, axes, -np.inf).max((-1, -2)))
+
+
+@pytest.mark.parametrize("positions", [32, 160, 1024])
+@pytest.mark.parametrize("size", [7, 40, 200])
+def test_schedules_are_ranked_by_the_tiles_that_kernels_have(
+    positions: int, size: int, builder: Any, chip: Any
+) -> None:
+    task = evolve(
+        max_pool(builder, (Axis(3, 2, 1), Axis(5, 1, 2))),
+        symbols=(Symbol("n", 2), Symbol("h", size), Symbol("w", size)),
+    )
+    problem = planes.planes_of(windowed.FAMILY.read(task, chip), task.sizes)
+    schedule = planes.PlaneSchedule(positions)
+    known, unmet = known_values(build(problem, schedule), task.sizes, chip.aiv)
+    assert unmet is None
+    tile = known["tiling.tileRows"], known["tiling.tileColumns"]
+    assert planes.tile_of(problem, schedule) == tile
 
 
 def test_a_schedule_is_taken_over_where_it_is_as_good(builder: Any, chip: Any) -> None:

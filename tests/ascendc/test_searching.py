@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, on_any_chip
 from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
@@ -58,6 +58,13 @@ def test_the_first_schedule_is_the_legal_one_of_the_lowest_estimate(task: Any, c
     assert Tile.of(first) == Tile(32) and first.move == ""
     assert tiles.estimate_us(task, first, chip) == 21.0
     assert tiles.text(task, first, chip, "relu") == StageText("32", "", "1", "relu", VECTORS_ALONE)
+
+
+@pytest.mark.parametrize(("alike", "length"), [(1.0, 32), (3.8, 32), (3.9, 8)])
+def test_of_starts_that_are_alike_the_first_is_taken(alike: float, length: int, task: Any, chip: Any) -> None:
+    """Estimates are 81 and 21."""
+    tiles = evolve(family(), alike=alike)
+    assert Tile.of(tiles.initial(task, chip)) == Tile(length)
     assert tiles.strategies == {"tiles"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from attrs import asdict, frozen
 
 from evokernel_core.ascendc.author import initial
-from evokernel_core.ascendc.kernels.gather.family import TakeSchedule
+from evokernel_core.ascendc.kernels.gather.problem import TakeSchedule
 from evokernel_core.domain.kernel import Strategy
 
 RANDOM = np.random.default_rng(17)

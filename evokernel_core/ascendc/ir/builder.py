@@ -33,6 +33,8 @@ from evokernel_core.ascendc.ir.expr import (
     Index,
     Int,
     Param,
+    State,
+    Table,
     Var,
     ceil_div,
     expr,
@@ -41,8 +43,10 @@ from evokernel_core.ascendc.ir.expr import (
 )
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Assign,
     Atomic,
     Buffer,
+    Clear,
     Converted,
     Copy,
     Fence,
@@ -83,7 +87,7 @@ class Builder:
         self._note = note
         self._tensors: list[Tensor | TensorList] = []
         self._rings: list[Ring] = []
-        self._params: list[Param | Require] = []
+        self._params: list[Param | Table | Require] = []
         self._blocks: list[list[Node]] = [[]]
         self._layout: tuple[Buffer, ...] = ()
 
@@ -125,6 +129,12 @@ class Builder:
         self._params.append(found)
         return found
 
+    def table(self, name: str, values: Sequence[Expr], note: str = "", ctype: str = U64) -> Table:
+        """Fields of OpTiling among which the kernel chooses by number."""
+        found = Table(name, tuple(values), note, ctype)
+        self._params.append(found)
+        return found
+
     def require(self, left: Index, sign: str, right: Index, note: str = "") -> None:
         """A call is refused where this does not hold."""
         self._params.append(Require(expr(left), sign, expr(right), note))
@@ -140,6 +150,10 @@ class Builder:
         var = Var(name, ctype)
         self._add(Let(var, expr(value)))
         return var
+
+    def assign(self, state: State, value: Index) -> None:
+        """A state of the core takes a value."""
+        self._add(Assign(state, expr(value)))
 
     def get(self, name: str, source: Slice, likely: Index, ctype: str) -> Var:
         """A local constant that the scalar unit reads from a buffer; estimates take it for ``likely``."""
@@ -171,13 +185,18 @@ class Builder:
         apart: Index = 0,
         zeros: Index = 0,
         pitch: Index = 0,
-        filler: Number | None = None,
+        filler: Number | Expr | None = None,
+        before: Index = 0,
     ) -> None:
         """Copies ``count`` elements from ``offset`` of a tensor, or ``rows`` of so many, into the unified
         buffer (see Copy)."""
         source, target = Region(tensor, expr(offset), index), whole(target)
         steps = expr(apart), expr(zeros), expr(pitch)
-        self._add(Copy(source, target, expr(count), expr(rows), *steps, filler=filler))
+        self._add(Copy(source, target, expr(count), expr(rows), *steps, filler, expr(before)))
+
+    def clear(self, target: Place, count: Index) -> None:
+        """Zeros where a load behind it, in the same step, fills only parts (see Clear)."""
+        self._add(Clear(whole(target), expr(count)))
 
     def store(
         self,
@@ -202,11 +221,12 @@ class Builder:
         repeats: Index,
         template: str = "",
         former: str = "",
+        note: str = "",
     ) -> None:
         """A vector instruction by its row in the API table, or a former name of it; the first operand is
-        written."""
+        written. ``note``: what it and those behind it compute."""
         given = tuple(map(_operand, operands))
-        self._add(Instruction(key, given, expr(repeats), template, former))
+        self._add(Instruction(key, given, expr(repeats), template, former, note))
 
     def do(self, node: Work) -> None:
         """What another unit than the vector unit does."""
@@ -214,10 +234,17 @@ class Builder:
 
     @contextmanager
     def cores(
-        self, name: str, end: Index, *, run: Expr | None = None, even: bool = False, in_a_row: bool = False
+        self,
+        name: str,
+        end: Index,
+        *,
+        run: Expr | None = None,
+        even: bool = False,
+        in_a_row: bool = False,
+        beside: bool = False,
     ) -> Iterator[Var]:
         """A loop whose values are dealt to cores: in turn, in runs of so many, or in a row (see For)."""
-        how = {"run": run, "even": even, "in_a_row": in_a_row}
+        how = {"run": run, "even": even, "in_a_row": in_a_row, "beside": beside}
         with self._loop(Var(name, U64), end, cores=True, **how) as var:
             yield var
 
@@ -229,9 +256,18 @@ class Builder:
         self._add(evolve(last, apart=condition))
 
     @contextmanager
-    def loop(self, name: str, end: Index, ctype: str = U32) -> Iterator[Var]:
-        """A loop of one core."""
-        with self._loop(Var(name, ctype), end, cores=False) as var:
+    def loop(
+        self, name: str, end: Index, ctype: str = U32, *, each: bool = False, one_load: bool = False
+    ) -> Iterator[Var]:
+        """A loop of one core. ``each``: of few turns, which differ; ``one_load``: all that it loads counts as
+        one load (see For)."""
+        with self._loop(Var(name, ctype), end, cores=False, each=each, one_load=one_load) as var:
+            yield var
+
+    @contextmanager
+    def chunks(self, name: str, end: Index, ring: Constant) -> Iterator[Var]:
+        """A loop whose turns write a ring of chunks that cube cores read (see For)."""
+        with self._loop(Var(name, U64), end, cores=False, ring=ring) as var:
             yield var
 
     @contextmanager
@@ -259,6 +295,15 @@ class Builder:
             yield
         self._add(Section(name, tuple(body), note))
 
+    def again(self, section: Section) -> None:
+        """The same step once more."""
+        self._add(section)
+
+    @property
+    def last(self) -> Node:
+        """The node that was made last."""
+        return self._blocks[-1][-1]
+
     @contextmanager
     def atomic(self, kind: str, ctype: str) -> Iterator[None]:
         """Stores that combine with what is there (see Atomic)."""
@@ -267,11 +312,14 @@ class Builder:
         self._add(Atomic(kind, ctype, tuple(body)))
 
     @contextmanager
-    def when(self, left: Index, sign: str, right: Index, *, share: Index = 1) -> Iterator[None]:
-        """Nodes where ``left sign right`` holds, once in ``share`` times where estimates cannot know."""
+    def when(
+        self, left: Index, sign: str, right: Index, *, share: Index = 1, even: bool = False
+    ) -> Iterator[None]:
+        """Nodes where ``left sign right`` holds, once in ``share`` times where estimates cannot know, or do
+        not meet every turn (see If)."""
         with self._block() as body:
             yield
-        self._add(If(expr(left), sign, expr(right), tuple(body), share=expr(share)))
+        self._add(If(expr(left), sign, expr(right), tuple(body), share=expr(share), even=even))
 
     @contextmanager
     def where(self, condition: Condition) -> Iterator[None]:

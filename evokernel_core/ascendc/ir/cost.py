@@ -16,7 +16,9 @@ from attrs import define, field
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
+    Assign,
     Buffer,
+    Clear,
     Copy,
     Element,
     Fence,
@@ -104,8 +106,9 @@ class _Ledger:
             if id(node) in self.handed:
                 calls = _QUEUE_CALLS * self.handed[id(node)]
                 found.scalar += times * calls * self.chip.scalar.queue_cycles
-            if isinstance(node, Instruction):
-                found.vector += times * cycles(node, values, self.chip)
+            if isinstance(node, Instruction | Clear):
+                work = node.instruction if isinstance(node, Clear) else node
+                found.vector += times * cycles(work, values, self.chip)
                 found.scalar += times * self.chip.scalar.issue_cycles
             elif isinstance(node, Copy):
                 width = self._placed(node, values)
@@ -181,7 +184,7 @@ def _idle(kernel: Kernel) -> frozenset[int]:
     return frozenset(
         id(node)
         for node in kernel.nodes
-        if not isinstance(node, (Copy, Let, Get))
+        if not isinstance(node, (Copy, Let, Assign, Get))
         and not any(isinstance(item, Copy) for item in flat((node,)))
     )
 

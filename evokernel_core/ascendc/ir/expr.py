@@ -14,6 +14,7 @@ from enum import Enum
 from attrs import field, frozen
 
 from evokernel_core.ascendc.shapes.sizes import Extent
+from evokernel_core.ascendc.shapes.sums import Sum
 
 CORES = "coreNum()"
 """Under which the number of cores is among values; no variable or symbol is called so."""
@@ -51,6 +52,12 @@ class Expr(ABC):
 
     def __mod__(self, other: Index) -> Expr:
         return binary("%", self, other)
+
+    def __lshift__(self, other: Index) -> Expr:
+        return binary("<<", self, other)
+
+    def __rlshift__(self, other: Index) -> Expr:
+        return binary("<<", other, self)
 
     def __rshift__(self, other: Index) -> Expr:
         return binary(">>", self, other)
@@ -112,9 +119,9 @@ class Constant(Expr):
 
 @frozen
 class Size(Expr):
-    """A size of the task, exact in its symbols; only the host knows it."""
+    """A size of the task, or a sum of sizes, exact in its symbols; only the host knows it."""
 
-    extent: Extent
+    extent: Extent | Sum
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         return f"static_cast<uint64_t>({self.extent.cpp()})"
@@ -157,6 +164,41 @@ class Param(Expr):
 
 
 @frozen
+class Table:
+    """Several fields of OpTiling under one name, an array, of which a kernel chooses one by its number."""
+
+    name: str
+    values: tuple[Expr, ...]
+    note: str = ""
+    ctype: str = U64
+
+    def __getitem__(self, index: Index) -> Expr:
+        return Entry(self, expr(index))
+
+
+@frozen
+class Entry(Expr):
+    """The field of a table that has a number."""
+
+    table: Table
+    index: Expr
+
+    @property
+    def ctype(self) -> str:
+        return self.table.ctype
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return f"{side.value}{self.table.name}[{self.index.cpp(side)}]"
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return self.table.values[self.index.evaluate(values)].evaluate(values)
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.index,)
+
+
+@frozen
 class Var(Expr):
     """A loop variable, or a local constant of the kernel."""
 
@@ -170,9 +212,27 @@ class Var(Expr):
         return values[self.name]
 
 
+@frozen
+class State(Expr):
+    """A variable of a core that nodes assign to (Assign), and ``first`` before any does. Estimates take it
+    for what they came to last."""
+
+    name: str
+    first: int = 0
+    note: str = ""
+    ctype: str = U64
+
+    def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
+        return self.name
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        return values.get(self.name, self.first)
+
+
 FIRST_OF_CORE = Var("firstOfCore", U64)
 """The first value of a core in a loop of which each core has values that follow each other (For)."""
 
+_SHIFTS = ("<<", ">>")
 _TIGHTNESS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
@@ -180,6 +240,7 @@ _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "*": operator.mul,
     "/": operator.floordiv,
     "%": operator.mod,
+    "<<": operator.lshift,
     ">>": operator.rshift,
     "min": min,
     "max": max,
@@ -205,8 +266,8 @@ class Binary(Expr):
 
     def cpp(self, side: Side = Side.DEVICE, tightness: int = 0) -> str:
         mine = _TIGHTNESS.get(self.op, 0)
-        if self.op == ">>":
-            text = f"{self.left.cpp(side, 3)} >> {self.right.cpp(side, 3)}"
+        if self.op in _SHIFTS:
+            text = f"{self.left.cpp(side, 3)} {self.op} {self.right.cpp(side, 3)}"
             return f"({text})" if tightness else text
         if not mine:
             left, right = self.left.cpp(side, 1), self.right.cpp(side, 1)
@@ -310,9 +371,14 @@ class Call(Expr):
         return (*self.arguments, *self.function.constants)
 
 
+def is_open(value: Expr) -> bool:
+    """Whether only the call or the kernel knows it."""
+    return any(isinstance(item, (CoreCount, Entry, Param, Size, Var)) for item in value.walk())
+
+
 def is_narrow(value: Expr) -> bool:
     """Whether C++ computes it in 32 bits."""
-    leaves = [item for item in value.walk() if isinstance(item, (Constant, Param, Var, Size))]
+    leaves = [item for item in value.walk() if isinstance(item, (Constant, Entry, Param, State, Var, Size))]
     return all(not isinstance(item, Size) and item.ctype == U32 for item in leaves)
 
 
@@ -327,7 +393,7 @@ def binary(op: str, left: Index, right: Index) -> Expr:
     if isinstance(left, Int) and isinstance(right, Int):
         return Int(_COMPUTED[op](left.value, right.value))
     zero, one = Int(0), Int(1)
-    if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op == ">>" and right == zero):
+    if (op in "+-" and right == zero) or (op in "*/" and right == one) or (op in _SHIFTS and right == zero):
         return left
     if (op == "+" and left == zero) or (op == "*" and left == one):
         return right
@@ -348,9 +414,16 @@ def greatest(left: Index, right: Index) -> Expr:
 
 def ceil_div(value: Index, divisor: Index) -> Expr:
     """The quotient, rounded up."""
+    if expr(divisor) == Int(1):
+        return expr(value)
     return (expr(value) + divisor - 1) // divisor
 
 
 def round_up(value: Index, unit: Index) -> Expr:
     """The next multiple of a unit."""
     return binary("*", ceil_div(value, unit), unit)
+
+
+def equal(length: Index, most: Index) -> Expr:
+    """The length of equal pieces of at most ``most``."""
+    return ceil_div(length, ceil_div(length, most))

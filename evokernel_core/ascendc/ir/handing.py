@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import evolve
 
 from evokernel_core.ascendc.ir.allocation import Use
-from evokernel_core.ascendc.ir.nodes import Buffer, For, If, accesses, flat
+from evokernel_core.ascendc.ir.nodes import Buffer, For, Get, If, accesses, flat
 from evokernel_core.ascendc.ir.steps import Block, Kind, Part, Step
 
 _UNITS = {Kind.LOAD: "MTE2", Kind.STORE: "MTE3", Kind.COMPUTE: "V", Kind.SCALAR: "S"}
@@ -41,9 +41,14 @@ def _along(parts: Sequence[Part], used: Mapping[Buffer, Use], last: _Last) -> _M
 
 def _block(block: Block, used: Mapping[Buffer, Use], last: _Last) -> tuple[Part, _Last]:
     """A block with waits inside, or in front of it where those are fewer."""
-    alone = {buffer: units for buffer, units in _touched(block, used).items() if len(units) == 1}
+    touched = _touched(block, used)
+    if not touched:
+        return block, last
+    alone = {buffer: units for buffer, units in touched.items() if len(units) == 1}
     first, known = _waiting(block, alone, last)
     assert isinstance(first, Block)
+    if not first.waits:
+        return _inside(block, used, last)
     early, late = _inside(first, used, known), _inside(block, used, last)
     return early if _waits_in(early[0]) < _waits_in(late[0]) else late
 
@@ -106,7 +111,8 @@ def _touched(part: Part, used: Mapping[Buffer, Use]) -> dict[Buffer, frozenset[s
         for node in flat(step.nodes):
             for _, item in accesses(node):
                 if used[item.buffer] is Use.NUMBERS:
-                    found[item.buffer] = found.get(item.buffer, frozenset()) | {_UNITS[step.kind]}
+                    unit = "S" if isinstance(node, Get) else _UNITS[step.kind]
+                    found[item.buffer] = found.get(item.buffer, frozenset()) | {unit}
     return found
 
 

@@ -12,6 +12,7 @@ from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
 from evokernel_core.ascendc.ir.nodes import (
     Atomic,
+    Clear,
     Copy,
     Fields,
     For,
@@ -37,15 +38,16 @@ MOST_STAGES = 4
 """Tiles under way: a load, a computation and a store of one tile each, and one to spare."""
 
 _TENSOR = re.compile(r"LocalTensor<(\w+)>&? (\w+)")
-_BITS = "selMask"
-"""How the table calls operands that are bits, one for each element."""
+_BITS, _PATTERN = "selMask", "src1Pattern"
+"""How the table calls operands that are bits, one for each element: in bytes, or in words as wide as it."""
+_TWO_BYTES = ("half", "bfloat16_t", "int16_t", "uint16_t")
 
 
 @frozen
 class Broken:
-    """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-stages``, ``unwritten-buffer``,
-    ``unread-buffer``, ``hidden-name``, ``queue-order``, ``queue-direction``, ``queue-cleared``, ``type``,
-    ``parameter-limit``, ``alignment``, ``no-tiles`` or ``tiling``."""
+    """A rule that a kernel breaks at a place: ``ub-capacity``, ``queue-buffers``, ``queue-stages``,
+    ``unwritten-buffer``, ``unread-buffer``, ``hidden-name``, ``queue-order``, ``queue-direction``,
+    ``queue-cleared``, ``type``, ``parameter-limit``, ``alignment``, ``no-tiles`` or ``tiling``."""
 
     rule: str
     place: str
@@ -58,6 +60,12 @@ def rough_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterato
     if used > chip.ub_bytes:
         reason = f"The buffers take {used} bytes of the {chip.ub_bytes} of the unified buffer."
         yield Broken("ub-capacity", "kernel", reason)
+    most = chip.memory.max_queue_buffers
+    for queues in ((Use.INPUT, Use.THROUGH), (Use.OUTPUT,)):
+        number = sum(item.stages for item, use in allocation.uses(kernel).items() if use in queues)
+        if number > most:
+            reason = f"The queues of one position have {number} buffers, which may be {most}."
+            yield Broken("queue-buffers", "kernel", reason)
     if not _has_tiles(kernel):
         yield Broken("no-tiles", "kernel", "No loop is dealt to cores.")
     _, unmet = known_values(kernel, sizes, chip.aiv)
@@ -73,7 +81,7 @@ def _has_tiles(kernel: Kernel) -> bool:
 def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterator[Broken]:
     """Every rule that the kernel breaks on a chip, for given sizes of the task's symbols."""
     yield from rough_rules(kernel, chip, sizes)
-    yield from _hidden_names(kernel.body, frozenset())
+    yield from _hidden_names(kernel.body, frozenset(item.name for item in kernel.states()))
     yield from _buffers(kernel)
     yield from _queues(kernel)
     known, unmet = known_values(kernel, sizes, chip.aiv)
@@ -82,8 +90,8 @@ def broken_rules(kernel: Kernel, chip: Chip, sizes: Mapping[str, int]) -> Iterat
     broken: list[Broken] = []
 
     def visit(node: Node, times: float, values: Mapping[str, int], inside: bool) -> None:
-        if isinstance(node, Instruction):
-            broken.extend(_instruction(node, values))
+        if isinstance(node, Instruction | Clear):
+            broken.extend(_instruction(node.instruction if isinstance(node, Clear) else node, values))
         elif isinstance(node, Copy):
             broken.extend(_alignment("DataCopyPad", node.slice, BLOCK_BYTES, values))
             broken.extend(_rows(node, values))
@@ -146,6 +154,10 @@ def _queues(kernel: Kernel) -> Iterator[Broken]:
     for buffer in sorted(touched, key=lambda item: item.name):
         reason = "It is loaded and stored, and an instruction works on it without a hand-over."
         yield Broken("queue-direction", buffer.name, reason)
+    cleared = {node.target.buffer for node in kernel.nodes if isinstance(node, Clear)}
+    for buffer in sorted(cleared, key=lambda item: item.name):
+        if used[buffer] not in (Use.INPUT, Use.THROUGH):
+            yield Broken("queue-direction", buffer.name, "Nothing loads what is cleared for a load.")
 
 
 def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
@@ -165,7 +177,7 @@ def _rows(node: Copy, values: Mapping[str, int]) -> Iterator[Broken]:
             "alignment", key, f"Rows lie {pitch} bytes apart, which is no multiple of {BLOCK_BYTES}."
         )
     if node.is_load:
-        figures["padding"] = node.zeros.evaluate(values) * width
+        figures["padding"] = max(node.zeros.evaluate(values), node.before.evaluate(values)) * width
     for name, given in figures.items():
         limit = api_row(key).limit(name)
         if not limit.low <= given <= limit.high:
@@ -199,8 +211,8 @@ def _types(node: Instruction) -> Iterator[Broken]:
 def wrong_types(key: str, given: tuple[str, ...]) -> tuple[str, ...]:
     """What is wrong with the types of an instruction's operands, the first of which is written."""
     row = api_row(key)
-    rules, fixed = row.types, _fixed_types(row)
     target, *others = given
+    rules, fixed = row.types, _fixed_types(row, target)
     pairs = list(zip(others, (*fixed, *[""] * len(others)), strict=False))
     sources = [own for own, needed in pairs if not needed]
     found = [f"It takes {needed} where {own} is given." for own, needed in pairs if needed and own != needed]
@@ -209,12 +221,13 @@ def wrong_types(key: str, given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _fixed_types(row: ApiRow) -> tuple[str, ...]:
+def _fixed_types(row: ApiRow, target: str) -> tuple[str, ...]:
     """For each source the type that every call gives it, as of offsets; empty where calls choose."""
     if not row.signatures:
         return ()
     _, *sources = _TENSOR.findall(row.signatures[0]) or ("",)
-    return tuple("uint8_t" if name == _BITS else own if own in DTYPES else "" for own, name in sources)
+    named = {_BITS: "uint8_t", _PATTERN: "uint16_t" if target in _TWO_BYTES else "uint32_t"}
+    return tuple(named.get(name, own if own in DTYPES else "") for own, name in sources)
 
 
 def _matches(rule: TypeRule, target: str, sources: list[str]) -> bool:

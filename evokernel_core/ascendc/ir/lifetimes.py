@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.ir.expr import CoreCount, Param, Size, Var
+from evokernel_core.ascendc.ir.expr import is_open
 from evokernel_core.ascendc.ir.nodes import (
     Atomic,
     Buffer,
@@ -24,9 +24,6 @@ from evokernel_core.ascendc.ir.nodes import (
     accesses,
 )
 from evokernel_core.twin.api import api_row
-
-_OPEN = (CoreCount, Param, Size, Var)
-"""What only the call knows."""
 
 
 @frozen
@@ -69,7 +66,7 @@ class _Order:
 
 
 def _has_a_turn(node: For | If) -> bool:
-    if not isinstance(node, For) or any(isinstance(item, _OPEN) for item in node.end.walk()):
+    if not isinstance(node, For) or is_open(node.end):
         return False
     return node.end.evaluate({}) >= 1
 

@@ -21,11 +21,13 @@ from evokernel_core.ascendc.ir.expr import (
     Int,
     Param,
     Side,
+    State,
+    Table,
     Var,
     ceil_div,
     compared,
 )
-from evokernel_core.twin.isa import BLOCK_BYTES
+from evokernel_core.twin.isa import BLOCK_BYTES, REPEAT_BYTES
 
 
 class Role(Enum):
@@ -54,14 +56,14 @@ class Tensor:
         return f"{self.name}Global"
 
 
-_WORD = 4
-"""Bytes of the shortest numbers that the scalar unit computes with."""
+_FRACTIONS = ("half", "bfloat16_t")
+"""Types of numbers with a fraction that the scalar unit does not compute with."""
 
 
 @frozen
 class Element(Expr):
     """An element of a tensor in device memory that the scalar unit reads, ``offset`` elements into it; as
-    float, where types of fewer bits are read."""
+    float, where it is a number with a fraction of fewer bits."""
 
     tensor: Tensor
     offset: Expr
@@ -70,7 +72,7 @@ class Element(Expr):
         text = f"{self.tensor.handle}.GetValue({self.offset.cpp(side)})"
         if self.tensor.ctype == "bfloat16_t":
             return f"ToFloat({text})"
-        return text if self.tensor.item_bytes >= _WORD else f"static_cast<float>({text})"
+        return f"static_cast<float>({text})" if self.tensor.ctype in _FRACTIONS else text
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         """Estimates do not know it."""
@@ -229,7 +231,36 @@ class Ratio:
     under: Expr
 
 
-Operand = Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Expr
+@frozen
+class Told:
+    """A state to which an instruction gives a value, which estimates take for ``likely``."""
+
+    state: State
+    likely: Expr
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+
+@frozen
+class Kept:
+    """Where an instruction that picks elements says how many it kept, which nothing reads."""
+
+    name: str = "kept_"
+
+
+@frozen
+class Difference:
+    """The difference of two integers as a float, which may be negative."""
+
+    left: Expr
+    right: Expr
+
+
+Operand = (
+    Slice | SliceList | Converted | Enumerator | Number | Fields | Ratio | Difference | Kept | Told | Expr
+)
 
 
 LANES = "uint64_t[1]"
@@ -241,6 +272,14 @@ class Let:
     """A local constant, or a mask."""
 
     var: Var
+    value: Expr
+
+
+@frozen
+class Assign:
+    """A state of the core takes a value."""
+
+    state: State
     value: Expr
 
 
@@ -274,7 +313,7 @@ class Copy:
     """``rows`` of ``count`` consecutive elements between device memory, where they begin ``apart`` elements
     from each other, and the unified buffer, where each begins ``pitch`` elements behind the one before, or at
     the next whole block where that is 0. ``zeros`` of them follow each row, or as many of ``filler``, then
-    anything up to the next block."""
+    anything up to the next block; ``before`` of them lie in front of each, less than a block."""
 
     source: Region | Slice
     target: Region | Slice
@@ -283,7 +322,8 @@ class Copy:
     apart: Expr = field(factory=lambda: Int(0))
     zeros: Expr = field(factory=lambda: Int(0))
     pitch: Expr = field(factory=lambda: Int(0))
-    filler: Number | None = None
+    filler: Number | Expr | None = None
+    before: Expr = field(factory=lambda: Int(0))
 
     @property
     def skipped_blocks(self) -> Expr:
@@ -291,7 +331,7 @@ class Copy:
         if self.pitch == Int(0):
             return Int(0)
         elements = BLOCK_BYTES // self.slice.buffer.item_bytes
-        return self.pitch // elements - ceil_div(self.count, elements)
+        return self.pitch // elements - ceil_div(self.before + self.count, elements)
 
     @property
     def is_load(self) -> bool:
@@ -317,13 +357,19 @@ class Instruction:
     """A vector instruction, a row of the API table by its ``key``. The first operand is written, other slices
     are read. ``repeats``: how many times the vector unit works on 256 bytes, or on a group of blocks.
     ``template``: the element type where calls must say it. ``former``: the older name by which it is called,
-    one of the row's."""
+    one of the row's. ``note``: what it and those behind it compute."""
 
     key: str
     operands: tuple[Operand, ...]
     repeats: Expr
     template: str = ""
     former: str = ""
+    note: str = ""
+
+    @cached_property
+    def told(self) -> tuple[Told, ...]:
+        """The states to which it gives values."""
+        return tuple(item for item in self.operands if isinstance(item, Told))
 
     @cached_property
     def slices(self) -> tuple[tuple[bool, Slice], ...]:
@@ -336,11 +382,30 @@ class Instruction:
 
 
 @frozen
+class Clear:
+    """Zeros in ``count`` elements of a queue's buffer before a load of the same step fills parts of them."""
+
+    target: Slice
+    count: Expr
+
+    @property
+    def instruction(self) -> Instruction:
+        """What the vector unit does."""
+        ctype, size = self.target.ctype, self.target.buffer.item_bytes
+        repeats = ceil_div(self.count * size, REPEAT_BYTES)
+        return Instruction("Duplicate", (self.target, Int(0), self.count), repeats, ctype)
+
+
+@frozen
 class For:
     """``body`` for ``var`` from 0 to below ``end``. ``cores``: the values are dealt to cores: in turn; where
     neighbours read the same, in runs of ``run`` each; or ``in_a_row``, each core those that follow each
     other. ``apart``: those for which it holds, and the others, each by themselves. ``even``: of such a loop
-    estimates take all turns for the first one, of which the last may do less."""
+    estimates take all turns for the first one, of which the last may do less. ``each``: of a loop of one core
+    estimates meet every turn by itself, since it has few, which differ. ``one_load``: what it loads, from
+    where numbers say that it reads, is one load to what is around it. ``ring``: each turn writes a chunk
+    that cube cores read, so many of which lie there at a time; all vector cores share it in a loop of cores
+    ``beside`` cube cores."""
 
     var: Var
     end: Expr
@@ -350,6 +415,10 @@ class For:
     run: Expr | None = None
     even: bool = False
     in_a_row: bool = False
+    each: bool = False
+    one_load: bool = False
+    ring: Constant | None = None
+    beside: bool = False
 
     @property
     def most_cores(self) -> Expr:
@@ -364,7 +433,8 @@ class For:
 @frozen
 class If:
     """``then`` where ``left sign right`` holds, else ``otherwise``. ``share``: of how many times estimates
-    take it to hold once, where it depends on numbers that they do not know."""
+    take it to hold once, where it depends on numbers that they do not know, or ``even``: exactly once, as it
+    depends on the number of a turn."""
 
     left: Expr
     sign: str
@@ -372,6 +442,7 @@ class If:
     then: tuple[Node, ...]
     otherwise: tuple[Node, ...] = ()
     share: Expr = field(factory=lambda: Int(1))
+    even: bool = False
 
     @property
     def bodies(self) -> tuple[tuple[Node, ...], ...]:
@@ -384,7 +455,8 @@ class If:
 
 @frozen
 class Section:
-    """Nodes that read as one step: a method of their own in the printed class."""
+    """Nodes that read as one step: a method of their own in the printed class, which is written once where a
+    kernel has the same section several times."""
 
     name: str
     body: tuple[Node, ...]
@@ -426,7 +498,7 @@ class Work:
         return ()
 
 
-Node = Let | Get | Put | Fence | Copy | Instruction | For | If | Section | Atomic | Work
+Node = Let | Assign | Get | Put | Fence | Copy | Clear | Instruction | For | If | Section | Atomic | Work
 
 
 @frozen
@@ -449,7 +521,7 @@ class Kernel:
 
     note: str
     tensors: tuple[Tensor | TensorList, ...]
-    params: tuple[Param | Require, ...]
+    params: tuple[Param | Table | Require, ...]
     body: tuple[Node, ...]
     rings: tuple[Ring, ...] = ()
     layout: tuple[Buffer, ...] = ()
@@ -492,23 +564,37 @@ class Kernel:
         """Loop variables and local constants in the order of their definition."""
         return tuple(node.var for node in self.nodes if isinstance(node, (For, Let, Get)))
 
+    def states(self) -> tuple[State, ...]:
+        """What nodes read of what they assign to, in the order of the first time."""
+        return tuple(dict.fromkeys(item for item in self.expressions() if isinstance(item, State)))
+
     def expressions(self) -> tuple[Expr, ...]:
         """Every expression of the kernel and of its tiling, with what it is made of."""
         return self._expressions
 
     @cached_property
     def _expressions(self) -> tuple[Expr, ...]:
-        return tuple(part for one in self._written() for part in one.walk())
+        written = {id(one): one for one in self._written()}
+        return tuple(part for one in written.values() for part in one.walk())
 
     def _written(self) -> Iterator[Expr]:
         for item in self.params:
-            yield from (item.value,) if isinstance(item, Param) else (item.left, item.right)
+            yield from _fields(item)
         for node in self.nodes:
             yield from expressions_of(node)
         for buffer in self.buffers:
             yield buffer.elements
         for ring in self.rings:
             yield from (ring.places, ring.elements)
+
+
+def _fields(item: Param | Table | Require) -> tuple[Expr, ...]:
+    match item:
+        case Param():
+            return (item.value,)
+        case Table():
+            return item.values
+    return (item.left, item.right)
 
 
 def flat(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -528,7 +614,7 @@ def accesses(node: Node) -> Iterator[tuple[bool, Slice]]:
         yield from node.slices
     elif isinstance(node, Get):
         yield False, node.source
-    elif isinstance(node, Put):
+    elif isinstance(node, (Put, Clear)):
         yield True, node.target
 
 
@@ -542,14 +628,13 @@ def _given(node: Node) -> tuple[Operand | None, ...]:
 def expressions_of(node: Node) -> Iterator[Expr]:
     """The expressions that stand in a node itself."""
     match node:
-        case Let():
+        case Let() | Assign():
             yield node.value
         case For():
             yield node.end
             if node.apart is not None:
                 yield from (node.apart.left, node.apart.right)
-            if node.run is not None:
-                yield node.run
+            yield from (item for item in (node.run, node.ring) if item is not None)
         case Get():
             yield from (node.source.offset, node.likely)
         case Put():
@@ -557,16 +642,21 @@ def expressions_of(node: Node) -> Iterator[Expr]:
         case If():
             yield from (node.left, node.right, node.share)
         case Copy():
-            yield from (node.count, node.rows, node.apart, node.zeros, node.pitch)
-            yield from (node.region.offset, node.slice.offset)
-            if node.region.index is not None:
-                yield node.region.index
+            yield from _of_copy(node)
+        case Clear():
+            yield from (node.target.offset, node.count)
         case Work():
             yield from node.expressions
         case Instruction():
             yield node.repeats
             for operand in node.operands:
                 yield from _operand_expressions(operand)
+
+
+def _of_copy(node: Copy) -> Iterator[Expr]:
+    yield from (node.count, node.rows, node.apart, node.zeros, node.pitch, node.before)
+    yield from (node.region.offset, node.slice.offset)
+    yield from (item for item in (node.filler, node.region.index) if isinstance(item, Expr))
 
 
 def _operand_expressions(operand: Operand) -> Iterator[Expr]:
@@ -579,9 +669,13 @@ def _operand_expressions(operand: Operand) -> Iterator[Expr]:
             yield operand.value
         case Ratio():
             yield from (operand.over, operand.under)
+        case Told():
+            yield from (operand.state, operand.likely)
+        case Difference():
+            yield from (operand.left, operand.right)
         case Fields():
             yield from operand.values.values()
-        case Enumerator() | Number() | Converted():
+        case Enumerator() | Number() | Converted() | Kept():
             return
         case _:
             yield operand

@@ -17,10 +17,13 @@ from attrs import frozen
 
 from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.allocation import Use
+from evokernel_core.ascendc.ir.expr import State
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Assign,
     Atomic,
     Buffer,
+    Clear,
     Copy,
     Fence,
     For,
@@ -33,12 +36,13 @@ from evokernel_core.ascendc.ir.nodes import (
     Put,
     Section,
     accesses,
+    expressions_of,
     flat,
 )
 
 
 class Kind(Enum):
-    """What a step does; a ``LET`` is none, and a ``BLOCK`` has steps of several kinds."""
+    """What a step does; a ``LET``, or an assignment, is none, and a ``BLOCK`` has steps of several kinds."""
 
     LET = "let"
     LOAD = "load"
@@ -71,7 +75,7 @@ class Block:
     waits: tuple[str, ...] = ()
 
 
-Part = Let | Step | Block
+Part = Let | Assign | Step | Block
 
 
 @frozen
@@ -92,19 +96,25 @@ def kind_of(node: Node) -> Kind:
     """What a node does, with all that is in it."""
     if isinstance(node, Let):
         return Kind.COMPUTE if node.var.ctype == LANES else Kind.LET
+    if isinstance(node, Assign):
+        return Kind.LET
+    if isinstance(node, For) and node.one_load:
+        return Kind.LOAD
     inner = [item for item in flat((node,)) if isinstance(item, _WORK)]
     kinds = {_own_kind(item) for item in inner} or {Kind.COMPUTE}
     is_tiles = isinstance(node, For) and node.cores
     return Kind.BLOCK if is_tiles or len(kinds) > 1 else kinds.pop()
 
 
-_WORK = (Copy, Instruction, Get, Put, Fence)
+_WORK = (Copy, Clear, Instruction, Get, Put, Fence)
 
 
-def _own_kind(node: Copy | Instruction | Get | Put | Fence) -> Kind:
+def _own_kind(node: Copy | Clear | Instruction | Get | Put | Fence) -> Kind:
     match node:
         case Copy():
             return Kind.LOAD if node.is_load else Kind.STORE
+        case Clear():
+            return Kind.LOAD
         case Fence():
             return Kind.STORE
         case Get() | Put():
@@ -128,7 +138,7 @@ def parts_of(nodes: Sequence[Node]) -> tuple[Part, ...]:
 
 
 def _alone(node: Node) -> Part:
-    if isinstance(node, Let):
+    if isinstance(node, (Let, Assign)):
         return node
     assert isinstance(node, (For, Section, If, Atomic))
     return Block(node, tuple(map(parts_of, node.bodies)))
@@ -224,18 +234,46 @@ def _hand_overs(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> Iterator[N
 
 def ahead(parts: Sequence[Part], used: Mapping[Buffer, Use]) -> int | None:
     """The place of the load among the parts of a loop's body that may begin while the turn before is
-    computed: the only one, of buffers with a stage for both turns, which it hands over by itself."""
+    computed: the only one, of buffers with a stage for both turns, which it hands over by itself. Where no
+    instruction works on what is stored as it was loaded, copies queue up without it."""
     loads = [place for place, part in enumerate(parts) if _is_load(part)]
     if len(loads) != 1:
         return None
     (place,) = loads
     numbers = any(isinstance(part, Step) and part.is_plain for part in parts[:place])
-    if numbers or any(not used[item].is_queue for item in _buffers(parts[place])):
-        return None  # the scalar unit reads, on the way to the load, what a turn of its own must bring
+    if (
+        numbers
+        or _states_read(parts[: place + 1]) & _states_made(parts)
+        or any(not used[item].is_queue for item in _buffers(parts[place]))
+    ):
+        return None  # what is read on the way to the load is what a turn of its own must bring
+    read = {item.source.buffer for item in flat(nodes_of(parts[place])) if isinstance(item, Get)}
+    others = (node for part in parts if part is not parts[place] for node in flat(nodes_of(part)))
+    if any(writes and item.buffer in read for node in others for writes, item in accesses(node)):
+        return None
+    clears = any(isinstance(node, Clear) for node in flat(nodes_of(parts[place])))
+    takes = (Use.INPUT, Use.THROUGH) if read or clears else (Use.INPUT,)
     filled = [item for item in rounds(parts, used) if place in item.fills]
     by_itself = (item.is_whole and item.fills == (place,) for item in filled)
-    inputs = (used[item.buffer] is Use.INPUT and item.buffer.stages > 1 for item in filled)
+    inputs = (used[item.buffer] in takes and item.buffer.stages > 1 for item in filled)
     return place if filled and all(by_itself) and all(inputs) else None
+
+
+def _states_read(parts: Sequence[Part]) -> set[State]:
+    nodes = (node for part in parts for node in flat(nodes_of(part)))
+    expressions = (item for node in nodes for item in expressions_of(node))
+    return {item for whole in expressions for item in whole.walk() if isinstance(item, State)}
+
+
+def _states_made(parts: Sequence[Part]) -> set[State]:
+    nodes = [node for part in parts for node in flat(nodes_of(part))]
+    told = {item.state for node in nodes if isinstance(node, Instruction) for item in node.told}
+    return told | {node.state for node in nodes if isinstance(node, Assign)}
+
+
+def nodes_of(part: Part) -> tuple[Node, ...]:
+    """The nodes that a part consists of."""
+    return part.nodes if isinstance(part, Step) else (part.node,) if isinstance(part, Block) else (part,)
 
 
 def _is_load(part: Part) -> bool:
@@ -243,8 +281,12 @@ def _is_load(part: Part) -> bool:
 
 
 def _buffers(part: Part) -> Iterator[Buffer]:
-    if isinstance(part, Step):
-        yield from (item.buffer for node in flat(part.nodes) for _, item in accesses(node))
+    """Those that a step's copies fill or empty."""
+    for node in flat(nodes_of(part)):
+        if isinstance(node, Copy):
+            yield node.slice.buffer
+        elif isinstance(node, Clear):
+            yield node.target.buffer
 
 
 def unmatched(kernel: Kernel, used: Mapping[Buffer, Use]) -> Iterator[Buffer]:

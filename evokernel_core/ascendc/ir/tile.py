@@ -14,10 +14,12 @@ from attrs import define
 
 from evokernel_core.ascendc.ir.expr import CORES, FIRST_OF_CORE, Expr, Int, Param, Var, compared
 from evokernel_core.ascendc.ir.nodes import (
+    Assign,
     Atomic,
     For,
     Get,
     If,
+    Instruction,
     Kernel,
     Let,
     Node,
@@ -92,7 +94,12 @@ class _Walk:
             if id(node) in self.without:
                 continue
             self.visit(node, times, values, inside)
-            if isinstance(node, Let):
+            if isinstance(node, Instruction):
+                for told in node.told:
+                    values[told.state.name] = told.likely.evaluate(values)
+            elif isinstance(node, Assign):
+                values[node.state.name] = node.value.evaluate(values)
+            elif isinstance(node, Let):
                 values[node.var.name] = node.value.evaluate(values)
             elif isinstance(node, For):
                 self._turns(node, times, inside)
@@ -102,7 +109,8 @@ class _Walk:
                 for body in node.bodies:
                     self.go(body, times, inside)
             elif isinstance(node, If) and node.share != Int(1):
-                then = _most_often(times, times / node.share.evaluate(values))
+                mean = times / node.share.evaluate(values)
+                then = mean if node.even else _most_often(times, mean)
                 self.go(node.then, then, inside)
                 self.go(node.otherwise, times - then, inside)
             elif isinstance(node, If):
@@ -117,7 +125,9 @@ class _Walk:
         turns = node.end.evaluate(values)
         last = turns - 1 - self.turn
         met, uneven = [(turns - 1, self.turn), (1, last)], self.uneven
-        if turns > 2 and id(node) in uneven:
+        if node.each:
+            met = [(1, place) for place in range(turns)]
+        elif turns > 2 and id(node) in uneven:
             met = [(1, self.turn), (turns - 2, 1), (1, last)]
             self.uneven = frozenset()  # loops in it are met in two ways, so that a walk stays short
         for number, place in met:
@@ -141,7 +151,7 @@ def known_values(
     for item in kernel.params:
         if isinstance(item, Param):
             values[item.key] = item.evaluate(values)
-        elif not compared(item.left, item.sign, item.right, values):
+        elif isinstance(item, Require) and not compared(item.left, item.sign, item.right, values):
             return values, item
     return values, None
 

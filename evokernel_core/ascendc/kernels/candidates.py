@@ -54,6 +54,9 @@ class SearchingFamily(Generic[P, S]):
     rough: Callable[[P, S, Sizes, Chip], str | None] | None = None
     """Part of ``refusal`` that costs little; where it is given, starts that pass it are judged in the order
     of their cost, and no more of them than it takes to find a legal one."""
+    alike: float = 1.0
+    """How many times the lowest estimate a start's may be to count as no worse: of such starts the first is
+    taken."""
     too_large: str = "No tile of the kernel fits the unified buffer."
     """Why a task is refused that has no legal start."""
     slowest_adapted: float = math.inf
@@ -71,7 +74,9 @@ class SearchingFamily(Generic[P, S]):
         starts = self.starts(found, sizes, chip)
         asked = self.rough or self.refusal
         likely = [item for item in starts if asked(found, item, sizes, chip) is None]
-        likely.sort(key=lambda item: self.cost_us(found, item, sizes, chip))
+        costs = {item: self.cost_us(found, item, sizes, chip) for item in likely}
+        most = self.alike * min(costs.values(), default=0)
+        likely.sort(key=lambda item: max(costs[item], most))
         legal = (item for item in likely if not self.rough or not self.refusal(found, item, sizes, chip))
         best = next(legal, None)
         if best is None:

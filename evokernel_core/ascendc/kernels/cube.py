@@ -22,23 +22,11 @@ class Behind:
 
 
 @frozen
-class BeforeText:
-    """The vector cores in front: what they put into tiling.h (``settings``) and into the kernel (``text``),
-    their class, the arguments of its Init in front of the pipe, and which statement refuses a call."""
-
-    settings: str
-    text: str
-    class_name: str
-    arguments: str
-    check: str
-
-
-@frozen
 class Before:
-    """What vector cores write, chunk by chunk, and all cube cores read: ``written`` gives their class under a
-    name. ``workspace_bytes``: what the chunks take, on the host."""
+    """``kernel``: of the vector cores, which write, chunk by chunk, what all cube cores read; its fields are
+    among the cube cores'. ``workspace_bytes``: what the chunks take, on the host."""
 
-    written: Callable[[str], BeforeText]
+    kernel: Kernel
     workspace_bytes: Expr
 
 

@@ -30,8 +30,6 @@ from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Graph, ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.api import most_of
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import RESERVED_BYTES
 
 _INDICES = frozenset({"int32", "int64"})
 
@@ -70,14 +68,6 @@ def size_refusal(item: IndexedSchedule, unit: int) -> str | None:
     return None
 
 
-def refusal_of(item: IndexedSchedule, unit: int, used_bytes: int, chip: Chip) -> str | None:
-    """The same, where the kernel is a template: also why its buffers do not fit."""
-    reason = size_refusal(item, unit)
-    if reason is None and used_bytes > chip.ub_bytes - RESERVED_BYTES:
-        return "The buffers do not fit the unified buffer."
-    return reason
-
-
 class Indices:
     """The indices of a tile's entries, which the scalar unit reads.
 
@@ -114,11 +104,15 @@ class Indices:
         for tensor, buffer in zip(self._tensors, self._buffers, strict=True):
             self._k.load(buffer, tensor, start, count)
 
+    def given(self, entry: Expr, number: int = 0) -> Expr:
+        """One of the indices of an entry, as it was given."""
+        return self._k.get(f"given{number}", at(self._buffers[number], entry), entry, _SIGNED)
+
     def place(self, entry: Expr) -> Expr:
         """The place that entry number ``entry`` of the tile means."""
         found = []
-        for number, (buffer, size) in enumerate(zip(self._buffers, self.sizes, strict=True)):
-            index: Expr = self._k.get(f"given{number}", at(buffer, entry), entry, _SIGNED)
+        for number, size in enumerate(self.sizes):
+            index = self.given(entry, number)
             if self._wraps:
                 index = _COUNTED(index, size)
             inside = (_NEAREST if self._clamps else _INSIDE)(index, size)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from attrs import define, field, frozen
 
-from evokernel_core.ascendc.legalization.limbs import Operand, Words, needed
+from evokernel_core.ascendc.legalization.limbs import Operand, Word, Words, needed
 from evokernel_core.ascendc.legalization.rules import RULES, Truth, Value, WordCall
 from evokernel_core.ascendc.legalization.wide import WIDTHS, Whole
-from evokernel_core.ascendc.shapes.sizes import Extent, extent, names_in, product
+from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
 from evokernel_core.ascendc.shapes.space import Access, Refine, Space, broadcast, flatten
 from evokernel_core.ascendc.shapes.views import VIEWS, operand_access
 from evokernel_core.domain.errors import PlanError
@@ -52,21 +52,10 @@ class WordPlan:
     outputs: tuple[Written, ...]
 
     @property
-    def sizes(self) -> tuple[str, ...]:
-        """The sizes that results depend on, as C++ expressions; they fit a word with a sign."""
-        words = needed(word for output in self.outputs for word in output.words)
-        return tuple(dict.fromkeys(word.detail for word in words if word.op == "size"))
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """The symbols of those sizes."""
-        return frozenset().union(*map(names_in, self.sizes))
-
-    @property
     def divides_by_sizes(self) -> bool:
-        """Whether some of them is a divisor, of digits of 8 bits."""
+        """Whether a size is a divisor, of digits of 8 bits."""
         words = needed(word for output in self.outputs for word in output.words)
-        return any(word.op == "scaled" and not word.detail for word in words)
+        return any(word.op == "scaled" and isinstance(word.args[1], Word) for word in words)
 
     @property
     def rows(self) -> Extent:

@@ -11,8 +11,6 @@ from typing import Final
 
 from attrs import define, field
 
-from evokernel_core.ascendc.lowering.program import literal
-
 BITS: Final = 32
 SIGN: Final = -(1 << 31)
 """The word of which only the highest bit is set."""
@@ -21,7 +19,7 @@ SHIFTS = frozenset({"shl", "sar", "shr"})
 """To the left, to the right with the sign, to the right with zeros."""
 LEAVES = frozenset({"low", "high", "narrow", "size"})
 """Words that are read: ``low`` and ``high`` of eight-byte integers, ``narrow`` of shorter ones, ``size``
-a size of a tensor. ``detail`` is the name under which the input is loaded, of a size a C++ expression."""
+a size of a tensor. ``detail`` is the name under which the input is loaded, of a size its expression."""
 
 
 PARTS = ("quotientLow", "quotientHigh", "remainderLow", "remainderHigh")
@@ -168,9 +166,7 @@ class Words:
 
     def parted(self, a: Word, divisor: Operand) -> Word:
         """The quotient by a number, a size or a word as float32 estimates it, without its fraction."""
-        if isinstance(divisor, int):
-            return self._make("scaled", a, detail=literal(1.0 / divisor))
-        if divisor.op == "size":
+        if isinstance(divisor, int) or divisor.op == "size":
             return self._make("scaled", a, divisor)
         ratio = self._make("ratio", self._make("floated", a), self._make("floated", divisor))
         return self._make("truncated", ratio)

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from evokernel_core.ascendc.legalization.graph import Read, WordPlan, Written
 from evokernel_core.ascendc.legalization.limbs import BITS, Operand, Words
-from evokernel_core.ascendc.legalization.program import WordProgram, word_program
 from evokernel_core.ascendc.legalization.wide import Arithmetic, Whole
-
-_STEM = "step"
-"""What the registers of a step are called."""
 
 
 @cache
-def division_step(bits: int) -> WordProgram:
-    """The statements of one step on numbers of 32 or 64 bits."""
+def division_step(bits: int) -> dict[str, Operand]:
+    """What one step on numbers of 32 or 64 bits makes of the words of a quotient and a remainder, which are
+    read under the same names, and of a divisor."""
     words = Words()
     numbers = Arithmetic(words, bits)
     parts = ("Low",) if bits == BITS else ("Low", "High")
@@ -34,16 +30,12 @@ def division_step(bits: int) -> WordProgram:
     rest = numbers.chosen(less, raised, numbers.sub(raised, divisor))
     moved = numbers.shifted_left(quotient, 1)
     grown = Whole(words.add(moved.low, words.add(less, 1)), moved.high)
-    results = [(f"{name}{part}", word) for name, whole in (("quotient", grown), ("remainder", rest))
-               for part, word in zip(parts, (whole.low, whole.high), strict=False)]  # fmt: skip
-    reads = tuple(Read(word.detail, word.detail, "int32", (), True) for word in words.values if not word.args)
-    outputs = tuple(Written("int32", (_known(word),)) for _, word in results)
-    return word_program(WordPlan((), 0, reads, outputs), [name for name, _ in results], _STEM)
-
-
-def _known(word: Operand | None) -> Operand:
-    assert word is not None
-    return word
+    return {
+        f"{name}{part}": word
+        for name, whole in (("quotient", grown), ("remainder", rest))
+        for part, word in zip(("Low", "High"), (whole.low, whole.high), strict=True)
+        if word is not None
+    }
 
 
 def _is_less(numbers: Arithmetic, a: Whole, b: Whole) -> Operand:

@@ -9,7 +9,6 @@ from attrs import frozen
 from evokernel_core.ascendc.legalization.division import Division
 from evokernel_core.ascendc.legalization.limbs import BITS, Operand, Words
 from evokernel_core.ascendc.legalization.wide import WIDTHS, Arithmetic, Whole, narrowed, truth_as_whole
-from evokernel_core.ascendc.shapes.sizes import extent
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.graph import Arg, Node, SymbolicInt, ValueRef
 from evokernel_core.domain.tensor import ITEM_SIZE, TensorSpec
@@ -62,7 +61,7 @@ class WordCall:
         """An operand converted to ``dtype``, in the width in which that one is computed."""
         numbers = self.arithmetic(dtype)
         if isinstance(arg, SymbolicInt):
-            size = self.words.read("size", extent(arg.expression).cpp())
+            size = self.words.read("size", arg.expression)
             return narrowed(self.words, Whole(size, 0 if numbers.bits > BITS else None), dtype)
         if not isinstance(arg, ValueRef):
             return narrowed(self.words, numbers.number(self.whole_number(arg)), dtype)

@@ -6,10 +6,11 @@ own; the loops behind cube cores are printed from the IR too.
 
 from __future__ import annotations
 
+from evokernel_core.ascendc.ir import allocation
 from evokernel_core.ascendc.ir.cube import Take
 from evokernel_core.ascendc.ir.expr import Param, Side
 from evokernel_core.ascendc.ir.nodes import For, Kernel, Let, Node, Ring, Tensor
-from evokernel_core.ascendc.kernels.cube import Before, BeforeText, Behind, CubeKernel
+from evokernel_core.ascendc.kernels.cube import Before, Behind, CubeKernel
 from evokernel_core.ascendc.kernels.epilogue.tiles import EpilogueText
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import addresses, class_name, tensors_of
@@ -22,6 +23,7 @@ from evokernel_core.ascendc.print.statements import (
     let,
 )
 from evokernel_core.ascendc.print.tiling import compute, refusal, settings
+from evokernel_core.ascendc.print.vector_kernel import arguments_of, vector_class
 from evokernel_core.domain.errors import PlanError
 from evokernel_core.domain.task import KernelTask
 
@@ -55,13 +57,14 @@ def _blocks(kernel: Kernel, workspace: str = "") -> list[str]:
 
 def _behind_vectors(kernel: Kernel, found: Before, task: KernelTask, name: str) -> tuple[str, str, str]:
     """Constants and struct, ComputeTiling and kernel where vector cores write what cube cores read."""
-    before = found.written(class_name(name, "Frame"))
+    taken = f"constexpr uint64_t UB_BYTES_NEEDED = {allocation.bytes_of(found.kernel)};"
+    before = vector_class(found.kernel, class_name(name, "Before"))
     blocks = _blocks(kernel, found.workspace_bytes.cpp(Side.HOST))
     cube = cube_class(kernel, class_name(name, "Product"))
     return (
-        settings(kernel, [before.settings.rstrip()]),
-        compute(kernel, task, checks=refusal(before.check), blocks=blocks),
-        f"{cube}\n{before.text}\n{_framed_entry(kernel, task, name, before)}",
+        settings(kernel, [taken], beside=[found.kernel]),
+        compute(kernel, task, checks=refusal("ubBytes < UB_BYTES_NEEDED"), blocks=blocks),
+        f"{cube}\n{before}\n{_entry_of_both(kernel, task, name, found)}",
     )
 
 
@@ -125,7 +128,7 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
 """
 
 
-def _framed_entry(kernel: Kernel, task: KernelTask, name: str, before: BeforeText) -> str:
+def _entry_of_both(kernel: Kernel, task: KernelTask, name: str, before: Before) -> str:
     parameters = addresses(*map(camel, tensors_of(task)), *kernel.results)
     return f"""\
 extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR workspace, OpTiling tiling)
@@ -133,8 +136,8 @@ extern "C" __global__ __mix__(1, 2) void {name}_kernel({parameters}, GM_ADDR wor
     // The vector cores write what is read in the workspace, while the cube cores multiply what came before.
     if ASCEND_IS_AIV {{
         TPipe pipe;
-        {before.class_name} op;
-        op.Init({before.arguments}, &pipe);
+        {class_name(name, "Before")} op;
+        op.Init({arguments_of(before.kernel)}, tiling, &pipe);
         op.Process();
     }}
     if ASCEND_IS_AIC {{ // without a TPipe, which on cube cores sets events of its own

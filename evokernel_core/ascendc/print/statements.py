@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow
+from evokernel_core.ascendc.ir.expr import U32, U64, Expr, Function, Int, Side, Var, is_narrow, least
 from evokernel_core.ascendc.ir.nodes import (
+    Assign,
     Atomic,
     Element,
     For,
@@ -65,7 +66,37 @@ def framed(node: For | If | Atomic, bodies: Sequence[Sequence[str]]) -> list[str
     name, (first, end, step) = node.var.name, turns(node)
     step = f"++{name}" if step == "1" else f"{name} += {step}"
     head = f"for ({node.var.ctype} {name} = {first}; {name} < {end}; {step}) {{"
-    return [head, *indented(bodies[0]), "}"]
+    if node.ring is None:
+        return [head, *indented(bodies[0]), "}"]
+    return [head, *indented(_handed(node, node.ring, bodies[0])), "}", *_until_read(node, node.ring)]
+
+
+RING_FLAGS = """\
+constexpr uint16_t ALL_WRITTEN = 2; // among vector cores: all have written their part of a chunk
+constexpr uint16_t ALL_READ = 3; // among vector cores: all cube cores have read a chunk
+"""
+
+
+def _handed(node: For, ring: Expr, body: Sequence[str]) -> list[str]:
+    """A chunk that all vector cores write when no cube core reads what lay there, and then all may read."""
+    return [
+        f"if ({node.var.name} >= {ring.cpp()}) {{ // every cube core has read the chunk that lies there",
+        f"{STEP}CrossCoreWaitFlag(CHUNK_READ);",
+        f"{STEP}CrossCoreSetFlag<0, PIPE_MTE3>(ALL_READ);",
+        f"{STEP}CrossCoreWaitFlag(ALL_READ);",
+        "}",
+        *body,
+        "CrossCoreSetFlag<0, PIPE_MTE3>(ALL_WRITTEN);",
+        "CrossCoreWaitFlag(ALL_WRITTEN);",
+        "CrossCoreSetFlag<2, PIPE_MTE3>(CHUNK_READY);",
+    ]
+
+
+def _until_read(node: For, ring: Expr) -> list[str]:
+    """Cube cores read on behind the last chunk, and set flags that no later kernel may find."""
+    left = least(node.end, ring).cpp()
+    head = f"for (uint64_t left = {left}; left > 1; --left) {{"
+    return [head, f"{STEP}CrossCoreWaitFlag(CHUNK_READ);", "}"]
 
 
 def turns(node: For) -> tuple[str, str, str]:
@@ -74,7 +105,8 @@ def turns(node: For) -> tuple[str, str, str]:
     if not node.cores:
         return "0", end, "1"
     if node.run is None:
-        return "GetBlockIdx()", end, "GetBlockNum()"
+        cores = "GetBlockNum() * GetSubBlockNum()" if node.beside else "GetBlockNum()"
+        return "GetBlockIdx()", end, cores
     run = node.run.cpp(Side.DEVICE, 2)
     behind = f"(GetBlockIdx() + 1) * {run}"
     return f"GetBlockIdx() * {run}", f"({behind} < {end} ? {behind} : {end})", "1"
@@ -85,8 +117,10 @@ def indented(lines: Iterable[str]) -> list[str]:
     return [f"{STEP}{line}" for line in lines]
 
 
-def let(node: Let) -> list[str]:
-    """A local constant."""
+def let(node: Let | Assign) -> list[str]:
+    """A local constant, or what a state becomes."""
+    if isinstance(node, Assign):
+        return [f"{node.state.name} = {converted(node.value, node.state.ctype)};"]
     return [f"const {node.var.ctype} {node.var.name} = {converted(node.value, node.var.ctype)};"]
 
 
@@ -105,9 +139,12 @@ def free_variables(nodes: Sequence[Node]) -> list[Var]:
     """What nodes use and do not define."""
     used: dict[Var, None] = {}
     defined: set[Var] = set()
+    seen: dict[int, Expr] = {}  # most instructions of a step have the same count
     for node in flat(nodes):
         for item in expressions_of(node):
-            used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
+            if id(item) not in seen:
+                seen[id(item)] = item
+                used.update(dict.fromkeys(part for part in item.walk() if isinstance(part, Var)))
         if isinstance(node, (Let, For, Get)):
             defined.add(node.var)
         elif isinstance(node, Instruction):
@@ -140,10 +177,15 @@ def call_lines(name: str, arguments: Sequence[str]) -> list[str]:
 def converted(value: Expr, ctype: str) -> str:
     """The value in a type; 64 bits need no conversion, nor does what has the type."""
     if isinstance(value, Int) and ctype in ("float", "int32_t"):
-        return f"{value.value}.0f" if ctype == "float" else str(value.value)
+        return f"{value.value}.0f" if ctype == "float" else _literal(value.value)
     if ctype == U64 or isinstance(value, Element) or (ctype == U32 and is_narrow(value)):
         return value.cpp()
     return f"static_cast<{ctype}>({value.cpp()})"
+
+
+def _literal(value: int) -> str:
+    """C++ has no literal for the least int32."""
+    return str(value) if value > -(1 << 31) else f"({value + 1} - 1)"
 
 
 def wrapped(note: str, prefix: str) -> str:

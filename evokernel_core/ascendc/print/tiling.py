@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from evokernel_core.ascendc.ir.expr import Constant, Param, Side, Size
+from evokernel_core.ascendc.ir.expr import Constant, Param, Side, Size, Table
 from evokernel_core.ascendc.ir.nodes import Kernel, Require
 from evokernel_core.ascendc.kernels.rendering import Symbolic, symbols_of
 from evokernel_core.ascendc.print.statements import STEP, comment
 from evokernel_core.domain.task import KernelTask
 
 
-def settings(kernel: Kernel, also: Sequence[str], more: Sequence[str] = ()) -> str:
-    """The constants, those of ``also`` behind them, and the struct of the tiling, with ``more`` fields."""
+def settings(
+    kernel: Kernel, also: Sequence[str], more: Sequence[str] = (), beside: Sequence[Kernel] = ()
+) -> str:
+    """The constants, those of ``also`` behind them, and the struct of the tiling, with ``more`` fields;
+    ``beside``: kernels of other cores of the same launch."""
+    expressions = [item for one in (kernel, *beside) for item in one.expressions()]
     constants = [
         f"constexpr {item.ctype} {item.name} = {_number(item)};{comment(item.note)}"
-        for item in dict.fromkeys(part for part in kernel.expressions() if isinstance(part, Constant))
+        for item in dict.fromkeys(part for part in expressions if isinstance(part, Constant))
     ]
     fields = [
-        f"{STEP}{item.ctype} {item.name};{comment(item.note)}"
+        f"{STEP}{item.ctype} {item.name}{_length(item)};{comment(item.note)}"
         for item in kernel.params
-        if isinstance(item, Param)
+        if not isinstance(item, Require)
     ]
     struct = [
         "struct OpTiling {",
@@ -50,7 +54,7 @@ def compute(
     body = [f"const int64_t {name} = sizes[{place}];" for place, name in known]
     body += ["tiling = {};", *checks]
     for group in _groups(kernel.params):
-        body += [_field(group[0])] if isinstance(group[0], Param) else _requirement(group)
+        body += _field(group[0]) if not isinstance(group[0], Require) else _requirement(group)
     body += [*also, *blocks, "return true;"]
     return "\n".join(
         [
@@ -68,16 +72,26 @@ def _number(item: Constant) -> str:
     return str(item.value) if item.ctype == "uint32_t" else f"{item.value:#x}"
 
 
-def _field(item: Param) -> str:
-    text = item.value.cpp(Side.HOST)
-    given = text if item.ctype == "uint64_t" else f"static_cast<{item.ctype}>({text})"
-    return f"tiling.{item.name} = {given};"
+def _length(item: Param | Table) -> str:
+    return f"[{len(item.values)}]" if isinstance(item, Table) else ""
+
+
+def _field(item: Param | Table) -> list[str]:
+    fields = [(item.name, item.value)] if isinstance(item, Param) else []
+    if isinstance(item, Table):
+        fields = [(f"{item.name}[{place}]", value) for place, value in enumerate(item.values)]
+    lines = []
+    for name, value in fields:
+        text = value.cpp(Side.HOST)
+        given = text if item.ctype == "uint64_t" else f"static_cast<{item.ctype}>({text})"
+        lines.append(f"tiling.{name} = {given};")
+    return lines
 
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
-def _groups(items: Sequence[Param | Require]) -> Iterator[list[Param | Require]]:
+def _groups(items: Sequence[Param | Table | Require]) -> Iterator[list[Param | Table | Require]]:
     """Fields one by one, and requirements that stand together and have one note."""
     for key, run in groupby(items, lambda item: item.note if isinstance(item, Require) else None):
         if key is None:
@@ -86,7 +100,7 @@ def _groups(items: Sequence[Param | Require]) -> Iterator[list[Param | Require]]
             yield list(run)
 
 
-def _requirement(items: Sequence[Param | Require]) -> list[str]:
+def _requirement(items: Sequence[Param | Table | Require]) -> list[str]:
     conditions = (
         f"{item.left.cpp(Side.HOST, 1)} {_OPPOSITE[item.sign]} {item.right.cpp(Side.HOST, 1)}"
         for item in items

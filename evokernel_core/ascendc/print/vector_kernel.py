@@ -30,9 +30,13 @@ from evokernel_core.ascendc.ir.expr import (
 from evokernel_core.ascendc.ir.handing import with_waits
 from evokernel_core.ascendc.ir.nodes import (
     LANES,
+    Assign,
     Atomic,
     Buffer,
+    Clear,
+    Converted,
     Copy,
+    Difference,
     Enumerator,
     Fence,
     Fields,
@@ -40,6 +44,7 @@ from evokernel_core.ascendc.ir.nodes import (
     Get,
     If,
     Instruction,
+    Kept,
     Kernel,
     Let,
     Node,
@@ -53,6 +58,7 @@ from evokernel_core.ascendc.ir.nodes import (
     SliceList,
     Tensor,
     TensorList,
+    Told,
     accesses,
     flat,
 )
@@ -65,11 +71,13 @@ from evokernel_core.ascendc.ir.steps import (
     ahead,
     body_parts,
     is_one_step,
+    nodes_of,
     rounds,
 )
 from evokernel_core.ascendc.kernels.family import StageText, facts_of
 from evokernel_core.ascendc.kernels.rendering import class_name, parameters_of
 from evokernel_core.ascendc.print.statements import (
+    RING_FLAGS,
     STEP,
     call_lines,
     comment,
@@ -120,10 +128,41 @@ def stage_text(kernel: Kernel, task: KernelTask, name: str) -> StageText:
         for part in (
             settings(kernel, [taken]),
             compute(kernel, task, checks=checks, blocks=blocks),
-            _Printer(kernel, name).text(task),
+            f"{vector_class(kernel, class_name(name))}\n{_entry(kernel, task, name)}",
         )
     )
     return StageText(tiling, computing, text, f"{name}_kernel", facts_of(kernel))
+
+
+def vector_class(kernel: Kernel, name: str) -> str:
+    """The class of a kernel's vector cores under a name, behind its numbers."""
+    return _Printer(kernel, name).text()
+
+
+def arguments_of(kernel: Kernel) -> str:
+    """What Init of a kernel's class is given beside the tiling and the pipe."""
+    return ", ".join(address for _, address in _addresses(kernel))
+
+
+def _addresses(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Init's parameter for each address, and what the global function passes."""
+    for item in kernel.tensors:
+        tensors = item.tensors if isinstance(item, TensorList) else (item,)
+        yield from ((one.name, one.address) for one in tensors)
+
+
+def _entry(kernel: Kernel, task: KernelTask, name: str) -> str:
+    parameters = parameters_of(task, kernel.results)
+    return f"""\
+extern "C" __global__ __vector__ void {name}_kernel(
+    {parameters}, GM_ADDR workspace, OpTiling tiling)
+{{
+    TPipe pipe;
+    {class_name(name)} op;
+    op.Init({arguments_of(kernel)}, tiling, &pipe);
+    op.Process();
+}}
+"""
 
 
 @frozen
@@ -151,14 +190,13 @@ class _Printer:
         self._kept: dict[Buffer, None] = {}  # held by a body, between its steps
         self._fetched: set[Buffer] = set()  # queues that are filled again before they are read
         self._held: frozenset[Buffer] = frozenset()  # of them those of the step that is written
+        self._calls: dict[int, str] = {}  # of sections inside steps, by their identity
 
-    def text(self, task: KernelTask) -> str:
-        """The class and the global function."""
+    def text(self) -> str:
+        """The class, behind its numbers and flags."""
         process = self._process()
         functions = [function(item) for item in self._functions()]
-        name = class_name(self._name)
-        arguments = ", ".join(address for _, address in self._addresses())
-        parameters = parameters_of(task, self._kernel.results)
+        name = self._name
         return f"""\
 {self._numbers()}// {wrapped(self._kernel.note, "// ")}
 class {name} {{
@@ -169,15 +207,6 @@ public:
 private:
 {indent(chr(10).join([*self._methods, *functions]), STEP)}
 {indent(self._members(), STEP)}}};
-
-extern "C" __global__ __vector__ void {self._name}_kernel(
-    {parameters}, GM_ADDR workspace, OpTiling tiling)
-{{
-    TPipe pipe;
-    {name} op;
-    op.Init({arguments}, tiling, &pipe);
-    op.Process();
-}}
 """
 
     def _numbers(self) -> str:
@@ -185,15 +214,11 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             f"constexpr float {item.name} = {_float(item.value)};{comment(item.note)}\n"
             for item in self._kernel.numbers()
         ]
+        if any(isinstance(node, For) and node.ring is not None for node in self._kernel.nodes):
+            lines.append(RING_FLAGS)
         return "".join([*lines, "\n"] if lines else [])
 
     # -- Init and members -----------------------------------------------------------------------
-
-    def _addresses(self) -> Iterator[tuple[str, str]]:
-        """Init's parameter for each address, and what the global function passes."""
-        for item in self._kernel.tensors:
-            tensors = item.tensors if isinstance(item, TensorList) else (item,)
-            yield from ((one.name, one.address) for one in tensors)
 
     def _init(self) -> str:
         lines = ["tiling_ = tiling;"]
@@ -227,7 +252,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             if buffer.cleared:
                 words = buffer.bytes // 4
                 lines.append(f"Duplicate({buffer.name}.ReinterpretCast<int32_t>(), 0, {words});")
-        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in self._addresses())
+        parameters = ", ".join(f"GM_ADDR {parameter}" for parameter, _ in _addresses(self._kernel))
         return method("void", "Init", f"{parameters}, const OpTiling &tiling, TPipe *pipe", lines)
 
     def _members(self) -> str:
@@ -246,6 +271,11 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             for buffer, use in self._uses.items()
             if not use.is_queue or buffer in self._kept
         ]
+        lines += [
+            f"{item.ctype} {item.name} = {item.first};{comment(item.note)}" for item in self._kernel.states()
+        ]
+        if any(isinstance(node, Instruction) and Kept() in node.operands for node in self._kernel.nodes):
+            lines.append(f"uint64_t {Kept().name} = 0; // elements that were picked last")
         return "\n".join(lines) + "\n"
 
     def _functions(self) -> list[Function]:
@@ -284,7 +314,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         return lines
 
     def _part(self, part: Part, held: frozenset[Buffer], names: Mapping[Kind, str]) -> list[str]:
-        if isinstance(part, Let):
+        if isinstance(part, (Let, Assign)):
             return self._lines(part)
         waits = _waits(part)
         if isinstance(part, Block):
@@ -325,7 +355,8 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
             f"{STEP}{_called_with(call, name, following)}",
             "}",
         ]
-        others = [item for part in parts if part is not step for item in _nodes_of(part)]
+        working = [part for part in parts if part is not step and not isinstance(part, Let)]
+        others = [item for part in working for item in nodes_of(part)]
         kept = needed([item for item in parts if isinstance(item, Let)], others)
         unused: dict[int, list[str]] = {
             place: [] for place, part in enumerate(parts) if isinstance(part, Let) and part not in kept
@@ -387,7 +418,7 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
         match node:
             case Let() if node.var.ctype == LANES:
                 return [f"uint64_t {node.var.name}[1] = {{{node.value.cpp()}}};"]
-            case Let():
+            case Let() | Assign():
                 return let(node)
             case Get() | Put() | Fence():
                 return [_scalar(node)]
@@ -395,8 +426,16 @@ extern "C" __global__ __vector__ void {self._name}_kernel(
                 bodies = [[line for one in body for line in self._lines(one)] for body in node.bodies]
                 return framed(node, bodies)
             case Section():
-                return [self._called(_Phase(node.name, node.body, node.note, transfers=False), self._held)]
-        assert isinstance(node, (Copy, Instruction))
+                if id(node) not in self._calls:
+                    phase = _Phase(node.name, node.body, node.note, transfers=False)
+                    self._calls[id(node)] = self._called(phase, self._held)
+                return [self._calls[id(node)]]
+        assert isinstance(node, (Copy, Clear, Instruction))
+        return self._work(node)
+
+    def _work(self, node: Copy | Clear | Instruction) -> list[str]:
+        if isinstance(node, Clear):
+            return _clear(node, self._uses[node.target.buffer])
         return _copy(node) if isinstance(node, Copy) else _instruction(node)
 
 
@@ -416,12 +455,20 @@ def _scalar(node: Get | Put | Fence) -> str:
 def _waits(part: Step | Block) -> list[str]:
     """Each unit that a part waits for says when it is done; ids of events with the scalar unit are not
     those of queues."""
-    found = []
-    for event in part.waits:
-        is_own = "S" in event.split("_")
-        number = "0" if is_own else f"GetTPipePtr()->FetchEventID(HardEvent::{event})"
-        found += [f"{verb}Flag<HardEvent::{event}>({number});" for verb in ("Set", "Wait")]
-    return found
+    return [line for event in part.waits for line in _wait(event)]
+
+
+def _wait(event: str) -> list[str]:
+    is_own = "S" in event.split("_")
+    number = "0" if is_own else f"GetTPipePtr()->FetchEventID(HardEvent::{event})"
+    return [f"{verb}Flag<HardEvent::{event}>({number});" for verb in ("Set", "Wait")]
+
+
+def _clear(node: Clear, use: Use) -> list[str]:
+    """Zeros that wait for what lay there to be stored, and for which the load waits: queues order copies with
+    the vector unit only where it works on their buffers."""
+    stored = _wait("MTE3_V") if use is Use.THROUGH else []
+    return [*stored, *_instruction(node.instruction), *_wait("V_MTE2")]
 
 
 def _taken_around(item: Round, place: int, parts: Sequence[Part]) -> Iterator[str]:
@@ -444,15 +491,6 @@ def _taking(buffer: Buffer, fills: bool) -> str:
 
 def _giving(buffer: Buffer, fills: bool) -> str:
     return f"{buffer.name}Queue.{'EnQue' if fills else 'FreeTensor'}({buffer.name});"
-
-
-def _nodes_of(part: Part) -> tuple[Node, ...]:
-    match part:
-        case Step():
-            return part.nodes
-        case Block():
-            return (part.node,)
-    return ()
 
 
 def _called_with(call: str, name: str, value: str) -> str:
@@ -482,10 +520,19 @@ def _copy(node: Copy) -> list[str]:
         return call_lines("DataCopyPad", [f"{region}, {place}", run])
     run = f"DataCopyExtParams{{{rows}, {length}, {gap}, {blocks}, 0}}"
     padding = f"DataCopyPadExtParams<{ctype}>{{false, 0, 0, 0}}"
-    if node.zeros != Int(0):
-        value = _in_type(node.filler, ctype) if node.filler else "0"
-        padding = f"DataCopyPadExtParams<{ctype}>{{true, 0, {converted(node.zeros, 'uint8_t')}, {value}}}"
+    if node.zeros != Int(0) or node.before != Int(0):
+        value = _filler(node.filler, ctype)
+        sides = ", ".join(
+            "0" if item == Int(0) else converted(item, "uint8_t") for item in (node.before, node.zeros)
+        )
+        padding = f"DataCopyPadExtParams<{ctype}>{{true, {sides}, {value}}}"
     return call_lines("DataCopyPad", [f"{place}, {region}", run, padding])
+
+
+def _filler(value: Number | Expr | None, ctype: str) -> str:
+    if isinstance(value, Expr):
+        return converted(value, ctype)
+    return _in_type(value, ctype) if value else "0"
 
 
 def _instruction(node: Instruction) -> list[str]:
@@ -494,7 +541,9 @@ def _instruction(node: Instruction) -> list[str]:
     template = f"<{node.template}>" if node.template else ""
     operands = ", ".join(map(_operand, node.operands))
     call = f"{node.former or api_row(node.key).name}{template}({operands});"
-    return [*_lists(lists), *(line for item in structures for line in _fields(item)), call]
+    note = [f"// {node.note}"] if node.note else []
+    given = (line for item in structures for line in _fields(item))
+    return [*note, *_lists(lists), *given, call]
 
 
 def _lists(lists: Sequence[SliceList]) -> list[str]:
@@ -534,24 +583,36 @@ def _operand(item: Operand) -> str:
     match item:
         case Slice():
             return _slice(item)
-        case SliceList() | Enumerator() | Number():
+        case SliceList() | Enumerator() | Number() | Kept() | Told():
             return item.name
         case Fields():
             return _short(item) if item.is_short else _structure(item)
-        case Ratio():
-            return _quotient(item)
+        case Ratio() | Difference():
+            return _computed(item)
         case Expr():
             return item.cpp()
+    return _value(item)
+
+
+def _value(item: Converted) -> str:
     value = item.value
-    return _in_type(value, item.ctype) if isinstance(value, Number) else converted(value, item.ctype)
+    if isinstance(value, Number):
+        return _in_type(value, item.ctype)
+    if isinstance(value, Int) and item.ctype == U32:
+        return f"{value.value}U"
+    return converted(value, item.ctype)
 
 
 def _in_type(value: Number, ctype: str) -> str:
     return value.name if ctype == "float" else f"static_cast<{ctype}>({value.name})"
 
 
-def _quotient(item: Ratio) -> str:
-    return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
+def _computed(item: Ratio | Difference) -> str:
+    """A float that is computed of two integers."""
+    if isinstance(item, Ratio):
+        return f"{converted(item.over, 'float')} / {converted(item.under, 'float')}"
+    left, right = (f"static_cast<int64_t>({side.cpp()})" for side in (item.left, item.right))
+    return f"static_cast<float>({left} - {right})"
 
 
 def _is_constant(value: Expr) -> bool:

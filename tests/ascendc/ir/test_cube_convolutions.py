@@ -132,7 +132,7 @@ def test_flags_between_cores_are_there_and_needed(builder: Any, on_cores: Any) -
     assert result.status is Status.OK, result.message
     assert not result.hazards
     np.testing.assert_array_equal(values, expected(*given, is_framed=True))
-    for flag in ("CHUNK_READY", "CHUNK_READ"):
+    for flag in ("CHUNK_READY", "CHUNK_READ", "ALL_WRITTEN", "ALL_READ"):
         result, _ = on_cores(task, item, given, lambda text, flag=flag: _without_flag(text, flag))
         assert result.hazards, flag
 

@@ -1,5 +1,5 @@
-"""Elements of device memory that the scalar unit reads, quotients, tiles that are dealt in runs, and buffers
-that a layout places."""
+"""Elements of device memory that the scalar unit reads, quotients and differences, tiles that are dealt in
+runs, and buffers that a layout places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evokernel_core.ascendc.ir.builder import Builder, at
 from evokernel_core.ascendc.ir.cost import estimate_us
 from evokernel_core.ascendc.ir.expr import U64, Constant, CoreCount, Int, Size, ceil_div, least
 from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Element, Kernel, Ratio
+from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Difference, Element, Kernel, Ratio
 from evokernel_core.ascendc.kernels.family import facts_of
 from evokernel_core.ascendc.shapes.sizes import extent
 
@@ -52,6 +52,27 @@ def test_tiles_are_scaled_by_an_element(tiles: int, placed: bool, on_kernel: Any
     assert facts_of(kernel).reads_numbers
     x = np.random.default_rng(tiles).integers(-8, 9, (tiles, 64)).astype(np.float32)
     np.testing.assert_array_equal(on_kernel(kernel, x), x * x[:, :1] / 4)
+
+
+def lowered() -> Kernel:
+    """y = x and the number of its tile of 64 less 3."""
+    k = Builder("Tiles and their numbers, counted from -3.")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    tiles = k.param("tiles", Size(extent("n")))
+    k.require(tiles, ">=", 1)
+    taken, made = Buffer("taken", "float", 4, TILE, 2), Buffer("made", "float", 4, TILE)
+    with k.cores("tile", tiles) as tile:
+        k.load(taken, x, tile * TILE, TILE)
+        k.call("Adds", made, taken, Difference(tile, Int(3)), TILE, repeats=1)
+        k.store(y, tile * TILE, made, TILE)
+    return k.kernel()
+
+
+def test_a_difference_may_be_negative(on_kernel: Any, chip: Any) -> None:
+    kernel = lowered()
+    assert not list(broken_rules(kernel, chip, {"n": 7}))
+    x = np.random.default_rng(7).integers(-8, 9, (7, 64)).astype(np.float32)
+    np.testing.assert_array_equal(on_kernel(kernel, x), x + np.arange(-3, 4)[:, None])
 
 
 def test_a_layout_places_buffers_that_share_no_memory() -> None:

@@ -50,6 +50,7 @@ expressions = st.recursive(
     lambda inner: (
         st.builds(binary, st.sampled_from(["+", "*"]), inner, inner)
         | st.builds(binary, st.sampled_from(["/", "%"]), inner, st.sampled_from([2, 3, 5]))
+        | st.builds(binary, st.sampled_from(["<<", ">>"]), inner, st.sampled_from([0, 1, 4]))
     ),
     max_leaves=8,
 )
@@ -73,6 +74,7 @@ def test_choices(left: Expr, right: Expr) -> None:
     [
         (Var("a") - (Var("b") - 1), "a - (b - 1)"),
         ((Var("a") + 1) * 2 // 3, "(a + 1) * 2 / 3"),
+        ((Var("a") << Var("b") % 2) + 1, "(a << (b % 2)) + 1"),
         (Var("a") * (Var("b") // 2), "a * (b / 2)"),
         (Var("a") // (Var("b") * 2), "a / (b * 2)"),
         (least(Var("a"), 5) * 2, "(a < 5 ? a : 5) * 2"),

@@ -1,4 +1,4 @@
-"""What one turn of a loop leaves to the next, and numbers that stand behind rows."""
+"""What one turn of a loop leaves to the next in buffers and states, and numbers that stand behind rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ import numpy as np
 import pytest
 
 from evokernel_core.ascendc.ir import allocation
-from evokernel_core.ascendc.ir.builder import Builder, at
+from evokernel_core.ascendc.ir.builder import Builder, at, read_as
 from evokernel_core.ascendc.ir.cost import estimate_us
-from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Size, ceil_div, expr, least
-from evokernel_core.ascendc.ir.legality import broken_rules
-from evokernel_core.ascendc.ir.nodes import Buffer, Converted, Kernel, Number
-from evokernel_core.ascendc.ir.tile import known_values, samples
+from evokernel_core.ascendc.ir.expr import U64, Constant, Expr, Int, Size, State, ceil_div, expr, least
+from evokernel_core.ascendc.ir.legality import broken_rules, wrong_types
+from evokernel_core.ascendc.ir.nodes import (
+    Buffer,
+    Converted,
+    Enumerator,
+    Fields,
+    Kernel,
+    Number,
+    Ratio,
+    Told,
+)
+from evokernel_core.ascendc.ir.tile import known_values, samples, walk
 from evokernel_core.ascendc.print.vector_kernel import stage_text
 from evokernel_core.ascendc.shapes.sizes import extent
 
@@ -68,6 +77,147 @@ def test_cores_that_do_as_much_are_met_once(chip: Any) -> None:
 def test_what_lasts_shares_no_memory() -> None:
     homes = allocation.homes(carried())
     assert [name.name for name, home in homes.items() if name != home] == []
+
+
+def counted(state: str = "seen") -> Kernel:
+    """Each tile times the number of tiles of its core, from the first up to it, that begin above zero."""
+    k, seen = Builder("Tiles that are counted."), State(state, 7, "tiles that begin above zero")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    tiles = k.param("tiles", ceil_div(Size(extent("n * 64")), TILE))
+    heads = Buffer("heads", "float", 4, Constant("HEAD", 8))
+    source, result = (Buffer(name, "float", 4, TILE, 2) for name in ("source", "result"))
+    with k.cores("core", k.param("cores", ceil_div(tiles, TURNS))) as core:
+        k.assign(seen, 0)
+        with k.loop("turn", least(tiles - core * TURNS, TURNS), U64) as turn:
+            start = k.let("start", (core * TURNS + turn) * TILE, U64)
+            k.load(source, x, start, TILE)
+            k.load(heads, x, start, 8)
+            with k.when(k.get("head", at(heads, 0), 1, "float"), ">", 0):
+                k.assign(seen, seen + 1)
+            k.call("Muls", result, source, Ratio(seen, Int(1)), TILE, repeats=1)
+            k.store(y, start, result, TILE)
+    return k.kernel()
+
+
+@pytest.mark.parametrize("rows", [1, 5, 13])
+def test_a_turn_finds_the_state_of_the_one_before(rows: int, on_kernel: Any, chip: Any) -> None:
+    kernel = counted()
+    assert not list(broken_rules(kernel, chip, {"n": rows}))
+    x = np.random.default_rng(rows).integers(-9, 10, (rows, 64)).astype("f4")
+    begins = np.zeros((-(-rows // 5), 5))
+    begins.reshape(-1)[:rows] = x[:, 0] > 0
+    np.testing.assert_array_equal(on_kernel(kernel, x), x * begins.cumsum(1).reshape(-1)[:rows, None])
+
+
+def placed(changes: bool) -> Kernel:
+    """y = x, tile by tile of a core; where each tile begins is a state that ``changes`` from turn to turn, or
+    the first one and as many elements as tiles were before."""
+    k, begin = Builder("Tiles one behind the other."), State("begin")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    tiles = k.param("tiles", Size(extent("n")))
+    source, result = (Buffer(name, "float", 4, TILE, 2) for name in ("source", "result"))
+    with k.cores("core", k.param("cores", ceil_div(tiles, TURNS))) as core:
+        k.assign(begin, core * TURNS * TILE)
+        with k.loop("turn", least(tiles - core * TURNS, TURNS), U64) as turn:
+            start = k.let("start", begin if changes else begin + turn * TILE, U64)
+            k.load(source, x, start, TILE)
+            k.call("Muls", result, source, ONE, TILE, repeats=1)
+            k.store(y, start, result, TILE)
+            if changes:
+                k.assign(begin, begin + TILE)
+    return k.kernel()
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_no_turn_loads_by_a_state_that_changes_before(changes: bool, on_kernel: Any, builder: Any) -> None:
+    kernel, graph = placed(changes), builder()
+    node = graph.call("relu.default", graph.input("x", ("n", 64)), shape=("n", 64))
+    text = stage_text(kernel, graph.task(node, symbols={"n": 4}), "placed").kernel
+    assert ("travels while" in text) is not changes
+    x = np.random.default_rng(3).normal(size=(13, 64)).astype("f4")
+    np.testing.assert_array_equal(on_kernel(kernel, x), x)
+
+
+def kept() -> Kernel:
+    """Each tile times how many of its elements are above zero, which the vector unit counts."""
+    k, above = Builder("Tiles times a number of theirs."), State("above")
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    source, result = (Buffer(name, "float", 4, TILE, 2) for name in ("source", "result"))
+    mask, places = Buffer("mask", "uint8_t", 1, Constant("BITS", 32)), Buffer("places", "int32_t", 4, TILE)
+    found = Buffer("found", "float", 4, TILE)
+    shape = {"src0BlockStride": 1, "repeatTimes": 1, "src0RepeatStride": 0, "src1RepeatStride": 0}
+    fields = Fields("GatherMaskParams", {key: Int(value) for key, value in shape.items()}, is_short=True)
+    with k.cores("tile", k.param("tiles", Size(extent("n")))) as tile:
+        k.load(source, x, tile * TILE, TILE)
+        sign, pattern = Enumerator("CMPMODE::GT"), read_as("uint32_t", mask)
+        k.call("Compares", mask, source, ZERO, sign, TILE, repeats=1, former="CompareScalar")
+        k.call("Duplicate", found, ZERO, TILE, repeats=1)
+        told = Told(above, Int(32))
+        k.call("GatherMask", found, source, pattern, Enumerator("true"), TILE, fields, told, repeats=1)
+        k.call("Cast", places, found, Enumerator("RoundMode::CAST_RINT"), TILE, repeats=1)
+        k.get("any", at(places, 0), 0, "int32_t")
+        k.call("Muls", result, source, Ratio(above, Int(1)), TILE, repeats=1)
+        k.store(y, tile * TILE, result, TILE)
+    return k.kernel()
+
+
+def test_an_instruction_tells_a_state(on_kernel: Any, chip: Any) -> None:
+    assert not list(broken_rules(kept(), chip, {"n": 9}))
+    x = np.random.default_rng(4).integers(-9, 9, (9, 64)).astype("f4")
+    np.testing.assert_array_equal(on_kernel(kept(), x), x * (x > 0).sum(1, keepdims=True))
+    seen: dict[str, int] = {}
+    walk(kept(), known_values(kept(), {"n": 9}, chip.aiv)[0], lambda *item: seen.update(item[2]))
+    assert seen["above"] == 32
+
+
+@pytest.mark.parametrize(("pattern", "is_wrong"), [("uint32_t", False), ("uint8_t", True)])
+def test_patterns_are_words_as_wide_as_elements(pattern: str, is_wrong: bool) -> None:
+    assert bool(wrong_types("GatherMask", ("float", "float", pattern))) is is_wrong
+
+
+def chosen_rows(one_load: bool, changes: bool = False) -> Kernel:
+    """Rows of x, eight by eight the other way round; the vector unit says which, once or for every eight."""
+    k, eight = Builder("Rows the other way round."), Constant("EIGHT", 8)
+    x, y = k.input("x", "x", "float", 4), k.output("y", "output", "float", 4)
+    source, result = (Buffer(name, "float", 4, TILE * eight, 2) for name in ("source", "result"))
+    numbers = Buffer("numbers", "int32_t", 4, eight)
+
+    def number() -> None:
+        first, step, last = (Converted(Int(value), "int32_t") for value in (0, -1, 7))
+        k.call("CreateVecIndex", numbers, first, eight, repeats=1)
+        k.call("Muls", numbers, numbers, step, eight, repeats=1)
+        k.call("Adds", numbers, numbers, last, eight, repeats=1)
+
+    number()
+    cores = k.param("cores", ceil_div(Size(extent("n")), eight * 2))
+    with k.cores("core", cores) as core, k.loop("turn", 2) as turn:
+        top = k.let("top", (core * 2 + turn) * eight, U64)
+        with k.loop("i", eight, one_load=one_load) as i:
+            row = k.get("row", at(numbers, i), i, "int32_t")
+            k.load(at(source, i * TILE), x, (top + row) * TILE, TILE)
+        k.call("Muls", result, source, ONE, TILE * eight, repeats=eight)
+        k.store(y, top * TILE, result, TILE * eight)
+        if changes:
+            number()
+    return k.kernel()
+
+
+@pytest.mark.parametrize(
+    ("one_load", "changes", "ahead"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_loads_that_numbers_choose_come_ahead_as_one(
+    one_load: bool, changes: bool, ahead: bool, on_kernel: Any, builder: Any
+) -> None:
+    kernel, graph = chosen_rows(one_load, changes), builder()
+    node = graph.call("relu.default", graph.input("x", ("n", 64)), shape=("n", 64))
+    text = stage_text(kernel, graph.task(node, symbols={"n": 4}), "chosen").kernel
+    assert ("travels while" in text) is ahead
+    x = np.random.default_rng(6).normal(size=(48, 64)).astype("f4")
+    np.testing.assert_array_equal(on_kernel(kernel, x), x.reshape(6, 8, 64)[:, ::-1].reshape(48, 64))
+
+
+def test_a_state_is_hidden_by_no_other_name(chip: Any) -> None:
+    assert [item.rule for item in broken_rules(counted("head"), chip, {"n": 9})] == ["hidden-name"]
 
 
 def filled(filler: Number | None) -> Kernel:

@@ -7,6 +7,7 @@ from attrs import frozen
 from evokernel_core.ascendc.ir.builder import Builder
 from evokernel_core.ascendc.ir.expr import (
     U32,
+    U64,
     Choice,
     Constant,
     Expr,
@@ -14,36 +15,37 @@ from evokernel_core.ascendc.ir.expr import (
     Param,
     Size,
     ceil_div,
+    equal,
     least,
     round_up,
 )
-from evokernel_core.ascendc.kernels.convolution.fields import WHOLE, Counts, Tiles, equal
+from evokernel_core.ascendc.kernels.convolution.fields import WHOLE, Counts, Tiles
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
-from evokernel_core.ascendc.kernels.convolution.padding import TABLE_BYTES, frame_tile_bytes, is_cut_across
+from evokernel_core.ascendc.kernels.convolution.padding import frame_tile_bytes, is_cut_across
 from evokernel_core.ascendc.kernels.convolution.schedule import RING
-from evokernel_core.ascendc.kernels.cube import Before, BeforeText
-from evokernel_core.ascendc.kernels.rendering import render
-from evokernel_core.ascendc.kernels.space_to_depth.family import BITS, FIXED_PATTERNS
+from evokernel_core.ascendc.kernels.cube import Before
+from evokernel_core.ascendc.kernels.space_to_depth.kernel import (
+    BITS,
+    Frame,
+    Framer,
+    Origin,
+    Pieces,
+    pieces_of,
+)
 from evokernel_core.ascendc.lowering.program import camel
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 
 _RING = Constant("RING", RING, "chunks that are framed or read at a time")
-_FIELDS = {
-    "int64_t": ("depth", "height", "width", "madeDepth", "madeHeight", "madeWidth", "planes", "chunkPlanes"),
-    "uint64_t": ("tilesOfPlane", "chunkElements", "pieces", "pieceStep", "chunks"),
-    "uint32_t": ("tileRows", "tileWidth", "tilesRows", "tilesWidth"),
-}
-"""What vector cores are told: fields of the tiling without ``frame``. Places in front of an image are
-negative, and what they are compared with is signed."""
 
 
 @frozen
 class Frames:
     """Chunks of ``images`` whole images, or of one of ``pieces`` of an image, each ``piece_tiles`` down or
     across; ``of_piece`` and ``of_chunk`` count tiles. ``made``: planes, rows and elements of a phase of what
-    is framed."""
+    is framed; ``tiles`` of it, ``tiles_of_plane`` of one channel of one image. ``piece_step``: rows from
+    piece to piece, or elements of a phase; ``planes`` counts the channels of all images, ``chunk_planes``
+    those of a chunk."""
 
     ring: Constant
     chunks: Param
@@ -54,6 +56,11 @@ class Frames:
     of_piece: Param
     of_chunk: Param
     made: tuple[Param, Param, Param]
+    tiles: Pieces
+    tiles_of_plane: Param
+    piece_step: Param
+    planes: Param
+    chunk_planes: Param
 
 
 def framed_width(found: Convolution, pixels: Expr) -> Expr:
@@ -74,10 +81,6 @@ def chunks_of(
     """Chunks of whole images, or of pieces of one, small enough that L2 keeps what is framed until it is
     read; ``pitch``: elements of a framed row."""
     (counts, tiles), across = known, is_cut_across(found)
-    assert found.frame is not None
-    sizes = zip(("frameDepth", "frameHeight", "frameWidth"), found.frame.sizes, strict=True)
-    for given in [k.param(name, Size(item)) for name, item in sizes]:
-        k.require(given, ">=", 1)
     taps, gap = found.kernel[0], found.dilation[0].constant or 1
     planes = (counts.made[0] - 1) * found.stride[0] + ((taps - 1) * gap + 1)
     depth = k.param("frameMadeDepth", planes, "of a chunk")
@@ -106,110 +109,65 @@ def chunks_of(
         of_piece = k.param("tilesOfPiece", piece_tiles)
     else:
         rows = k.param("pieceRows", piece_tiles * tiles.rows)
-        k.param("framePieceStep", rows * found.stride[1], "rows from piece to piece")
+        step = k.param("framePieceStep", rows * found.stride[1], "rows from piece to piece")
         height = k.param("frameMadeHeight", _framed_height(found, rows))
         width = k.param("frameMadeWidth", pitch // found.phases, "of one phase")
         of_piece = k.param("tilesOfPiece", counts.made[0] * piece_tiles * tiles.across)
     of_chunk = k.param("tilesOfChunk", tiles.of_outputs * found.groups * images * of_piece, "empty ones too")
-    k.param("framePlanes", counts.channels * found.groups * counts.batch, "channels of all images")
-    k.param("frameChunkPlanes", counts.channels * found.groups * images)
+    all_planes = k.param("framePlanes", counts.channels * found.groups * counts.batch, "of all images")
+    of_images = k.param("frameChunkPlanes", counts.channels * found.groups * images)
     chunk_elements = k.param("frameChunkElements", images * elements(piece_tiles))
-    _framed_at_once(k, found, (depth, height, width), chip)
-    return Frames(
-        _RING, chunks, chunk_elements, images, pieces, piece_tiles, of_piece, of_chunk, (depth, height, width)
+    made = depth, height, width
+    sizes = _image_sizes(k, found)
+    at_once = pieces_of(
+        k, frame_of(found, chip), sizes, (depth if sizes[0] != Int(1) else Int(1), height, width), _of_frame
     )
+    of_plane = k.param("frameTilesOfPlane", depth * at_once.down * at_once.across, "of a channel of an image")
+    return Frames(
+        _RING, chunks, chunk_elements, images, pieces, piece_tiles, of_piece, of_chunk,
+        made, at_once, of_plane, step, all_planes, of_images,
+    )  # fmt: skip
 
 
-def _framed_at_once(k: Builder, found: Convolution, made: tuple[Param, Param, Param], chip: Chip) -> None:
-    """Long rows are cut; of short ones a vector core frames several at once."""
-    elements = frame_tile_bytes(chip) // ITEM_SIZE[found.dtype] // found.phases // WHOLE.value * WHOLE.value
-    widest = Constant("MOST_WIDTH", elements, "of a phase, in the unified buffer")
-    most = Constant("MOST_ROWS", most_of("DataCopyPadIn", "blockCount"), "of one copy")
-    depth, height, width = made
-    tile = k.param("frameTileWidth", round_up(equal(width, widest), WHOLE), "", U32)
-    fitting = k.param("frameMostRows", Choice(tile, "<", width, Int(1), least(widest // tile, most)), "", U32)
-    rows = k.param("frameTileRows", equal(height, fitting), "", U32)
-    down = k.param("frameTilesRows", ceil_div(height, rows), "", U32)
-    across = k.param("frameTilesWidth", ceil_div(width, tile), "", U32)
-    k.param("frameTilesOfPlane", depth * down * across, "of one channel of one image")
+def _of_frame(name: str) -> str:
+    """What a field of the frame is called among those of the convolution."""
+    return f"frame{name[0].upper()}{name[1:]}"
 
 
-# -- the class of the vector cores ----------------------------------------------------------------
+def _image_sizes(k: Builder, found: Convolution) -> tuple[Expr, Expr, Expr]:
+    """Planes, rows and elements of an image; a single plane in which all of a frame lies is a number."""
+    assert found.frame is not None
+    planes, *area = found.frame.sizes
+    is_flat = planes.is_one and found.made[0].is_one and not found.frame.before[0]
+    height, width = (
+        k.param(_of_frame(name), Size(item)) for name, item in zip(("height", "width"), area, strict=True)
+    )
+    depth: Expr = Int(1) if is_flat else k.param(_of_frame("depth"), Size(planes))
+    for given in (depth, height, width):
+        k.require(given, ">=", 1)
+    return depth, height, width
+
+
+def frame_of(found: Convolution, chip: Chip) -> Frame:
+    """How images lie among zeros."""
+    assert found.frame is not None
+    return Frame(found.frame.before, found.phases, ITEM_SIZE[found.dtype], frame_tile_bytes(chip))
 
 
 def framing(found: Convolution, frames: Frames, chip: Chip) -> Before:
-    """The vector cores that frame images."""
-    size = ITEM_SIZE[found.dtype]
-
-    def written(class_name: str) -> BeforeText:
-        return _class(found, class_name, chip)
-
-    return Before(written, frames.ring * frames.chunk_elements * size)
-
-
-def _class(found: Convolution, class_name: str, chip: Chip) -> BeforeText:
-    assert found.frame is not None
-    size = ITEM_SIZE[found.dtype]
-    pattern = FIXED_PATTERNS.get(found.phases, 0)
-    tables = found.phases > 1 and not pattern
-    context = {
-        "f": found,
-        "bits": BITS[size],
-        "fixed_pattern": pattern,
-        "across": is_cut_across(found),
-        "beside": True,
-        "piece": "FramePiece",
-        "framer": class_name,
-        "tiling_struct": "FrameTiling",
-    }
-    parts = [render(f"space_to_depth/{part}", **context) for part in ("constants", "class")]
-    needed = (4 if found.phases > 1 else 2) * frame_tile_bytes(chip) + (TABLE_BYTES if tables else 0)
-    settings = [*_struct(), f"constexpr uint64_t FRAME_BYTES = {needed}; // of the unified buffer"]
-    text = "\n".join([*_constants(found, size, chip), *parts, *_frame_of()])
-    arguments = f"{camel(found.x)}, workspace, FrameOf(tiling)"
-    return BeforeText("\n".join(settings), text, class_name, arguments, "ubBytes < FRAME_BYTES")
-
-
-def _constants(found: Convolution, size: int, chip: Chip) -> list[str]:
-    assert found.frame is not None
-    numbers = {
-        "PHASES": found.phases,
-        "ELEMENT_BYTES": size,
-        "TILE_BYTES": frame_tile_bytes(chip),
-        "UNIT": WHOLE.value,
-        "SLOTS": 2,
-        **dict(zip(("BEFORE_D", "BEFORE_H", "BEFORE_W"), found.frame.before, strict=True)),
-    }
-    notes = {
-        "PHASES": "element w of a row lies in phase w % PHASES at w / PHASES",
-        "TILE_BYTES": "most that a vector core frames at once",
-        "UNIT": "elements in which rows of the frame are whole",
-        "BEFORE_D": "zeros in front of planes, rows and elements",
-        "SLOTS": "one tile is framed while another is stored",
-    }
-    lines = [
-        f"constexpr uint32_t {name} = {value};{_note(notes.get(name, ''))}" for name, value in numbers.items()
-    ]
-    return [
-        *lines,
-        "constexpr uint16_t ALL_FRAMED = 2; // among vector cores: all have framed their part of a chunk",
-        "constexpr uint16_t ALL_READ = 3; // among vector cores: all cube cores have read a chunk",
-        "",
-    ]
-
-
-def _note(text: str) -> str:
-    return f" // {text}" if text else ""
-
-
-def _struct() -> list[str]:
-    fields = [f"    {ctype} {name};" for ctype, names in _FIELDS.items() for name in names]
-    note = "// Images in a frame of zeros, their rows cut into phases, chunk by chunk for the cube cores."
-    return [note, "struct FrameTiling {", *fields, "};", ""]
-
-
-def _frame_of() -> list[str]:
-    names = [name for names in _FIELDS.values() for name in names]
-    lines = [f"    frame.{name} = tiling.frame{name[0].upper()}{name[1:]};" for name in names]
-    head = "__aicore__ inline FrameTiling FrameOf(const OpTiling &tiling)"
-    return [head, "{", "    FrameTiling frame;", *lines, "    return frame;", "}", ""]
+    """The vector cores that frame images into a ring of chunks, which stays in L2."""
+    frame = frame_of(found, chip)
+    k = Builder("Images in a frame of zeros, their rows cut into phases, chunk by chunk for the cube cores.")
+    x = k.input("x", camel(found.x), BITS[frame.size], frame.size)
+    framed = k.output("framed", "workspace", BITS[frame.size], frame.size)
+    framer = Framer(k, frame, frames.tiles, x, framed)
+    framer.prepare()
+    with k.chunks("chunk", frames.chunks, frames.ring) as chunk:
+        image = k.let("image", chunk // frames.pieces * frames.chunk_planes, U64)
+        start = k.let("pieceStart", chunk % frames.pieces * frames.piece_step, U64)
+        place = k.let("chunkPlace", chunk % frames.ring * frames.chunk_elements, U64)
+        tiles = k.let("tiles", least(frames.planes - image, frames.chunk_planes) * frames.tiles_of_plane, U64)
+        down, across = (Int(0), start) if is_cut_across(found) else (start, Int(0))
+        with k.cores("index", tiles, beside=True) as index:
+            framer.tile(index, Origin(image, down, across, place))
+    return Before(k.kernel(), frames.ring * frames.chunk_elements * frame.size)

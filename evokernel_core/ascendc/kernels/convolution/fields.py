@@ -8,7 +8,18 @@ from attrs import frozen
 
 from evokernel_core.ascendc.ir.builder import Builder
 from evokernel_core.ascendc.ir.cube import MOST_PITCH
-from evokernel_core.ascendc.ir.expr import U32, Choice, Constant, Expr, Int, Param, Size, ceil_div, round_up
+from evokernel_core.ascendc.ir.expr import (
+    U32,
+    Choice,
+    Constant,
+    Expr,
+    Int,
+    Param,
+    Size,
+    ceil_div,
+    equal,
+    round_up,
+)
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution
 from evokernel_core.ascendc.kernels.convolution.rows_schedule import RowsSchedule
 from evokernel_core.ascendc.kernels.convolution.schedule import ConvolutionSchedule
@@ -95,11 +106,6 @@ def counts_of(k: Builder, found: Convolution) -> Counts:
     pixels = k.param("pixels", depth * height * width, "of a channel of the result")
     taps = k.param("depth", channels * math.prod(found.kernel), "channels and taps")
     return Counts(batch, channels, outputs, (depth, height, width), pixels, taps)
-
-
-def equal(length: Expr, most: Expr) -> Expr:
-    """The length of equal pieces of at most ``most``."""
-    return ceil_div(length, ceil_div(length, most))
 
 
 def tiles_of(

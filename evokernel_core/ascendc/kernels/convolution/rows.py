@@ -20,6 +20,7 @@ from evokernel_core.ascendc.ir.expr import (
     Size,
     Var,
     ceil_div,
+    equal,
     least,
     round_up,
 )
@@ -45,7 +46,6 @@ from evokernel_core.ascendc.kernels.convolution.fields import (
     Tiles,
     bases_of,
     counts_of,
-    equal,
     steps_of,
 )
 from evokernel_core.ascendc.kernels.convolution.geometry import Convolution

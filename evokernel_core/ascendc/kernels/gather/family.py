@@ -10,95 +10,40 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from evokernel_core.ascendc.ir.builder import Builder, at
 from evokernel_core.ascendc.ir.expr import U32, U64, Constant, CoreCount, Int, Size, ceil_div, least
 from evokernel_core.ascendc.ir.nodes import Buffer, Kernel
 from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import StageText
-from evokernel_core.ascendc.kernels.gather import vector as take_gather
-from evokernel_core.ascendc.kernels.indexed import (
-    IndexedSchedule,
-    Indices,
-    index_dtype,
-    size_refusal,
-    steps_from,
-)
-from evokernel_core.ascendc.kernels.reading import input_below, only_node
+from evokernel_core.ascendc.kernels.gather import vector
+from evokernel_core.ascendc.kernels.gather.problem import Take, TakeSchedule, read_take
+from evokernel_core.ascendc.kernels.indexed import Indices, size_refusal, steps_from
 from evokernel_core.ascendc.kernels.rendering import RAW, parameter
 from evokernel_core.ascendc.ops import GATHER, categories
-from evokernel_core.ascendc.shapes.sizes import Extent, extent, product
-from evokernel_core.domain.graph import ValueRef
+from evokernel_core.ascendc.shapes.sizes import product
 from evokernel_core.domain.kernel import Descriptor, Strategy
-from evokernel_core.domain.task import KernelTask
-from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 
-_WORDS = "a read of what indices choose"
 _NOTE = "Copies runs of the source to where the indices say, element for element as they are."
 _MOST_RUN_BYTES = 2**32 - 1
 _SECTOR_BYTES = 64
 """What is read of memory at least."""
 
 
-@frozen
-class Take:
-    """``places`` are the inputs with indices and what they count; see GATHER for the shapes."""
-
-    source: str
-    indices: tuple[tuple[str, str, Extent], ...]
-    outer: Extent
-    count: Extent
-    lanes: Extent
-    run: Extent
-    shared: bool
-    wraps: bool
-    width: int
-
-
-@frozen
-class TakeSchedule(IndexedSchedule):
-    """``picks``: the vector unit picks ``runs`` elements at a time from ``bytes`` of rows in the unified
-    buffer; otherwise every run is a copy. ``bypass_l2``: runs do not push results out of L2."""
-
-    picks: bool = False
-    bypass_l2: bool = False
-
-
-def read_take(task: KernelTask) -> Take:
-    """The one take of a task. Raises PlanError where the task is anything else."""
-    graph = task.graph
-    node = only_node(task, {GATHER.name}, "The kernel does more than read what indices choose.")
-    source, indices = node.args[0], node.args[1]
-    assert isinstance(source, ValueRef) and isinstance(indices, tuple)
-    spec, first = graph.spec(source), graph.spec(indices[0])
-    shape = tuple(map(extent, spec.shape))
-    outer = shape[0]
-    return Take(
-        source=input_below(graph, source, _WORDS),
-        indices=tuple(
-            (input_below(graph, ref, _WORDS), index_dtype(graph, ref), size)
-            for ref, size in zip(indices, shape[1:-2], strict=True)
-        ),
-        outer=outer,
-        count=extent(first.shape[1]),
-        lanes=shape[-2],
-        run=shape[-1],
-        shared=extent(first.shape[0]).is_one and not outer.is_one,
-        wraps=bool(node.args[2]),
-        width=ITEM_SIZE[spec.dtype],
-    )
-
-
 def _why_illegal(found: Take, item: TakeSchedule) -> str | None:
-    return size_refusal(item, BLOCK_BYTES)
+    return vector.why_illegal(found, item) if item.picks else size_refusal(item, BLOCK_BYTES)
 
 
 def build(found: Take, schedule: TakeSchedule) -> Kernel:
-    """The kernel of a schedule that copies, from device memory by way of the unified buffer."""
+    """The kernel of a legal schedule."""
+    return vector.build(found, schedule) if schedule.picks else _copies(found, schedule)
+
+
+def _copies(found: Take, schedule: TakeSchedule) -> Kernel:
+    """Runs go from device memory to device memory by way of the unified buffer."""
     k, width = Builder(_NOTE), found.width
     source = k.input("source", parameter(found.source), RAW[width], width, bypass_l2=schedule.bypass_l2)
     result = k.output("result", "output", RAW[width], width)
@@ -143,26 +88,24 @@ def build(found: Take, schedule: TakeSchedule) -> Kernel:
     return k.kernel()
 
 
-_COPIES = form_of(build, _why_illegal)
-
-
-def _refusal(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    if item.picks:
-        return take_gather.refusal(found, item, chip)
-    return _COPIES.refusal(found, item, sizes, chip)
-
-
-def _rough(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    if item.picks:
-        return take_gather.refusal(found, item, chip)
-    return _COPIES.rough(found, item, sizes, chip)
+_BUILT = form_of(build, _why_illegal)
+_PICKS = tuple(
+    TakeSchedule(runs, size, picks=True)
+    for runs, size in (
+        (1024, 16384),
+        (512, 16384),
+        (2048, 16384),
+        (1024, 32768),
+        (2048, 32768),
+        (1024, 65536),
+    )
+)
+"""Schedules of the vector unit to choose the first one from, the usual one in front."""
 
 
 def _cost_us(found: Take, item: TakeSchedule, sizes: Sizes, chip: Chip) -> float:
-    if item.picks:
-        return take_gather.cost_us(found, item, sizes, chip)
     again = _again_bytes(found, sizes, chip) if item.bypass_l2 else 0.0
-    return _COPIES.cost_us(found, item, sizes, chip) + again / chip.gm.memory_bytes_us
+    return _BUILT.cost_us(found, item, sizes, chip) + again / chip.gm.memory_bytes_us
 
 
 def _again_bytes(found: Take, sizes: Sizes, chip: Chip) -> float:
@@ -175,11 +118,22 @@ def _again_bytes(found: Take, sizes: Sizes, chip: Chip) -> float:
 
 
 def _starts(found: Take, sizes: Sizes, chip: Chip) -> Iterator[TakeSchedule]:
-    for runs in (128, 512, 1024, 2048):
-        for size in (16384, 32768, 65536):
-            yield TakeSchedule(runs, size)
-            yield TakeSchedule(runs, size, bypass_l2=True)
-            yield TakeSchedule(runs, size, picks=True)
+    yield from _PICKS
+    if not _are_slower(found, sizes, chip):
+        for runs in (128, 512, 1024, 2048):
+            for size in (16384, 32768, 65536):
+                yield TakeSchedule(runs, size)
+                yield TakeSchedule(runs, size, bypass_l2=True)
+
+
+def _are_slower(found: Take, sizes: Sizes, chip: Chip) -> bool:
+    """Whether copies take longer than the vector unit by their instructions alone, one for each run."""
+    usual = _PICKS[0]
+    if _BUILT.rough(found, usual, sizes, chip) is not None:
+        return False
+    runs = product((found.outer, found.count, found.lanes)).evaluate(sizes)
+    least = math.ceil(runs / chip.aiv) * chip.mte.min_copy_cycles / chip.mhz
+    return _BUILT.cost_us(found, usual, sizes, chip) < least
 
 
 def _steps(found: Take, here: TakeSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, TakeSchedule]]:
@@ -202,21 +156,16 @@ def _strategy(found: Take, item: TakeSchedule, move: str) -> Strategy:
     return Strategy("take", item.settings(), notes, Descriptor(3, 0, 2), move)
 
 
-def _text(found: Take, item: TakeSchedule, task: KernelTask, name: str) -> StageText | Kernel:
-    """Copies, or rows to pick from in the unified buffer."""
-    return take_gather.text(found, item, task, name) if item.picks else _COPIES.build(found, item)
-
-
 FAMILY = SearchingFamily(
     name="take",
     ops=categories(GATHER),
     read=on_any_chip(read_take),
     starts=_starts,
     steps=_steps,
-    refusal=_refusal,
-    rough=_rough,
+    refusal=_BUILT.refusal,
+    rough=_BUILT.rough,
     cost_us=_cost_us,
     schedule_of=TakeSchedule.of,
     strategy_of=_strategy,
-    text_of=_text,
+    text_of=lambda found, item, task, name: _BUILT.build(found, item),
 )

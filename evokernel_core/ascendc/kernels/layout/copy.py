@@ -7,31 +7,25 @@ from collections.abc import Iterator, Mapping
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.ir.traffic import Burst, Tile, grain_of, kernel_us
-from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
-from evokernel_core.ascendc.kernels.rendering import (
-    RAW,
-    addresses,
-    kernel_text,
-    parameter,
-    parameters_of,
-    symbols_of,
+from evokernel_core.ascendc.kernels.layout.copied import (
+    FILL_BYTES,
+    LEAST_AXES,
+    LINE_BYTES,
+    MOST_ROWS,
+    build,
+    fills_of,
+    loops,
 )
 from evokernel_core.ascendc.kernels.settings import Settings
-from evokernel_core.ascendc.shapes.boxes import Axis, Box, Layout
-from evokernel_core.ascendc.shapes.sizes import ONE
-from evokernel_core.ascendc.shapes.sums import UNIT, ZERO
+from evokernel_core.ascendc.shapes.boxes import Box, Layout
 from evokernel_core.domain.kernel import Descriptor, Strategy
-from evokernel_core.domain.task import KernelTask
-from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES
 
 FAMILY = "layout_copy"
-_FILL_BYTES = 8192
-_LEAST_AXES = 3
 _TILES = (4096, 8192, 16384, 24576, 32768, 49152, 65536)
-_LINE_BYTES, _MOST_ROWS = 512, most_of("DataCopyPadIn", "blockCount")
 
 
 @frozen
@@ -64,19 +58,8 @@ def refusal(layout: Layout, item: CopySchedule, chip: Chip) -> str | None:
     """Why a schedule breaks a rule of the hardware; None where it is legal."""
     if item.tile_bytes < BLOCK_BYTES or item.tile_bytes % BLOCK_BYTES:
         return f"A tile of {item.tile_bytes} bytes is no whole blocks."
-    used = item.tile_bytes * item.buffers + len(_fills(layout)) * _FILL_BYTES
+    used = item.tile_bytes * item.buffers + len(fills_of(layout)) * FILL_BYTES
     return "The tiles do not fit the unified buffer." if used > chip.ub_bytes else None
-
-
-def _fills(layout: Layout) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(box.fill for box in layout.boxes if box.is_fill))
-
-
-def loops(box: Box) -> tuple[Axis, ...]:
-    """The axes of a box with one that is dense on both sides last."""
-    last = box.axes[-1] if box.axes else None
-    dense = last is not None and last.to_stride == UNIT and (box.is_fill or last.from_stride == UNIT)
-    return box.axes if dense else (*box.axes, Axis(ONE, UNIT, UNIT))
 
 
 # -- cost -----------------------------------------------------------------------------------------
@@ -97,15 +80,15 @@ def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) ->
         (a.size.evaluate(sizes), a.from_stride.evaluate(sizes), a.to_stride.evaluate(sizes))
         for a in loops(box)
     ]
-    axes = [(1, 0, 0)] * (_LEAST_AXES - len(axes)) + axes
+    axes = [(1, 0, 0)] * (LEAST_AXES - len(axes)) + axes
     (planes, _, _), (rows, from_stride, to_stride), (run, _, _) = axes[-3:]
     pads = (box.left + box.right) * width
-    most = _FILL_BYTES if box.is_fill else item.tile_bytes
-    part = min(run, max((most - pads) // _LINE_BYTES * _LINE_BYTES // width, 1))
+    most = FILL_BYTES if box.is_fill else item.tile_bytes
+    part = min(run, max((most - pads) // LINE_BYTES * LINE_BYTES // width, 1))
     parts = math.ceil(run / max(part, 1)) or 1
     length = run * width / parts
     pitch = math.ceil((length + pads) / BLOCK_BYTES) * BLOCK_BYTES or BLOCK_BYTES
-    height = min(rows, max(1, min(most // pitch, _MOST_ROWS))) or 1
+    height = min(rows, max(1, min(most // pitch, MOST_ROWS))) or 1
     depth = min(planes, max(1, most // (pitch * height))) or 1
     number = math.prod(size for size, _, _ in axes[:-3]) * parts * (rows / height) * (planes / depth)
     starts = [box.from_start.evaluate(sizes), *(step for _, step, _ in axes[:-1])]
@@ -123,7 +106,7 @@ def _tile(box: Box, width: int, item: CopySchedule, sizes: Mapping[str, int]) ->
     return number, Tile(loads, (burst(to_stride, length + pads, ends),), bound=True)
 
 
-# -- text -----------------------------------------------------------------------------------------
+# -- kernel ---------------------------------------------------------------------------------------
 
 
 def strategy_of(item: CopySchedule, move: str) -> Strategy:
@@ -134,50 +117,6 @@ def strategy_of(item: CopySchedule, move: str) -> Strategy:
     return Strategy(FAMILY, item.settings(), notes, Descriptor(1, item.buffers, 1), move)
 
 
-def text(layout: Layout, item: CopySchedule, task: KernelTask, name: str) -> StageText:
-    fills = _fills(layout)
-    padded = any(box.left or box.right for box in layout.boxes)
-    count = max(_LEAST_AXES, *(len(loops(box)) for box in layout.boxes))
-    boxes = [_described(box, i, layout, count, fills, padded) for i, box in enumerate(layout.boxes)]
-    sources = [parameter(source) for source in layout.inputs]
-    return kernel_text(
-        "layout/copy",
-        name,
-        VECTORS_ALONE,
-        s=item,
-        axes=count,
-        boxes=boxes,
-        fills=fills,
-        fill_bytes=_FILL_BYTES,
-        padded=padded,
-        width=layout.width,
-        type=RAW[layout.width],
-        symbols=symbols_of(task, layout.boxes),
-        sources=sources,
-        declared=addresses(*sources, "output"),
-        arguments=", ".join((*sources, "output")),
-        parameters=parameters_of(task),
-    )
-
-
-def _described(
-    box: Box, number: int, layout: Layout, count: int, fills: tuple[int, ...], padded: bool
-) -> dict[str, object]:
-    """What the template needs of a box: C++ expressions of its fields and axes."""
-    axes = loops(box)
-    whole = (*[Axis(ONE, ZERO, ZERO)] * (count - len(axes)), *axes)
-    fields: list[tuple[str, object]] = []
-    if box.is_fill:
-        fields += [("isFill", "true"), ("number", fills.index(box.fill))]
-    else:
-        fields.append(("source", layout.inputs.index(box.source)))
-        if padded and (box.left or box.right):
-            fields += [("left", box.left), ("right", box.right), ("padding", box.fill)]
-    return {
-        "name": f"box{number}",
-        "start": box.from_start.cpp(),
-        "to": box.to_start.cpp(),
-        "fields": fields,
-        "is_fill": box.is_fill,
-        "loops": [f"{a.size.cpp()}, {a.from_stride.cpp()}, {a.to_stride.cpp()}" for a in whole],
-    }
+def kernel(layout: Layout, item: CopySchedule) -> Kernel:
+    """The kernel of a legal schedule."""
+    return build(layout, item.tile_bytes, item.buffers)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from attrs import field, frozen
 
-from evokernel_core.ascendc.kernels.family import Move, StageText
+from evokernel_core.ascendc.ir.nodes import Kernel
+from evokernel_core.ascendc.kernels.family import Move
 from evokernel_core.ascendc.kernels.layout import copy as copying
 from evokernel_core.ascendc.kernels.layout import transpose as turning
 from evokernel_core.ascendc.kernels.layout.copy import CopySchedule
@@ -64,11 +65,11 @@ class LayoutFamily:
             return copying.estimate_us(layout, CopySchedule.of(strategy), task.sizes, chip)
         return turning.estimate_us(_turn(layout, task), TurnSchedule.of(strategy), chip)
 
-    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> StageText:
+    def text(self, task: KernelTask, strategy: Strategy, chip: Chip, name: str) -> Kernel:
         layout = read_layout(task)
         if strategy.family == copying.FAMILY:
-            return copying.text(layout, CopySchedule.of(strategy), task, name)
-        return turning.text(layout, _turn(layout, task), TurnSchedule.of(strategy), task, name)
+            return copying.kernel(layout, CopySchedule.of(strategy))
+        return turning.kernel(layout, _turn(layout, task), TurnSchedule.of(strategy))
 
 
 def _turn(layout: Layout, task: KernelTask) -> turning.Turn:

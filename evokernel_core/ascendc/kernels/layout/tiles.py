@@ -1,7 +1,7 @@
 """Layout, method turn: how a tile of a permuted box lies in device memory and in the unified buffer.
 
 The tile is loaded in runs along the axes that are dense in the input, turned in the unified buffer, and
-stored in runs along the axes that are dense in the result. The same rules are in layout_turn_tiling.
+stored in runs along the axes that are dense in the result. The kernel (turned.py) keeps to it.
 """
 
 from __future__ import annotations

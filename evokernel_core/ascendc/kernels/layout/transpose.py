@@ -7,28 +7,25 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
+from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.ir.traffic import kernel_us
-from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
 from evokernel_core.ascendc.kernels.layout.tiles import (
     Extents,
     Sides,
     cost,
     gathered,
-    input_order,
     numeric,
-    squares,
     transposed,
 )
-from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, symbols_of
+from evokernel_core.ascendc.kernels.layout.turned import build
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.boxes import Layout
 from evokernel_core.ascendc.shapes.sums import ZERO
 from evokernel_core.domain.errors import StrategyError
 from evokernel_core.domain.kernel import Descriptor, Strategy
-from evokernel_core.domain.task import KernelTask
 from evokernel_core.twin.api import most_of
 from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import BLOCK_BYTES, RESERVED_BYTES
+from evokernel_core.twin.isa import RESERVED_BYTES
 
 FAMILY = "layout_turn"
 _MOST = most_of("TransDataTo5HD", "repeatTimes") * 8
@@ -192,33 +189,9 @@ def strategy_of(item: TurnSchedule, move: str) -> Strategy:
     return Strategy(FAMILY, item.settings(), notes, Descriptor(2, item.from_buffers, 1), move)
 
 
-def text(layout: Layout, turn: Turn, item: TurnSchedule, task: KernelTask, name: str) -> StageText:
+def kernel(layout: Layout, turn: Turn, item: TurnSchedule) -> Kernel:
+    """The kernel of a legal schedule."""
     sides = turn.sides(item)
     assert sides is not None
-    box, width = layout.boxes[0], layout.width
-    axes = [
-        f"{axis.size.cpp()}, {most}, {axis.from_stride.cpp()}, {axis.to_stride.cpp()}"
-        for axis, most in zip(box.axes, item.most, strict=True)
-    ]
-    return kernel_text(
-        "layout/transpose",
-        name,
-        VECTORS_ALONE,
-        s=item,
-        axes=axes,
-        start=box.from_start.cpp(),
-        order=input_order(turn.axes),
-        column=next((i for i, axis in enumerate(turn.axes) if axis.from_stride == 1), 0),
-        square=squares(width),
-        unit=max(squares(width), BLOCK_BYTES // width),
-        backwards=any(axis.from_stride < 0 for axis in turn.axes),
-        from_bytes=sides.from_elements * width,
-        to_bytes=sides.to_elements * width,
-        width=width,
-        word_bytes=max(width, 2),
-        type=RAW[width],
-        word=RAW[max(width, 2)],
-        symbols=symbols_of(task, [*box.axes, box.from_start]),
-        source=parameter(box.source),
-        parameters=parameters_of(task),
-    )
+    stages = (item.from_buffers, item.to_buffers)
+    return build(layout.boxes[0], turn.axes, sides, stages, layout.width, squared=item.transposes)

@@ -16,15 +16,15 @@ from evokernel_core.ascendc.aten import AVERAGE_POOLS, MAX_POOLS
 from evokernel_core.ascendc.ir.nodes import Kernel
 from evokernel_core.ascendc.kernels.built import form_of
 from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
+from evokernel_core.ascendc.kernels.family import StageText
 from evokernel_core.ascendc.kernels.pooling import planes_schedule as planes
 from evokernel_core.ascendc.kernels.pooling import rows_schedule as rows
+from evokernel_core.ascendc.kernels.pooling.planes import build as build_planes
+from evokernel_core.ascendc.kernels.pooling.planes import least_bytes as least_bytes_of_planes
 from evokernel_core.ascendc.kernels.pooling.planes_schedule import PlaneSchedule
 from evokernel_core.ascendc.kernels.pooling.problem import CONVOLUTIONS, Window, read_window
 from evokernel_core.ascendc.kernels.pooling.rows import build, least_bytes
 from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
-from evokernel_core.ascendc.kernels.pooling.text import planes_context
-from evokernel_core.ascendc.kernels.rendering import kernel_text
 from evokernel_core.ascendc.kernels.settings import chosen
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
@@ -33,6 +33,7 @@ from evokernel_core.twin.chip import Chip
 _OPS = MAX_POOLS | AVERAGE_POOLS | CONVOLUTIONS
 Schedule = WindowSchedule | PlaneSchedule
 _ROWS = form_of(build, rows.why_illegal)
+_PLANES = form_of(build_planes, planes.why_illegal)
 _KINDS: dict[str, type[Schedule]] = {"rows": WindowSchedule, "planes": PlaneSchedule}
 
 
@@ -66,8 +67,19 @@ def _strategy(window: Window, item: Schedule, move: str) -> Strategy:
 def _starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
     if not window.finds:
         yield from _rows_starts(window, sizes, chip)
-    if planes.applies(window):
-        yield from planes.starts()
+    yield from _plane_starts(window, sizes, chip)
+
+
+def _plane_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
+    problem = planes.planes_of(window, sizes)
+
+    def fits(item: PlaneSchedule) -> bool:
+        return (
+            least_bytes_of_planes(problem, item) <= chip.ub_bytes
+            and _rough(window, item, sizes, chip) is None
+        )
+
+    return planes.starts(problem, chip.aiv, fits) if problem.apply else iter(())
 
 
 def _rows_starts(window: Window, sizes: Sizes, chip: Chip) -> Iterator[Schedule]:
@@ -85,7 +97,7 @@ def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator
         name = "rows in lanes"
     else:
         yield from rows.steps(here, window)
-        others = planes.starts() if planes.applies(window) else iter(())
+        others = _plane_starts(window, sizes, chip)
         name = "planes in lanes"
     legal = [item for item in others if _refusal(window, item, sizes, chip) is None]
     if legal:
@@ -94,8 +106,7 @@ def _steps(window: Window, here: Schedule, sizes: Sizes, chip: Chip) -> Iterator
 
 def _refusal(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
     if isinstance(item, PlaneSchedule):
-        is_legal = planes.applies(window) and planes.is_legal(planes.as_planes(window), item, sizes, chip)
-        return None if is_legal else "The lanes do not suit the window, or the tiles do not fit."
+        return _PLANES.refusal(planes.planes_of(window, sizes), item, sizes, chip)
     if window.finds:
         return "Places of maxima are found with planes in lanes."
     return _ROWS.refusal(window, item, sizes, chip)
@@ -103,21 +114,19 @@ def _refusal(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | 
 
 def _rough(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> str | None:
     if isinstance(item, PlaneSchedule):
-        return _refusal(window, item, sizes, chip)
+        return _PLANES.rough(planes.planes_of(window, sizes), item, sizes, chip)
     return _ROWS.rough(window, item, sizes, chip)
 
 
 def _cost_us(window: Window, item: Schedule, sizes: Sizes, chip: Chip) -> float:
     if isinstance(item, PlaneSchedule):
-        return planes.estimate_us(planes.as_planes(window), item, sizes, chip)
+        return _PLANES.cost_us(planes.planes_of(window, sizes), item, sizes, chip)
     return _ROWS.cost_us(window, item, sizes, chip)
 
 
 def _text(window: Window, item: Schedule, task: KernelTask, name: str) -> StageText | Kernel:
     if isinstance(item, PlaneSchedule):
-        return kernel_text(
-            "pooling/plane", name, VECTORS_ALONE, **planes_context(task, planes.as_planes(window), item)
-        )
+        return _PLANES.build(planes.planes_of(window, task.sizes), item)
     return _ROWS.build(window, item)
 
 

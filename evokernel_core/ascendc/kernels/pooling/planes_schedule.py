@@ -1,4 +1,5 @@
-"""The schedule of a windowed kernel whose lanes are planes: how much of a plane a tile has, and its cost.
+"""The schedule of a windowed kernel whose lanes are planes: how much of a plane a tile has, and those to
+choose the first from.
 
 Every element of a plane fills one block with the values of eight planes, so that any distance within a
 plane is one in blocks. What a tile reads of a plane is one piece of memory, however short its rows.
@@ -6,29 +7,21 @@ plane is one in blocks. What a tile reads of a plane is one piece of memory, how
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from attrs import evolve, frozen
 
-from evokernel_core.ascendc.kernels.pooling.buffers import Buffer
+from evokernel_core.ascendc.kernels.candidates import Sizes
+from evokernel_core.ascendc.kernels.pooling.lanes import BLOCK, GROUP, MOST_REPEATED, padded
 from evokernel_core.ascendc.kernels.pooling.problem import Axis, Combine, Window
 from evokernel_core.ascendc.kernels.settings import Settings
 from evokernel_core.ascendc.shapes.sizes import ONE
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.api import most_of
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.isa import LANES, REQUEST_BYTES
-from evokernel_core.twin.roofline import launch_us
+from evokernel_core.twin.isa import BLOCK_BYTES
 
-GROUP = 16
-"""Planes that TransDataTo5HD turns together."""
-_BLOCK = 8
-_MOST_REPEATED = most_of("Max", "src0RepStride") // _BLOCK
-"""Columns between windows up to which one instruction takes many: eight of them are a repeat stride."""
-_MOST_POSITIONS = most_of("TransDataTo5HD", "repeatTimes") // 2 * 2 * _BLOCK
-"""Elements of a plane up to which one instruction turns a group: an even number of repeats of eight."""
 _SHARES = (32, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
+_BESIDE, _BURST = 384, 128
+"""Elements that take as long as what a tile does once, and as a burst beside its elements."""
 
 
 @frozen
@@ -39,11 +32,53 @@ class PlaneSchedule(Settings):
     buffers: int = 2
 
 
-def as_planes(window: Window) -> Window:
-    """The window as lanes of planes take it: rows with weights of their own are planes of one row each."""
-    if not window.weighs_rows:
-        return window
-    return evolve(window, planes=window.rows.result, rows=Axis(ONE, ONE), weighs_rows=False)
+@frozen
+class Planes:
+    """A window as lanes of planes take it, with sizes of the user's file by which buffers are chosen: rows
+    and columns of the result, columns of the input, and how many slices of sixteen planes there are.
+    ``apply``: whether planes can lie side by side."""
+
+    window: Window
+    rows: int
+    columns: int
+    width: int
+    tiles: int
+    apply: bool
+
+
+@frozen
+class Room:
+    """What buffers hold, in elements of a plane: ``inside`` of the input, ``middle`` after columns are
+    combined. ``columns``: the widest tile that has all of them; others have ``part`` and read ``span``.
+    ``line`` and ``result_line``: blocks of one half of the lanes, with what instructions read behind the last
+    element. ``weights``: of a plane, its bias in a block behind them."""
+
+    inside: int
+    middle: int
+    columns: int
+    part: int
+    span: int
+    line: int
+    result_line: int
+    weights: int
+
+
+def planes_of(window: Window, sizes: Sizes) -> Planes:
+    """Rows with weights of their own are planes of one row each."""
+    apply = applies(window)
+    if window.weighs_rows:
+        window = evolve(window, planes=window.rows.result, rows=Axis(ONE, ONE), weighs_rows=False)
+    rows, columns, width, planes, slices = (
+        item.evaluate(sizes)
+        for item in (
+            window.rows.result,
+            window.columns.result,
+            window.columns.size,
+            window.planes,
+            window.depth.result,
+        )
+    )
+    return Planes(window, rows, columns, width, -(-planes // GROUP) * slices, apply)
 
 
 def applies(window: Window) -> bool:
@@ -51,13 +86,76 @@ def applies(window: Window) -> bool:
     row has weights of its own."""
     several = window.is_across and not (window.rows.is_plain and window.depth.is_plain)
     lies_side_by_side = several or window.finds or window.weighs_rows
-    return lies_side_by_side and window.columns.stride <= _MOST_REPEATED and window.spread == 1
+    return lies_side_by_side and window.columns.stride <= MOST_REPEATED and window.spread == 1
 
 
-def starts() -> Iterator[PlaneSchedule]:
-    for positions in _SHARES:
-        yield PlaneSchedule(positions, 2)
-        yield PlaneSchedule(positions, 1)
+def separates(window: Window) -> bool:
+    """Whether columns are combined before rows."""
+    return window.combine is not Combine.WEIGHTED and not window.finds
+
+
+def room_of(problem: Planes, item: PlaneSchedule) -> Room:
+    """What the buffers of a schedule hold."""
+    window, unit = problem.window, max(BLOCK_BYTES // ITEM_SIZE[problem.window.dtype], BLOCK)
+    across, down, positions = window.columns, window.rows, item.positions
+    columns, width = problem.columns, problem.width
+    if columns > positions // 2:
+        columns = max(positions // 2, unit)
+        width = reached(columns, across)
+    rows = max(1, min(positions // columns, problem.rows))
+    least = down.reach * padded(reached(unit, across), unit)
+    inside = max(least, reached(rows, down) * padded(width, unit))
+    middle = positions * down.stride + down.reach * 4 * BLOCK
+    most = min(positions, middle // down.reach) if separates(window) else positions
+    wide = inside // down.reach // unit * unit
+    part = min((wide - across.reach) // across.stride + 1, most) // unit * unit
+    line = padded(inside + BLOCK * across.stride + unit, GROUP)
+    weights = padded(window.taps, unit) + (unit if window.bias else 0)
+    span = padded(reached(part, across), unit)
+    return Room(inside, middle, most, part, span, line, padded(positions, GROUP) + GROUP, weights)
+
+
+def reached(windows: int, axis: Axis) -> int:
+    """Elements from the first to the last that so many windows read."""
+    return (windows - 1) * axis.stride + axis.reach
+
+
+def tile_of(problem: Planes, item: PlaneSchedule) -> tuple[int, int]:
+    """Rows and columns of a tile at the sizes of the user's file."""
+    room, down = room_of(problem, item), problem.window.rows
+    whole = problem.width <= room.inside // down.reach and problem.columns <= room.columns
+    columns, width = (problem.columns, problem.width) if whole else (room.part, room.span)
+    held = [room.inside // width, *([room.middle // columns] if separates(problem.window) else [])]
+    fitting = min(item.positions // columns, *((rows - down.reach) // down.stride + 1 for rows in held))
+    return -(-problem.rows // -(-problem.rows // fitting)), columns
+
+
+def starts(problem: Planes, cores: int, fits: Callable[[PlaneSchedule], bool]) -> Iterator[PlaneSchedule]:
+    """Of tiles that are cut alike those in the smallest buffers: the best that fits twice, and the best that
+    fits once where it is twice as large."""
+    largest = 0
+    for buffers in (2, 1):
+        tiles = {tile_of(problem, item): item for item in map(_of(buffers), reversed(_SHARES))}
+        likely = [tile for tile in tiles if tile[0] * tile[1] >= 2 * largest]
+        likely.sort(key=lambda tile: _work(problem, tile, cores))
+        best = next((tile for tile in likely if fits(tiles[tile])), None)
+        if best is not None:
+            yield tiles[best]
+            largest = best[0] * best[1]
+
+
+def _of(buffers: int) -> Callable[[int], PlaneSchedule]:
+    return lambda positions: PlaneSchedule(positions, buffers)
+
+
+def _work(problem: Planes, tile: tuple[int, int], cores: int) -> int:
+    """Elements of all tiles of a core, each tile with what it takes beside them."""
+    rows, columns = tile
+    tiles = problem.tiles * -(-problem.rows // rows) * -(-problem.columns // columns)
+    held = reached(rows, problem.window.rows)
+    bursts = 1 if columns == problem.columns else held
+    inside = held * reached(columns, problem.window.columns) + bursts * _BURST
+    return -(-tiles // cores) * (inside + rows * columns + _BESIDE)
 
 
 def steps(here: PlaneSchedule) -> Iterator[tuple[str, PlaneSchedule]]:
@@ -70,174 +168,8 @@ def steps(here: PlaneSchedule) -> Iterator[tuple[str, PlaneSchedule]]:
     yield "one buffer" if here.buffers > 1 else "two buffers", evolve(here, buffers=3 - here.buffers)
 
 
-def unit(window: Window) -> int:
-    """Elements that fill whole blocks before and after a cast."""
-    return max(32 // ITEM_SIZE[window.dtype], _BLOCK)
-
-
-def separates(window: Window) -> bool:
-    """Whether columns are combined before rows."""
-    return window.combine is not Combine.WEIGHTED and not window.finds
-
-
-def in_positions(window: Window, item: PlaneSchedule, sizes: Mapping[str, int]) -> int:
-    """Elements of a plane that a tile reads, so that its windows fit in at the user's sizes."""
-    across, down = window.columns, window.rows
-    columns = across.result.evaluate(sizes)
-    if columns > item.positions // 2:
-        columns = max(item.positions // 2, unit(window))
-        width = (columns - 1) * across.stride + across.reach
-    else:
-        width = across.size.evaluate(sizes)
-    rows = max(1, min(item.positions // columns, down.result.evaluate(sizes)))
-    held = (rows - 1) * down.stride + down.reach
-    least = down.reach * (
-        -(-((unit(window) - 1) * across.stride + across.reach) // unit(window)) * unit(window)
-    )
-    return max(least, held * (-(-width // unit(window)) * unit(window)))
-
-
-def middle_positions(window: Window, item: PlaneSchedule) -> int:
-    """Elements after columns are combined, in the rows that are read."""
-    return item.positions * max(window.rows.stride, 1) + window.rows.reach * _BLOCK * 4
-
-
-def in_line(window: Window, item: PlaneSchedule, sizes: Mapping[str, int]) -> int:
-    """Blocks of one half of the lanes, with what an instruction reads behind the last element."""
-    beyond = _BLOCK * window.columns.stride + unit(window)
-    return -(-(in_positions(window, item, sizes) + beyond) // GROUP) * GROUP
-
-
-def out_line(item: PlaneSchedule) -> int:
-    return -(-item.positions // GROUP) * GROUP + GROUP
-
-
-def weights(window: Window) -> int:
-    """Elements of a plane's weights in the unified buffer, its bias in a block behind them."""
-    taps = window.depth.taps * window.rows.taps * window.columns.taps
-    return -(-taps // unit(window)) * unit(window) + (unit(window) if window.bias else 0)
-
-
-def buffers(
-    window: Window, item: PlaneSchedule, sizes: Mapping[str, int], cpp_type: str
-) -> tuple[Buffer, ...]:
-    """Queues first, then scratch memory."""
-    width, casts = ITEM_SIZE[window.dtype], window.dtype != "float32"
-    inside, outside = in_line(window, item, sizes), out_line(item)
-    found = [Buffer("inQueue", cpp_type, "SLAB_ELEMENTS", GROUP * inside, width, item.buffers, True)]
-    if 0 in window.results:
-        found.append(Buffer("outQueue", cpp_type, "RESULT_ELEMENTS", GROUP * outside, width, 1, True))
-    if window.combine is Combine.WEIGHTED:
-        held = GROUP * weights(window)
-        found.append(Buffer("weightQueue", cpp_type, "GROUP * WEIGHTS", held, width, 1, True))
-        found.append(Buffer("weights", "float", "GROUP * WEIGHTS", held, 4))
-        if casts:
-            found.append(Buffer("weightRows", "float", "GROUP * WEIGHTS", held, 4))
-    if casts:
-        found.append(Buffer("held", "float", "SLAB_ELEMENTS", GROUP * inside, 4))
-    if casts or window.finds:
-        found.append(Buffer("result", "float", "RESULT_ELEMENTS", GROUP * outside, 4))
-    found.append(Buffer("lanes", "float", "2 * IN_HALF", GROUP * inside, 4))
-    if separates(window):
-        middle = GROUP * middle_positions(window, item)
-        found.append(Buffer("middle", "float", "2 * MIDDLE_HALF", middle, 4))
-    found.append(Buffer("folded", "float", "2 * OUT_HALF", GROUP * outside, 4))
-    if window.finds:
-        found += _finding(outside)
-    return tuple(found)
-
-
-def _finding(line: int) -> Iterator[Buffer]:
-    """What finding the places of maxima takes besides."""
-    yield Buffer("placeQueue", "int64_t", "RESULT_ELEMENTS", GROUP * line, 8, 1, True)
-    yield Buffer("largest", "float", "2 * OUT_HALF", GROUP * line, 4)
-    yield Buffer("places", "float", "2 * OUT_HALF", GROUP * line, 4)
-    for name in ("origins", "candidates", "elements"):
-        yield Buffer(name, "float", "OUT_HALF", _BLOCK * line, 4)
-    for name in ("columnOrigins", "columnStarts"):
-        yield Buffer(name, "float", "OUT_HALF", _BLOCK * line, 4)
-    yield Buffer("mask", "uint8_t", "OUT_HALF / BITS_PER_BYTE", line, 1)
-
-
-def is_legal(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], chip: Chip) -> bool:
-    if item.positions not in _SHARES:
-        return False
-    small = in_positions(window, item, sizes) <= 4 * _MOST_POSITIONS
-    return small and sum(buffer.total for buffer in buffers(window, item, sizes, "")) <= chip.ub_bytes
-
-
-def estimate_us(window: Window, item: PlaneSchedule, sizes: Mapping[str, int], chip: Chip) -> float:
-    """Modelled microseconds: the slowest pipe of one core, or the memory that all share."""
-    across, down = window.columns, window.rows
-    planes, depth = window.planes.evaluate(sizes), window.depth.result.evaluate(sizes)
-    rows, columns = down.result.evaluate(sizes), across.result.evaluate(sizes)
-    width, in_columns = ITEM_SIZE[window.dtype], across.size.evaluate(sizes)
-    room = in_positions(window, item, sizes)
-    whole = in_columns * down.reach <= room and columns <= item.positions
-    if whole:
-        tile_columns, pitch = columns, in_columns
-    else:
-        fitting = (room // down.reach - across.reach) // across.stride + 1
-        tile_columns = max(unit(window), min(fitting, item.positions) // unit(window) * unit(window))
-        pitch = (tile_columns - 1) * across.stride + across.reach
-    most = min((room // pitch - down.reach) // down.stride + 1, item.positions // tile_columns)
-    tile_rows = math.ceil(rows / math.ceil(rows / max(1, min(most, rows))))
-    held = min(down.size.evaluate(sizes), (tile_rows - 1) * down.stride + down.reach)
-    groups = math.ceil(planes / GROUP)
-    tiles = groups * depth * math.ceil(rows / tile_rows) * math.ceil(columns / tile_columns)
-    cores = min(chip.aiv, tiles)
-    lanes = min(planes, GROUP)
-    pieces = 1 if whole else held
-    burst = held * pitch * width / pieces
-    request = REQUEST_BYTES / chip.mte.load_bytes_per_cycle  # cycles
-    loads = (100 + lanes * pieces * (burst / REQUEST_BYTES + 1) * request) * window.depth.taps
-    piece = tile_rows * tile_columns * width / (1 if whole else tile_rows)
-    stores = 100 + lanes * (1 if whole else tile_rows) * (piece / REQUEST_BYTES + 1) * request
-    vector = _vector_cycles(window, tile_rows, tile_columns, held, pitch, 2 if lanes > _BLOCK else 1, chip)
-    mine = math.ceil(tiles / cores)
-    pipes = mine * (max(loads, vector + stores) if item.buffers > 1 else loads + stores + vector)
-    read = planes * window.depth.size.evaluate(sizes) * down.size.evaluate(sizes) * in_columns * width
-    written = planes * depth * rows * columns * width
-    back = max(0.0, read + written - chip.l2_bytes) * written / max(read + written, 1)
-    moved = read * 1.1 + back * chip.gm.write_back_cost
-    memory = moved / chip.gm.memory_bytes_us
-    fill = (loads + stores + vector) / chip.mhz
-    busy = pipes / chip.mhz
-    return float(max(busy, memory) + 0.1 * min(busy, memory) + fill + launch_us(chip, cores))
-
-
-def _vector_cycles(
-    window: Window, rows: int, columns: int, held: int, pitch: int, halves: int, chip: Chip
-) -> float:
-    """Cycles of the instructions of one tile."""
-    start = chip.vector.startup_cycles
-    turn = held * pitch * GROUP / LANES + start
-    back = halves * (rows * columns * _BLOCK / LANES + start)
-    casts = (held * pitch + rows * columns) * GROUP / LANES + 2 * start if window.dtype != "float32" else 0
-    first = halves * (rows * columns / _BLOCK + start)
-    if window.combine is Combine.WEIGHTED:
-        taps = window.depth.taps * window.rows.taps * window.columns.taps
-        sweep = _sweep_cycles(rows, columns, window.rows.stride * pitch, chip) + rows * math.ceil(
-            columns / _BLOCK
-        )
-        return casts + turn * window.depth.taps + first + back + halves * taps * sweep
-    if window.finds:
-        taps = window.depth.taps * window.rows.taps * window.columns.taps
-        each = 8 * (rows * columns / _BLOCK + start) + _sweep_cycles(
-            rows, columns, window.rows.stride * pitch, chip
-        )
-        return casts + turn * window.depth.taps + 6 * first + 2 * back + halves * taps * each
-    side = window.columns.taps * _sweep_cycles(held, columns, pitch, chip)
-    sweep = start + rows * columns / _BLOCK * 2
-    if window.rows.stride > 1:
-        sweep = _sweep_cycles(rows, columns, window.rows.stride * columns, chip)
-    down = window.rows.taps * sweep
-    each = turn + halves * (side + down + start + held * columns / _BLOCK)
-    return casts + each * window.depth.taps + first + back
-
-
-def _sweep_cycles(rows: int, columns: int, step: int, chip: Chip) -> float:
-    start = chip.vector.startup_cycles
-    chunks = math.ceil(columns / _BLOCK)
-    instructions = chunks if step <= most_of("Max", "src0RepStride") and columns < rows * _BLOCK else 2 * rows
-    return instructions * start + rows * chunks * 1.2
+def why_illegal(problem: Planes, item: PlaneSchedule) -> str | None:
+    """Why a schedule makes no kernel."""
+    if not problem.apply:
+        return "The planes of the window cannot lie side by side."
+    return None if item.positions in _SHARES else "No tile has so many elements."

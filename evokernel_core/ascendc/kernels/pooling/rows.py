@@ -4,9 +4,8 @@ rows at a time were turned, so that any distance along a row is one in blocks.""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from evokernel_core.ascendc.ir.builder import at, strides, transpose
+from evokernel_core.ascendc.ir.builder import at, strides
 from evokernel_core.ascendc.ir.expr import (
     U64,
     Constant,
@@ -16,7 +15,6 @@ from evokernel_core.ascendc.ir.expr import (
     Var,
     ceil_div,
     expr,
-    greatest,
     least,
     round_up,
 )
@@ -31,27 +29,22 @@ from evokernel_core.ascendc.ir.nodes import (
     Slice,
     Tensor,
 )
-from evokernel_core.ascendc.kernels.pooling.problem import Axis, Combine, Window
-from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
-from evokernel_core.ascendc.kernels.pooling.rows_tile import (
+from evokernel_core.ascendc.kernels.pooling.lanes import (
     BLOCK,
     GROUP,
-    MOST_STEPS,
-    Tile,
+    MOST_REPEATED,
     Turn,
     moved,
     padded,
 )
-from evokernel_core.twin.api import most_of
+from evokernel_core.ascendc.kernels.pooling.problem import Window
+from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
+from evokernel_core.ascendc.kernels.pooling.rows_tile import Tile
 from evokernel_core.twin.isa import LANES
 
 _BANK = 65536
 """Bytes of a bank of the unified buffer (README of bank_conflict_ub): in one an instruction may not read and
 write the same bank group at a time."""
-_WORD = Var("i")
-_MOST_REPEATS = most_of("TransDataTo5HD", "repeatTimes")
-MOST_REPEATED = MOST_STEPS // BLOCK
-"""Blocks between columns up to which one instruction takes all columns: eight of them are a repeat stride."""
 
 
 class Rows(Tile):
@@ -111,19 +104,13 @@ class Rows(Tile):
                 self.count = k.let("count", least(self.rows - group * GROUP, GROUP))
                 self.fold_group(group)
         everything = self.rows * self.apart_out
-        if self.window.combine is Combine.SUM:
-            divisor = self.window.divisor.fixed or self.window.taps
-            if divisor != 1:
-                self.on("Muls", self.result, self.result, Number("SCALE", 1 / divisor), count=everything)
+        self.divide(self.result, everything)
+        if self.divides_less(*self.window.axes[:2]):
             self.scale_rows()
         if self.bias is not None:
             self.add_bias(everything)
         if not self.is_float:
             self.cast(at(self.made, 0), self.result, everything, "RINT")
-
-    def first(self, turn: Turn | None) -> AbstractContextManager[None]:
-        """Only for the first slice of a window."""
-        return nullcontext() if turn is None else self.k.when(turn[0], "==", 0)
 
     def fill_rows(self, held: Expr) -> None:
         if self.window.rows.stays_inside and self.window.depth.stays_inside:
@@ -168,12 +155,10 @@ class Rows(Tile):
     ) -> None:
         """Turns up to 16 rows: where they begin, elements from one to the next, how many they are. ``shown``:
         the columns that windows read of them, of which those outside of the input get their value."""
-        k, (source, apart, count) = self.k, rows
-        # A short group repeats its last row.
-        origin = moved(source, least(_WORD, count - 1) * apart)
-        target = moved(to, _WORD % 2 * half + (self.before + _WORD // 2) * BLOCK)
+        k = self.k
+        target = moved(to, self.before * BLOCK)
         with k.section("ToLanes", "Eight values of a column fill a block, in each half of a group."):
-            self.turn(target, (origin, 1), BLOCK, ceil_div(self.wide, BLOCK), self.pitch // BLOCK)
+            self.turn_in(target, half, rows, ceil_div(self.wide, BLOCK), self.pitch // BLOCK)
             if not self.window.columns.stays_inside:
                 self.fill_columns(to, half, shown)
 
@@ -186,33 +171,6 @@ class Rows(Tile):
             if self.window.columns.padding:
                 self.fill(lanes, first, self.before, BLOCK)
             self.fill(lanes, end, last, BLOCK)
-
-    def from_lanes(self, to: Slice, source: Slice, half: Expr, halves: Expr) -> None:
-        """Turns rows back."""
-        k = self.k
-        with k.section("FromLanes", "Eight rows at a time."), k.loop("side", halves) as side:
-            origin = moved(source, side * half + _WORD * BLOCK)
-            row = (side * BLOCK + _WORD // 2) * self.apart_out + _WORD % 2 * BLOCK
-            steps = self.apart_out // GROUP
-            self.turn(moved(to, row), (origin, GROUP), 2, steps, self.result_pitch // GROUP)
-
-    def turn(self, to: Slice, source: tuple[Slice, int], step: int, repeats: Expr, most: int) -> None:
-        """Transposes squares of 16 blocks, of which the next lies so many blocks further."""
-        origin, behind = source
-        with self.repeated(self.k.let("repeats", repeats), most) as (done, times):
-            made, taken = (
-                (moved(item, done * by * BLOCK), by) for item, by in ((to, step), (origin, behind))
-            )
-            transpose(self.k, made, taken, _WORD, times)
-
-    @contextmanager
-    def repeated(self, repeats: Expr, most: int) -> Iterator[tuple[Expr, Expr]]:
-        """So many repeats, at most ``most``, in pieces that an instruction takes."""
-        if most <= _MOST_REPEATS:
-            yield Int(0), repeats
-        else:
-            with self.k.pieces("repeat", (0, repeats), _MOST_REPEATS) as piece:
-                yield piece
 
     def by_columns(
         self,
@@ -260,7 +218,9 @@ class Rows(Tile):
                 self.fold_columns(side)
             self.scale_columns(halves)
         result = moved(self.result, group * GROUP * self.apart_out)
-        self.from_lanes(result, at(self.lanes_of, place), half, halves)
+        lanes = at(self.lanes_of, place)
+        with k.section("FromLanes", "Eight rows at a time."):
+            self.turn_out((result, self.apart_out, self.result_pitch), lanes, half, halves)
 
     def fold_columns(self, side: Expr) -> None:
         k, axis = self.k, self.window.columns
@@ -289,10 +249,6 @@ class Rows(Tile):
             source, to, begin = to, source, side * self.half
 
     # -- weights --------------------------------------------------------------------------------
-
-    def channel(self, number: Expr) -> Expr:
-        """Of a plane or row of the result."""
-        return number // self.inner % self.channels
 
     def number(self, name: str, tensor: Tensor, place: Expr) -> Var:
         return self.k.let(name, Element(tensor, place), "float")
@@ -385,42 +341,27 @@ class Rows(Tile):
 
     # -- averages of fewer taps -----------------------------------------------------------------
 
-    def counted(self, begin: Expr, axis: Axis, size: Expr) -> Expr:
-        """Taps that an average counts from ``begin`` on, which counts what lies in front of the input."""
-        if self.window.divisor.counts_padding:
-            return least(begin + axis.taps, size + 2 * axis.padding) - begin
-        return least(begin + axis.taps, size + axis.padding) - greatest(begin, axis.padding)
-
     def scale_rows(self) -> None:
         """Rows whose windows count fewer taps have divided by too many."""
-        k, (depth, rows, _) = self.k, self.window.axes
-        counts = self.window.divisor.counts_padding
-        if self.window.divisor.fixed or (depth.counts_all(counts) and rows.counts_all(counts)):
-            return
+        k = self.k
         with k.section("ScaleRows", "Rows whose windows count fewer taps."), k.loop("line", self.rows) as row:
-            begin = k.let("windowRow", (self.row + row) * rows.stride, U64)
-            counted = self.counted(begin, rows, self.rows_in)
-            if not depth.is_plain:
-                counted = self.counted(self.first_slice, depth, self.depth_in) * counted
-            here = k.let("counted", counted)
-            most = Int(depth.taps * rows.taps)
+            here, most = self.counted_rows(self.row + row)
             with k.when(here, "<", most, share=self.rows):
                 result = moved(self.result, row * self.apart_out)
                 self.on("Muls", result, result, Ratio(most, here), count=self.apart_out)
 
     def scale_columns(self, halves: Expr) -> None:
         """The same of columns, in the lanes."""
-        k, axis, divisor = self.k, self.window.columns, self.window.divisor
-        if self.key == "Max" or divisor.fixed or axis.counts_all(divisor.counts_padding):
+        k = self.k
+        if not self.divides_less(self.window.columns):
             return
         half = self.half if self.doubles else self.turned_half
         note = "Columns whose windows count fewer taps."
         with k.section("ScaleColumns", note), k.loop("block", self.columns) as column:
-            begin = k.let("windowColumn", (self.column + column) * axis.stride, U64)
-            here = k.let("counted", self.counted(begin, axis, self.columns_in))
-            with k.when(here, "<", axis.taps, share=self.columns), k.loop("side", halves) as side:
+            here, most = self.counted_columns(self.column + column)
+            with k.when(here, "<", most, share=self.columns), k.loop("side", halves) as side:
                 block = at(self.lanes_of, side * half + column * BLOCK)
-                self.on("Muls", block, block, Ratio(Int(axis.taps), here), count=BLOCK)
+                self.on("Muls", block, block, Ratio(most, here), count=BLOCK)
 
 
 def _spans(taps: int) -> Iterator[tuple[int, int]]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from contextlib import nullcontext
 
-from attrs import evolve
-
-from evokernel_core.ascendc.ir.builder import Builder, at, strides
+from evokernel_core.ascendc.ir.builder import at, strides
 from evokernel_core.ascendc.ir.expr import (
     U32,
     U64,
@@ -15,12 +13,8 @@ from evokernel_core.ascendc.ir.expr import (
     Constant,
     CoreCount,
     Expr,
-    Index,
     Int,
-    Param,
-    Size,
     ceil_div,
-    expr,
     greatest,
     least,
     round_up,
@@ -28,52 +22,30 @@ from evokernel_core.ascendc.ir.expr import (
 from evokernel_core.ascendc.ir.nodes import (
     Buffer,
     Converted,
-    Enumerator,
     Kernel,
-    Number,
     Operand,
     Slice,
 )
-from evokernel_core.ascendc.kernels.pooling.problem import Axis, Combine, Window
+from evokernel_core.ascendc.kernels.pooling.lanes import (
+    BLOCK,
+    GROUP,
+    MOST_STEPS,
+    LaneKernel,
+    Turn,
+    clipped,
+    in_front,
+    moved,
+    padded,
+)
+from evokernel_core.ascendc.kernels.pooling.problem import Axis, Window
 from evokernel_core.ascendc.kernels.pooling.rows_schedule import WindowSchedule
-from evokernel_core.ascendc.kernels.rendering import parameter
-from evokernel_core.ascendc.kernels.text import CPP_TYPE
-from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.api import most_of
-from evokernel_core.twin.isa import BLOCK_BYTES, LANES, LINE_BYTES
+from evokernel_core.twin.isa import LANES, LINE_BYTES
 
-BLOCK = 8
-"""float32 elements of a block, and rows of one half of a group."""
-GROUP = 16
-"""Rows that are turned together."""
 _TURN = 128
 """float32 elements of one turn over the bank groups (architecture page 2201: 16 groups of 32 bytes)."""
-MOST_STEPS = most_of("Max", "src0RepStride")
-"""Blocks that a repeat steps over."""
-Turn = tuple[Expr, Expr]
-"""Which of the slices of a window is loaded, and the tap that reads it."""
-_NOTES = {
-    Combine.MAX: "The largest element of each window.",
-    Combine.SUM: "The sum or the average of each window.",
-    Combine.WEIGHTED: "The sum of each window's elements times the weights of its channel.",
-}
 
 
-def padded(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
-def clipped(begin: Index, axis: Axis) -> Expr:
-    """Where the input begins of what windows read from ``begin`` on, which counts what lies in front."""
-    return greatest(begin, axis.padding) - axis.padding if axis.padding else expr(begin)
-
-
-def in_front(begin: Index, axis: Axis) -> Expr:
-    """Elements of that which lie in front of the input."""
-    return greatest(begin, axis.padding) - begin if axis.padding else Int(0)
-
-
-class Tile(ABC):
+class Tile(LaneKernel):
     """A kernel whose tiles are rows and columns of a slice of the result. ``lead``: most columns that are
     loaded in front of a tile's first window, to start at an aligned address; ``pitch``: most elements from
     row to row of the input; ``apart_out``: elements from row to row of the result."""
@@ -81,48 +53,22 @@ class Tile(ABC):
     apart_out: Expr
 
     def __init__(self, window: Window, item: WindowSchedule) -> None:
-        self.k, self.window, self.item = Builder(_NOTES[window.combine]), window, item
-        self.ctype, self.width = CPP_TYPE[window.dtype], ITEM_SIZE[window.dtype]
-        self.is_float, self.across = self.ctype == "float", window.is_across
-        self.weighted = window.combine is Combine.WEIGHTED
-        self.key = "Max" if window.combine is Combine.MAX else "Add"
-        outside = float("-inf") if window.combine is Combine.MAX else 0.0
-        self.outside = Number("OUTSIDE", outside, "what lies beyond the input")
-        self.unit = max(BLOCK_BYTES // self.width, BLOCK)
+        super().__init__(window)
+        self.item, self.across = item, window.is_across
         self.lead = LINE_BYTES // self.width - 1 if self.across else 0
         self.reach = (item.columns - 1) * window.columns.stride + window.columns.reach
         self.pitch = padded(self.lead + self.reach, self.unit)
         rows = window.rows
         self.folds = not (self.across and window.depth.is_plain and rows.taps == rows.stride == 1)
         self.turns_slab = self.weighted and self.across and not window.weighs_rows
-        self.tensors()
         self.params()
         self.buffers()
 
     # -- what it works on -----------------------------------------------------------------------
 
-    def tensors(self) -> None:
-        window = self.window
-        names = {"x": window.source, "weight": window.weight, "bias": window.bias}
-        found = {
-            name: self.k.input(name, parameter(source), self.ctype, self.width)
-            for name, source in names.items()
-            if source
-        }
-        self.x, self.weight, self.bias = found["x"], found.get("weight"), found.get("bias")
-        self.y = self.k.output("y", "output", self.ctype, self.width)
-
     def params(self) -> None:
-        k, window, item = self.k, self.window, self.item
-        self.planes = k.param("planes", Size(window.planes), "of the result: images times channels")
-        k.require(self.planes, ">=", 1)
-        if not window.depth.is_plain:
-            self.depth_in, self.depth_out = self.sizes("depth", window.depth)
-        self.rows_in, self.rows_out = self.sizes("rows", window.rows)
-        self.columns_in, self.columns_out = self.sizes("columns", window.columns)
-        if self.weighted:
-            self.channels = k.param("channels", Size(window.channels))
-            self.inner = k.param("inner", Size(window.inner), "planes or rows in a row of one channel")
+        k, item = self.k, self.item
+        self.sizes()
         step = min(32, item.columns) if self.across else self.unit
         tiles = ceil_div(self.rows_out, Constant("TILE_ROWS", item.rows))
         self.tile_rows = k.param("tileRows", ceil_div(self.rows_out, tiles), "all tiles are equal", U32)
@@ -134,13 +80,6 @@ class Tile(ABC):
             line = LINE_BYTES // self.width
             unit = Choice(self.columns_in % line, "==", Int(0), Int(line), Int(1))
             self.alignment = k.param("alignment", unit, "columns, from where copies lose nothing", U32)
-
-    def sizes(self, name: str, axis: Axis) -> tuple[Param, Param]:
-        """Of the input and of the result."""
-        k = self.k
-        found = k.param(f"{name}In", Size(axis.size)), k.param(f"{name}Out", Size(axis.result))
-        k.require(found[1], ">=", 1)
-        return found
 
     def buffers(self) -> None:
         """What instructions read and what they write begin half a turn over the bank groups apart."""
@@ -277,16 +216,9 @@ class Tile(ABC):
         place = (plane * self.rows_out + self.row) * self.columns_out + self.column
         source = self.result if self.is_float else at(self.made, 0)
         apart, pitch = self.columns_out, self.apart_out
-        self.k.store(self.y, place, source, self.columns, rows=self.rows, apart=apart, pitch=pitch)
+        self.k.store(self.outputs[0], place, source, self.columns, rows=self.rows, apart=apart, pitch=pitch)
 
     # -- rows -----------------------------------------------------------------------------------
-
-    def on(self, key: str, to: Slice, *operands: Operand, count: Index) -> None:
-        """An instruction on so many elements."""
-        self.k.call(key, to, *operands, expr(count), repeats=ceil_div(count, LANES))
-
-    def cast(self, to: Slice, source: Slice, count: Expr, mode: str) -> None:
-        self.on("Cast", to, source, Enumerator(f"RoundMode::CAST_{mode}"), count=count)
 
     def by_rows(
         self, key: str, to: Slice, *sources: tuple[Slice, int], number: Operand | None = None
@@ -312,7 +244,3 @@ class Tile(ABC):
             parts = (moved(item, column) for item, _ in sources)
             times = Converted(self.rows, "uint8_t")
             k.call(key, moved(to, column), *parts, *numbers, count, times, steps, repeats=self.rows)
-
-
-def moved(item: Slice, offset: Index) -> Slice:
-    return evolve(item, offset=item.offset + offset)

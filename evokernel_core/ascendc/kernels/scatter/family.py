@@ -10,7 +10,6 @@ into neutral elements of its own, and a reduction over the parts follows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,7 +40,16 @@ from evokernel_core.ascendc.kernels.indexed import Indices, size_refusal, steps_
 from evokernel_core.ascendc.kernels.rendering import RAW, kernel_text, parameter, parameters_of, sized
 from evokernel_core.ascendc.kernels.scatter import owned as scatter_owned
 from evokernel_core.ascendc.kernels.scatter import sorted as scatter_sorted
-from evokernel_core.ascendc.kernels.scatter.problem import ATOMICS, SUMMED, Put, PutSchedule, read_put
+from evokernel_core.ascendc.kernels.scatter.problem import (
+    ATOMICS,
+    LEAST_SEGMENT_BYTES,
+    MOST_RUN_BYTES,
+    NEUTRAL,
+    SUMMED,
+    Put,
+    PutSchedule,
+    read_put,
+)
 from evokernel_core.ascendc.kernels.text import CPP_TYPE
 from evokernel_core.ascendc.ops import LAST, SCATTER, SCATTER_PARTS, categories
 from evokernel_core.domain.kernel import Descriptor, Strategy
@@ -50,8 +58,6 @@ from evokernel_core.domain.tensor import ITEM_SIZE
 from evokernel_core.twin.chip import Chip
 from evokernel_core.twin.isa import BLOCK_BYTES, LANES
 
-_NEUTRAL = {"add": 0.0, "max": -math.inf, "min": math.inf}
-"""What changes nothing, of the kinds that parts have."""
 _NEUTRAL_TEXT = {"add": "0.0f", "max": "-__builtin_inff()", "min": "__builtin_inff()"}
 """The same as C++ says it."""
 _NOT_COPIED = "Runs are copied, and what atomics do not combine is put element by element."
@@ -62,16 +68,14 @@ _WORDS = {
     "max": "compared with larger",
     "min": "compared with smaller",
 }
-_LEAST_SEGMENT_BYTES = 512
-"""Shorter pieces of a run are slow to write."""
-_MOST_RUN_BYTES = 2**32 - 1
-"""Copies count the bytes between runs in 32 bits."""
 
 
 def _why_illegal(found: Put, item: PutSchedule) -> str | None:
     if not (found.elements if item.picks else found.copies):
         return _NOT_COPIED
-    return size_refusal(item, 512)
+    if item.owned:
+        return scatter_owned.why_illegal(found, item)
+    return "Sums are held of places that a core owns." if item.sums else size_refusal(item, 512)
 
 
 def _neighbours(found: Put, here: PutSchedule, sizes: Sizes, chip: Chip) -> Iterator[tuple[str, PutSchedule]]:
@@ -111,6 +115,8 @@ def _order(item: PutSchedule) -> str:
 
 def build(found: Put, schedule: PutSchedule) -> Kernel:
     """The kernel of a legal schedule: runs are written by copies, elements by the scalar unit."""
+    if schedule.owned:
+        return scatter_owned.build(found, schedule)
     return (_Elements if schedule.picks else _Runs)(found, schedule).kernel()
 
 
@@ -156,7 +162,7 @@ class _Putting:
     def _neutral(self, target: Buffer, count: Expr) -> None:
         """Fills a buffer with what changes nothing."""
         repeats = ceil_div(count, LANES)
-        number = Number("NEUTRAL", _NEUTRAL[self._found.kind], "changes nothing")
+        number = Number("NEUTRAL", NEUTRAL[self._found.kind], "changes nothing")
         self._k.call("Duplicate", target, number, count, repeats=repeats)
 
     def _from(self, outer: Expr, entry: Expr) -> tuple[Expr, Expr]:
@@ -251,7 +257,7 @@ class _Runs(_Putting):
         k, width = self._k, self._width
         self._run = k.param("run", Size(found.run), "elements")
         k.require(self._run, ">=", 1)
-        k.require(self._run, "<=", _MOST_RUN_BYTES // width, "copies count the bytes between runs in 32 bits")
+        k.require(self._run, "<=", MOST_RUN_BYTES // width, "copies count the bytes between runs in 32 bits")
         self._most = Constant("TILE_ELEMENTS", item.bytes // width)
         self._block = Constant("BLOCK", BLOCK_BYTES // width, "elements")
         self._tile = Buffer("tile", self._ctype, width, self._most, 2)
@@ -262,7 +268,7 @@ class _Runs(_Putting):
 
     def _segmented(self) -> tuple[Param, Param]:
         """Elements of each run that one core writes, and how many such segments there are."""
-        k, step = self._k, _LEAST_SEGMENT_BYTES // self._width
+        k, step = self._k, LEAST_SEGMENT_BYTES // self._width
         results = k.param("results", self._parts * self._outer)
         busy = least(results, CoreCount())
         wanted = k.param("wanted", ceil_div(CoreCount(), busy), "segments, for all cores")
@@ -340,31 +346,17 @@ _BUILT = form_of(build, _why_illegal)
 
 
 def _refusal(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    return _refused(found, item, chip) or (
-        None if _template(item) else _BUILT.refusal(found, item, sizes, chip)
-    )
+    if item.held:
+        return scatter_sorted.refusal(found, item, chip)
+    return _BUILT.refusal(found, item, sizes, chip)
 
 
 def _rough(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> str | None:
-    return _refused(found, item, chip) or (
-        None if _template(item) else _BUILT.rough(found, item, sizes, chip)
-    )
-
-
-def _refused(found: Put, item: PutSchedule, chip: Chip) -> str | None:
-    """Why a schedule makes no kernel, as far as the IR does not say so."""
-    if not (found.elements if item.picks else found.copies):
-        return _NOT_COPIED
+    if item.held:
+        return scatter_sorted.refusal(found, item, chip)
     if item.owned:
-        return scatter_owned.refusal(found, item, chip)
-    if item.sums:
-        return "Sums are held of places that a core owns."
-    return scatter_sorted.refusal(found, item, chip) if item.held else None
-
-
-def _template(item: PutSchedule) -> bool:
-    """Whether the kernel is a template's."""
-    return item.owned or item.held > 0
+        return _why_illegal(found, item)
+    return _BUILT.rough(found, item, sizes, chip)
 
 
 def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
@@ -377,7 +369,7 @@ def _cost_us(found: Put, item: PutSchedule, sizes: Sizes, chip: Chip) -> float:
 def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageText | Kernel:
     """Runs are copied in the order of indices or by their places, elements are written by the scalar unit or
     sorted by the vector unit."""
-    if not _template(item):
+    if not item.held:
         return _BUILT.build(found, item)
     sizes = {key: getattr(found, key) for key in ("outer", "size", "count", "run")}
     width = ITEM_SIZE[found.dtype]
@@ -386,7 +378,7 @@ def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageTe
     arguments = [*read, *(ref for ref, _, _ in found.places), found.values]
     combined = ATOMICS.get(found.kind)
     return kernel_text(
-        "scatter/owned" if item.owned else "scatter/sorted",
+        "scatter/sorted",
         name,
         VECTORS_ALONE,
         s=item,
@@ -401,8 +393,7 @@ def _text(found: Put, item: PutSchedule, task: KernelTask, name: str) -> StageTe
         wraps=found.wraps,
         parts=found.parts,
         neutral=_NEUTRAL_TEXT[found.kind] if found.parts else "",
-        ub_bytes=(scatter_owned if item.owned else scatter_sorted).ub_bytes(found, item),
-        most_owned=scatter_owned.MOST_OWNED,
+        ub_bytes=scatter_sorted.ub_bytes(found, item),
         **scatter_sorted.CYCLES,
         parameters=parameters_of(task),
         arguments=", ".join(map(parameter, arguments)),

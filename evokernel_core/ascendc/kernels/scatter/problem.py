@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from attrs import frozen
 
 from evokernel_core.ascendc.kernels.indexed import IndexedSchedule, index_dtype
@@ -16,6 +18,12 @@ SUMMED = {"float32": "float", "int32": "int32_t", "int64": "int64_t"}
 """What is combined with what is there, and its C++ type; int64 only element by element."""
 ATOMICS = {"add": "Add", "max": "Max", "min": "Min"}
 """What copies into device memory, and the vector unit, combine."""
+NEUTRAL = {"add": 0.0, "max": -math.inf, "min": math.inf}
+"""What changes nothing, of the kinds that parts have."""
+LEAST_SEGMENT_BYTES = 512
+"""Shorter pieces of a run are slow to write."""
+MOST_RUN_BYTES = 2**32 - 1
+"""Copies count the bytes between runs in 32 bits."""
 _READER = "a write where indices say so"
 
 

@@ -7,16 +7,18 @@ Elements are moved as bits, whatever their type.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from attrs import frozen
 
-from evokernel_core.ascendc.kernels.candidates import SearchingFamily, Sizes, on_any_chip
-from evokernel_core.ascendc.kernels.family import VECTORS_ALONE, StageText
+from evokernel_core.ascendc.ir.builder import Builder
+from evokernel_core.ascendc.ir.expr import Int, Size
+from evokernel_core.ascendc.ir.nodes import Kernel
+from evokernel_core.ascendc.kernels.built import Design, family_of
 from evokernel_core.ascendc.kernels.reading import input_below, only_node
-from evokernel_core.ascendc.kernels.rendering import kernel_text, parameter, parameters_of, sized
+from evokernel_core.ascendc.kernels.rendering import parameter
 from evokernel_core.ascendc.kernels.settings import Settings
+from evokernel_core.ascendc.kernels.space_to_depth.kernel import BITS, Frame, Framer, Origin, pieces_of
 from evokernel_core.ascendc.limits import WIDTH_UNIT
 from evokernel_core.ascendc.ops import SPACE_TO_DEPTH, categories
 from evokernel_core.ascendc.shapes.sizes import ONE, Extent, extent, product
@@ -24,12 +26,8 @@ from evokernel_core.domain.graph import literal
 from evokernel_core.domain.kernel import Descriptor, Strategy
 from evokernel_core.domain.task import KernelTask
 from evokernel_core.domain.tensor import ITEM_SIZE
-from evokernel_core.twin.chip import Chip
-from evokernel_core.twin.roofline import launch_us
 
-BITS = {4: "uint32_t", 2: "uint16_t"}
-FIXED_PATTERNS = {2: 1, 4: 3}
-"""The first of GatherMask's own patterns for every second and every fourth element."""
+_PARTS = ("Depth", "Height", "Width")
 
 
 @frozen
@@ -77,23 +75,14 @@ def read_phases(task: KernelTask) -> Framed:
     )
 
 
-def _starts(found: Framed, sizes: Sizes, chip: Chip) -> Iterator[PhasesSchedule]:
-    yield from (PhasesSchedule(kib * 1024) for kib in (8, 16, 32, 40, 64, 88))
-
-
-def _steps(
-    found: Framed, here: PhasesSchedule, sizes: Sizes, chip: Chip
-) -> Iterator[tuple[str, PhasesSchedule]]:
+def _neighbours(found: Framed, here: PhasesSchedule) -> Iterator[tuple[str, PhasesSchedule]]:
     yield "larger tiles", PhasesSchedule(here.tile_bytes * 2)
     yield "smaller tiles", PhasesSchedule(here.tile_bytes // 2)
 
 
-def _refusal(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> str | None:
+def _why_illegal(found: Framed, item: PhasesSchedule) -> str | None:
     if item.tile_bytes < found.phases * WIDTH_UNIT * found.size:
         return "A tile has at least one block of each phase."
-    tiles = 4 if found.phases > 1 else 2
-    if tiles * item.tile_bytes + found.phases * WIDTH_UNIT * found.phases > chip.ub_bytes - 4096:
-        return "The tiles do not fit the unified buffer."
     return None
 
 
@@ -102,58 +91,42 @@ def _strategy(found: Framed, item: PhasesSchedule, move: str) -> Strategy:
     return Strategy("phases", item.settings(), notes, Descriptor(3, 0, 2), move)
 
 
-def _cost_us(found: Framed, item: PhasesSchedule, sizes: Sizes, chip: Chip) -> float:
-    """Modelled microseconds: memory, or the copies of the busiest core."""
-    images = found.images.evaluate(sizes)
-    taken = [each.evaluate(sizes) for each in found.sizes]
-    made = [each.evaluate(sizes) for each in found.made]
-    row = made[2] * found.phases
-    read = images * math.prod(taken) * found.size
-    written = images * made[0] * made[1] * row * found.size
-    rows = max(1, min(made[1], item.tile_bytes // (row * found.size)))
-    pieces = max(1, math.ceil(row * found.size / item.tile_bytes))
-    tiles = images * made[0] * math.ceil(made[1] / rows) * pieces
-    mine = math.ceil(tiles / chip.aiv)
-    tile = written / tiles
-    loaded = chip.mte.load_latency_cycles + tile / chip.mte.load_bytes_per_cycle
-    loaded = max(loaded, rows * chip.mte.min_burst_cycles)
-    stored = chip.mte.store_latency_cycles + tile / chip.mte.store_bytes_per_cycle
-    picked = 0.0
-    if found.phases > 1:
-        lanes = chip.vector.elements_per_cycle.of("gather_mask", found.size * 8)
-        picked = found.phases * (tile / found.size / lanes + chip.vector.startup_cycles)
-    back = max(0, read + written - chip.l2_bytes) * written / (read + written)
-    memory = (read + back * chip.gm.write_back_cost) / chip.gm.memory_bytes_us
-    busy = mine * max(loaded + 100, stored, picked + 100) + loaded + stored
-    return float(launch_us(chip, min(chip.aiv, tiles)) + max(busy / chip.mhz, memory))
-
-
-def _text(found: Framed, item: PhasesSchedule, task: KernelTask, name: str) -> StageText:
-    """What convolutions need of their input before the cube cores read it."""
-    return kernel_text(
-        "space_to_depth",
-        name,
-        VECTORS_ALONE,
-        s=item,
-        f=found,
-        x=parameter(found.x),
-        bits=BITS[found.size],
-        unit=WIDTH_UNIT,
-        fixed_pattern=FIXED_PATTERNS.get(found.phases, 0),
-        parameters=parameters_of(task),
-        **sized(task, {key: getattr(found, key) for key in ("images", "sizes", "made")}),
+def build(found: Framed, schedule: PhasesSchedule) -> Kernel:
+    """The kernel of a legal schedule: what convolutions need of their input before the cube cores read it."""
+    phases, bits = found.phases, BITS[found.size]
+    k = Builder("Images in a frame of zeros" + (", their rows cut into phases." if phases > 1 else "."))
+    x = k.input("x", parameter(found.x), bits, found.size)
+    y = k.output("y", "output", bits, found.size)
+    frame = Frame(found.before, phases, found.size, schedule.tile_bytes)
+    sizes, made = (
+        tuple(
+            k.param(name + part, Size(item)) if not item.is_one else Int(1)
+            for part, item in zip(_PARTS, items, strict=True)
+        )
+        for name, items in (("image", found.sizes), ("made", found.made))
     )
+    for size in (*sizes, *made):
+        k.require(size, ">=", 1)
+    pieces = pieces_of(k, frame, sizes, made)
+    tiles = k.param("tiles", Size(found.images) * made[0] * pieces.down * pieces.across)
+    k.require(tiles, ">=", 1)
+    framer = Framer(k, frame, pieces, x, y)
+    framer.prepare()
+    with k.cores("index", tiles) as index:
+        framer.tile(index, Origin(Int(0), Int(0), Int(0), Int(0)))
+    return k.kernel()
 
 
-FAMILY = SearchingFamily(
-    name="phases",
-    ops=categories(SPACE_TO_DEPTH),
-    read=on_any_chip(read_phases),
-    starts=_starts,
-    steps=_steps,
-    refusal=_refusal,
-    cost_us=_cost_us,
-    schedule_of=PhasesSchedule.of,
-    strategy_of=_strategy,
-    text_of=_text,
+FAMILY = family_of(
+    Design(
+        name="phases",
+        ops=categories(SPACE_TO_DEPTH),
+        read=read_phases,
+        schedule=PhasesSchedule,
+        schedules=tuple(PhasesSchedule(kib * 1024) for kib in (8, 16, 32, 40, 64, 88)),
+        neighbours=_neighbours,
+        why_illegal=_why_illegal,
+        build=build,
+        strategy_of=_strategy,
+    )
 )
