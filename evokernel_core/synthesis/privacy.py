@@ -68,7 +68,7 @@ class Privacy:
         graph, new = self.task.graph, neutral(self.task).graph
         pairs = [(item.name, other.name) for item, other in zip(graph.inputs, new.inputs, strict=True)]
         pairs += [(item.name, other.name) for item, other in zip(graph.updates, new.updates, strict=True)]
-        found = {}
+        found: dict[str, str] = {}
         for name, other in (*pairs, (self.task.name, _NAME)):
             pascal = camel(name)[:1].upper() + camel(name)[1:]
             found |= {name: other, camel(name): other, pascal: other[0].upper() + other[1:]}
